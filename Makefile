@@ -1,0 +1,38 @@
+# Everything sets itself up: python3 (>= 3.11) with venv is all that is needed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: help check test demo bench format clean
+
+help:  ## these lines
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "lastcall needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Set PYTHON=...")'
+	@$(PYTHON) -m venv $(VENV) || { echo "python3 -m venv failed: on Debian the package python3-venv is missing"; exit 1; }
+	@echo "setting up $(VENV) ..."; $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+check: $(STAMP)  ## all static checks: lint, format, types, layers, generated pages
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache --config pyproject.toml | tail -n 8
+	@$(BIN)/python -m lastcall.names --check docs/reference/names.md
+
+test: $(STAMP)  ## every test that this machine can run; each skip says why
+	@$(BIN)/python -m pytest $(ARGS)
+
+demo: $(STAMP)  ## a node with a dozen pods goes down before your eyes (no root, under two minutes)
+	@$(BIN)/lastcall demo
+
+bench: $(STAMP)  ## measures; prints each target as met or missed
+	@$(BIN)/python bench/run.py $(ARGS)
+
+format: $(STAMP)  ## formats the code
+	@$(BIN)/ruff format . && $(BIN)/ruff check --fix --quiet .
+
+clean:  ## removes what make made
+	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .hypothesis src/*.egg-info

@@ -1,0 +1,3 @@
+from lastcall.cli.main import main
+
+main()

@@ -1,0 +1,68 @@
+"""Waiting for several things at once, in an order that does not depend on memory addresses.
+
+``asyncio.wait`` and ``asyncio.TaskGroup`` keep tasks in sets, so that the order of what follows changes from run to
+run; virtual time needs the same order for the same seed.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Coroutine
+from typing import Any
+
+
+async def first(*awaitables: Awaitable[Any]) -> int:
+    """Waits until one has ended; the index of the first in the order given that has. The others are cancelled.
+
+    The first one's exception is raised.
+    """
+    tasks = [asyncio.ensure_future(awaitable) for awaitable in awaitables]
+    over = asyncio.get_running_loop().create_future()
+
+    def end(_: object) -> None:
+        if not over.done():
+            over.set_result(None)
+
+    for task in tasks:
+        task.add_done_callback(end)
+    try:
+        await over
+        index = next(i for i, task in enumerate(tasks) if task.done())
+        tasks[index].result()
+        return index
+    finally:
+        await cancel(*tasks)
+
+
+async def cancel(*tasks: "asyncio.Future[Any]") -> None:
+    """Cancels those that have not ended and waits until they have, in order; what they raise is dropped."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class Group:
+    """Tasks that belong together, in the order in which they were started."""
+
+    def __init__(self) -> None:
+        self._tasks: list[asyncio.Task[Any]] = []
+
+    def start(self, work: Coroutine[Any, Any, Any], name: str) -> "asyncio.Task[Any]":
+        """Starts a task that the group knows."""
+        task = asyncio.create_task(work, name=name)
+        self._tasks.append(task)
+        return task
+
+    @property
+    def busy(self) -> int:
+        """How many have not ended."""
+        return sum(not task.done() for task in self._tasks)
+
+    async def join(self) -> None:
+        """Waits for all, also for those that are started meanwhile; the first exception, in order of start, is raised."""
+        while self.busy:
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+        for task in self._tasks:
+            task.result()
+
+    async def cancel(self) -> None:
+        """Cancels what still runs and waits for its end."""
+        await cancel(*self._tasks)

@@ -1,0 +1,56 @@
+"""The command ``lastcall``: verbs are loaded when they are called, so that ``--help`` stays quick."""
+
+import importlib
+import sys
+
+import click
+
+from lastcall import __version__
+from lastcall.errors import LastcallError
+
+_VERBS = {
+    "agent": ("lastcall.cli.agent", "Ends this node's pods in order when the machine goes down."),
+    "demo": ("lastcall.cli.demo", "A node with a dozen pods goes down before your eyes."),
+    "doctor": (
+        "lastcall.cli.doctor",
+        "Checks whether this machine's shutdown will be graceful, and says what to mend.",
+    ),
+    "lab": ("lastcall.cli.lab", "A node on this machine, for trying and testing; never for production."),
+    "plan": ("lastcall.cli.plan", "Which pods would be ended when, and with how much time."),
+    "report": ("lastcall.cli.report", "What happened in a shutdown, as a timeline."),
+}
+
+
+class _Verbs(click.Group):
+    """A group whose commands are imported only when they are needed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(_VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _VERBS:
+            return None
+        command: click.Command = importlib.import_module(_VERBS[cmd_name][0]).command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, _VERBS[name][1]) for name in self.list_commands(ctx)])
+
+
+@click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="lastcall")
+def cli() -> None:
+    """Gives every pod its last call: when a node goes down, the work on it ends well.
+
+    Exit codes: 0 done; 1 a finding or a failure; 2 usage or invalid input; 3 refused for safety; 4 timed out.
+    """
+
+
+def main() -> None:
+    """Runs the command line; a LastcallError is told as it is, with its exit code."""
+    try:
+        cli(prog_name="lastcall")
+    except LastcallError as error:
+        click.echo(f"lastcall: {error}", err=True)
+        sys.exit(error.exit_code)

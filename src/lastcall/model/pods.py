@@ -1,0 +1,188 @@
+"""Pods: the fields of Kubernetes' v1.Pod that decide how a pod ends."""
+
+from typing import Annotated
+
+import msgspec
+
+from lastcall.model.base import Facts
+
+SYSTEM_CRITICAL = 2_000_000_000
+"""Pods of this priority and above are critical (pkg/apis/scheduling: SystemCriticalPriority)."""
+
+SYSTEM_CLASSES = {"system-cluster-critical": SYSTEM_CRITICAL, "system-node-critical": SYSTEM_CRITICAL + 1000}
+"""The two priority classes that every cluster has, and their values."""
+
+DEFAULT_GRACE = 30
+"""Seconds that a pod asks for if it says nothing (v1.DefaultTerminationGracePeriodSeconds)."""
+
+FINISHED = ("Succeeded", "Failed")
+
+Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+Seconds = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+
+
+class Metadata(Facts, frozen=True):
+    """v1.ObjectMeta."""
+
+    name: str = ""
+    namespace: str = "default"
+    uid: str = ""
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: Int64 | None = None
+
+
+class ExecAction(Facts, frozen=True):
+    """Runs a command in the container; no shell is put around it."""
+
+    command: tuple[str, ...] = ()
+
+
+class HTTPHeader(Facts, frozen=True):
+    """One header of an httpGet action."""
+
+    name: str
+    value: str = ""
+
+
+class HTTPGetAction(Facts, frozen=True):
+    """GET of a path at the pod's address, or at ``host``."""
+
+    port: int | str
+    path: str = ""
+    host: str = ""
+    scheme: str = "HTTP"
+    http_headers: tuple[HTTPHeader, ...] | None = None
+
+
+class SleepAction(Facts, frozen=True):
+    """Waits (KEP-3960)."""
+
+    seconds: Seconds
+
+
+class Handler(Facts, frozen=True):
+    """v1.LifecycleHandler: at most one of the three is set; tcpSocket is accepted by the API and does nothing."""
+
+    exec: ExecAction | None = None
+    http_get: HTTPGetAction | None = None
+    sleep: SleepAction | None = None
+
+
+class Lifecycle(Facts, frozen=True):
+    """Hooks of a container."""
+
+    pre_stop: Handler | None = None
+
+
+class ContainerPort(Facts, frozen=True):
+    """A port and its name, which an httpGet action may use."""
+
+    container_port: int
+    name: str = ""
+
+
+class EnvVar(Facts, frozen=True):
+    """An environment variable with a plain value."""
+
+    name: str
+    value: str = ""
+
+
+class SecurityContext(Facts, frozen=True):
+    """The user that a container runs as."""
+
+    run_as_user: int | None = None
+    run_as_group: int | None = None
+
+
+class Container(Facts, frozen=True):
+    """v1.Container; in initContainers, ``restartPolicy: Always`` makes it a sidecar (KEP-753)."""
+
+    name: str
+    image: str = ""
+    command: tuple[str, ...] | None = None
+    args: tuple[str, ...] | None = None
+    working_dir: str = ""
+    env: tuple[EnvVar, ...] | None = None
+    ports: tuple[ContainerPort, ...] | None = None
+    lifecycle: Lifecycle | None = None
+    restart_policy: str | None = None
+    security_context: SecurityContext | None = None
+
+    @property
+    def pre_stop(self) -> Handler | None:
+        """The preStop hook, if there is one that does something."""
+        hook = self.lifecycle.pre_stop if self.lifecycle else None
+        return hook if hook and (hook.exec or hook.http_get or hook.sleep) else None
+
+
+class PodSpec(Facts, frozen=True):
+    """v1.PodSpec."""
+
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] | None = None
+    node_name: str = ""
+    priority: Int32 | None = None
+    priority_class_name: str = ""
+    termination_grace_period_seconds: Seconds | None = None
+    restart_policy: str = "Always"
+    host_network: bool = False
+    security_context: SecurityContext | None = None
+
+
+class Condition(Facts, frozen=True):
+    """A condition of a pod or node."""
+
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+
+
+class PodStatus(Facts, frozen=True):
+    """v1.PodStatus."""
+
+    phase: str = "Pending"
+    reason: str = ""
+    message: str = ""
+    pod_ip: str = msgspec.field(default="", name="podIP")
+    conditions: tuple[Condition, ...] | None = None
+
+
+class Pod(Facts, frozen=True):
+    """v1.Pod."""
+
+    metadata: Metadata
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``."""
+        return f"{self.metadata.namespace}/{self.metadata.name}"
+
+    @property
+    def finished(self) -> bool:
+        """Succeeded or Failed: nothing is left to end."""
+        return self.status.phase in FINISHED
+
+
+def priority(pod: Pod) -> int:
+    """A pod's priority; by the two system names where only the class name is there.
+
+    A static pod does not pass through the API's admission, so that its number may be missing; the kubelet then
+    counts it as 0 and ends it first (kubernetes issue 113940).
+    """
+    if pod.spec.priority is not None:
+        return pod.spec.priority
+    return SYSTEM_CLASSES.get(pod.spec.priority_class_name, 0)
+
+
+def sidecars(pod: Pod) -> tuple[Container, ...]:
+    """Init containers that run on beside the main ones, in their order of start."""
+    return tuple(c for c in pod.spec.init_containers or () if c.restart_policy == "Always")

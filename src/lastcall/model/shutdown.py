@@ -1,0 +1,276 @@
+"""One node's going down: the events as they are journalled, and the record that they add up to.
+
+The record is the ``NodeShutdown`` of ``lastcall.dev/v1alpha1``; ``lastcall report`` draws it. All ``at`` are seconds of
+CLOCK_BOOTTIME, comparable within one boot; the first event carries the wall clock of the same moment.
+"""
+
+from enum import Enum
+
+import msgspec
+
+from lastcall.model.base import Facts
+
+
+class Mode(Enum):
+    """What the agent does when the node goes down."""
+
+    ENFORCE = "Enforce"
+    OBSERVE = "Observe"
+
+
+class Outcome(Enum):
+    """How a shutdown ended, as far as the journal tells."""
+
+    RUNNING = "Running"
+    COMPLETED = "Completed"
+    CANCELLED = "Cancelled"
+    INTERRUPTED = "Interrupted"  # the journal breaks off: the machine went down, or the agent died for good
+
+
+class PhaseEnd(Enum):
+    """How a phase ended."""
+
+    DONE = "Done"  # all its pods have ended
+    EMPTY = "Empty"  # there was none
+    RAN_OUT = "RanOut"  # its seconds were over first
+    CANCELLED = "Cancelled"
+
+
+class PodOutcome(Enum):
+    """How a pod ended."""
+
+    GRACEFUL = "Graceful"  # by itself, before any SIGKILL
+    KILLED = "Killed"  # at least one container needed SIGKILL
+    UNCONFIRMED = "Unconfirmed"  # still there, in spite of SIGKILL, when its phase was over
+    OBSERVED = "Observed"  # mode Observe: nothing was done
+
+
+class PhasePlan(Facts, frozen=True):
+    """A phase: pods of this priority and above, up to the next phase's."""
+
+    priority: int
+    seconds: int
+
+
+class Event(Facts, frozen=True, tag_field="event"):
+    """Something that happened at ``at`` (CLOCK_BOOTTIME seconds)."""
+
+    at: float
+
+
+class Started(Event, frozen=True, tag="Started"):
+    """A shutdown was seen and is real; written before anything is ended. ``granted`` is None if unlimited."""
+
+    id: str
+    node: str
+    boot_id: str
+    wall: float
+    how: str
+    mode: Mode
+    requested: float
+    granted: float | None
+    deadline: float
+    lock: bool
+    phases: tuple[PhasePlan, ...]
+
+
+class PhaseStarted(Event, frozen=True, tag="PhaseStarted"):
+    """Phase ``index`` of the plan begins with so many seconds (re-planned)."""
+
+    index: int
+    seconds: float
+
+
+class PodStarted(Event, frozen=True, tag="PodStarted"):
+    """The end of a pod begins. ``grace`` seconds are given, ``asked`` is what its spec wants."""
+
+    uid: str
+    namespace: str
+    name: str
+    priority: int
+    phase: int
+    grace: int
+    asked: int
+    containers: tuple[str, ...]
+
+
+class HookStarted(Event, frozen=True, tag="HookStarted"):
+    """A preStop hook begins."""
+
+    uid: str
+    container: str
+
+
+class HookEnded(Event, frozen=True, tag="HookEnded"):
+    """A preStop hook has ended; ``ok`` is False if it failed or was cut off."""
+
+    uid: str
+    container: str
+    ok: bool
+    message: str = ""
+
+
+class Signalled(Event, frozen=True, tag="Signalled"):
+    """SIGTERM or SIGKILL goes out to a container."""
+
+    uid: str
+    container: str
+    signal: str
+
+
+class ContainerEnded(Event, frozen=True, tag="ContainerEnded"):
+    """A container has ended."""
+
+    uid: str
+    container: str
+    exit_code: int | None
+
+
+class PodEnded(Event, frozen=True, tag="PodEnded"):
+    """A pod has ended, its sandbox too; or is given up at the end of its phase (Unconfirmed)."""
+
+    uid: str
+    outcome: PodOutcome
+
+
+class PhaseEnded(Event, frozen=True, tag="PhaseEnded"):
+    """A phase is over."""
+
+    index: int
+    end: PhaseEnd
+
+
+class Resumed(Event, frozen=True, tag="Resumed"):
+    """A restarted agent goes on."""
+
+    lock: bool
+
+
+class Cancelled(Event, frozen=True, tag="Cancelled"):
+    """The machine stays up."""
+
+    why: str
+
+
+class Released(Event, frozen=True, tag="Released"):
+    """Every copy of the lock is closed: the machine may go down."""
+
+    why: str
+
+
+class Noted(Event, frozen=True, tag="Noted"):
+    """Something that a person should read later."""
+
+    text: str
+
+
+AnyEvent = (
+    Started
+    | PhaseStarted
+    | PodStarted
+    | HookStarted
+    | HookEnded
+    | Signalled
+    | ContainerEnded
+    | PodEnded
+    | PhaseEnded
+    | Resumed
+    | Cancelled
+    | Released
+    | Noted
+)
+
+
+class ContainerRecord(Facts, frozen=True):
+    """How one container ended; offsets in seconds since the shutdown began."""
+
+    name: str
+    hook_started: float | None = None
+    hook_ended: float | None = None
+    hook_ok: bool | None = None
+    hook_message: str = ""
+    term: float | None = None
+    kill: float | None = None
+    ended: float | None = None
+    exit_code: int | None = None
+
+
+class PodRecord(Facts, frozen=True):
+    """How one pod ended; offsets in seconds since the shutdown began."""
+
+    uid: str
+    namespace: str
+    name: str
+    priority: int
+    phase: int
+    grace: int
+    asked: int
+    started: float
+    ended: float | None = None
+    outcome: PodOutcome | None = None
+    containers: tuple[ContainerRecord, ...] = ()
+
+    @property
+    def cut_short(self) -> bool:
+        """Killed, and had been given less than it asked for."""
+        return self.outcome in (PodOutcome.KILLED, PodOutcome.UNCONFIRMED) and self.grace < self.asked
+
+
+class PhaseRecord(Facts, frozen=True):
+    """How one phase went; ``seconds`` as planned at first, ``given`` as re-planned when it began."""
+
+    priority: int
+    seconds: int
+    given: float | None = None
+    started: float | None = None
+    ended: float | None = None
+    end: PhaseEnd | None = None
+
+
+class Note(Facts, frozen=True):
+    """Something to read, at an offset."""
+
+    at: float
+    text: str
+
+
+class Shutdown(Facts, frozen=True):
+    """One node's going down. Offsets (``at``, ``started``, ...) are seconds since it began; wall is seconds since 1970."""
+
+    id: str
+    node: str
+    boot_id: str
+    how: str
+    mode: Mode
+    wall: float
+    boottime: float
+    requested: float
+    granted: float | None
+    deadline: float
+    lock: bool
+    outcome: Outcome = Outcome.RUNNING
+    ended: float | None = None
+    released: float | None = None
+    phases: tuple[PhaseRecord, ...] = ()
+    pods: tuple[PodRecord, ...] = ()
+    notes: tuple[Note, ...] = ()
+
+
+_decoder = msgspec.json.Decoder(AnyEvent)
+_encoder = msgspec.json.Encoder()
+
+
+def to_line(event: Event) -> bytes:
+    """One event as one line of JSON."""
+    return _encoder.encode(event) + b"\n"
+
+
+def from_lines(lines: "list[bytes]") -> list[AnyEvent]:
+    """The events in a journal's whole lines. A line that cannot be read ends it: what follows is not to be trusted."""
+    events: list[AnyEvent] = []
+    for line in lines:
+        try:
+            events.append(_decoder.decode(line))
+        except msgspec.DecodeError:
+            break
+    return events

@@ -1,0 +1,146 @@
+"""Every name that others can see or match on: labels, annotations, taints, conditions, reasons, finalizers, metrics.
+
+``python -m lastcall.names`` prints the reference page; ``--check FILE`` compares it with the committed one.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Name:
+    """A name with what it is and where it comes from."""
+
+    text: str
+    kind: str
+    meaning: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+ALL: list[Name] = []
+
+
+def _name(kind: str, text: str, meaning: str) -> str:
+    ALL.append(Name(text=text, kind=kind, meaning=meaning))
+    return text
+
+
+GROUP = "lastcall.dev"
+API_VERSION = _name("API version", f"{GROUP}/v1alpha1", "of every kind that lastcall defines")
+AGENT_CONFIGURATION = _name("kind", "AgentConfiguration", "the agent's configuration file")
+NODE_SHUTDOWN = _name(
+    "kind", "NodeShutdown", "the record of one node's going down; `lastcall report -o json` prints it"
+)
+
+PRIORITY_ANNOTATION = _name(
+    "annotation",
+    f"{GROUP}/priority",
+    "on a pod: its priority as a number, for a runtime that knows nothing of priorities; the pod's spec goes first",
+)
+
+# Kubernetes' own labels and annotations on sandboxes and containers (pkg/kubelet/kuberuntime/labels.go).
+POD_NAME = _name("label", "io.kubernetes.pod.name", "on sandboxes and containers, set by the kubelet")
+POD_NAMESPACE = _name("label", "io.kubernetes.pod.namespace", "on sandboxes and containers, set by the kubelet")
+POD_UID = _name("label", "io.kubernetes.pod.uid", "on sandboxes and containers, set by the kubelet")
+CONTAINER_NAME = _name("label", "io.kubernetes.container.name", "on containers, set by the kubelet")
+CONTAINER_GRACE = _name(
+    "annotation", "io.kubernetes.pod.terminationGracePeriod", "on containers: the pod's terminationGracePeriodSeconds"
+)
+CONTAINER_DELETION_GRACE = _name(
+    "annotation", "io.kubernetes.pod.deletionGracePeriod", "on containers: the grace of a pod that is being deleted"
+)
+CONTAINER_PRE_STOP = _name(
+    "annotation", "io.kubernetes.container.preStopHandler", "on containers: the preStop hook as JSON"
+)
+CONTAINER_PORTS = _name("annotation", "io.kubernetes.container.ports", "on containers: the ports as JSON")
+CONTAINER_RESTARTS = _name("annotation", "io.kubernetes.container.restartCount", "on containers, set by the kubelet")
+CONFIG_SOURCE = _name("annotation", "kubernetes.io/config.source", "on sandboxes: `file` and `http` are static pods")
+
+# What the kubelet writes when the node goes down (pkg/kubelet/nodeshutdown, pkg/kubelet/kubelet_node_status.go).
+READY = _name("condition", "Ready", "of nodes and pods")
+NOT_READY_REASON = _name("reason", "KubeletNotReady", "of the node's Ready=False while it goes down")
+NOT_READY_MESSAGE = _name("message", "node is shutting down", "of the node's Ready=False while it goes down")
+READY_REASON = _name("reason", "KubeletReady", "of the node's Ready=True")
+READY_MESSAGE = _name("message", "lastcall's node is ready", "of the node's Ready=True")
+TERMINATED_REASON = _name("reason", "Terminated", "of a pod that was ended because its node goes down")
+TERMINATED_MESSAGE = _name(
+    "message", "Pod was terminated in response to imminent node shutdown.", "of such a pod and its DisruptionTarget"
+)
+DISRUPTION_TARGET = _name("condition", "DisruptionTarget", "True on a pod that was ended because its node goes down")
+TERMINATION_BY_KUBELET = _name("reason", "TerminationByKubelet", "of DisruptionTarget")
+REFUSED_REASON = _name("reason", "NodeShutdown", "of a pod that came when its node was going down")
+REFUSED_MESSAGE = _name("message", "Pod was rejected as the node is shutting down.", "of such a pod")
+SHUTDOWN_EVENT = _name("reason", "Shutdown", "of the node's events when a shutdown is seen or cancelled")
+
+KUBELET_STATE_FILE = _name(
+    "file",
+    "graceful_node_shutdown_state",
+    "start and end of the last shutdown, as the kubelet writes it; in --state-dir",
+)
+LOGIND_DROP_IN = _name("file", "zz-lastcall.conf", "in /etc/systemd/logind.conf.d: raises InhibitDelayMaxSec")
+LOCK_WHO = _name("inhibitor", "lastcall", "the name under which `systemd-inhibit --list` shows the delay lock")
+
+# Metrics. The first two are the kubelet's (pkg/kubelet/metrics).
+M_START = _name(
+    "metric", "kubelet_graceful_shutdown_start_time_seconds", "gauge: when the last shutdown began, since 1970"
+)
+M_END = _name("metric", "kubelet_graceful_shutdown_end_time_seconds", "gauge: when the last shutdown ended, since 1970")
+M_ARMED = _name("metric", "lastcall_agent_armed", "gauge: 1 while a delay lock is held")
+M_REQUESTED = _name("metric", "lastcall_agent_requested_seconds", "gauge: what the configured phases add up to")
+M_GRANTED = _name(
+    "metric", "lastcall_agent_granted_seconds", "gauge: what logind grants (InhibitDelayMaxSec); +Inf if unlimited"
+)
+M_DEGRADED = _name("metric", "lastcall_agent_degraded", "gauge: 1 while logind grants less than is asked for")
+M_LOGIND = _name("metric", "lastcall_agent_logind_reachable", "gauge: 1 while logind answers")
+M_RETRIES = _name(
+    "metric", "lastcall_agent_logind_retries_total", "counter: attempts to reach logind or to take the lock"
+)
+M_RELOAD = _name(
+    "metric", "lastcall_agent_config_reload_success", "gauge: 1 if the last (re)load of the configuration worked"
+)
+M_SHUTDOWNS = _name("metric", "lastcall_shutdowns_total", "counter: shutdowns by `outcome`")
+M_PODS = _name("metric", "lastcall_shutdown_pods_total", "counter: pods ended by a shutdown, by `outcome`")
+M_CUT_SHORT = _name(
+    "metric", "lastcall_shutdown_pods_cut_short_total", "counter: pods killed with less grace than they asked for"
+)
+M_PHASE = _name(
+    "metric",
+    "lastcall_shutdown_phase_duration_seconds",
+    "gauge: how long each phase of the last shutdown took, by `priority`",
+)
+M_RESUMED = _name("metric", "lastcall_shutdown_resumed_total", "counter: shutdowns that a restarted agent went on with")
+
+
+def page() -> str:
+    """The reference page, in Markdown."""
+    lines = [
+        "# Names",
+        "",
+        "Made from `src/lastcall/names.py` by `python -m lastcall.names`; every label, annotation, condition, reason,",
+        "message, file and metric that others can see or match on.",
+        "",
+    ]
+    for kind in dict.fromkeys(name.kind for name in ALL):
+        lines += [f"## {kind[0].upper()}{kind[1:]}", "", "| name | meaning |", "|---|---|"]
+        lines += [f"| `{name.text}` | {name.meaning} |" for name in ALL if name.kind == kind]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _main(arguments: list[str]) -> int:
+    if arguments[:1] != ["--check"]:
+        sys.stdout.write(page())
+        return 0
+    with open(arguments[1], encoding="utf-8") as file:  # noqa: PTH123  (pathlib is not imported here)
+        same = file.read() == page()
+    if not same:
+        sys.stderr.write(f"{arguments[1]} is not what names.py says: python -m lastcall.names > {arguments[1]}\n")
+    return 0 if same else 1
+
+
+if __name__ == "__main__":
+    sys.exit(_main(sys.argv[1:]))

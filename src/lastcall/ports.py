@@ -1,0 +1,271 @@
+"""The roles that the outside plays, one narrow Protocol each; ``adapters`` implement them, programs only know these.
+
+Times are seconds. ``boottime`` is CLOCK_BOOTTIME: it never jumps and means the same to every process of one boot.
+"""
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import Protocol
+
+from lastcall.model.base import Facts
+from lastcall.model.pods import Handler, Pod
+
+
+class Clock(Protocol):
+    """Time, so that it can be a test's."""
+
+    def boottime(self) -> float:
+        """Seconds since boot, suspend included; for every budget and deadline."""
+        ...
+
+    def wall(self) -> float:
+        """Seconds since 1970 UTC; only for what people read."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Waits; zero or less only lets others run."""
+        ...
+
+
+# -- logind ------------------------------------------------------------------------------------------------------------
+
+
+class Inhibitor(Facts, frozen=True):
+    """One line of logind's ListInhibitors."""
+
+    what: str
+    who: str
+    why: str
+    mode: str
+    uid: int
+    pid: int
+
+
+class Change(Enum):
+    """What a logind session heard. Always a reason to read the properties again, never a proof by itself."""
+
+    PREPARING = "PrepareForShutdown(true)"
+    CANCELLED = "PrepareForShutdown(false)"
+    RESTARTED = "logind has another owner on the bus"
+    SCHEDULED = "ScheduledShutdown changed"
+
+
+class LogindSession(Protocol):
+    """One connection to the system bus on which logind answers, with its signals already subscribed.
+
+    Every verb raises ``Unavailable`` once the bus is lost or logind does not answer; the session is then of no more
+    use and is to be closed. A lock outlives its session: the lock is the descriptor.
+    """
+
+    async def preparing(self) -> bool:
+        """The property PreparingForShutdown."""
+        ...
+
+    async def max_delay(self) -> float:
+        """The property InhibitDelayMaxUSec in seconds; ``inf`` if unlimited."""
+        ...
+
+    async def take_lock(self, why: str) -> int:
+        """A new delay lock on shutdown; a descriptor (close-on-exec) that the caller owns.
+
+        ShutdownUnderWay while a shutdown is being prepared, NotPermitted without the right.
+        """
+        ...
+
+    async def inhibitors(self) -> Sequence[Inhibitor]:
+        """Everybody's locks."""
+        ...
+
+    async def scheduled(self) -> str:
+        """The type of the shutdown that is scheduled or under way ("poweroff", "reboot", ...), or ""."""
+        ...
+
+    async def reload(self) -> None:
+        """Has systemd send SIGHUP to logind (KillUnit), which then reads its drop-ins again."""
+        ...
+
+    async def change(self) -> Change:
+        """The next thing heard, in order; none is lost between two calls. Unavailable when the bus is lost."""
+        ...
+
+    def close(self) -> None:
+        """Leaves the bus; locks stay. May be called twice."""
+        ...
+
+
+class Logind(Protocol):
+    """systemd-logind on this machine's system bus."""
+
+    async def open(self) -> LogindSession:
+        """A session, its signals subscribed before this returns. Unavailable says what is missing."""
+        ...
+
+
+class LockKeeper(Protocol):
+    """Keeps a delay lock so that it outlives this process, and closes every copy when it is released.
+
+    "Released" means that logind sees the end of the lock: no process holds a copy any more.
+    """
+
+    @property
+    def held(self) -> bool:
+        """Whether a lock is kept now, by this process or by one before it."""
+        ...
+
+    async def recover(self) -> bool:
+        """Takes back what an earlier life of this program left; True if a lock is held now."""
+        ...
+
+    async def keep(self, descriptor: int) -> None:
+        """Takes over the descriptor and places a duplicate where it survives this process.
+
+        A lock kept before is released afterwards, so that there is always one.
+        """
+        ...
+
+    async def close_at(self, boottime: float) -> None:
+        """The duplicate closes itself then, whatever becomes of this process."""
+        ...
+
+    async def release(self) -> None:
+        """Every copy is closed when this returns. Nothing happens if none is held."""
+        ...
+
+
+class DropIn(Facts, frozen=True):
+    """A logind configuration file that sets InhibitDelayMaxSec."""
+
+    path: str
+    value: str
+
+
+class DelayLimitFiles(Protocol):
+    """The files from which logind takes InhibitDelayMaxSec."""
+
+    def write(self, seconds: int) -> bool:
+        """Makes our drop-in (zz-lastcall.conf) say so, atomically; False if it said so already.
+
+        NotPermitted names the path.
+        """
+        ...
+
+    def settings(self) -> Sequence[DropIn]:
+        """Every file that sets the limit in the order in which systemd reads them: the last one wins."""
+        ...
+
+
+# -- pods --------------------------------------------------------------------------------------------------------------
+
+
+class LivePod(Facts, frozen=True):
+    """A pod on this node with its running containers.
+
+    ``containers`` maps the names of the containers that run now (sidecars too) to the runtime's ids.
+    """
+
+    pod: Pod
+    containers: dict[str, str]
+    sandbox: str = ""
+
+
+class HookResult(Facts, frozen=True):
+    """How a preStop hook ended. ``ok`` is False also when it outlived its limit (``timed_out``)."""
+
+    ok: bool
+    timed_out: bool = False
+    message: str = ""
+
+
+class PodRuntime(Protocol):
+    """What runs the pods: containerd through CRI, or plain processes. Only the verbs that end pods.
+
+    A runtime that cannot be reached raises Unavailable. Containers and pods that are unknown or gone count as ended.
+    """
+
+    async def pods(self) -> Sequence[LivePod]:
+        """The pods with at least one running container, as of now or of the last few seconds; cheap to ask."""
+        ...
+
+    async def refresh(self) -> Sequence[LivePod]:
+        """The same, read anew."""
+        ...
+
+    async def run_hook(self, live: LivePod, container: str, hook: Handler, limit: float) -> HookResult:
+        """Runs a preStop hook and waits, ``limit`` seconds at most; afterwards nothing of it runs on. Never raises."""
+        ...
+
+    async def stop(self, container_id: str, grace: float) -> int | None:
+        """SIGTERM, then waits until the container has ended; its exit code, or None if that is not known.
+
+        SIGTERM is sent once in a container's life, however often this is called and by whichever process, as far as
+        the runtime can know. The runtime sends SIGKILL by itself no later than the next whole second after ``grace``;
+        the caller kills sooner by ``kill``.
+        """
+        ...
+
+    async def kill(self, container_id: str) -> None:
+        """SIGKILL now; returns when it was sent. ``stop``, if under way, returns when the container has ended."""
+        ...
+
+    async def finish(self, live: LivePod) -> None:
+        """After the last container has ended: tears down what remains of the pod (its sandbox)."""
+        ...
+
+    def kill_seconds(self, containers: int) -> float:
+        """How long so many kills take to be sent and confirmed: SIGKILL goes out that long before a phase's end."""
+        ...
+
+
+class NodeFace(Protocol):
+    """What others see of this node. Beside a real kubelet it writes what is ours; the lab's node writes all of it."""
+
+    def refuse_pods(self) -> None:
+        """From this moment new pods are refused. At once, no I/O."""
+        ...
+
+    async def going_down(self) -> None:
+        """Says so (Ready=False, "node is shutting down") before the first kill; returns when it is written."""
+        ...
+
+    async def pod_ended(self, live: LivePod, exit_codes: dict[str, int | None]) -> None:
+        """The pod's last status: Failed, unless it is Succeeded already."""
+        ...
+
+    async def back(self) -> None:
+        """The shutdown was cancelled: ready again, pods are admitted again."""
+        ...
+
+
+# -- disk --------------------------------------------------------------------------------------------------------------
+
+
+class JournalFile(Protocol):
+    """One shutdown's events on disk, appended line by line."""
+
+    def append(self, line: bytes) -> None:
+        """In the kernel's hands when this returns: it survives this process. A full disk raises OSError."""
+        ...
+
+    async def sync(self) -> None:
+        """On the disk when this returns: it survives the machine."""
+        ...
+
+
+class Journals(Protocol):
+    """The shutdowns that this node has seen; the newest are kept."""
+
+    def create(self, shutdown_id: str) -> JournalFile:
+        """A new, empty journal."""
+        ...
+
+    def latest(self) -> tuple[str, list[bytes]] | None:
+        """Id and whole lines of the newest journal; a last line that was torn by a power cut is left out."""
+        ...
+
+    def reopen(self, shutdown_id: str) -> JournalFile:
+        """To go on with it; a torn last line is cut off first."""
+        ...
+
+    def write_kubelet_state(self, start: float | None, end: float | None) -> None:
+        """The kubelet's own state format (graceful_node_shutdown_state) beside our journals; wall-clock seconds."""
+        ...

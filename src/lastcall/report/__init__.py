@@ -1,0 +1,1 @@
+"""One shutdown as a timeline: text, JSON, HTML. Pure: from the record to the text."""

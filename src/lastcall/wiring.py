@@ -1,0 +1,1 @@
+"""Joins programs to real adapters."""
