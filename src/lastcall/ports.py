@@ -216,6 +216,25 @@ class PodRuntime(Protocol):
         ...
 
 
+class PodStarter(Protocol):
+    """Starts pods; only the lab's node does that. The same object as its PodRuntime."""
+
+    async def start(self, pod: Pod) -> LivePod:
+        """Starts all containers (sidecars first, init containers run to their end); returns when they run.
+
+        InvalidInput for what this runtime cannot do, Unavailable if the runtime cannot be reached.
+        """
+        ...
+
+    async def remove(self, uid: str) -> None:
+        """Kills what still runs of a pod and forgets it."""
+        ...
+
+    async def ended(self) -> tuple[str, str, int | None]:
+        """The next container that has ended, in order: pod uid, container name, exit code."""
+        ...
+
+
 class NodeFace(Protocol):
     """What others see of this node. Beside a real kubelet it writes what is ours; the lab's node writes all of it."""
 

@@ -99,6 +99,31 @@ class SecurityContext(Facts, frozen=True):
     run_as_group: int | None = None
 
 
+class HostPath(Facts, frozen=True):
+    """A directory or file of the machine."""
+
+    path: str
+
+
+class EmptyDir(Facts, frozen=True):
+    """A directory that lives as long as the pod."""
+
+
+class Volume(Facts, frozen=True):
+    """A volume of the two kinds that need no cluster; others are not read."""
+
+    name: str
+    host_path: HostPath | None = None
+    empty_dir: EmptyDir | None = None
+
+
+class VolumeMount(Facts, frozen=True):
+    """Where a container sees a volume."""
+
+    name: str
+    mount_path: str
+
+
 class Container(Facts, frozen=True):
     """v1.Container; in initContainers, ``restartPolicy: Always`` makes it a sidecar (KEP-753)."""
 
@@ -112,6 +137,7 @@ class Container(Facts, frozen=True):
     lifecycle: Lifecycle | None = None
     restart_policy: str | None = None
     security_context: SecurityContext | None = None
+    volume_mounts: tuple[VolumeMount, ...] | None = None
 
     @property
     def pre_stop(self) -> Handler | None:
@@ -132,6 +158,7 @@ class PodSpec(Facts, frozen=True):
     restart_policy: str = "Always"
     host_network: bool = False
     security_context: SecurityContext | None = None
+    volumes: tuple[Volume, ...] | None = None
 
 
 class Condition(Facts, frozen=True):
