@@ -235,7 +235,11 @@ class Note(Facts, frozen=True):
 
 
 class Shutdown(Facts, frozen=True):
-    """One node's going down. Offsets (``at``, ``started``, ...) are seconds since it began; wall is seconds since 1970."""
+    """One node's going down: what ``lastcall.model.record.fold`` makes of its events.
+
+    It began at ``boottime`` and must be over at ``deadline`` (CLOCK_BOOTTIME seconds both), or ``wall`` in seconds
+    since 1970. All other times are offsets: seconds since it began.
+    """
 
     id: str
     node: str

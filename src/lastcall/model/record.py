@@ -1,0 +1,196 @@
+"""From the journalled events of one shutdown to its record, and the record as a Kubernetes object."""
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from msgspec import structs
+
+from lastcall.model.shutdown import (
+    AnyEvent,
+    Cancelled,
+    ContainerEnded,
+    ContainerRecord,
+    HookEnded,
+    HookStarted,
+    Note,
+    Noted,
+    Outcome,
+    PhaseEnded,
+    PhaseRecord,
+    PhaseStarted,
+    PodEnded,
+    PodOutcome,
+    PodRecord,
+    PodStarted,
+    Released,
+    Resumed,
+    Shutdown,
+    Signalled,
+    Started,
+)
+
+R = TypeVar("R", ContainerRecord, PhaseRecord)
+
+
+def fold(events: Sequence[AnyEvent]) -> Shutdown:
+    """What the events add up to; ValueError if there is none or the first is not ``Started``.
+
+    What is told twice, as an agent may do that was restarted, counts as it was told first; only an Unconfirmed pod may
+    turn out to have ended after all. Events of phases and pods that were never started are passed over.
+
+    The outcome is Cancelled once that was said; Completed if every phase is over and the lock was released; else
+    Running. ``ended`` is the moment of that outcome, or of the last thing that was done if it is still Running.
+    """
+    if not events or not isinstance(events[0], Started):
+        raise ValueError("a journal begins with the event Started")
+    fold_ = _Fold(events[0])
+    for event in events[1:]:
+        fold_.add(event)
+    return fold_.record()
+
+
+def finalised(record: Shutdown) -> Shutdown:
+    """The record when it is known that no agent goes on with it (this is another boot): Running is Interrupted."""
+    if record.outcome is not Outcome.RUNNING:
+        return record
+    return structs.replace(record, outcome=Outcome.INTERRUPTED)
+
+
+class _Fold:
+    """The record as it grows, event by event."""
+
+    def __init__(self, started: Started) -> None:
+        self._began = started
+        self._phases = [PhaseRecord(priority=plan.priority, seconds=plan.seconds) for plan in started.phases]
+        self._pods: dict[str, PodRecord] = {}
+        self._containers: dict[str, dict[str, ContainerRecord]] = {}
+        self._notes: list[Note] = []
+        self._last = 0.0
+        self._cancelled: float | None = None
+        self._released: float | None = None
+
+    def add(self, event: AnyEvent) -> None:
+        """One more event, in the journal's order."""
+        at = event.at - self._began.at
+        match event:
+            case PhaseStarted() | PhaseEnded():
+                self._phase(event, at)
+            case PodStarted() | PodEnded():
+                self._pod(event, at)
+            case HookStarted() | HookEnded() | Signalled() | ContainerEnded():
+                self._container(event, at)
+            case Noted(text=text):
+                self._notes.append(Note(at=at, text=text))
+                return
+            case Resumed() | Cancelled() | Released():
+                self._turn(event, at)
+            case Started():
+                return
+        self._last = max(self._last, at)
+
+    def record(self) -> Shutdown:
+        """What the events so far add up to."""
+        began = self._began
+        outcome, ended = self._outcome()
+        return Shutdown(
+            id=began.id,
+            node=began.node,
+            boot_id=began.boot_id,
+            how=began.how,
+            mode=began.mode,
+            wall=began.wall,
+            boottime=began.at,
+            requested=began.requested,
+            granted=began.granted,
+            deadline=began.deadline,
+            lock=began.lock,
+            outcome=outcome,
+            ended=ended,
+            released=self._released,
+            phases=tuple(self._phases),
+            pods=tuple(
+                structs.replace(pod, containers=tuple(self._containers[uid].values()))
+                for uid, pod in self._pods.items()
+            ),
+            notes=tuple(self._notes),
+        )
+
+    def _outcome(self) -> tuple[Outcome, float]:
+        if self._cancelled is not None:
+            return Outcome.CANCELLED, self._cancelled
+        if self._released is not None and all(phase.end for phase in self._phases):
+            return Outcome.COMPLETED, self._released
+        return Outcome.RUNNING, self._last
+
+    def _phase(self, event: PhaseStarted | PhaseEnded, at: float) -> None:
+        if not 0 <= event.index < len(self._phases):
+            return
+        phase = self._phases[event.index]
+        match event:
+            case PhaseStarted(seconds=seconds):
+                phase = _once(phase, "started", started=at, given=seconds)
+            case PhaseEnded(end=end):
+                phase = _once(phase, "ended", ended=at, end=end)
+        self._phases[event.index] = phase
+
+    def _pod(self, event: PodStarted | PodEnded, at: float) -> None:
+        pod = self._pods.get(event.uid)
+        match event:
+            case PodStarted() if pod is None:
+                self._pods[event.uid] = _begun(event, at)
+                self._containers[event.uid] = {name: ContainerRecord(name=name) for name in event.containers}
+            case PodEnded(outcome=outcome) if pod and pod.outcome in (None, PodOutcome.UNCONFIRMED):
+                self._pods[event.uid] = structs.replace(pod, ended=at, outcome=outcome)
+
+    def _container(self, event: HookStarted | HookEnded | Signalled | ContainerEnded, at: float) -> None:
+        if event.uid not in self._pods:
+            return
+        containers = self._containers[event.uid]
+        record = containers.get(event.container, ContainerRecord(name=event.container))
+        containers[event.container] = _told(record, event, at)
+
+    def _turn(self, event: Resumed | Cancelled | Released, at: float) -> None:
+        match event:
+            case Resumed(lock=lock):
+                text = f"a restarted agent went on; the lock {'was still held' if lock else 'was lost'}"
+            case Cancelled(why=why):
+                self._cancelled = at if self._cancelled is None else self._cancelled
+                text = f"cancelled: {why}"
+            case Released(why=why):
+                self._released = at if self._released is None else self._released
+                text = f"the lock was released: {why}"
+        self._notes.append(Note(at=at, text=text))
+
+
+def _begun(event: PodStarted, at: float) -> PodRecord:
+    return PodRecord(
+        uid=event.uid,
+        namespace=event.namespace,
+        name=event.name,
+        priority=event.priority,
+        phase=event.phase,
+        grace=event.grace,
+        asked=event.asked,
+        started=at,
+    )
+
+
+def _told(
+    record: ContainerRecord, event: HookStarted | HookEnded | Signalled | ContainerEnded, at: float
+) -> ContainerRecord:
+    match event:
+        case HookStarted():
+            return _once(record, "hook_started", hook_started=at)
+        case HookEnded():
+            return _once(record, "hook_ended", hook_ended=at, hook_ok=event.ok, hook_message=event.message)
+        case Signalled(signal="SIGKILL"):
+            return _once(record, "kill", kill=at)
+        case Signalled():
+            return _once(record, "term", term=at)
+        case ContainerEnded():
+            return _once(record, "ended", ended=at, exit_code=event.exit_code)
+
+
+def _once(record: R, first: str, **facts: Any) -> R:
+    """With these facts, unless ``first`` of them is known already."""
+    return record if getattr(record, first) is not None else structs.replace(record, **facts)
