@@ -66,22 +66,26 @@ def convert(value: Any, type_: type[T], source: str, *, at: str = "") -> T:
 
     ``at`` is put before every path: where in its file the value stands.
     """
+    result, violations = collect(value, type_, at=at)
+    if violations or result is None:
+        raise InvalidInput(source, violations)
+    return result
+
+
+def collect(value: Any, type_: type[T], *, at: str = "") -> tuple[T | None, list[str]]:
+    """The same, but what is right about ``value`` comes back beside up to 50 violations; None if nothing is left."""
     violations: list[str] = []
     whole = value
     while len(violations) < _MOST:
         try:
-            result = msgspec.convert(whole, type_)
+            return msgspec.convert(whole, type_), violations
         except msgspec.ValidationError as error:
             violation, path = _explain(str(error), whole, at)
             if violation in violations:
                 break
             violations.append(violation)
             whole = _without(whole, path)
-        else:
-            if not violations:
-                return result
-            break
-    raise InvalidInput(source, violations)
+    return None, violations
 
 
 def shown(value: Any) -> str:
