@@ -1,4 +1,4 @@
-"""From the journalled events of one shutdown to its record, and the record as a Kubernetes object."""
+"""From the journalled events of one shutdown to its record."""
 
 from collections.abc import Sequence
 from typing import Any, TypeVar
@@ -102,7 +102,7 @@ class _Fold:
             boottime=began.at,
             requested=began.requested,
             granted=began.granted,
-            deadline=began.deadline,
+            deadline=began.deadline - began.at,
             lock=began.lock,
             outcome=outcome,
             ended=ended,

@@ -89,7 +89,7 @@ class PodStarted(Event, frozen=True, tag="PodStarted"):
     name: str
     priority: int
     phase: int
-    grace: int
+    grace: float
     asked: int
     containers: tuple[str, ...]
 
@@ -203,7 +203,7 @@ class PodRecord(Facts, frozen=True):
     name: str
     priority: int
     phase: int
-    grace: int
+    grace: float
     asked: int
     started: float
     ended: float | None = None
@@ -212,8 +212,8 @@ class PodRecord(Facts, frozen=True):
 
     @property
     def cut_short(self) -> bool:
-        """Killed, and had been given less than it asked for."""
-        return self.outcome in (PodOutcome.KILLED, PodOutcome.UNCONFIRMED) and self.grace < self.asked
+        """Killed, and had been given less than it asked for, by a second or more."""
+        return self.outcome in (PodOutcome.KILLED, PodOutcome.UNCONFIRMED) and self.asked - self.grace >= 1
 
 
 class PhaseRecord(Facts, frozen=True):
@@ -237,8 +237,8 @@ class Note(Facts, frozen=True):
 class Shutdown(Facts, frozen=True):
     """One node's going down: what ``lastcall.model.record.fold`` makes of its events.
 
-    It began at ``boottime`` and must be over at ``deadline`` (CLOCK_BOOTTIME seconds both), or ``wall`` in seconds
-    since 1970. All other times are offsets: seconds since it began.
+    It began at ``boottime`` (CLOCK_BOOTTIME seconds), which was ``wall`` (seconds since 1970). All other times, also
+    ``deadline``, are offsets: seconds since it began.
     """
 
     id: str

@@ -1,0 +1,44 @@
+"""How a report says times, durations and foreign text."""
+
+from datetime import UTC, datetime
+
+from lastcall.model import duration
+from lastcall.model.shutdown import PhaseEnd, PodOutcome
+
+PHASE_ENDS = {
+    PhaseEnd.DONE: "all pods ended",
+    PhaseEnd.EMPTY: "no pods",
+    PhaseEnd.RAN_OUT: "ran out of time",
+    PhaseEnd.CANCELLED: "cancelled",
+}
+POD_OUTCOMES = {
+    PodOutcome.GRACEFUL: "graceful",
+    PodOutcome.KILLED: "killed",
+    PodOutcome.UNCONFIRMED: "unconfirmed",
+    PodOutcome.OBSERVED: "observed",
+    None: "not ended",
+}
+
+
+def lasting(seconds: float) -> str:
+    """A duration as precise as a person wants it: ``12ms``, ``3.4s``, ``1m30s``, ``2h``."""
+    digits = 3 if abs(seconds) < 1 else 1 if abs(seconds) < 100 else 0
+    text = duration.of_seconds(round(seconds, digits))
+    if text.endswith("m0s"):
+        text = text[:-2]
+    return text[:-2] if text.endswith("h0m") else text
+
+
+def moment(wall: float) -> str:
+    """Seconds since 1970 as a date and time in UTC, to the second."""
+    return datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def plain(text: str) -> str:
+    """Foreign text on one line, without anything that steers a terminal or is no XML character."""
+    return "".join(c if c.isprintable() else " " if c.isspace() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def count(number: int, noun: str) -> str:
+    """``1 pod``, ``2 pods``."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
