@@ -9,22 +9,31 @@ from collections.abc import Awaitable, Coroutine
 from typing import Any
 
 
-async def first(*awaitables: Awaitable[Any]) -> int:
-    """Waits until one has ended; the index of the first in the order given that has. The others are cancelled.
-
-    The first one's exception is raised.
-    """
-    tasks = [asyncio.ensure_future(awaitable) for awaitable in awaitables]
+async def any_done(*futures: "asyncio.Future[Any]") -> None:
+    """Waits until at least one has ended; all are left as they are."""
     over = asyncio.get_running_loop().create_future()
 
     def end(_: object) -> None:
         if not over.done():
             over.set_result(None)
 
-    for task in tasks:
-        task.add_done_callback(end)
+    for future in futures:
+        future.add_done_callback(end)
     try:
         await over
+    finally:
+        for future in futures:
+            future.remove_done_callback(end)
+
+
+async def first(*awaitables: Awaitable[Any]) -> int:
+    """Waits until one has ended; the index of the first in the order given that has. The others are cancelled.
+
+    The first one's exception is raised.
+    """
+    tasks = [asyncio.ensure_future(awaitable) for awaitable in awaitables]
+    try:
+        await any_done(*tasks)
         index = next(i for i, task in enumerate(tasks) if task.done())
         tasks[index].result()
         return index

@@ -285,6 +285,6 @@ class Journals(Protocol):
         """To go on with it; a torn last line is cut off first."""
         ...
 
-    def write_kubelet_state(self, start: float | None, end: float | None) -> None:
+    async def write_kubelet_state(self, start: float | None, end: float | None) -> None:
         """The kubelet's own state format (graceful_node_shutdown_state) beside our journals; wall-clock seconds."""
         ...

@@ -59,20 +59,25 @@ class _Group(Facts, frozen=True):
     shutdown_grace_period_seconds: Int64 = 0
 
 
-class _KubeletFile(Facts, frozen=True):
-    """The fields that both kinds have, and staticPodPath."""
+class _File(Facts, frozen=True):
+    """The fields of both kinds. What needs better words than those for a wrong type is checked below."""
 
-    shutdown_grace_period: str | None = None
-    shutdown_grace_period_critical_pods: str | None = None
+    shutdown_grace_period: Any = None
+    shutdown_grace_period_critical_pods: Any = None
     shutdown_grace_period_by_pod_priority: tuple[_Group, ...] | None = None
-    feature_gates: dict[str, bool | None] | None = None
-    static_pod_path: str | None = None
+    feature_gates: dict[str, Any] | None = None
 
 
-class _AgentFile(_KubeletFile, frozen=True):
+class _KubeletFile(_File, frozen=True):
+    """The fields of KubeletConfiguration that matter here."""
+
+    static_pod_path: str = ""
+
+
+class _AgentFile(_File, frozen=True):
     """The fields of AgentConfiguration."""
 
-    mode: Mode = Mode.ENFORCE
+    mode: Any = None
 
 
 def read(data: bytes, source: str) -> AgentConfig:
@@ -83,20 +88,20 @@ def read(data: bytes, source: str) -> AgentConfig:
     document = _only_document(data, source)
     kind = _kind(document, source)
     ours = kind == names.AGENT_CONFIGURATION
-    file, violations = decode.collect(document, _AgentFile if ours else _KubeletFile)
-    violations += _unknown_fields(document) if ours else []
-    file = file or _KubeletFile()
-    periods, wrong = _periods(file)
-    violations += wrong + rules.kubelet_violations(periods) + rules.own_errors(periods)
+    file, wrong = decode.collect(document, _AgentFile if ours else _KubeletFile)
+    file = file or _File()
+    wrong += _unknown_fields(document) if ours else []
+    mode = _mode(file.mode, wrong) if isinstance(file, _AgentFile) else Mode.ENFORCE
+    periods = _periods(file, wrong)
     concerns = rules.own_concerns(periods)
-    violations += concerns if ours else []
-    if violations:
-        raise InvalidInput(source, violations)
+    wrong += [*rules.kubelet_violations(periods), *rules.own_errors(periods), *(concerns if ours else ())]
+    if wrong:
+        raise InvalidInput(source, wrong)
     return AgentConfig(
         kind=kind,
         groups=_groups(periods),
-        mode=file.mode if isinstance(file, _AgentFile) else Mode.ENFORCE,
-        static_pod_path=file.static_pod_path or "",
+        mode=mode,
+        static_pod_path=file.static_pod_path if isinstance(file, _KubeletFile) else "",
         warnings=(*concerns, *rules.warnings(periods)),
     )
 
@@ -124,30 +129,47 @@ def _kind(document: Mapping[str, Any], source: str) -> str:
     return kind
 
 
-def _periods(file: _KubeletFile) -> tuple[Periods, list[str]]:
-    wrong: list[str] = []
-    gates = file.feature_gates or {}
-    periods = Periods(
+def _periods(file: _File, wrong: list[str]) -> Periods:
+    return Periods(
         total=_duration("shutdownGracePeriod", file.shutdown_grace_period, wrong),
         critical=_duration("shutdownGracePeriodCriticalPods", file.shutdown_grace_period_critical_pods, wrong),
         by_priority=tuple(
             PhasePlan(priority=group.priority, seconds=group.shutdown_grace_period_seconds)
             for group in file.shutdown_grace_period_by_pod_priority or ()
         ),
-        graceful_gate=bool(gates.get(GRACEFUL_GATE, True)),
-        priority_gate=bool(gates.get(PRIORITY_GATE, True)),
+        graceful_gate=_gate(GRACEFUL_GATE, file, wrong),
+        priority_gate=_gate(PRIORITY_GATE, file, wrong),
     )
-    return periods, wrong
 
 
-def _duration(field: str, text: str | None, wrong: list[str]) -> int:
-    if text is None:
+def _duration(field: str, value: Any, wrong: list[str]) -> int:
+    """Nanoseconds; a number is not a duration to the kubelet either."""
+    if value is None:
+        return 0
+    if not isinstance(value, str):
+        wrong.append(f'{field}: {decode.shown(value)}: must be a duration as text, such as "30s"')
         return 0
     try:
-        return duration.parse(text)
+        return duration.parse(value)
     except ValueError as error:
-        wrong.append(f"{field}: {decode.shown(text)}: {error}")
+        wrong.append(f"{field}: {decode.shown(value)}: {error}")
         return 0
+
+
+def _gate(name: str, file: _File, wrong: list[str]) -> bool:
+    """Both gates are on unless the file says otherwise; nothing (null) is no answer."""
+    value = (file.feature_gates or {}).get(name, True)
+    if not isinstance(value, bool):
+        wrong.append(f"featureGates.{name}: {decode.shown(value)}: must be true or false")
+        return True
+    return value
+
+
+def _mode(value: Any, wrong: list[str]) -> Mode:
+    known = [mode.value for mode in Mode]
+    if value is not None and value not in known:
+        wrong.append(f"mode: {decode.shown(value)}: must be {' or '.join(known)}")
+    return Mode(value) if value in known else Mode.ENFORCE
 
 
 def _groups(periods: Periods) -> tuple[PhasePlan, ...]:
@@ -165,7 +187,7 @@ def _groups(periods: Periods) -> tuple[PhasePlan, ...]:
 
 
 def _unknown_fields(document: Mapping[str, Any]) -> list[str]:
-    known = ["apiVersion", "kind", *(n for n in _names(_AgentFile) if n != "staticPodPath")]
+    known = ["apiVersion", "kind", *_names(_AgentFile)]
     found = [*_unknown(document, known, "")]
     groups = document.get("shutdownGracePeriodByPodPriority")
     for index, group in enumerate(groups if isinstance(groups, list) else ()):

@@ -1,0 +1,115 @@
+"""Being armed: the delay lock is held, and logind grants enough time; if it does not, armed with what it grants."""
+
+import logging
+import math
+from collections.abc import Callable
+
+from lastcall.aio import Group
+from lastcall.errors import LastcallError, NotPermitted, ShutdownUnderWay
+from lastcall.graceful import limit
+from lastcall.names import LOCK_WHO
+from lastcall.ports import Clock, DelayLimitFiles, LockKeeper, LogindSession
+
+WHY = "Ends the pods of this node in order"
+"""The reason that ``systemd-inhibit --list`` shows."""
+
+RELOAD_SECONDS = 5.0
+"""How long logind has to take up a new limit; no signal tells (the property is const)."""
+
+RETRY_SECONDS = 60.0
+"""How long to wait before trying again to raise a limit that could not be raised."""
+
+log = logging.getLogger(__name__)
+
+
+class Arming:
+    """The lock and the limit. ``granted`` is what logind grants in seconds, None while that is unknown."""
+
+    def __init__(self, *, keeper: LockKeeper, files: DelayLimitFiles, clock: Clock, wake: Callable[[], None]) -> None:
+        self._keeper = keeper
+        self._files = files
+        self._clock = clock
+        self._wake = wake
+        self._raising = Group()
+        self._next_raise = 0.0
+        self.granted: float | None = None
+        self.degraded = ""
+        """Why less is granted than is asked for, in one sentence with the remedy; "" if enough is."""
+        self.problem = ""
+        """Why no lock is held, in one sentence."""
+
+    @property
+    def held(self) -> bool:
+        """Whether a lock is kept."""
+        return self._keeper.held
+
+    async def seek(self, session: LogindSession, *, anew: bool) -> bool:
+        """Sees to it that a lock is held that logind knows; False while none can be had.
+
+        ``anew`` also replaces one that seems good: after a cancelled shutdown.
+        """
+        if self._keeper.held and not anew and await self._known(session):
+            return True
+        try:
+            descriptor = await session.take_lock(WHY)
+        except (ShutdownUnderWay, NotPermitted) as error:
+            if str(error) != self.problem:
+                log.warning("no lock can be had: %s", error)
+            self.problem = str(error)
+            return self._keeper.held
+        await self._keeper.keep(descriptor)
+        self.problem = ""
+        return True
+
+    async def release(self) -> None:
+        """Every copy of the lock is closed when this returns."""
+        await self._keeper.release()
+
+    async def close_at(self, boottime: float) -> None:
+        """The lock closes itself then, whatever becomes of this program."""
+        await self._keeper.close_at(boottime)
+
+    def look(self, session: LogindSession, granted: float, requested: float) -> None:
+        """Takes note of what is granted; begins to raise it if that is less than ``requested``."""
+        self.granted = granted
+        if not limit.needed(requested, granted):
+            self.degraded = ""
+        elif not self._raising.busy and self._clock.boottime() >= self._next_raise:
+            self._next_raise = self._clock.boottime() + RETRY_SECONDS
+            self._raising = Group()
+            self._raising.start(self._raise(session, requested), "raise the delay limit")
+
+    async def close(self) -> None:
+        """Ends what runs in the background; the lock is left as it is."""
+        await self._raising.cancel()
+
+    async def _known(self, session: LogindSession) -> bool:
+        return any(i.who == LOCK_WHO and i.mode == "delay" for i in await session.inhibitors())
+
+    async def _raise(self, session: LogindSession, requested: float) -> None:
+        try:
+            self._files.write(math.ceil(requested))
+            await session.reload()
+            granted = await self._wait_for(session, requested)
+        except (LastcallError, OSError) as error:
+            granted = self.granted or 0.0
+            reason = str(error)
+        else:
+            reason = limit.explain(self._files.settings(), requested, granted)
+        self.granted = granted
+        if limit.needed(requested, granted):
+            if reason != self.degraded:
+                log.warning("armed with less than asked for: %s", reason)
+            self.degraded = reason
+        else:
+            log.info("logind now grants %g s", granted)
+            self.degraded = ""
+        self._wake()
+
+    async def _wait_for(self, session: LogindSession, requested: float) -> float:
+        end = self._clock.boottime() + RELOAD_SECONDS
+        while True:
+            granted = await session.max_delay()
+            if not limit.needed(requested, granted) or self._clock.boottime() >= end:
+                return granted
+            await self._clock.sleep(0.1)

@@ -1,0 +1,88 @@
+"""The agent's line to logind: opened again whenever it is lost, for ever, a little later each time."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from lastcall.aio import cancel
+from lastcall.errors import Unavailable
+from lastcall.ports import Change, Clock, Logind, LogindSession
+
+BACKOFF = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0)
+"""Seconds between attempts; the last one for ever."""
+
+log = logging.getLogger(__name__)
+
+
+class Link:
+    """At most one session. ``wake`` is called whenever something was heard or the line was lost."""
+
+    def __init__(self, logind: Logind, clock: Clock, wake: Callable[[], None]) -> None:
+        self._logind = logind
+        self._clock = clock
+        self._wake = wake
+        self._session: LogindSession | None = None
+        self._hearing: asyncio.Task[None] | None = None
+        self._failures = 0
+        self._next_try = 0.0
+        self.doubtful = True
+        """Set when logind or the line began anew, until the reader has checked that the lock is still known."""
+        self.problem = ""
+        """Why there is no session, in one sentence."""
+
+    @property
+    def up(self) -> bool:
+        """Whether there is a session."""
+        return self._session is not None
+
+    @property
+    def retries(self) -> int:
+        """Attempts that failed since the line was last up."""
+        return self._failures
+
+    @property
+    def retry_in(self) -> float:
+        """Seconds until the next attempt makes sense; 0 with a session."""
+        return 0.0 if self.up else max(0.0, self._next_try - self._clock.boottime())
+
+    async def session(self) -> LogindSession | None:
+        """The session, opened if need be; None while logind cannot be reached or it is too early to try again."""
+        if self._session is None and self.retry_in <= 0:
+            try:
+                self._session = await self._logind.open()
+            except Unavailable as error:
+                self._fail(error)
+            else:
+                self._failures, self.problem, self.doubtful = 0, "", True
+                self._hearing = asyncio.create_task(self._hear(self._session), name="hear logind")
+        return self._session
+
+    async def lose(self, error: Unavailable) -> None:
+        """The session has failed: close it; the next one is tried at once, then later and later."""
+        await self.close()
+        self._fail(error)
+
+    async def close(self) -> None:
+        """Leaves the bus; a lock that is kept stays."""
+        if self._hearing:
+            await cancel(self._hearing)
+        if self._session:
+            self._session.close()
+        self._session = self._hearing = None
+
+    def _fail(self, error: Unavailable) -> None:
+        if str(error) != self.problem:
+            log.warning("logind cannot be reached: %s", error)
+        self.problem = str(error)
+        self._next_try = self._clock.boottime() + BACKOFF[min(self._failures, len(BACKOFF) - 1)]
+        self._failures += 1
+
+    async def _hear(self, session: LogindSession) -> None:
+        """Only wakes the loop, which reads the properties: a signal is not proof, a lost line is found by reading."""
+        try:
+            while True:
+                if await session.change() is Change.RESTARTED:
+                    self.doubtful = True
+                self._wake()
+        except Unavailable:
+            self._wake()

@@ -1,0 +1,27 @@
+"""How the time that is left is spent (pure); asked again when each phase begins, so that nothing saved is lost.
+
+Time that earlier phases did not use makes good what later ones had to give up when less was granted than asked for.
+No phase ever gets more than it is configured with.
+"""
+
+from collections.abc import Sequence
+
+from lastcall.graceful.budget import fit
+from lastcall.model.shutdown import PhasePlan
+
+RESERVE = 0.05
+"""Seconds kept back where logind's own limit ends the shutdown: its clock started before ours."""
+
+
+def deadline(now: float, requested: float, granted: float) -> float:
+    """When the lock is released at the latest, in ``now``'s seconds."""
+    return now + max(0.0, min(requested, granted - RESERVE))
+
+
+def next_seconds(phases: Sequence[PhasePlan], left: float) -> float:
+    """The seconds of the first of these phases, all of which are still to come, when ``left`` seconds are left.
+
+    By the rule of ``budget.fit``, to the millisecond.
+    """
+    fine = [PhasePlan(priority=phase.priority, seconds=phase.seconds * 1000) for phase in phases]
+    return fit(fine, left * 1000)[0].seconds / 1000

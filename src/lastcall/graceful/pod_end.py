@@ -1,0 +1,153 @@
+"""Ends one pod: hooks, SIGTERM, sidecars in their turn, SIGKILL at the exact moment, then the sandbox.
+
+The times come from ``termination``; this loop only waits and acts. Containers are ended all at once, sidecars after
+the main ones in the reverse of their order of start (KEP-753); their hooks run at once like everybody's.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+from lastcall.aio import Group, any_done, cancel
+from lastcall.errors import LastcallError, Unavailable
+from lastcall.graceful.termination import Window
+from lastcall.model.pods import Container, sidecars
+from lastcall.model.shutdown import (
+    ContainerEnded,
+    ContainerRecord,
+    Event,
+    HookEnded,
+    HookStarted,
+    PodEnded,
+    PodOutcome,
+    Signalled,
+)
+from lastcall.ports import Clock, LivePod, NodeFace, PodRuntime
+
+Tell = Callable[[Event], None]
+
+_RETRY = 0.25
+"""Seconds between two attempts to reach a runtime that is away."""
+
+
+class PodEnd:
+    """One pod's end. ``before`` tells by container what an earlier life of the agent had done."""
+
+    def __init__(
+        self,
+        live: LivePod,
+        *,
+        window: Window,
+        runtime: PodRuntime,
+        node: NodeFace,
+        clock: Clock,
+        tell: Tell,
+        before: dict[str, ContainerRecord] | None = None,
+    ) -> None:
+        self.live = live
+        self._window = window
+        self._runtime = runtime
+        self._node = node
+        self._clock = clock
+        self._tell = tell
+        self._before = before or {}
+        self._uid = live.pod.metadata.uid
+        self._killed = False
+        self._codes: dict[str, int | None] = {}
+
+    async def run(self) -> PodOutcome:
+        """Returns when the pod has ended and its last status is written; being cancelled leaves it as it is."""
+        group = Group()
+        try:
+            self._start_all(group)
+            await group.join()
+        finally:
+            await group.cancel()
+        await self._until_reached(self._runtime.finish, self.live)
+        outcome = PodOutcome.KILLED if self._killed else PodOutcome.GRACEFUL
+        self._tell(PodEnded(at=self._clock.boottime(), uid=self._uid, outcome=outcome))
+        await self._node.pod_ended(self.live, self._codes)
+        return outcome
+
+    def _start_all(self, group: Group) -> None:
+        pod = self.live.pod
+        after: list[asyncio.Task[None]] = []
+        waiting = [c for c in sidecars(pod) if c.name in self.live.containers]
+        names = {c.name for c in waiting}
+        specs = {c.name: c for c in pod.spec.containers}
+        for name in self.live.containers:
+            if name not in names:
+                spec = specs.get(name, Container(name=name))
+                after.append(group.start(self._end(spec, after=()), f"end {pod.key} {name}"))
+        for sidecar in reversed(waiting):
+            task = group.start(self._end(sidecar, after=tuple(after)), f"end {pod.key} {sidecar.name}")
+            after = [*after, task]
+
+    async def _end(self, container: Container, after: "tuple[asyncio.Task[None], ...]") -> None:
+        await self._run_hook(container)
+        if after:
+            await self._wait_for_turn(after)
+        await self._stop(container.name)
+
+    async def _run_hook(self, container: Container) -> None:
+        """At least once, as Kubernetes promises: a hook that an earlier life did not see the end of runs again."""
+        hook, before = container.pre_stop, self._before.get(container.name)
+        limit = self._window.polite_until - self._clock.boottime()
+        if hook is None or limit <= 0 or (before and (before.hook_ended is not None or before.term is not None)):
+            return
+        self._tell(HookStarted(at=self._clock.boottime(), uid=self._uid, container=container.name))
+        result = await self._runtime.run_hook(self.live, container.name, hook, limit)
+        self._tell(
+            HookEnded(
+                at=self._clock.boottime(),
+                uid=self._uid,
+                container=container.name,
+                ok=result.ok,
+                message=result.message,
+            )
+        )
+
+    async def _wait_for_turn(self, after: "tuple[asyncio.Task[None], ...]") -> None:
+        turn = asyncio.gather(*(asyncio.shield(task) for task in after), return_exceptions=True)
+        alarm = asyncio.ensure_future(self._clock.sleep(self._window.polite_until - self._clock.boottime()))
+        try:
+            await any_done(turn, alarm)
+        finally:
+            await cancel(alarm, turn)
+
+    async def _stop(self, name: str) -> None:
+        term = self._clock.boottime()
+        before = self._before.get(name)
+        if before is None or before.term is None:
+            self._tell(Signalled(at=term, uid=self._uid, container=name, signal="TERM"))
+        kill_at = self._window.kill_at(term)
+        killer = asyncio.ensure_future(self._kill(name, kill_at))
+        try:
+            code = await self._until_ended(name, kill_at)
+        finally:
+            await cancel(killer)
+        self._codes[name] = code
+        self._tell(ContainerEnded(at=self._clock.boottime(), uid=self._uid, container=name, exit_code=code))
+
+    async def _until_ended(self, name: str, kill_at: float) -> int | None:
+        while True:
+            try:
+                return await self._runtime.stop(self.live.containers[name], max(0.0, kill_at - self._clock.boottime()))
+            except Unavailable:
+                await self._clock.sleep(_RETRY)
+
+    async def _kill(self, name: str, at: float) -> None:
+        await self._clock.sleep(at - self._clock.boottime())
+        self._killed = True
+        self._tell(Signalled(at=self._clock.boottime(), uid=self._uid, container=name, signal="KILL"))
+        await self._until_reached(self._runtime.kill, self.live.containers[name])
+
+    async def _until_reached(self, verb: Callable[..., object], *arguments: object) -> None:
+        """Repeats while the runtime is away; the phase's end, not this, is what gives up."""
+        while True:
+            try:
+                await verb(*arguments)  # type: ignore[misc]
+                return
+            except Unavailable:
+                await self._clock.sleep(_RETRY)
+            except LastcallError:
+                return

@@ -1,0 +1,56 @@
+"""Which pods a shutdown knows, and how far it has come with each."""
+
+from collections.abc import Iterable, Sequence
+
+from lastcall.graceful.phases import index_for
+from lastcall.model.pods import priority
+from lastcall.model.shutdown import PhasePlan, Shutdown
+from lastcall.ports import LivePod
+
+
+class Roster:
+    """Pods by uid: waiting, open (their end has begun) or done. ``before`` is what an earlier life had done."""
+
+    def __init__(self, plan: Sequence[PhasePlan], before: Shutdown | None) -> None:
+        self._plan = tuple(plan)
+        self._pods: dict[str, LivePod] = {}
+        self._open: dict[str, None] = {}
+        self._done = {pod.uid for pod in before.pods if pod.outcome} if before else set[str]()
+
+    def remember(self, found: Iterable[LivePod]) -> None:
+        """Pods that run now; those known already are brought up to date."""
+        for live in found:
+            if not live.pod.finished:
+                self._pods[live.pod.metadata.uid] = live
+
+    def waiting(self, index: int) -> list[LivePod]:
+        """Pods of this phase or, if they were found late, of one before it, whose end has not begun; by name."""
+        mine = (
+            live
+            for uid, live in self._pods.items()
+            if uid not in self._open and uid not in self._done and self.phase(live) <= index
+        )
+        return sorted(mine, key=lambda live: live.pod.key)
+
+    def phase(self, live: LivePod) -> int:
+        """The index of a pod's phase."""
+        return index_for(self._plan, priority(live.pod))
+
+    def coming(self, index: int) -> list[PhasePlan]:
+        """The phase ``index`` and those after it that have pods."""
+        busy = {self.phase(live) for live in self._pods.values()}
+        return [phase for i, phase in enumerate(self._plan) if i == index or (i > index and i in busy)]
+
+    def begin(self, uid: str) -> None:
+        """A pod's end begins."""
+        self._open[uid] = None
+
+    def end(self, uid: str) -> None:
+        """A pod has ended, or is given up."""
+        self._open.pop(uid, None)
+        self._done.add(uid)
+
+    @property
+    def open(self) -> list[str]:
+        """The uids of the pods whose end has begun and not come, in the order in which it began."""
+        return list(self._open)

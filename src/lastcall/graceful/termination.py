@@ -1,0 +1,45 @@
+"""The times inside one pod's end (pure): until when its hooks may run, when SIGKILL goes out.
+
+The kubelet's rules (pkg/kubelet/kuberuntime/kuberuntime_container.go: killContainer): preStop runs within the grace
+period, SIGTERM follows when it ends or when the grace is over, and at least two seconds lie between SIGTERM and
+SIGKILL. One rule is ours: nothing reaches beyond the pod's phase.
+"""
+
+from lastcall.model.base import Facts
+
+MINIMUM = 2.0
+"""Seconds that a container has between SIGTERM and SIGKILL (the kubelet's minimumGracePeriodInSeconds)."""
+
+
+class Window(Facts, frozen=True):
+    """A pod's time: it began at ``started``, has ``grace`` seconds, and SIGKILL goes out at ``last_kill`` at the latest.
+
+    ``started`` and ``last_kill`` are CLOCK_BOOTTIME seconds. ``last_kill`` lies so long before the end of the phase
+    that the kill can be confirmed within it.
+    """
+
+    started: float
+    grace: float
+    last_kill: float
+
+    @property
+    def polite_until(self) -> float:
+        """Until when hooks may run and sidecars wait for their turn; then comes SIGTERM."""
+        return min(self.started + self.grace, self.last_kill)
+
+    def kill_at(self, term: float) -> float:
+        """When SIGKILL goes out to a container that got SIGTERM at ``term``; never before ``term``.
+
+        So no pod has more than its grace and two seconds, as SIGTERM comes within the grace.
+        """
+        return max(term, min(max(self.started + self.grace, term + MINIMUM), self.last_kill))
+
+
+def phase_end(started: float, seconds: float, kill_seconds: float, deadline: float) -> float:
+    """When a phase is over at the latest; a phase of no seconds still waits for its kills to work, if it may."""
+    return min(started + max(seconds, kill_seconds), max(deadline, started))
+
+
+def last_kill(started: float, end: float, kill_seconds: float) -> float:
+    """When SIGKILL goes out, so that it is confirmed by ``end``; at most half of a short phase is given up for that."""
+    return max(started, end - min(kill_seconds, (end - started) / 2))
