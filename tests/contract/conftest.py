@@ -1,0 +1,3 @@
+from support.worlds import world
+
+__all__ = ["world"]

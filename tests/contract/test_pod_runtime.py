@@ -1,0 +1,431 @@
+"""What every pod runtime promises (``ports.PodRuntime``, ``ports.PodStarter``), told by the containers themselves."""
+
+import asyncio
+import time
+from contextlib import asynccontextmanager
+
+import pytest
+from support.pods import GATED, OBEDIENT, READY, STUBBORN, container, eventually, open_gate, pod, says, shell, told
+
+from lastcall.aio import cancel
+from lastcall.errors import LastcallError
+from lastcall.model.pods import ExecAction, Handler, HTTPGetAction, HTTPHeader, SleepAction
+
+SOON = 15.0
+"""Seconds that nothing here takes unless it hangs."""
+
+
+async def started(world, name="web", script=OBEDIENT, **fields):
+    """A pod of one container ``main`` that has said that it is ready, and the container's id."""
+    live = await world.runtime.start(pod(world, name, container("main", script, **fields)))
+    await says(world, f"{name}.main", "ready")
+    return live, live.containers["main"]
+
+
+async def stop(world, container_id, grace):
+    return await asyncio.wait_for(world.runtime.stop(container_id, grace), SOON)
+
+
+async def ended(world):
+    return await asyncio.wait_for(world.runtime.ended(), SOON)
+
+
+async def running(world):
+    """The running containers' names by pod, read anew."""
+    return {live.pod.metadata.name: sorted(live.containers) for live in await world.runtime.refresh()}
+
+
+class TestStop:
+    async def test_a_container_handles_sigterm_and_its_exit_code_is_known(self, world):
+        _, main = await started(world)
+        assert await stop(world, main, 10) == 7
+        assert told(world, "web.main") == ["ready", "TERM"]
+        assert await running(world) == {}
+
+    async def test_a_container_that_dies_of_sigterm_has_exit_code_143(self, world):
+        _, main = await started(
+            world, script=f"trap 'trap - TERM; kill -TERM $$' TERM; {READY} sleep 1000 & wait; exit 5"
+        )
+        code = await stop(world, main, 2)
+        # A PID namespace's first process cannot die of its own SIGTERM: there it goes on and leaves with 5.
+        assert code in (143, 5)
+
+    async def test_one_that_goes_on_is_killed_when_its_grace_is_over(self, world):
+        _, main = await started(world, script=STUBBORN)
+        begin = time.monotonic()
+        assert await stop(world, main, 1) == 137
+        assert time.monotonic() - begin > 0.9
+        assert told(world, "web.main") == ["ready", "TERM"]
+
+    async def test_one_that_ignores_sigterm_is_killed_too(self, world):
+        _, main = await started(world, script=f"trap '' TERM; {READY} sleep 1000")
+        assert await stop(world, main, 0.5) == 137
+
+    async def test_kill_ends_a_stop_early(self, world):
+        _, main = await started(world, script=STUBBORN)
+        stopping = asyncio.create_task(world.runtime.stop(main, 60))
+        await says(world, "web.main", "ready", "TERM")
+        await world.runtime.kill(main)
+        assert await asyncio.wait_for(stopping, SOON) == 137
+
+    async def test_kill_needs_no_stop(self, world):
+        live, main = await started(world, script=STUBBORN)
+        await world.runtime.kill(main)
+        assert await ended(world) == (live.pod.metadata.uid, "main", 137)
+        assert told(world, "web.main") == ["ready"]
+
+    async def test_several_stops_send_one_sigterm(self, world):
+        _, main = await started(world, script=STUBBORN)
+        codes = await asyncio.gather(*(stop(world, main, grace) for grace in (2, 2, 3)))
+        assert codes == [137, 137, 137]
+        assert told(world, "web.main") == ["ready", "TERM"]
+
+    async def test_a_shorter_stop_tightens_a_longer_one(self, world):
+        _, main = await started(world, script=STUBBORN)
+        long = asyncio.create_task(world.runtime.stop(main, 60))
+        await says(world, "web.main", "ready", "TERM")
+        assert await stop(world, main, 1) == 137
+        assert await asyncio.wait_for(long, SOON) == 137
+        assert told(world, "web.main") == ["ready", "TERM"]
+
+    async def test_a_longer_stop_does_not_loosen_a_shorter_one(self, world):
+        _, main = await started(world, script=STUBBORN)
+        short = asyncio.create_task(world.runtime.stop(main, 1))
+        await says(world, "web.main", "ready", "TERM")
+        assert await stop(world, main, 60) == 137
+        assert await asyncio.wait_for(short, SOON) == 137
+
+    async def test_what_has_ended_or_is_unknown_counts_as_stopped(self, world):
+        _, main = await started(world)
+        assert await stop(world, main, 10) == 7
+        assert await stop(world, main, 10) in (7, None)
+        assert await stop(world, "no-such-container", 10) is None
+        await world.runtime.kill(main)
+        await world.runtime.kill("no-such-container")
+
+    async def test_one_grace_serves_all_pods(self, world):
+        """Ten times two seconds would be twenty; one after the other is not parallel."""
+        names = [f"pod-{number}" for number in range(10)]
+        lives = await asyncio.gather(
+            *(world.runtime.start(pod(world, name, container("main", STUBBORN))) for name in names)
+        )
+        for name in names:
+            await says(world, f"{name}.main", "ready")
+        begin = time.monotonic()
+        assert await asyncio.gather(*(stop(world, live.containers["main"], 2) for live in lives)) == [137] * 10
+        assert time.monotonic() - begin < 10
+
+    async def test_containers_of_one_pod_end_independently(self, world):
+        live = await world.runtime.start(pod(world, "web", container("one", OBEDIENT), container("two", OBEDIENT)))
+        await says(world, "web.one", "ready")
+        await says(world, "web.two", "ready")
+        assert await stop(world, live.containers["one"], 10) == 7
+        assert await running(world) == {"web": ["two"]}
+        assert told(world, "web.two") == ["ready"]
+        assert await stop(world, live.containers["two"], 10) == 7
+        assert await running(world) == {}
+
+
+class TestHooks:
+    async def test_an_exec_hook_has_ended_before_sigterm(self, world):
+        live, main = await started(world)
+        result = await world.runtime.run_hook(live, "main", shell('sleep 0.3; echo HOOK >> "$OUT"'), 10)
+        assert result.ok
+        assert not result.timed_out
+        assert await stop(world, main, 10) == 7
+        assert told(world, "web.main") == ["ready", "HOOK", "TERM"]
+
+    async def test_an_exec_hook_that_fails_tells_its_exit_code_and_output(self, world):
+        live, _ = await started(world)
+        result = await world.runtime.run_hook(live, "main", shell("echo no such leader; exit 3"), 10)
+        assert not result.ok
+        assert not result.timed_out
+        assert "3" in result.message
+        assert "no such leader" in result.message
+
+    async def test_an_exec_hook_whose_program_is_missing_fails(self, world):
+        live, _ = await started(world)
+        hook = Handler(exec=ExecAction(command=("no-such-program",)))
+        result = await world.runtime.run_hook(live, "main", hook, 10)
+        assert not result.ok
+        assert "no-such-program" in result.message
+
+    async def test_an_exec_hook_beyond_its_limit_runs_no_further(self, world):
+        live, main = await started(world)
+        begin = time.monotonic()
+        hook = shell('echo HOOK >> "$OUT"; sleep 3; echo late >> "$OUT"')
+        result = await world.runtime.run_hook(live, "main", hook, 1)
+        assert not result.ok
+        assert result.timed_out
+        assert result.message
+        assert 0.9 < time.monotonic() - begin < SOON
+        await asyncio.sleep(3)
+        assert told(world, "web.main") == ["ready", "HOOK"]
+        assert await stop(world, main, 10) == 7
+
+    async def test_an_exec_hook_whose_caller_is_cancelled_runs_no_further(self, world):
+        live, _ = await started(world)
+        hook = shell('echo HOOK >> "$OUT"; sleep 2; echo late >> "$OUT"')
+        running_hook = asyncio.create_task(world.runtime.run_hook(live, "main", hook, 30))
+        await says(world, "web.main", "ready", "HOOK")
+        await cancel(running_hook)
+        await asyncio.sleep(2.5)
+        assert told(world, "web.main") == ["ready", "HOOK"]
+
+    async def test_a_hook_ends_with_its_container(self, world):
+        live, main = await started(world)
+        hook = shell('echo HOOK >> "$OUT"; sleep 1000')
+        running_hook = asyncio.create_task(world.runtime.run_hook(live, "main", hook, 60))
+        await says(world, "web.main", "ready", "HOOK")
+        assert await stop(world, main, 10) == 7
+        assert not (await asyncio.wait_for(running_hook, SOON)).ok
+
+    async def test_hooks_of_what_is_not_there_fail_without_raising(self, world):
+        live, main = await started(world)
+        assert not (await world.runtime.run_hook(live, "no-such-container", shell("exit 0"), 5)).ok
+        await stop(world, main, 10)
+        assert not (await world.runtime.run_hook(live, "main", shell("exit 0"), 5)).ok
+
+    async def test_http_get_by_the_name_of_a_port(self, world):
+        async with http_server("204 No Content") as (port, requests):
+            live, _ = await started(world, ports=[{"name": "admin", "containerPort": port}])
+            hook = http_hook(
+                port="admin", path="/leave?now=1", http_headers=(HTTPHeader(name="X-Why", value="last call"),)
+            )
+            result = await world.runtime.run_hook(live, "main", hook, 10)
+        assert result.ok
+        assert requests[0].startswith("GET /leave?now=1 HTTP/1.1\r\n")
+        assert "x-why: last call\r\n" in requests[0].lower()
+
+    async def test_http_get_answered_by_an_error_fails(self, world):
+        async with http_server("503 Not Now") as (port, _):
+            live, _ = await started(world)
+            result = await world.runtime.run_hook(live, "main", http_hook(port=port), 10)
+        assert not result.ok
+        assert not result.timed_out
+        assert "503" in result.message
+
+    async def test_http_get_that_nobody_answers_is_over_at_its_limit(self, world):
+        async with http_server(None) as (port, _):
+            live, _ = await started(world)
+            result = await asyncio.wait_for(world.runtime.run_hook(live, "main", http_hook(port=port), 1), SOON)
+        assert result.timed_out
+        assert not result.ok
+
+    async def test_http_get_of_an_unknown_port_fails(self, world):
+        live, _ = await started(world)
+        result = await world.runtime.run_hook(live, "main", http_hook(port="nowhere"), 10)
+        assert not result.ok
+        assert "nowhere" in result.message
+
+    async def test_sleep_waits(self, world):
+        live, _ = await started(world)
+        begin = time.monotonic()
+        assert (await world.runtime.run_hook(live, "main", Handler(sleep=SleepAction(seconds=1)), 10)).ok
+        assert time.monotonic() - begin > 0.9
+
+    async def test_sleep_ends_at_its_limit(self, world):
+        live, _ = await started(world)
+        hook = Handler(sleep=SleepAction(seconds=600))
+        result = await asyncio.wait_for(world.runtime.run_hook(live, "main", hook, 0.2), SOON)
+        assert result.timed_out
+        assert not result.ok
+
+
+class TestPods:
+    async def test_they_are_listed_with_all_that_decides_how_they_end(self, world):
+        hook = {"preStop": {"httpGet": {"port": "admin", "path": "/leave"}}}
+        ports = [{"name": "admin", "containerPort": 8080}]
+        made = pod(
+            world,
+            "db",
+            container("main", OBEDIENT, lifecycle=hook, ports=ports),
+            init=[container("log", OBEDIENT, restartPolicy="Always")],
+            namespace="shop",
+            labels={"app": "db"},
+            annotations={"example.com/note": "primary"},
+        )
+        await world.runtime.start(made)
+        await says(world, "db.main", "ready")
+        for again in (False, True):
+            if again:
+                await world.restarted()
+            (live,) = await world.runtime.refresh()
+            metadata, spec = live.pod.metadata, live.pod.spec
+            assert (metadata.namespace, metadata.name, metadata.uid) == ("shop", "db", made.metadata.uid)
+            assert metadata.labels["app"] == "db"
+            assert metadata.annotations["example.com/note"] == "primary"
+            assert sorted(live.containers) == ["log", "main"]
+            assert len(set(live.containers.values())) == 2
+            assert spec.termination_grace_period_seconds == 5
+            (main,) = (one for one in spec.containers if one.name == "main")
+            assert main.pre_stop.http_get.path == "/leave"
+            assert [(port.name, port.container_port) for port in main.ports] == [("admin", 8080)]
+
+    async def test_finished_containers_and_pods_are_not_listed(self, world):
+        await world.runtime.start(pod(world, "job", container("main", f"{GATED} 0"), container("other", OBEDIENT)))
+        await says(world, "job.main", "ready")
+        await says(world, "job.other", "ready")
+        open_gate(world, "job.main")
+        assert (await ended(world))[1:] == ("main", 0)
+        assert await running(world) == {"job": ["other"]}
+        (live,) = await world.runtime.pods()
+        await stop(world, live.containers["other"], 10)
+        assert await running(world) == {}
+        assert list(await world.runtime.pods()) == []
+
+    async def test_ended_tells_the_end_of_each_container_in_order(self, world):
+        live = await world.runtime.start(
+            pod(world, "job", container("one", f"{GATED} 3"), container("two", f"{GATED} 0"))
+        )
+        await says(world, "job.one", "ready")
+        await says(world, "job.two", "ready")
+        open_gate(world, "job.two")
+        await says(world, "job.two", "ready", "bye")
+        await asyncio.sleep(1)
+        open_gate(world, "job.one")
+        uid = live.pod.metadata.uid
+        assert [await ended(world), await ended(world)] == [(uid, "two", 0), (uid, "one", 3)]
+
+    async def test_finish_may_be_repeated_and_the_name_is_free_again(self, world):
+        live, main = await started(world)
+        await stop(world, main, 10)
+        await world.runtime.finish(live)
+        await world.runtime.finish(live)
+        assert await running(world) == {}
+        await world.runtime.start(pod(world, "web", container("main", OBEDIENT)))
+        await says(world, "web.main", "ready", "TERM", "ready")
+
+    async def test_finish_leaves_nothing_running(self, world):
+        live, _ = await started(world, script=STUBBORN)
+        await asyncio.wait_for(world.runtime.finish(live), SOON)
+        assert await running(world) == {}
+
+    async def test_remove_kills_and_forgets(self, world):
+        live, _ = await started(world, script=STUBBORN)
+        await asyncio.wait_for(world.runtime.remove(live.pod.metadata.uid), SOON)
+        await world.runtime.remove(live.pod.metadata.uid)
+        await world.runtime.remove("no-such-uid")
+        assert await running(world) == {}
+        assert told(world, "web.main") == ["ready"]
+
+    async def test_kill_seconds_grows_with_the_number_of_containers(self, world):
+        assert 0 < world.runtime.kill_seconds(1) <= world.runtime.kill_seconds(110) < 60
+
+
+class TestStart:
+    async def test_init_containers_run_to_their_end_in_order_before_the_others(self, world):
+        out = world.directory / "order"
+        say = [container(name, f"sleep 0.2; echo {name} >> {out}") for name in ("init-1", "init-2")]
+        side = container("side", f"echo side >> {out}; {OBEDIENT}", restartPolicy="Always")
+        main = container("main", f"echo main >> {out}; {OBEDIENT}")
+        live = await world.runtime.start(pod(world, "web", main, init=[say[0], side, say[1]]))
+        await says(world, "web.main", "ready")
+        await says(world, "web.side", "ready")
+        order = told(world, "order")
+        assert order[0] == "init-1"
+        assert order[-1] == "main"
+        assert sorted(order[1:3]) == ["init-2", "side"]
+        assert sorted(live.containers) == ["main", "side"]
+
+    async def test_a_failed_init_container_fails_the_pod_and_nothing_of_it_stays(self, world):
+        side = container("side", STUBBORN, restartPolicy="Always")
+        broken = container("broken", "exit 3")
+        with pytest.raises(LastcallError, match=r"broken.*3"):
+            await world.runtime.start(pod(world, "web", container("main", OBEDIENT), init=[side, broken]))
+        assert await running(world) == {}
+        assert told(world, "web.main") == []
+
+    async def test_environment_arguments_and_working_directory(self, world):
+        directory = world.directory / "work dir"
+        directory.mkdir()
+        one = container("main", "", env=[{"name": "GREETING", "value": "good night, 'all'\n$HOME"}])
+        one |= {
+            "command": ["sh", "-c", 'echo "$GREETING|$0|$1|$(pwd)" >> "$OUT"; sleep 1000'],
+            "args": ["zero", "first  argument"],
+            "workingDir": str(directory),
+        }
+        await world.runtime.start(pod(world, "web", one))
+        await says(world, "web.main", "good night, 'all'", f"$HOME|zero|first  argument|{directory}")
+
+
+class TestAfterARestart:
+    """``restarted()``: a new runtime object, as after this process had been killed."""
+
+    async def test_running_containers_are_found_again_and_can_be_stopped(self, world):
+        _, main = await started(world)
+        await world.restarted()
+        (live,) = await world.runtime.pods()
+        assert live.containers == {"main": main}
+        assert await stop(world, main, 10) == 7
+        assert told(world, "web.main") == ["ready", "TERM"]
+
+    async def test_sigterm_is_sent_once_all_the_same(self, world):
+        _, main = await started(world, script=STUBBORN)
+        stopping = asyncio.create_task(world.runtime.stop(main, 30))
+        await says(world, "web.main", "ready", "TERM")
+        await cancel(stopping)
+        await world.restarted()
+        assert await stop(world, main, 1) == 137
+        assert told(world, "web.main") == ["ready", "TERM"]
+
+    async def test_what_ended_meanwhile_is_told_with_its_exit_code(self, world):
+        live, main = await started(world, script=f"{GATED} 3")
+        open_gate(world, "web.main")
+        await says(world, "web.main", "ready", "bye")
+        await world.restarted()
+        assert await ended(world) == (live.pod.metadata.uid, "main", 3)
+        assert await running(world) == {}
+        assert await stop(world, main, 10) in (3, None)
+
+    async def test_what_ends_later_is_told_too(self, world):
+        live, _ = await started(world, script=f"{GATED} 4")
+        await world.restarted()
+        open_gate(world, "web.main")
+        assert await ended(world) == (live.pod.metadata.uid, "main", 4)
+
+    async def test_hooks_run(self, world):
+        await started(world)
+        await world.restarted()
+        (live,) = await world.runtime.pods()
+        assert (await world.runtime.run_hook(live, "main", shell('echo HOOK >> "$OUT"'), 10)).ok
+        assert told(world, "web.main") == ["ready", "HOOK"]
+
+    async def test_a_finished_pod_stays_finished(self, world):
+        live, main = await started(world)
+        await stop(world, main, 10)
+        await world.runtime.finish(live)
+        await world.restarted()
+        assert await running(world) == {}
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(world.runtime.ended(), 0.5)
+
+
+def http_hook(**fields):
+    return Handler(http_get=HTTPGetAction(host="127.0.0.1", **fields))
+
+
+@asynccontextmanager
+async def http_server(answer):
+    """A server on loopback that gives every request this status, or none: its port, and the requests' heads."""
+    requests = []
+
+    async def serve(reader, writer):
+        try:
+            requests.append((await reader.readuntil(b"\r\n\r\n")).decode())
+            if answer is None:
+                await reader.read()
+            else:
+                writer.write(f"HTTP/1.1 {answer}\r\nContent-Length: 0\r\n\r\n".encode())
+                await writer.drain()
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield server.sockets[0].getsockname()[1], requests
+        await eventually(lambda: bool(requests))
+    finally:
+        server.close()
