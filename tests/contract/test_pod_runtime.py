@@ -296,10 +296,12 @@ class TestPods:
         await world.runtime.start(pod(world, "web", container("main", OBEDIENT)))
         await says(world, "web.main", "ready", "TERM", "ready")
 
-    async def test_finish_leaves_nothing_running(self, world):
-        live, _ = await started(world, script=STUBBORN)
+    async def test_finish_leaves_alone_what_still_runs(self, world):
+        live, main = await started(world)
         await asyncio.wait_for(world.runtime.finish(live), SOON)
-        assert await running(world) == {}
+        assert await running(world) == {"web": ["main"]}
+        assert await stop(world, main, 10) == 7
+        assert told(world, "web.main") == ["ready", "TERM"]
 
     async def test_remove_kills_and_forgets(self, world):
         live, _ = await started(world, script=STUBBORN)
