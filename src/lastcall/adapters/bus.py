@@ -1,0 +1,157 @@
+"""A connection to the system's message bus whose failures are lastcall's errors."""
+
+import asyncio
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from dbus_fast import Message, MessageType
+from dbus_fast.aio import MessageBus
+from dbus_fast.errors import AuthError, InvalidAddressError
+
+from lastcall.errors import LastcallError, NotPermitted, ShutdownUnderWay, Unavailable
+
+DEFAULT_ADDRESS = "unix:path=/run/dbus/system_bus_socket"
+"""Where the D-Bus specification puts the system bus (/var/run is /run)."""
+
+ANSWER_SECONDS = 5.0
+"""A service that has not answered by then counts as gone."""
+
+DRIVER = "org.freedesktop.DBus"
+
+_REFUSALS = frozenset(
+    {
+        f"{DRIVER}.Error.AccessDenied",
+        f"{DRIVER}.Error.AuthFailed",
+        f"{DRIVER}.Error.InteractiveAuthorizationRequired",
+    }
+)
+_UNDER_WAY = "org.freedesktop.login1.OperationInProgress"
+_NOBODY = frozenset({f"{DRIVER}.Error.ServiceUnknown", f"{DRIVER}.Error.NameHasNoOwner"})
+
+
+class Bus:
+    """One connection. ``open`` makes it; it does not reconnect."""
+
+    def __init__(self, connection: MessageBus, address: str) -> None:
+        self._connection = connection
+        self._address = address
+        self._awaited: set[int] = set()
+        self._lost = asyncio.ensure_future(connection.wait_for_disconnect())  # type: ignore[no-untyped-call]  # it has no annotations
+        self._lost.add_done_callback(_retrieve)
+        connection.add_message_handler(self._guard_descriptors)
+
+    @classmethod
+    async def open(cls, address: str | None = None) -> "Bus":
+        """Connects to ``address``, $DBUS_SYSTEM_BUS_ADDRESS or the system bus; Unavailable says what is missing."""
+        where = address or os.environ.get("DBUS_SYSTEM_BUS_ADDRESS") or DEFAULT_ADDRESS
+        try:
+            connection = MessageBus(bus_address=where, negotiate_unix_fd=True)
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await connection.connect()
+        except TimeoutError:
+            raise Unavailable(f"the message bus at {where} does not answer within {ANSWER_SECONDS:g} s") from None
+        except (OSError, EOFError, AuthError, InvalidAddressError) as error:
+            raise Unavailable(_no_bus(where, error)) from error
+        return cls(connection, where)
+
+    @property
+    def connected(self) -> bool:
+        """Whether the connection stands, as far as is known."""
+        return self._connection.connected and not self._lost.done()
+
+    def on_lost(self, callback: Callable[[], None]) -> None:
+        """``callback`` is called when the connection has ended, for whichever reason."""
+        self._lost.add_done_callback(lambda _: callback())
+
+    def on_signal(self, handler: Callable[[Message], None]) -> None:
+        """``handler`` gets every signal that arrives. Anybody on the bus can send one: look at its sender."""
+
+        def only_signals(message: Message) -> None:
+            if message.message_type is MessageType.SIGNAL:
+                handler(message)
+
+        self._connection.add_message_handler(only_signals)
+
+    async def match(self, rule: str) -> None:
+        """Asks the bus for the broadcast signals that fit the rule; they come from the moment this returns."""
+        await self.call(DRIVER, "/org/freedesktop/DBus", DRIVER, "AddMatch", "s", rule)
+
+    async def owner(self, name: str) -> str:
+        """The unique name of who owns ``name`` now; Unavailable if nobody does."""
+        reply = await self.call(DRIVER, "/org/freedesktop/DBus", DRIVER, "GetNameOwner", "s", name)
+        return str(reply.body[0])
+
+    async def call(
+        self, service: str, path: str, interface: str, member: str, signature: str = "", *body: Any
+    ) -> Message:
+        """The reply. Descriptors in it are close-on-exec and belong to the caller."""
+        if not self.connected:
+            raise Unavailable(f"the connection to the message bus at {self._address} is lost")
+        serial = self._connection.next_serial()
+        request = Message(service, path, interface, member, serial=serial, signature=signature, body=list(body))
+        self._awaited.add(serial)
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                reply: Message = await self._connection.call(request)
+        except TimeoutError:
+            raise Unavailable(f"{service} does not answer {member} within {ANSWER_SECONDS:g} s") from None
+        except (OSError, EOFError) as error:
+            raise Unavailable(f"the connection to the message bus at {self._address} was lost in {member}") from error
+        finally:
+            self._awaited.discard(serial)
+        if reply.message_type is MessageType.ERROR:
+            raise _translate(reply, service, member)
+        return reply
+
+    def close(self) -> None:
+        """Leaves the bus. May be called twice."""
+        if self._connection.connected:
+            self._connection.disconnect()
+
+    def _guard_descriptors(self, message: Message) -> None:
+        """Runs before anything else sees the message, so that no child can inherit its descriptors.
+
+        Those that nobody waits for (a reply that came too late, a stranger's message) are closed: a delay lock of
+        which nobody knows would hold up every shutdown.
+        """
+        for descriptor in message.unix_fds:
+            if message.reply_serial in self._awaited:
+                os.set_inheritable(descriptor, False)
+            else:
+                os.close(descriptor)
+
+
+def _retrieve(future: "asyncio.Future[None]") -> None:
+    """A connection that ends when nobody waits for its end is no news."""
+    if not future.cancelled():
+        future.exception()
+
+
+def _translate(reply: Message, service: str, member: str) -> LastcallError:
+    name = reply.error_name or "an error without a name"
+    said = f"{reply.body[0]} ({name})" if reply.body else name
+    if name == _UNDER_WAY:
+        return ShutdownUnderWay(f"logind refuses {member}, since a shutdown is being prepared: {said}")
+    if name in _REFUSALS:
+        return NotPermitted(f"{service} refuses {member}: {said}; root may, others need a polkit rule")
+    if name in _NOBODY:
+        return Unavailable(f"{service} is not on the bus: {said}")
+    return Unavailable(f"{service} fails at {member}: {said}")
+
+
+def _no_bus(address: str, error: BaseException) -> str:
+    if not isinstance(error, OSError):
+        return f"no connection to the message bus at {address}: {error}"
+    if address == DEFAULT_ADDRESS and not Path("/run/systemd/system").is_dir():
+        return (
+            "systemd does not run on this host (there is no /run/systemd/system), so that there is no systemd-logind"
+            " to hear of shutdowns from; in a container, mount the host's /run/dbus and /run/systemd"
+        )
+    if error.errno == errno.ENOENT:
+        return f"there is no message bus at {address}: is dbus installed, and running?"
+    if error.errno == errno.ECONNREFUSED:
+        return f"nobody listens at {address}: dbus has stopped"
+    return f"no connection to the message bus at {address}: {error.strerror or error}"

@@ -1,0 +1,49 @@
+"""What the recorder and those who ask it have in common."""
+
+import os
+from enum import Enum
+from pathlib import Path
+
+from lastcall.model.base import Facts
+
+SYSTEMD = "org.freedesktop.systemd1"
+SYSTEMD_PATH = "/org/freedesktop/systemd1"
+CONTROL_PATH = "/dev/lastcall/Recorder"
+CONTROL = "dev.lastcall.Recorder"
+
+BUS_PID = "bus.pid"
+LOGIND_PID = "logind.pid"
+
+
+class Mode(Enum):
+    """How the recorder answers StartUnit, StopUnit and questions about units."""
+
+    HANG = "a job is granted and never ends, as when a machine really goes down"
+    FAIL = "jobs are refused"
+    DONE = "a job is granted and ends soon"
+    MASKED = "every unit is masked"
+
+
+class Call(Facts, frozen=True):
+    """A call that systemd1 got. ``at`` is CLOCK_BOOTTIME."""
+
+    at: float
+    member: str
+    arguments: list[str | int]
+
+
+def running(state: Path, pid_file: str, program: str) -> int | None:
+    """The pid in the file if that process runs the program, else None."""
+    try:
+        pid = int((state / pid_file).read_text())
+        return pid if Path(f"/proc/{pid}/comm").read_text().strip() == program[:15] else None
+    except (OSError, ValueError):
+        return None
+
+
+def kill(state: Path, pid_file: str, program: str, number: int) -> bool:
+    """Sends a signal to one of our own processes; False if it does not run."""
+    pid = running(state, pid_file, program)
+    if pid:
+        os.kill(pid, number)
+    return bool(pid)

@@ -1,0 +1,208 @@
+"""The machine's own systemd-logind on a bus of its own, with a recorder in place of systemd."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+from lastcall.adapters.clock import SystemClock
+from lastcall.lab.private_logind import cage
+from lastcall.lab.private_logind.calls import BUS_PID, LOGIND_PID, kill
+from lastcall.lab.private_logind.verbs import Verbs
+from lastcall.ports import Clock
+
+_START_SECONDS = 10.0
+_END_SECONDS = 5.0
+
+
+class PrivateLogind(Verbs):
+    """A context manager; up in some 0.2 s, down in some 20 ms. It can power off nothing:
+
+    - its bus is a private one that starts nothing, and whose systemd1 records and does not act;
+    - logind has no reboot(2) in it, it only asks systemd1 for poweroff.target;
+    - it runs in a cage (see ``cage.command``).
+
+    ``root`` is laid out like the machine's root as far as logind's configuration goes (etc/systemd, run/systemd,
+    usr/lib/systemd): what LogindConf(root) writes there is what this logind reads. The methods that start and end
+    processes block for that long; the verbs, which go over the bus, are coroutines.
+    """
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        # Short, since a unix socket's path has 107 bytes at most; not in /run, which the cage covers.
+        self.root = Path(tempfile.mkdtemp(prefix="lastcall-", dir="/tmp"))
+        self.address = f"unix:path={self.root}/bus"
+        super().__init__(self.address, clock or SystemClock())
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._lay_out()
+
+    @staticmethod
+    def why_not() -> str | None:
+        """Why a private logind cannot run here, for people; None if it can."""
+        return cage.why_not()
+
+    @property
+    def version(self) -> int:
+        """The version of systemd."""
+        return cage.systemd_version()
+
+    @property
+    def drop_ins(self) -> Path:
+        """Where the administrator's drop-ins are."""
+        return self.root / "etc/systemd/logind.conf.d"
+
+    @property
+    def logind_pid(self) -> int:
+        """The caged logind, as seen from here."""
+        return int((self.root / LOGIND_PID).read_text())
+
+    def write_drop_in(self, name: str, text: str, directory: str = "etc/systemd") -> Path:
+        """Writes a drop-in; it takes effect when logind is told to read it (LogindSession.reload)."""
+        path = self.root / directory / "logind.conf.d" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def start_bus(self) -> None:
+        """Starts the bus. logind, if it runs, does not come back to it by itself."""
+        (self.root / "bus").unlink(missing_ok=True)
+        process = self._start(
+            "dbus-daemon", "dbus-daemon", f"--config-file={self.root}/bus.conf", "--nofork", "--print-address=1"
+        )
+        (self.root / BUS_PID).write_text(str(process.pid))
+        self._first_line("dbus-daemon")
+
+    def stop_bus(self) -> None:
+        """Everybody on it loses the connection."""
+        self._end("dbus-daemon")
+
+    def start_logind(self) -> None:
+        """Starts logind, with the locks and the schedule of before; returns when it handles signals."""
+        self._start("logind", *cage.command(self.root, str(cage.LOGIND)))
+        (self.root / LOGIND_PID).write_text(str(self._find_logind()))
+
+    def stop_logind(self, number: int = signal.SIGTERM) -> None:
+        """Ends logind; the locks stay."""
+        if kill(self.root, LOGIND_PID, "systemd-logind", number):
+            (self.root / LOGIND_PID).unlink()
+        self._end("logind")
+
+    def restart_logind(self, number: int = signal.SIGTERM) -> None:
+        """As `systemctl restart systemd-logind`."""
+        self.stop_logind(number)
+        self.start_logind()
+
+    def caged(self, *program: str) -> "subprocess.CompletedProcess[str]":
+        """Runs a program in a cage like logind's, where reboot(2) is refused too; waits for its end."""
+        line = cage.command(self.root, *program)
+        return subprocess.run(line, env=self._environment(), capture_output=True, text=True, check=False)
+
+    def __enter__(self) -> Self:
+        try:
+            self.start_bus()
+            polkit = ["--polkit"] if os.geteuid() else []
+            module = "lastcall.lab.private_logind.recorder"
+            self._start("recorder", sys.executable, "-m", module, str(self.root), *polkit)
+            self._first_line("recorder")
+            self.start_logind()
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop_logind()
+        self._end("recorder")
+        self._end("dbus-daemon")
+        shutil.rmtree(self.root, ignore_errors=True)
+
+    def _lay_out(self) -> None:
+        self.root.chmod(0o755)
+        for directory in ("run/systemd", "run/udev", *(f"{d}/logind.conf.d" for d in ("etc/systemd", "run/systemd"))):
+            (self.root / directory).mkdir(parents=True, exist_ok=True)
+        for prefix in ("usr/lib", "usr/local/lib"):
+            (self.root / prefix / "systemd/logind.conf.d").mkdir(parents=True)
+        (self.root / "etc/systemd/logind.conf").write_text("[Login]\nNAutoVTs=0\nReserveVT=0\n")
+        configuration = Path(__file__).with_name("bus.conf.in").read_text()
+        (self.root / "bus.conf").write_text(configuration.replace("@SOCKET@", f"{self.root}/bus"))
+
+    def _environment(self) -> dict[str, str]:
+        return {
+            "PATH": cage.SEARCH_PATH,
+            "LANG": "C",
+            "DBUS_SYSTEM_BUS_ADDRESS": self.address,
+            "SYSTEMD_LOG_TARGET": "console",
+            "PYTHONPATH": os.pathsep.join(sys.path),
+        }
+
+    def _start(self, name: str, *line: str) -> "subprocess.Popen[bytes]":
+        """The standard input is a pipe: the recorder notices by it that we are gone."""
+        environment = self._environment()
+        log: IO[bytes]
+        with (self.root / f"{name}.log").open("ab") as log:
+            process = subprocess.Popen(
+                line, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, start_new_session=True
+            )
+        self._processes[name] = process
+        return process
+
+    def _first_line(self, name: str) -> None:
+        """Waits until a program says that it is ready."""
+        output = self._processes[name].stdout
+        assert output is not None
+        if not output.readline():
+            raise RuntimeError(f"{name} did not start:\n{self._log(name)}")
+
+    def _find_logind(self) -> int:
+        """The pid of logind as seen from here, once it handles SIGHUP (before, the signal would end it)."""
+        process = self._processes["logind"]
+        deadline = time.monotonic() + _START_SECONDS
+        while time.monotonic() < deadline and process.poll() is None:
+            for pid in _descendants(process.pid):
+                if _handles_hangup(pid):
+                    return pid
+            time.sleep(0.005)
+        raise RuntimeError(f"logind did not start:\n{self._log('logind')}")
+
+    def _log(self, name: str) -> str:
+        return (self.root / f"{name}.log").read_text()[-3000:]
+
+    def _end(self, name: str) -> None:
+        process = self._processes.pop(name, None)
+        if not process:
+            return
+        if name != "logind":
+            process.terminate()
+        try:
+            process.communicate(timeout=_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+
+
+def _descendants(pid: int) -> list[int]:
+    try:
+        threads = list(Path(f"/proc/{pid}/task").iterdir())
+        children = [int(child) for thread in threads for child in (thread / "children").read_text().split()]
+    except OSError:
+        return []
+    return [*children, *(further for child in children for further in _descendants(child))]
+
+
+def _handles_hangup(pid: int) -> bool:
+    """Whether it is the logind that has blocked SIGHUP, as it does once it reads signals from a descriptor."""
+    try:
+        if Path(f"/proc/{pid}/comm").read_text() != "systemd-logind\n":
+            return False
+        blocked = re.search(r"^SigBlk:\s*(\w+)", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    except OSError:
+        return False
+    return bool(blocked and int(blocked[1], 16) >> (signal.SIGHUP - 1) & 1)

@@ -1,0 +1,169 @@
+"""``python -m lastcall.lab.private_logind.recorder STATE [--polkit]``: plays PID 1 on a private bus.
+
+It owns org.freedesktop.systemd1, records what it is called with and does none of it. One call has an effect: KillUnit
+with SIGHUP for systemd-logind.service reaches the private logind, since that is how it is made to read its drop-ins.
+With ``--polkit`` it owns org.freedesktop.PolicyKit1 too and permits everything: a logind in a user namespace takes
+its callers for strangers and asks.
+
+When its standard input ends, whoever started it is gone: it ends the private logind and the bus, and itself.
+"""
+
+import asyncio
+import os
+import re
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+from dbus_fast import Message, MessageType, Variant
+from dbus_fast.aio import MessageBus
+
+from lastcall.lab.private_logind.calls import (
+    BUS_PID,
+    CONTROL,
+    CONTROL_PATH,
+    LOGIND_PID,
+    SYSTEMD,
+    SYSTEMD_PATH,
+    Call,
+    Mode,
+    kill,
+)
+
+_POLKIT = "org.freedesktop.PolicyKit1"
+_DONE_SECONDS = 0.2
+_ERROR = "org.freedesktop.DBus.Error"
+
+
+class Recorder:
+    """The calls so far, and the answers."""
+
+    def __init__(self, state: Path, *, polkit: bool) -> None:
+        self._state = state
+        self._polkit = polkit
+        self._mode = Mode.HANG
+        self._calls: list[Call] = []
+        self._units: list[str] = []
+        self._bus: MessageBus | None = None
+
+    async def serve(self) -> None:
+        """For ever, also over restarts of the bus."""
+        while True:
+            try:
+                self._bus = await MessageBus(bus_address=f"unix:path={self._state}/bus").connect()
+                self._bus.add_message_handler(self._answer)
+                if self._polkit:
+                    await self._bus.request_name(_POLKIT)
+                await self._bus.request_name(SYSTEMD)
+                sys.stdout.write("ready\n")
+                sys.stdout.flush()
+                await self._bus.wait_for_disconnect()  # type: ignore[no-untyped-call]  # it has no annotations
+            except (OSError, EOFError):
+                pass  # the bus is down; tests do that
+            await asyncio.sleep(0.02)
+
+    def _answer(self, message: Message) -> Message | None:
+        if message.message_type is not MessageType.METHOD_CALL:
+            return None
+        if message.interface == f"{_POLKIT}.Authority":
+            return Message.new_method_return(message, "(bba{ss})", [[True, False, {}]])
+        if (message.path, message.interface) == (CONTROL_PATH, CONTROL):
+            return self._control(message)
+        if message.interface == "org.freedesktop.DBus.Properties":
+            return self._property(message)
+        return self._manager(message)
+
+    def _control(self, message: Message) -> Message:
+        if message.member == "Calls":
+            return Message.new_method_return(message, "s", [msgspec.json.encode(self._calls).decode()])
+        if message.member == "SetMode":
+            self._mode = Mode[message.body[0]]
+        elif message.member == "EndJob":
+            self._end_job(message.body[0], message.body[1])
+        else:
+            return _error(message, "UnknownMethod", f"no {message.member}")
+        return Message.new_method_return(message)
+
+    def _property(self, message: Message) -> Message:
+        values = {
+            "LoadState": Variant("s", "masked" if self._mode is Mode.MASKED else "loaded"),
+            "ActiveState": Variant("s", "inactive"),
+            "Job": Variant("(uo)", [0, "/"]),
+        }
+        name = message.body[1] if message.member == "Get" else ""
+        if name not in values:
+            return _error(message, "UnknownProperty", f"the recorder knows no property {name!r}")
+        return Message.new_method_return(message, "v", [values[name]])
+
+    def _manager(self, message: Message) -> Message:
+        arguments = [part if isinstance(part, str | int) else repr(part) for part in message.body]
+        member = message.member or ""
+        self._calls.append(Call(at=time.clock_gettime(time.CLOCK_BOOTTIME), member=member, arguments=arguments))
+        answers: dict[str, Callable[[Message], Message]] = {
+            "Subscribe": Message.new_method_return,
+            "Unsubscribe": Message.new_method_return,
+            "StartUnit": self._job,
+            "StopUnit": self._job,
+            "GetUnit": _unit,
+            "LoadUnit": _unit,
+            "KillUnit": self._kill,
+        }
+        if member not in answers:
+            return _error(message, "UnknownMethod", f"the recorder does not do {member}")
+        return answers[member](message)
+
+    def _job(self, message: Message) -> Message:
+        if self._mode is Mode.FAIL:
+            return Message.new_error(message, f"{SYSTEMD}.TransactionIsDestructive", "the recorder refuses every job")
+        self._units.append(message.body[0])
+        number = len(self._units)
+        if self._mode is Mode.DONE:
+            asyncio.get_running_loop().call_later(_DONE_SECONDS, self._end_job, number, "done")
+        return Message.new_method_return(message, "o", [_job_path(number)])
+
+    def _end_job(self, number: int, result: str) -> None:
+        body = [number, _job_path(number), self._units[number - 1], result]
+        if self._bus:
+            self._bus.send(Message.new_signal(SYSTEMD_PATH, f"{SYSTEMD}.Manager", "JobRemoved", "uoss", body))
+
+    def _kill(self, message: Message) -> Message:
+        unit, _, number = message.body
+        if unit != "systemd-logind.service":
+            return Message.new_error(message, f"{SYSTEMD}.NoSuchUnit", f"Unit {unit} not loaded.")
+        if number != signal.SIGHUP:
+            return _error(message, "InvalidArgs", "the recorder sends nothing but SIGHUP")
+        if not kill(self._state, LOGIND_PID, "systemd-logind", number):
+            return Message.new_error(message, f"{SYSTEMD}.NoSuchProcess", "the private logind does not run")
+        return Message.new_method_return(message)
+
+
+def _unit(message: Message) -> Message:
+    escaped = re.sub(r"[^A-Za-z0-9]", lambda match: f"_{ord(match[0]):02x}", message.body[0])
+    return Message.new_method_return(message, "o", [f"{SYSTEMD_PATH}/unit/{escaped}"])
+
+
+def _job_path(number: int) -> str:
+    return f"{SYSTEMD_PATH}/job/{number}"
+
+
+def _error(message: Message, name: str, text: str) -> Message:
+    return Message.new_error(message, f"{_ERROR}.{name}", text)
+
+
+def _end_if_abandoned(state: Path) -> None:
+    if not os.read(0, 1):
+        kill(state, LOGIND_PID, "systemd-logind", signal.SIGKILL)
+        kill(state, BUS_PID, "dbus-daemon", signal.SIGKILL)
+        os._exit(0)
+
+
+async def _main(state: Path, *, polkit: bool) -> None:
+    asyncio.get_running_loop().add_reader(0, _end_if_abandoned, state)
+    await Recorder(state, polkit=polkit).serve()
+
+
+if __name__ == "__main__":
+    asyncio.run(_main(Path(sys.argv[1]), polkit="--polkit" in sys.argv))
