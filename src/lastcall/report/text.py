@@ -7,8 +7,8 @@ from lastcall.report.timeline import Doing, Lane, PhaseRow, PodRow, Timeline
 from lastcall.report.words import lasting, moment, plain
 
 _COLUMNS = 100
-_NAME = 34
-_CHART = 40
+_NAME = 44
+_CHART = 34
 _MARKS = {Doing.WAIT: ".", Doing.PRE_STOP: "p", Doing.TERM: "=", Doing.KILL: "X"}
 _LEGEND = ". waits   p preStop hook   = after SIGTERM   X SIGKILL   | ended   ? end not seen   ! deadline"
 
