@@ -14,7 +14,7 @@ import msgspec
 from lastcall import names
 from lastcall.errors import InvalidInput
 from lastcall.graceful import rules
-from lastcall.graceful.rules import Periods
+from lastcall.graceful.rules import Item, Periods
 from lastcall.model import decode, duration
 from lastcall.model.base import Facts
 from lastcall.model.pods import SYSTEM_CRITICAL, Int32, Int64
@@ -26,6 +26,7 @@ GRACEFUL_GATE = "GracefulNodeShutdown"
 PRIORITY_GATE = "GracefulNodeShutdownBasedOnPodPriority"
 
 _API_VERSIONS = {KUBELET_KIND: KUBELET_API_VERSION, names.AGENT_CONFIGURATION: names.API_VERSION}
+_ITEM: dict[str, Any] = {"priority": Int32, "shutdownGracePeriodSeconds": Int64}
 
 
 class AgentConfig(Facts, frozen=True):
@@ -52,19 +53,12 @@ class AgentConfig(Facts, frozen=True):
         return sum(group.seconds for group in self.groups)
 
 
-class _Group(Facts, frozen=True):
-    """One item of shutdownGracePeriodByPodPriority; Go's zero stands for what is left out."""
-
-    priority: Int32 = 0
-    shutdown_grace_period_seconds: Int64 = 0
-
-
 class _File(Facts, frozen=True):
-    """The fields of both kinds. What needs better words than those for a wrong type is checked below."""
+    """The fields of both kinds. What has rules of its own is checked one by one, below."""
 
     shutdown_grace_period: Any = None
     shutdown_grace_period_critical_pods: Any = None
-    shutdown_grace_period_by_pod_priority: tuple[_Group, ...] | None = None
+    shutdown_grace_period_by_pod_priority: tuple[Any, ...] | None = None
     feature_gates: dict[str, Any] | None = None
 
 
@@ -130,39 +124,53 @@ def _kind(document: Mapping[str, Any], source: str) -> str:
 
 
 def _periods(file: _File, wrong: list[str]) -> Periods:
+    items = file.shutdown_grace_period_by_pod_priority or ()
     return Periods(
         total=_duration("shutdownGracePeriod", file.shutdown_grace_period, wrong),
         critical=_duration("shutdownGracePeriodCriticalPods", file.shutdown_grace_period_critical_pods, wrong),
-        by_priority=tuple(
-            PhasePlan(priority=group.priority, seconds=group.shutdown_grace_period_seconds)
-            for group in file.shutdown_grace_period_by_pod_priority or ()
-        ),
+        by_priority=tuple(_item(item, f"{rules.LIST}[{index}]", wrong) for index, item in enumerate(items)),
         graceful_gate=_gate(GRACEFUL_GATE, file, wrong),
         priority_gate=_gate(PRIORITY_GATE, file, wrong),
     )
 
 
-def _duration(field: str, value: Any, wrong: list[str]) -> int:
-    """Nanoseconds; a number is not a duration to the kubelet either."""
+def _duration(field: str, value: Any, wrong: list[str]) -> int | None:
+    """Nanoseconds, None if it cannot be read; a number is not a duration to the kubelet either."""
     if value is None:
         return 0
     if not isinstance(value, str):
         wrong.append(f'{field}: {decode.shown(value)}: must be a duration as text, such as "30s"')
-        return 0
+        return None
     try:
         return duration.parse(value)
     except ValueError as error:
         wrong.append(f"{field}: {decode.shown(value)}: {error}")
-        return 0
+        return None
 
 
-def _gate(name: str, file: _File, wrong: list[str]) -> bool:
+def _item(item: Any, at: str, wrong: list[str]) -> Item:
+    if not isinstance(item, dict):
+        wrong.append(f"{at}: {decode.shown(item)}: must be a mapping of {' and '.join(_ITEM)}")
+        return Item(priority=None, seconds=None)
+    priority, seconds = (_integer(item.get(name), type_, f"{at}.{name}", wrong) for name, type_ in _ITEM.items())
+    return Item(priority=priority, seconds=seconds)
+
+
+def _integer(value: Any, type_: Any, at: str, wrong: list[str]) -> int | None:
+    """What is left out is zero, as in Go; None if it is no such integer."""
+    number: int | None
+    number, violations = decode.collect(0 if value is None else value, type_, at=at)
+    wrong += violations
+    return number
+
+
+def _gate(name: str, file: _File, wrong: list[str]) -> bool | None:
     """Both gates are on unless the file says otherwise; nothing (null) is no answer."""
     value = (file.feature_gates or {}).get(name, True)
-    if not isinstance(value, bool):
-        wrong.append(f"featureGates.{name}: {decode.shown(value)}: must be true or false")
-        return True
-    return value
+    if isinstance(value, bool):
+        return value
+    wrong.append(f"featureGates.{name}: {decode.shown(value)}: must be true or false")
+    return None
 
 
 def _mode(value: Any, wrong: list[str]) -> Mode:
@@ -177,12 +185,14 @@ def _groups(periods: Periods) -> tuple[PhasePlan, ...]:
     if not periods.graceful_gate:
         return ()
     if periods.priority_gate and periods.by_priority:
-        return tuple(sorted(periods.by_priority, key=lambda group: group.priority))
-    if periods.total == 0 or periods.critical > periods.total:
+        groups = [PhasePlan(priority=item.priority or 0, seconds=item.seconds or 0) for item in periods.by_priority]
+        return tuple(sorted(groups, key=lambda group: group.priority))
+    total, critical = periods.total or 0, periods.critical or 0
+    if total == 0 or critical > total:
         return ()
     return (
-        PhasePlan(priority=0, seconds=(periods.total - periods.critical) // duration.SECOND),
-        PhasePlan(priority=SYSTEM_CRITICAL, seconds=periods.critical // duration.SECOND),
+        PhasePlan(priority=0, seconds=(total - critical) // duration.SECOND),
+        PhasePlan(priority=SYSTEM_CRITICAL, seconds=critical // duration.SECOND),
     )
 
 
@@ -191,7 +201,7 @@ def _unknown_fields(document: Mapping[str, Any]) -> list[str]:
     found = [*_unknown(document, known, "")]
     groups = document.get("shutdownGracePeriodByPodPriority")
     for index, group in enumerate(groups if isinstance(groups, list) else ()):
-        found += _unknown(group, _names(_Group), f"{rules.LIST}[{index}].")
+        found += _unknown(group, list(_ITEM), f"{rules.LIST}[{index}].")
     found += _unknown(document.get("featureGates"), [GRACEFUL_GATE, PRIORITY_GATE], "featureGates.")
     return found
 

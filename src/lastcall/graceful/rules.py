@@ -9,19 +9,28 @@ from collections.abc import Iterator
 from lastcall.model import duration
 from lastcall.model.base import Facts
 from lastcall.model.pods import SYSTEM_CRITICAL
-from lastcall.model.shutdown import PhasePlan
 
 LIST = "shutdownGracePeriodByPodPriority"
 
 
-class Periods(Facts, frozen=True):
-    """What a configuration file asks for. Durations are nanoseconds; the list is in the file's order."""
+class Item(Facts, frozen=True):
+    """One item of shutdownGracePeriodByPodPriority."""
 
-    total: int = 0
-    critical: int = 0
-    by_priority: tuple[PhasePlan, ...] = ()
-    graceful_gate: bool = True
-    priority_gate: bool = True
+    priority: int | None = 0
+    seconds: int | None = 0
+
+
+class Periods(Facts, frozen=True):
+    """What a configuration file asks for. Durations are nanoseconds; items are in the file's order.
+
+    None stands for what is there and cannot be read: it is told by its own error, and no rule is tried on it.
+    """
+
+    total: int | None = 0
+    critical: int | None = 0
+    by_priority: tuple[Item, ...] = ()
+    graceful_gate: bool | None = True
+    priority_gate: bool | None = True
 
 
 def kubelet_violations(periods: Periods) -> list[str]:
@@ -40,29 +49,33 @@ def own_concerns(periods: Periods) -> list[str]:
 
 
 def warnings(periods: Periods) -> list[str]:
-    """What is valid and yet hardly meant."""
+    """What is valid and yet hardly meant; for periods that broke no rule."""
     return list(_warnings(periods))
 
 
 def _kubelet(periods: Periods) -> Iterator[str]:
-    total, critical = f"{{{duration.text(periods.total)}}}", f"{{{duration.text(periods.critical)}}}"
-    if periods.graceful_gate:
-        if periods.critical > periods.total:
-            yield f"shutdownGracePeriodCriticalPods {critical} must be <= shutdownGracePeriod {total}"
-        if not _zero_or_a_second(periods.total):
-            yield f"shutdownGracePeriod {total} must be either zero or otherwise >= 1 sec"
-        if not _zero_or_a_second(periods.critical):
-            yield f"shutdownGracePeriodCriticalPods {critical} must be either zero or otherwise >= 1 sec"
-    asked = periods.total > 0 or periods.critical > 0
-    if asked and not periods.graceful_gate:
+    total, critical = periods.total, periods.critical
+    asked = (total or 0) > 0 or (critical or 0) > 0
+    if periods.graceful_gate is True:
+        if total is not None and critical is not None and critical > total:
+            yield f"shutdownGracePeriodCriticalPods {_go(critical)} must be <= shutdownGracePeriod {_go(total)}"
+        if total is not None and not _zero_or_a_second(total):
+            yield f"shutdownGracePeriod {_go(total)} must be either zero or otherwise >= 1 sec"
+        if critical is not None and not _zero_or_a_second(critical):
+            yield f"shutdownGracePeriodCriticalPods {_go(critical)} must be either zero or otherwise >= 1 sec"
+    if periods.graceful_gate is False and asked:
         yield (
             "specifying shutdownGracePeriod or shutdownGracePeriodCriticalPods"
             " requires feature gate GracefulNodeShutdown"
         )
-    if periods.by_priority and asked and periods.priority_gate:
+    if periods.priority_gate is True and periods.by_priority and asked:
         yield f"Cannot specify both {LIST} and shutdownGracePeriod at the same time"
-    if periods.by_priority and not periods.priority_gate:
+    if periods.priority_gate is False and periods.by_priority:
         yield f"Specifying {LIST} requires feature gate GracefulNodeShutdownBasedOnPodPriority"
+
+
+def _go(nanoseconds: int) -> str:
+    return f"{{{duration.text(nanoseconds)}}}"
 
 
 def _zero_or_a_second(nanoseconds: int) -> bool:
@@ -70,46 +83,52 @@ def _zero_or_a_second(nanoseconds: int) -> bool:
 
 
 def _negative(periods: Periods) -> Iterator[str]:
-    for index, group in enumerate(periods.by_priority):
-        if group.seconds < 0:
-            yield f"{LIST}[{index}].shutdownGracePeriodSeconds: {group.seconds}: must not be negative"
+    for index, item in enumerate(periods.by_priority):
+        if item.seconds is not None and item.seconds < 0:
+            yield f"{LIST}[{index}].shutdownGracePeriodSeconds: {item.seconds}: must not be negative"
 
 
 def _duplicates(periods: Periods) -> Iterator[str]:
     seen: dict[int, int] = {}
-    for index, group in enumerate(periods.by_priority):
-        first = seen.setdefault(group.priority, index)
+    for index, item in enumerate(periods.by_priority):
+        if item.priority is None:
+            continue
+        first = seen.setdefault(item.priority, index)
         if first != index:
-            yield f"{LIST}[{index}].priority: {group.priority}: must not stand twice, see {LIST}[{first}]"
+            yield f"{LIST}[{index}].priority: {item.priority}: must not stand twice, see {LIST}[{first}]"
 
 
 def _zero(periods: Periods) -> Iterator[str]:
-    for index, group in enumerate(periods.by_priority):
-        if group.seconds == 0:
+    for index, item in enumerate(periods.by_priority):
+        if item.seconds == 0:
             yield f"{LIST}[{index}].shutdownGracePeriodSeconds: 0: must be at least 1, or the group's pods get no time"
 
 
 def _overflow(periods: Periods) -> Iterator[str]:
     most = duration.MAX // duration.SECOND
-    seconds = sum(group.seconds for group in periods.by_priority)
+    seconds = sum(item.seconds or 0 for item in periods.by_priority)
     if seconds > most:
         yield f"{LIST}: {seconds}: the sum of all seconds must be at most {most}, or the kubelet's int64 overflows"
 
 
 def _warnings(periods: Periods) -> Iterator[str]:
-    if periods.by_priority:
-        lowest = min(group.priority for group in periods.by_priority)
-        if lowest > 0:
-            yield f"{LIST}: no group at or below priority 0: ordinary pods end with the group of priority {lowest}"
-    elif 0 <= periods.critical <= periods.total and periods.total:
-        ordinary = (periods.total - periods.critical) // duration.SECOND
-        if not periods.critical // duration.SECOND:
-            yield (
-                "shutdownGracePeriodCriticalPods: 0s: pods of priority "
-                f"{SYSTEM_CRITICAL} and above get no time to end in"
-            )
-        if not ordinary:
-            yield (
-                f"shutdownGracePeriod: {duration.text(periods.total)}: nothing is left beside "
-                "shutdownGracePeriodCriticalPods: ordinary pods get no time to end in"
-            )
+    if not periods.graceful_gate:
+        if periods.by_priority:
+            yield f"featureGates.GracefulNodeShutdown: false: {LIST} has no effect"
+        return
+    lowest = min((item.priority or 0 for item in periods.by_priority), default=0)
+    if lowest > 0:
+        yield f"{LIST}: no group at or below priority 0: pods below {lowest} end with the group of priority {lowest}"
+    total, critical = periods.total or 0, periods.critical or 0
+    if not total or periods.by_priority:
+        return
+    if not critical // duration.SECOND:
+        yield (
+            f"shutdownGracePeriodCriticalPods: {duration.text(critical)}: pods of priority {SYSTEM_CRITICAL} and above "
+            "get no time to end in"
+        )
+    if not (total - critical) // duration.SECOND:
+        yield (
+            f"shutdownGracePeriodCriticalPods: {duration.text(critical)}: leaves no whole second of shutdownGracePeriod "
+            f"{duration.text(total)}: pods below priority {SYSTEM_CRITICAL} get no time to end in"
+        )

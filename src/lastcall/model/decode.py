@@ -2,69 +2,54 @@
 
 import json
 import re
+from itertools import islice
 from typing import Any, TypeVar
 
 import msgspec
 import yaml
 
 from lastcall.errors import InvalidInput
+from lastcall.model.yaml_text import MAX_DEPTH, Loader
 
 T = TypeVar("T")
 
-_AT = re.compile(r"^(?P<rule>.*?)(?: - at `(?P<path>\$[^`]*)`)?$", re.DOTALL)
-_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\[\.\.\.\]")
+Path = tuple[str | int, ...]
+
 _MOST = 50
-
-
-class _Loader(yaml.CSafeLoader if hasattr(yaml, "CSafeLoader") else yaml.SafeLoader):  # type: ignore[misc]
-    """YAML as Kubernetes reads it: time stamps stay text, a key that stands twice is an error."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys: set[Any] = set()
-        for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)
-            if isinstance(key, (dict, list)):
-                raise yaml.constructor.ConstructorError(None, None, "a key must be text", key_node.start_mark)
-            if key in keys and key != "<<":
-                raise yaml.constructor.ConstructorError(
-                    None, None, f'key "{key}" already set in map', key_node.start_mark
-                )
-            keys.add(key)
-        result: dict[Any, Any] = super().construct_mapping(node, deep=deep)
-        return result
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in _Loader.yaml_implicit_resolvers.items()
+_WHERE = re.compile(r"^(?P<rule>.*?)(?: - at `(?P<path>\$[^`]*)`)?$", re.DOTALL)
+_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\[(\.\.\.)\]")
+_TYPES = {
+    "int": "an integer",
+    "float": "a number",
+    "str": "text",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a mapping",
 }
 
 
 def documents(data: bytes, source: str) -> list[Any]:
     """The documents in YAML or JSON text, empty ones left out; InvalidInput with line and column."""
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise InvalidInput(source, [f"not UTF-8 text: byte {error.start} is 0x{data[error.start]:02x}"]) from error
+    text = _text(data, source)
     if text.lstrip()[:1] in ("{", "["):
         try:
-            return [msgspec.json.decode(data)]
-        except msgspec.DecodeError:
+            return [json.loads(text, object_pairs_hook=_unique)]
+        except (ValueError, RecursionError):
             pass  # YAML may begin with a brace too; its reader names line and column
     try:
-        return [document for document in yaml.load_all(text, _Loader) if document is not None]
+        return [document for document in yaml.load_all(text, Loader) if document is not None]
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
         raise InvalidInput(source, [f"{where}{error.problem or error.context}"]) from error
-    except (yaml.YAMLError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError) as error:
         raise InvalidInput(source, [f"not YAML: {' '.join(str(error).split())}"]) from error
 
 
 def convert(value: Any, type_: type[T], source: str, *, at: str = "") -> T:
     """``value`` (of dicts, lists and scalars) as a ``type_``; InvalidInput lists up to 50 violations with their paths.
 
-    ``at`` is put before every path: where in its file the value stands.
+    In a mapping null counts as absent. ``at`` is put before every path: where in its file the value stands.
     """
     result, violations = collect(value, type_, at=at)
     if violations or result is None:
@@ -75,59 +60,149 @@ def convert(value: Any, type_: type[T], source: str, *, at: str = "") -> T:
 def collect(value: Any, type_: type[T], *, at: str = "") -> tuple[T | None, list[str]]:
     """The same, but what is right about ``value`` comes back beside up to 50 violations; None if nothing is left."""
     violations: list[str] = []
-    whole = value
+    whole, places = value, _Places()
+    try:
+        return msgspec.convert(value, type_), violations
+    except msgspec.ValidationError:
+        whole = _without_nulls(value)
     while len(violations) < _MOST:
         try:
             return msgspec.convert(whole, type_), violations
         except msgspec.ValidationError as error:
-            violation, path = _explain(str(error), whole, at)
-            if violation in violations:
+            rule, path = _explain(error, whole, type_)
+            field = _field(at, places.original(path))
+            missing = re.match("Object missing required field `(.*)`", rule)
+            if missing:
+                violations.append(f"{f'{field}.{missing[1]}'.lstrip('.')}: missing: must be given")
+            else:
+                violations.append(f"{field or 'document'}: {shown(_look_up(whole, path))}: {_in_words(rule)}")
+            if not path:
                 break
-            violations.append(violation)
+            places.remove(path, whole)
             whole = _without(whole, path)
     return None, violations
 
 
 def shown(value: Any) -> str:
     """A value as an error message quotes it, cut to 60 characters."""
-    text = json.dumps(value, ensure_ascii=False, default=str)
+    pieces = json.JSONEncoder(ensure_ascii=False, default=str).iterencode(_shallow(value, 8))
+    text = "".join(islice(pieces, 61))
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _explain(message: str, whole: Any, at: str) -> tuple[str, list[str | int]]:
-    match = _AT.match(message)
-    assert match is not None
-    rule, where = match["rule"], match["path"] or "$"
-    path: list[str | int] = [
-        name or (int(index) if index else 0) for name, index in (m.groups() for m in _STEP.finditer(where))
-    ]
-    found, present = _look_up(whole, path)
-    field = (at + where[1:]).lstrip(".") or "document"
-    missing = "missing required field" in rule
-    quoted = f": {shown(found)}" if present and not missing and not rule.startswith("Object contains") else ""
-    return f"{field}{quoted}: {rule[:1].lower()}{rule[1:]}", path if not missing else []
+class _Places:
+    """Where the items of lists stood before some were taken out, so that messages give the index in the file."""
+
+    def __init__(self) -> None:
+        self._left: dict[Path, list[int]] = {}
+
+    def original(self, path: Path) -> Path:
+        """A path into what is left, as a path into the whole."""
+        before: Path = ()
+        for step in path:
+            indexes = self._left.get(before)
+            before += (indexes[step] if indexes and isinstance(step, int) else step,)
+        return before
+
+    def remove(self, path: Path, whole: Any) -> None:
+        """The item at ``path`` is about to be taken out of ``whole``."""
+        step = path[-1]
+        if isinstance(step, int):
+            parent = path[:-1]
+            size = len(_look_up(whole, parent))
+            del self._left.setdefault(self.original(parent), list(range(size)))[step]
 
 
-def _look_up(whole: Any, path: list[str | int]) -> tuple[Any, bool]:
-    for step in path:
-        try:
-            whole = whole[step]
-        except (KeyError, IndexError, TypeError):
-            return None, False
-    return whole, True
-
-
-def _without(whole: Any, path: list[str | int]) -> Any:
-    """A copy without what stands at ``path``, so that the next violation can be found."""
-    if not path:
-        return whole
-    step, rest = path[0], path[1:]
+def _text(data: bytes, source: str) -> str:
+    """UTF-8, or UTF-16 with its mark, as some Windows shells write what is redirected into a file."""
+    encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     try:
-        copy = whole.copy()
-        if rest:
-            copy[step] = _without(whole[step], rest)
-        else:
-            del copy[step]
-    except (KeyError, IndexError, TypeError, AttributeError):
-        return whole
+        return data.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise InvalidInput(source, [f"not UTF-8 text: byte {error.start} is 0x{data[error.start]:02x}"]) from error
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    mapping = dict(pairs)
+    if len(mapping) != len(pairs):
+        raise ValueError  # which key, and where, is told by the YAML reader
+    return mapping
+
+
+def _explain(error: msgspec.ValidationError, whole: Any, type_: Any) -> tuple[str, Path]:
+    """The broken rule in msgspec's words, and the path of what breaks it."""
+    match = _WHERE.match(str(error))
+    assert match is not None
+    path: Path = ()
+    for step in _STEP.finditer(match["path"] or ""):
+        name, index, any_key = step.groups()
+        path += (_guilty(error, whole, path, type_) if any_key else name or int(index),)
+    return match["rule"], path
+
+
+def _guilty(error: msgspec.ValidationError, whole: Any, path: Path, type_: Any) -> str:
+    """The key of the mapping at ``path`` whose value is meant: msgspec does not tell."""
+    mapping = _look_up(whole, path)
+    for key in mapping:
+        try:
+            msgspec.convert(_with(whole, path, {key: mapping[key]}), type_)
+        except msgspec.ValidationError as again:
+            if str(again) == str(error):
+                return str(key)
+    raise error
+
+
+def _field(at: str, path: Path) -> str:
+    steps = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+    return f"{at}{steps}".lstrip(".")
+
+
+def _in_words(rule: str) -> str:
+    match = re.fullmatch(r"Expected `(.*?)`(?: of type `.*`)?(.*?)(?:, got `(.*)`)?", rule)
+    if not match:
+        return f"{rule[:1].lower()}{rule[1:]}"
+    expected = " or ".join(_TYPES.get(kind, kind) for kind in match[1].split(" | ") if kind != "null")
+    found = f", not {_TYPES.get(match[3], match[3])}" if match[3] else ""
+    return f"must be {expected}{match[2]}{found}"
+
+
+def _look_up(whole: Any, path: Path) -> Any:
+    for step in path:
+        whole = whole[step]
+    return whole
+
+
+def _with(whole: Any, path: Path, value: Any) -> Any:
+    """A copy with ``value`` at ``path``."""
+    if not path:
+        return value
+    copy = whole.copy()
+    copy[path[0]] = _with(whole[path[0]], path[1:], value)
     return copy
+
+
+def _without(whole: Any, path: Path) -> Any:
+    """A copy without what stands at ``path``, so that the next violation can be found."""
+    parent = _look_up(whole, path[:-1]).copy()
+    del parent[path[-1]]
+    return _with(whole, path[:-1], parent)
+
+
+def _without_nulls(value: Any, levels: int = MAX_DEPTH) -> Any:
+    """A copy whose mappings have no nulls; what lies deeper than any struct reaches is left as it is."""
+    if isinstance(value, dict) and levels:
+        return {key: _without_nulls(item, levels - 1) for key, item in value.items() if item is not None}
+    if isinstance(value, list) and levels:
+        return [_without_nulls(item, levels - 1) for item in value]
+    return value
+
+
+def _shallow(value: Any, levels: int) -> Any:
+    """A copy that is quick to print: no deeper than so many levels."""
+    if not isinstance(value, (dict, list)):
+        return value
+    if not levels:
+        return "..."
+    if isinstance(value, dict):
+        return {key: _shallow(item, levels - 1) for key, item in islice(value.items(), 30)}
+    return [_shallow(item, levels - 1) for item in value[:30]]

@@ -1,0 +1,134 @@
+"""``lastcall plan``: answers from files, without a cluster, a bus or a clock."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from lastcall.errors import InvalidInput
+from lastcall.model import duration
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from lastcall.graceful.plan import Plan, PlannedPhase
+
+
+class _Granted(click.ParamType[float]):
+    """A Go duration of zero or more, or ``infinity``, as seconds."""
+
+    name = "duration"
+
+    def convert(self, value: str | float, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if not isinstance(value, str):
+            return value
+        if value == "infinity":
+            return float("inf")
+        try:
+            nanoseconds = duration.parse(value)
+        except ValueError as error:
+            self.fail(f'{error}; expected a duration such as "30s" or "infinity"', param, ctx)
+        if nanoseconds < 0:
+            self.fail(f"{value} must not be negative", param, ctx)
+        return nanoseconds / duration.SECOND
+
+
+@click.command("plan")
+@click.option("--config", required=True, metavar="FILE", help="A KubeletConfiguration or AgentConfiguration.")
+@click.option("--pods", required=True, metavar="FILE", help="What kubectl get pods -A -o json (or yaml) gives.")
+@click.option("--node", metavar="NAME", help="Only this node's pods; else all scheduled pods count as one node's.")
+@click.option("--granted", type=_Granted(), default="infinity", help="How long logind would wait, such as 30s.")
+@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+def command(config: str, pods: str, node: str | None, granted: float, output: str) -> None:
+    """Which pods would be ended when, and with how much time.
+
+    FILE may be - for standard input, once. Exit code 0 whenever there is a plan, also if graceful shutdown is disabled
+    or there are warnings; 2 if a file cannot be read or is wrong.
+    """
+    from lastcall.graceful import config as configuration
+    from lastcall.graceful import plan
+    from lastcall.model.podfile import read_pods
+
+    if config == pods == "-":
+        raise click.UsageError("only one of --config and --pods can be standard input")
+    settings = configuration.read(_bytes(config), _source(config))
+    found = read_pods(_bytes(pods), _source(pods))
+    result = plan.build(settings, found.pods, node=node, granted=granted)
+    if output == "json":
+        click.echo(plan.to_json(result, found.warnings))
+    else:
+        _draw(result, found.warnings)
+
+
+def _bytes(path: str) -> bytes:
+    try:
+        return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    except OSError as error:
+        raise InvalidInput(path, [f"cannot be read: {error.strerror}"]) from error
+
+
+def _source(path: str) -> str:
+    return "standard input" if path == "-" else path
+
+
+def _draw(result: "Plan", warnings: Sequence[str]) -> None:
+    """For people: a heading and a table for each phase, then the warnings."""
+    from rich.console import Console
+
+    console = Console(highlight=False, emoji=False, markup=False)
+    if result.enabled:
+        console.print(f"At most {duration.text(result.total_seconds * duration.SECOND)} in {_phases(result)}.")
+    else:
+        console.print("Graceful shutdown is disabled: all pods would be cut off at once.")
+    for number, phase in enumerate(result.phases, 1):
+        console.print()
+        _draw_phase(console, number, phase)
+    for warning in (*result.warnings, *warnings):
+        console.print(f"\nwarning: {warning}", style="yellow")
+
+
+def _draw_phase(console: "Console", number: int, phase: "PlannedPhase") -> None:
+    at = f"+{duration.text(phase.start * duration.SECOND)}"
+    begins = f"begins at {at} at the latest" if phase.start else "begins at once"
+    length = duration.text(phase.seconds * duration.SECOND)
+    console.print(f"Phase {number}: priority {phase.priority} and above, {length}, {begins}", style="bold")
+    console.print(_table(phase) if phase.pods else "  no pods: passed over at once")
+
+
+def _table(phase: "PlannedPhase") -> "Table":
+    from rich.console import Group
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    from lastcall.graceful.notes import left_for_sigterm
+    from lastcall.model.pods import priority
+
+    table = Table(box=None, padding=(0, 1), header_style="dim")
+    table.add_column("  pod", overflow="fold", ratio=1)
+    for title in ("priority", "asks", "gets", "SIGTERM"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for planned in phase.pods:
+        asked = planned.pod.spec.termination_grace_period_seconds
+        table.add_row(
+            Group(
+                Padding(Text(planned.pod.key), (0, 0, 0, 2)),
+                *(Padding(Text(note, style="yellow"), (0, 0, 0, 4)) for note in planned.notes),
+            ),
+            str(priority(planned.pod)),
+            "-" if asked is None else f"{asked} s",
+            f"{planned.seconds} s",
+            _term(left_for_sigterm(planned.pod, planned.seconds)),
+        )
+    return table
+
+
+def _term(seconds: int | None) -> str:
+    return "unknown" if seconds is None else f"{seconds} s"
+
+
+def _phases(result: "Plan") -> str:
+    return "1 phase" if len(result.phases) == 1 else f"{len(result.phases)} phases"

@@ -1,0 +1,74 @@
+"""What a person should know about a pod's end before it comes: short sentences."""
+
+from collections.abc import Iterator
+
+from lastcall.model.pods import SYSTEM_CLASSES, Container, Handler, Pod, priority, sidecars
+
+
+def about(pod: Pod, seconds: int) -> list[str]:
+    """Notes on a pod that gets so many seconds."""
+    return [*_on_time(pod, seconds), *_on_hooks(pod, seconds), *_on_priority(pod), *_on_deletion(pod)]
+
+
+def left_for_sigterm(pod: Pod, seconds: int) -> int | None:
+    """Seconds between SIGTERM and SIGKILL for the container with the longest preStop hook; None if nobody knows.
+
+    Hooks run within the grace period, and SIGTERM follows when they end (Kubernetes: Container Lifecycle Hooks). How
+    long an exec or httpGet hook takes is not known before it has run.
+    """
+    lengths = [_length(hook) for _, hook in _hooks(pod)]
+    longest = max((length for length in lengths if length is not None), default=0)
+    if longest >= seconds:
+        return 0
+    return None if None in lengths else seconds - longest
+
+
+def _on_time(pod: Pod, seconds: int) -> Iterator[str]:
+    asked = pod.spec.termination_grace_period_seconds
+    if asked is None and not seconds:
+        yield "gets no time at all"
+    elif asked and not seconds:
+        yield f"gets none of the {asked} s it asks for"
+    elif asked and seconds < asked:
+        yield f"cut short: asks for {asked} s, gets {seconds} s"
+
+
+def _on_hooks(pod: Pod, seconds: int) -> Iterator[str]:
+    for container, hook in _hooks(pod):
+        length = _length(hook)
+        if not seconds:
+            yield f"preStop of {container.name} has no time to run in"
+        elif length is None:
+            kind = "exec" if hook.exec else "httpGet"
+            yield f"preStop of {container.name} ({kind}) takes an unknown part of the {seconds} s from SIGTERM"
+        elif length >= seconds:
+            yield f"preStop of {container.name} sleeps {length} s: nothing of {seconds} s is left for SIGTERM"
+        elif length:
+            yield f"preStop of {container.name} sleeps {length} s: {seconds - length} s are left for SIGTERM"
+
+
+def _on_priority(pod: Pod) -> Iterator[str]:
+    name = pod.spec.priority_class_name
+    if pod.spec.priority is not None or not name:
+        return
+    if name in SYSTEM_CLASSES:
+        yield f"priority {priority(pod)} by the class name {name} alone; the kubelet would count it as 0"
+    else:
+        yield f"priority class {name} without a number: counted as 0"
+
+
+def _on_deletion(pod: Pod) -> Iterator[str]:
+    if pod.metadata.deletion_timestamp:
+        yield "already being deleted"
+
+
+def _hooks(pod: Pod) -> Iterator[tuple[Container, Handler]]:
+    """The preStop hooks of what runs when the shutdown begins."""
+    for container in (*pod.spec.containers, *sidecars(pod)):
+        hook = container.pre_stop
+        if hook:
+            yield container, hook
+
+
+def _length(hook: Handler) -> int | None:
+    return hook.sleep.seconds if hook.sleep else None

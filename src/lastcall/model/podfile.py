@@ -1,0 +1,119 @@
+"""Pods from a file: what ``kubectl get pods -o json|yaml`` gives, or manifests."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from lastcall.errors import InvalidInput
+from lastcall.model import decode
+from lastcall.model.base import Facts
+from lastcall.model.pods import Pod
+
+_LISTS = ("List", "PodList")
+_EXPECTED = "must be List, PodList or Pod"
+
+
+class PodFile(Facts, frozen=True):
+    """The pods in a file's order, and what a person should know about the rest of it."""
+
+    pods: tuple[Pod, ...]
+    warnings: tuple[str, ...] = ()
+
+
+def read_pods(data: bytes, source: str) -> PodFile:
+    """The pods of a List, a PodList, a Pod, or of several YAML documents of these; other kinds are passed over.
+
+    An item of a list that has no kind is a pod, as in a PodList of the API. InvalidInput lists everything that is wrong
+    about any pod at once, after the pod's place and name; a file in which there is nothing of these kinds is wrong too.
+    """
+    documents = decode.documents(data, source)
+    reading = _Reading()
+    for number, document in enumerate(documents, 1):
+        reading.document(document, f"document {number}" if len(documents) > 1 else "")
+    if not documents:
+        reading.wrong.append(f"document: empty: {_EXPECTED}")
+    elif reading.others.total() == len(documents):
+        reading.wrong += [f"kind: {decode.shown(kind)}: {_EXPECTED}" for kind in reading.others]
+    if reading.wrong:
+        raise InvalidInput(source, reading.wrong)
+    return PodFile(pods=tuple(reading.pods), warnings=tuple(reading.warnings(source)))
+
+
+class _Reading:
+    """What was found so far."""
+
+    def __init__(self) -> None:
+        self.pods: list[Pod] = []
+        self.wrong: list[str] = []
+        self.others: Counter[str] = Counter()
+        self.found_in_list: Counter[str] = Counter()
+
+    def document(self, value: Any, place: str) -> None:
+        """One document of the file."""
+        if not isinstance(value, dict):
+            self._tell(place or "document", f"{decode.shown(value)}: {_EXPECTED}")
+            return
+        kind = value.get("kind")
+        if kind in _LISTS:
+            self._list(value, place)
+        elif kind == "Pod":
+            self._pod(value, place)
+        elif isinstance(kind, str):
+            self.others[kind] += 1
+        else:
+            self._tell(place, f"kind: {_found(kind)}: {_EXPECTED}")
+
+    def _list(self, value: dict[str, Any], place: str) -> None:
+        self._tell(place, *_api_version(value))
+        items = value.get("items", ...)
+        if items is ... or not isinstance(items, list | None):
+            self._tell(place, f"items: {'missing' if items is ... else decode.shown(items)}: must be a list")
+            return
+        for index, item in enumerate(items or ()):
+            at = f"{place} items[{index}]".lstrip()
+            kind = item.get("kind", "Pod") if isinstance(item, dict) else None
+            if kind == "Pod":
+                self._pod(item, at)
+            elif isinstance(kind, str):
+                self.found_in_list[kind] += 1
+            else:
+                self._tell(at, f"{decode.shown(item)}: must be a mapping of kind Pod")
+
+    def _pod(self, value: dict[str, Any], place: str) -> None:
+        name = _name(value)
+        pod, violations = decode.collect(value, Pod)
+        violations += _api_version(value)
+        if pod and not pod.metadata.name:
+            violations.append("metadata.name: missing: must be given")
+        if pod and not violations:
+            self.pods.append(pod)
+        self._tell(f"{place} ({name})" if place and name else place or name, *violations)
+
+    def _tell(self, place: str, *violations: str) -> None:
+        self.wrong += [f"{place}: {violation}" if place else violation for violation in violations]
+
+    def warnings(self, source: str) -> Iterator[str]:
+        """About a file in which nothing is wrong."""
+        others = self.others + self.found_in_list
+        if others:
+            kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(others.items()))
+            yield f"{source}: {kinds} passed over: only pods count"
+        twice = sorted(key for key, count in Counter(pod.key for pod in self.pods).items() if count > 1)
+        if twice:
+            yield f"{source}: more than one pod of the same name: {', '.join(twice)}"
+
+
+def _api_version(value: dict[str, Any]) -> list[str]:
+    version = value.get("apiVersion", "v1")
+    return [] if version == "v1" else [f"apiVersion: {decode.shown(version)}: must be v1"]
+
+
+def _found(value: Any) -> str:
+    return "missing" if value is None else decode.shown(value)
+
+
+def _name(value: dict[str, Any]) -> str:
+    """``namespace/name`` as far as it can be read."""
+    metadata = value.get("metadata")
+    names = [metadata.get(key) for key in ("namespace", "name")] if isinstance(metadata, dict) else []
+    return "/".join(name for name in names if isinstance(name, str))

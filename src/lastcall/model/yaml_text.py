@@ -1,0 +1,137 @@
+"""YAML as Kubernetes reads it (sigs.k8s.io/yaml), with bounds on what a file can make of itself.
+
+Plain scalars mean what they mean there: ``yes``, ``on`` and ``y`` are booleans, ``010`` and ``0o10`` are 8, ``1e3`` is a
+number, while ``1:30``, ``=`` and dates are text. Keys are text whatever they look like, and a key that stands twice is an
+error. Nesting and the use of aliases are limited.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import yaml
+from yaml.composer import Composer, ComposerError
+from yaml.constructor import ConstructorError, SafeConstructor
+
+MAX_DEPTH = 100
+"""Levels of nesting; a pod has some fifteen."""
+
+MAX_ALIASED = 100_000
+"""Nodes that aliases may repeat in one document: enough for honest files, too few for "a billion laughs"."""
+
+_Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_BOOL = r"y|Y|yes|Yes|YES|n|N|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF"
+_TAG = "tag:yaml.org,2002:"
+
+
+class _Composer(Composer):
+    """Composes in Python, since libyaml's own composer ends the process when lists are nested deeply enough."""
+
+    peek_event: Callable[[], Any]  # the parser's
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._depth = 0
+        self._nodes = 0  # as if every alias were written out
+        self._aliased = 0
+        self._sizes: dict[str, int] = {}
+
+    def compose_document(self) -> yaml.Node | None:
+        self._nodes = self._aliased = 0
+        self._sizes = {}
+        return super().compose_document()
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        event = self.peek_event()
+        if isinstance(event, yaml.AliasEvent):
+            self._count_alias(event)
+            return super().compose_node(parent, index)
+        if self._depth >= MAX_DEPTH:
+            raise ComposerError(None, None, f"nested more than {MAX_DEPTH} levels deep", event.start_mark)
+        self._depth += 1
+        before, self._nodes = self._nodes, self._nodes + 1
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        if event.anchor:
+            self._sizes[event.anchor] = self._nodes - before
+        return node
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        keys: set[str] = set()
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise ComposerError(None, None, "a key must be text", key.start_mark)
+            if key.tag == f"{_TAG}merge":
+                continue
+            key.tag = f"{_TAG}str"
+            if key.value in keys:
+                raise ComposerError(None, None, f'key "{key.value}" already set in map', key.start_mark)
+            keys.add(key.value)
+        return node
+
+    def _count_alias(self, event: Any) -> None:
+        if event.anchor in self.anchors and event.anchor not in self._sizes:
+            raise ComposerError(None, None, f'anchor "{event.anchor}" contains itself', event.start_mark)
+        size = self._sizes.get(event.anchor, 0)
+        self._nodes += size
+        self._aliased += size
+        if self._aliased > MAX_ALIASED:
+            raise ComposerError(None, None, f"aliases repeat more than {MAX_ALIASED} nodes", event.start_mark)
+
+
+class Loader(_Composer, _Base):  # type: ignore[misc]  # whichever parser there is
+    """For ``yaml.load_all``. Wrong text raises yaml.YAMLError; an explicit tag that lies may raise ValueError."""
+
+    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012  (as PyYAML has it)
+
+    def __init__(self, stream: str) -> None:
+        _Composer.__init__(self)
+        _Base.__init__(self, stream)
+
+
+def _int(_: SafeConstructor, node: yaml.ScalarNode) -> int:
+    text = node.value.replace("_", "")
+    octal = re.fullmatch(r"([-+]?)0([0-7]+)", text)
+    try:
+        return int(octal[1] + octal[2], 8) if octal else int(text, 0)
+    except ValueError as error:
+        raise _wrong(node, "an integer") from error
+
+
+def _float(_: SafeConstructor, node: yaml.ScalarNode) -> float | int:
+    """A number without a fraction is an integer: so does Go print it on its way to JSON."""
+    try:
+        number = float(node.value.replace("_", "").lower().replace(".inf", "inf").replace(".nan", "nan"))
+    except ValueError as error:
+        raise _wrong(node, "a number") from error
+    return int(number) if number.is_integer() and abs(number) < 1e21 else number
+
+
+def _bool(_: SafeConstructor, node: yaml.ScalarNode) -> bool:
+    if not re.fullmatch(_BOOL, node.value):
+        raise _wrong(node, "a boolean")
+    return node.value.lower() in ("y", "yes", "true", "on")
+
+
+def _timestamp(_: SafeConstructor, node: yaml.ScalarNode) -> str:
+    return str(node.value)
+
+
+def _wrong(node: yaml.ScalarNode, kind: str) -> ConstructorError:
+    value = node.value if len(node.value) <= 60 else node.value[:57] + "..."
+    mark: Any = node.start_mark
+    return ConstructorError(None, None, f'"{value}" is not {kind} that can be read', mark)
+
+
+for _tag, _pattern, _first in (
+    ("bool", _BOOL, "yYnNtTfFoO"),
+    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("int", r"[-+]?(0b[01_]+|0o?[0-7_]+|0x[0-9a-fA-F_]+|[1-9][0-9_]*|0)", "-+0123456789"),
+    ("float", r"[-+]?(\.[0-9_]+|[0-9][0-9_]*(\.[0-9_]*)?)([eE][-+]?[0-9]+)?", "-+.0123456789"),
+    ("float", r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)", "-+."),
+    ("merge", r"<<", "<"),
+):
+    Loader.add_implicit_resolver(f"{_TAG}{_tag}", re.compile(rf"^(?:{_pattern})$"), list(_first))
+for _tag, _read in (("int", _int), ("float", _float), ("bool", _bool), ("timestamp", _timestamp)):
+    Loader.add_constructor(f"{_TAG}{_tag}", _read)
