@@ -1,1 +1,204 @@
-"""Joins programs to real adapters."""
+"""Joins the agent to the real world: one process, its signals, its status page, its service manager."""
+
+import asyncio
+import contextlib
+import logging
+import signal
+import socket
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lastcall.adapters import systemd_notify
+from lastcall.adapters.agent_lock import AgentLock
+from lastcall.adapters.bare_node import BareNode
+from lastcall.adapters.boot import boot_id
+from lastcall.adapters.clock import SystemClock
+from lastcall.adapters.cri.runtime import CriRuntime
+from lastcall.adapters.event_log import EventLog
+from lastcall.adapters.journal_files import JournalFiles
+from lastcall.adapters.lock_keeper import keeper
+from lastcall.adapters.logind import SystemLogind
+from lastcall.adapters.logind_conf import LogindConf
+from lastcall.adapters.manifests import StaticPods
+from lastcall.adapters.metrics import Metrics
+from lastcall.adapters.status_server import TEXT, StatusServer
+from lastcall.errors import InvalidInput, LastcallError
+from lastcall.graceful import config as configuration
+from lastcall.graceful.agent import Agent, Outside, Status
+from lastcall.graceful.config import AgentConfig
+from lastcall.graceful.machine import State
+from lastcall.graceful.recorder import Listener
+from lastcall.model.record import fold
+from lastcall.model.shutdown import from_lines
+from lastcall.ports import LockKeeper, Logind, NodeFace, PodRuntime
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What the command line says. ``metrics`` is host and port, None for no status page."""
+
+    config: Path
+    state_dir: Path
+    node_name: str
+    metrics: tuple[str, int] | None
+    logind_root: Path = Path("/")
+    """Where ``etc/systemd`` lies; another than / only for a private logind."""
+
+
+def load_config(path: Path) -> AgentConfig:
+    """The configuration in a file; InvalidInput lists every violation."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InvalidInput(str(path), [f"{error.strerror}"]) from error
+    return configuration.read(data, str(path))
+
+
+class Program:
+    """The agent as a process. ``run`` ends on SIGTERM or SIGINT."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        runtime: PodRuntime,
+        node: NodeFace,
+        logind: Logind | None = None,
+        lock_keeper: LockKeeper | None = None,
+        listeners: Sequence[Listener] = (),
+    ) -> None:
+        self._settings = settings
+        self._clock = SystemClock()
+        self._metrics = Metrics()
+        self._journals = JournalFiles(settings.state_dir)
+        self._journals.prepare()
+        self._status: Status | None = None
+        self._first_round = asyncio.Event()
+        config = load_config(settings.config)
+        self._tell_warnings(config)
+        self._metrics.reloaded(ok=True)
+        self._show_last_shutdown()
+        self.agent = Agent(
+            config,
+            Outside(
+                clock=self._clock,
+                logind=logind or SystemLogind(),
+                keeper=lock_keeper or keeper(settings.state_dir, self._clock),
+                limit_files=LogindConf(settings.logind_root),
+                runtime=runtime,
+                node=node,
+                journals=self._journals,
+            ),
+            node_name=settings.node_name,
+            boot_id=boot_id(),
+            listeners=[EventLog().event, self._metrics.event, *listeners],
+            on_status=self._on_status,
+        )
+
+    async def run(self) -> None:
+        """Until SIGTERM or SIGINT; RefusedForSafety if another agent has the state directory."""
+        with AgentLock(self._settings.state_dir):
+            loop = asyncio.get_running_loop()
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.add_signal_handler(number, self.agent.leave)
+            loop.add_signal_handler(signal.SIGHUP, self.reload)
+            async with self._status_page():
+                await self.agent.run()
+
+    async def first_round(self) -> None:
+        """Returns when the agent has looked at logind and at its journal once."""
+        await self._first_round.wait()
+
+    def reload(self) -> None:
+        """Reads the configuration again; a bad one is told and the old one kept."""
+        try:
+            config = load_config(self._settings.config)
+        except InvalidInput as error:
+            log.error("the configuration is kept as it was, the new one is not valid:\n%s", error)
+            self._metrics.reloaded(ok=False)
+        else:
+            log.info(
+                "the configuration was read again: %s s in %s phases", config.requested_seconds, len(config.groups)
+            )
+            self._tell_warnings(config)
+            self._metrics.reloaded(ok=True)
+            self.agent.reconfigure(config)
+
+    # -- what others see -----------------------------------------------------------------------------------------------
+
+    def _on_status(self, status: Status) -> None:
+        before, self._status = self._status, status
+        self._metrics.status(
+            armed=status.armed,
+            logind_reachable=status.logind_reachable,
+            requested=status.requested,
+            granted=status.granted,
+            degraded=status.degraded,
+        )
+        if status.retries > (before.retries if before else 0):
+            self._metrics.retried()
+        if before is None or before.sentence != status.sentence:
+            systemd_notify.notify(f"STATUS={status.sentence}")
+        if before is None:
+            systemd_notify.notify("READY=1")
+            self._first_round.set()
+
+    @contextlib.asynccontextmanager
+    async def _status_page(self) -> AsyncIterator[None]:
+        server = StatusServer({"/metrics": self._metrics_page, "/healthz": self._health, "/readyz": self._readiness})
+        if self._settings.metrics:
+            host, port = self._settings.metrics
+            try:
+                chosen = await server.start(host, port)
+            except OSError as error:
+                raise LastcallError(f"--metrics-bind-address {host}:{port}: {error.strerror or error}") from error
+            log.info("metrics at http://%s:%s/metrics", host, chosen)
+        try:
+            yield
+        finally:
+            server.close()
+
+    def _metrics_page(self) -> tuple[int, str, bytes]:
+        return 200, "text/plain; version=0.0.4; charset=utf-8", self._metrics.text()
+
+    def _health(self) -> tuple[int, str, bytes]:
+        return 200, TEXT, b"ok\n"
+
+    def _readiness(self) -> tuple[int, str, bytes]:
+        """Ready means that a shutdown would be handled: armed, ending, or told to do nothing."""
+        status = self._status
+        good = status is not None and (status.armed or status.state in (State.IDLE, State.LEAVING))
+        return 200 if good else 503, TEXT, f"{status.sentence if status else 'starting'}\n".encode()
+
+    def _show_last_shutdown(self) -> None:
+        """After a boot the metrics tell of the shutdown before it, as the kubelet's do."""
+        with contextlib.suppress(OSError, ValueError):
+            latest = self._journals.latest()
+            if latest:
+                record = fold(from_lines(latest[1]))
+                self._metrics.last_shutdown(record.wall, None if record.ended is None else record.wall + record.ended)
+
+    @staticmethod
+    def _tell_warnings(config: AgentConfig) -> None:
+        for warning in config.warnings:
+            log.warning("configuration: %s", warning)
+
+
+def host_name() -> str:
+    """The name under which a kubelet registers this machine if it is not told another (lower case)."""
+    return socket.gethostname().lower()
+
+
+async def agent_beside_kubelet(settings: Settings, endpoint: str) -> None:
+    """``lastcall agent``: ends the containers at a CRI endpoint, whoever started them."""
+    path = load_config(settings.config).static_pod_path
+    specs = {"specs": StaticPods(Path(path), settings.node_name)} if path else {}
+    runtime = CriRuntime(endpoint, SystemClock(), node_name=settings.node_name, **specs)
+    await runtime.open()
+    try:
+        await Program(settings, runtime=runtime, node=BareNode()).run()
+    finally:
+        await runtime.close()

@@ -36,6 +36,12 @@ class Recorder:
         for listener in self._listeners:
             listener(event)
 
+    def remind(self, events: Sequence[Event]) -> None:
+        """Tells the listeners what an earlier life of this program has journalled."""
+        for event in events:
+            for listener in self._listeners:
+                listener(event)
+
     def sync(self) -> "asyncio.Task[None] | None":
         """Begins to bring what was told to the disk, where it survives the machine."""
         if not self._journal:

@@ -15,6 +15,7 @@ from lastcall.graceful.recorder import Listener, Recorder
 from lastcall.graceful.run import Run
 from lastcall.model.record import fold
 from lastcall.model.shutdown import (
+    AnyEvent,
     Cancelled,
     Mode,
     Noted,
@@ -71,7 +72,8 @@ class Shutdowns:
         if self._looked_back or preparing:
             return
         self._looked_back = True
-        record = self._latest()
+        latest = self._latest()
+        record = latest[0] if latest else None
         if record and past(record, boot_id=self._boot_id, preparing=False) is Past.CANCELLED:
             self._recorder.use(self._journals.reopen(record.id))
             self._began = record.wall
@@ -81,13 +83,14 @@ class Shutdowns:
         """Begins, or goes on with what an earlier life of this program began in this boot."""
         first_look = not self._looked_back
         self._looked_back = True
-        record = self._latest() if first_look else None
+        latest = self._latest() if first_look else None
+        record = latest[0] if latest else None
         verdict = past(record, boot_id=self._boot_id, preparing=True)
         if verdict is Past.LEAVE:
             self._node.refuse_pods()
             self.deadline = 0.0
-        elif verdict is Past.GO_ON and record:
-            self._go_on(record, lock=lock)
+        elif verdict is Past.GO_ON and latest:
+            self._go_on(*latest, lock=lock)
         else:
             self._start(config, granted=granted, how=how, lock=lock)
 
@@ -145,7 +148,8 @@ class Shutdowns:
         self._recorder.tell(started)
         self._carry_out(config.groups, deadline=deadline, mode=config.mode, wall=wall)
 
-    def _go_on(self, record: Shutdown, *, lock: bool) -> None:
+    def _go_on(self, record: Shutdown, events: Sequence[AnyEvent], *, lock: bool) -> None:
+        self._recorder.remind(events)
         self._recorder.use(self._journals.reopen(record.id))
         self._recorder.tell(Resumed(at=self._clock.boottime(), lock=lock))
         plan = [PhasePlan(priority=phase.priority, seconds=phase.seconds) for phase in record.phases]
@@ -184,10 +188,11 @@ class Shutdowns:
         self._recorder.sync()
         self._background.start(self._journals.write_kubelet_state(self._began, end), "write the state file")
 
-    def _latest(self) -> Shutdown | None:
+    def _latest(self) -> tuple[Shutdown, Sequence[AnyEvent]] | None:
         try:
             latest = self._journals.latest()
-            return fold(from_lines(latest[1])) if latest else None
+            events = from_lines(latest[1]) if latest else []
+            return (fold(events), events) if events else None
         except (OSError, ValueError, LastcallError) as error:
             log.error("the newest journal cannot be read: %s", error)
             return None

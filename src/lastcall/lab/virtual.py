@@ -90,8 +90,11 @@ def run(main: Coroutine[Any, Any, T]) -> T:
     try:
         return loop.run_until_complete(main)
     finally:
-        for task in sorted(asyncio.all_tasks(loop), key=lambda task: task.get_name()):
+        left = sorted(asyncio.all_tasks(loop), key=lambda task: task.get_name())
+        for task in left:
             task.cancel()
+        if left:
+            loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
         loop.close()
 
 

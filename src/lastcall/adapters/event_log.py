@@ -1,0 +1,73 @@
+"""A shutdown's events as lines in the log."""
+
+import logging
+
+from lastcall.model.duration import of_seconds
+from lastcall.model.shutdown import (
+    Cancelled,
+    Event,
+    HookEnded,
+    Noted,
+    PhaseEnded,
+    PhaseStarted,
+    PodEnded,
+    PodOutcome,
+    PodStarted,
+    Released,
+    Resumed,
+    Signalled,
+    Started,
+)
+
+log = logging.getLogger("lastcall.shutdown")
+
+
+class EventLog:
+    """Tells each event in one line; what went wrong as a warning."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+
+    def event(self, event: Event) -> None:
+        """One event, one line at most."""
+        if isinstance(event, PodStarted):
+            self._names[event.uid] = f"{event.namespace}/{event.name}"
+        line = self._line(event)
+        if line:
+            log.log(logging.WARNING if _bad(event) else logging.INFO, "%s", line)
+
+    def _line(self, event: Event) -> str:
+        match event:
+            case Started():
+                granted = "without limit" if event.granted is None else of_seconds(event.granted)
+                return f"shutdown {event.id} begins: {of_seconds(event.requested)} asked for, {granted} granted"
+            case Resumed():
+                return "going on with the shutdown" + ("" if event.lock else "; no lock is held any more")
+            case PhaseStarted():
+                return f"phase {event.index} begins, {of_seconds(event.seconds)} at most"
+            case PodStarted():
+                return f"{self._name(event.uid)} is ended, grace {of_seconds(event.grace)}"
+            case HookEnded(ok=False):
+                return f"{self._name(event.uid)} {event.container}: preStop hook failed: {event.message}"
+            case Signalled(signal="KILL"):
+                return f"{self._name(event.uid)} {event.container}: its time is over, SIGKILL"
+            case PodEnded():
+                return f"{self._name(event.uid)} has ended: {event.outcome.value}"
+            case PhaseEnded():
+                return f"phase {event.index} is over: {event.end.value}"
+            case Cancelled():
+                return f"the shutdown is cancelled: {event.why}"
+            case Released():
+                return f"the lock is released: {event.why}"
+            case Noted():
+                return event.text
+        return ""
+
+    def _name(self, uid: str) -> str:
+        return self._names.get(uid, uid)
+
+
+def _bad(event: Event) -> bool:
+    if isinstance(event, PodEnded):
+        return event.outcome is PodOutcome.UNCONFIRMED
+    return isinstance(event, Noted | HookEnded | Signalled)

@@ -1,0 +1,112 @@
+"""The agent's metrics: from its events and its status to Prometheus' exposition format."""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
+
+from lastcall import names
+from lastcall.model.shutdown import (
+    Cancelled,
+    Event,
+    PhaseEnded,
+    PhaseStarted,
+    PodEnded,
+    PodOutcome,
+    PodStarted,
+    Released,
+    Resumed,
+    Started,
+)
+
+
+class Metrics:
+    """A registry of its own: two agents in one process do not mix."""
+
+    def __init__(self) -> None:
+        registry = self._registry = CollectorRegistry()
+        meaning = {name.text: name.meaning.split(": ", 1)[-1] for name in names.ALL if name.kind == "metric"}
+
+        def gauge(name: str, *labels: str) -> Gauge:
+            return Gauge(name, meaning[name], labels, registry=registry)
+
+        def counter(name: str, *labels: str) -> Counter:
+            return Counter(name, meaning[name], labels, registry=registry)
+
+        self._start = gauge(names.M_START)
+        self._end = gauge(names.M_END)
+        self._armed = gauge(names.M_ARMED)
+        self._requested = gauge(names.M_REQUESTED)
+        self._granted = gauge(names.M_GRANTED)
+        self._degraded = gauge(names.M_DEGRADED)
+        self._logind = gauge(names.M_LOGIND)
+        self._retries = counter(names.M_RETRIES)
+        self._reload = gauge(names.M_RELOAD)
+        self._shutdowns = counter(names.M_SHUTDOWNS, "outcome")
+        self._pods = counter(names.M_PODS, "outcome")
+        self._cut_short = counter(names.M_CUT_SHORT)
+        self._phase = gauge(names.M_PHASE, "priority")
+        self._resumed = counter(names.M_RESUMED)
+        self._began: Started | None = None
+        self._phases: dict[int, float] = {}
+        self._short: set[str] = set()
+
+    def text(self) -> bytes:
+        """All of them as text/plain; version=0.0.4."""
+        return generate_latest(self._registry)
+
+    def reloaded(self, ok: bool) -> None:
+        """Whether the configuration was (re)loaded, or the old one was kept."""
+        self._reload.set(ok)
+
+    def status(
+        self, *, armed: bool, logind_reachable: bool, requested: float, granted: float | None, degraded: bool
+    ) -> None:
+        """The agent's status after a round; seconds."""
+        self._armed.set(armed)
+        self._logind.set(logind_reachable)
+        self._requested.set(requested)
+        self._granted.set(0 if granted is None else granted)
+        self._degraded.set(degraded)
+
+    def retried(self) -> None:
+        """One more attempt to reach logind has failed."""
+        self._retries.inc()
+
+    def last_shutdown(self, start: float | None, end: float | None) -> None:
+        """The last shutdown before this boot (seconds since 1970), as the kubelet shows it after a restart."""
+        self._start.set(start or 0)
+        self._end.set(end or 0)
+
+    def event(self, event: Event) -> None:
+        """Counts what happens in a shutdown."""
+        if isinstance(event, Started):
+            self._began = event
+            self._phases.clear()
+            self._short.clear()
+            self._start.set(event.wall)
+        elif isinstance(event, Resumed):
+            self._resumed.inc()
+        elif isinstance(event, PhaseStarted):
+            self._phases[event.index] = event.at
+        elif isinstance(event, PhaseEnded):
+            self._end_phase(event)
+        elif isinstance(event, PodStarted) and event.grace < event.asked:
+            self._short.add(event.uid)
+        elif isinstance(event, PodEnded):
+            self._end_pod(event)
+        elif isinstance(event, Released | Cancelled):
+            self._end_shutdown(event)
+
+    def _end_phase(self, event: PhaseEnded) -> None:
+        if self._began and event.index in self._phases:
+            priority = str(self._began.phases[event.index].priority)
+            self._phase.labels(priority=priority).set(event.at - self._phases[event.index])
+
+    def _end_pod(self, event: PodEnded) -> None:
+        self._pods.labels(outcome=event.outcome.value).inc()
+        if event.outcome in (PodOutcome.KILLED, PodOutcome.UNCONFIRMED) and event.uid in self._short:
+            self._short.discard(event.uid)
+            self._cut_short.inc()
+
+    def _end_shutdown(self, event: Released | Cancelled) -> None:
+        self._shutdowns.labels(outcome="Completed" if isinstance(event, Released) else "Cancelled").inc()
+        if self._began:
+            self._end.set(self._began.wall + event.at - self._began.at)

@@ -1,0 +1,57 @@
+"""A small HTTP server for scrapers and probes: GET of a few fixed paths, on a loopback address by default."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping
+
+Answer = Callable[[], tuple[int, str, bytes]]
+"""Gives status code, content type and body."""
+
+_REASONS = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed", 503: "Service Unavailable"}
+_PATIENCE = 5.0
+"""Seconds in which a client must have sent its request."""
+
+TEXT = "text/plain; charset=utf-8"
+
+
+class StatusServer:
+    """Serves ``paths``; one request a connection."""
+
+    def __init__(self, paths: Mapping[str, Answer]) -> None:
+        self._paths = dict(paths)
+        self._server: asyncio.Server | None = None
+
+    async def start(self, host: str, port: int) -> int:
+        """Listens; the port (a free one is chosen for 0). OSError if it is taken."""
+        self._server = await asyncio.start_server(self._serve, host, port, limit=8192)
+        chosen: int = self._server.sockets[0].getsockname()[1]
+        return chosen
+
+    def close(self) -> None:
+        """Listens no more."""
+        if self._server:
+            self._server.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            with contextlib.suppress(OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+                request = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), _PATIENCE)
+                writer.write(self._answer(request))
+                await asyncio.wait_for(writer.drain(), _PATIENCE)
+        finally:
+            writer.close()
+
+    def _answer(self, request: bytes) -> bytes:
+        words = request.split(b"\r\n", 1)[0].split()
+        if len(words) != 3:
+            status, kind, body = 400, TEXT, b"not an HTTP request\n"
+        elif words[0] not in (b"GET", b"HEAD"):
+            status, kind, body = 405, TEXT, b"only GET\n"
+        else:
+            path = words[1].split(b"?", 1)[0].decode("latin-1")
+            status, kind, body = self._paths.get(path, self._unknown)()
+        head = f"HTTP/1.1 {status} {_REASONS[status]}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n"
+        return head.encode() + b"Connection: close\r\n\r\n" + (b"" if words[:1] == [b"HEAD"] else body)
+
+    def _unknown(self) -> tuple[int, str, bytes]:
+        return 404, TEXT, ("\n".join(["there is:", *self._paths]) + "\n").encode()

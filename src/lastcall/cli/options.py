@@ -1,0 +1,101 @@
+"""Options that several verbs share."""
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+STATE_DIR = Path("/var/lib/lastcall")
+KUBELET_CONFIG = Path("/var/lib/kubelet/config.yaml")
+CONTAINERD = "unix:///run/containerd/containerd.sock"
+
+
+class Address(click.ParamType):
+    """``host:port``, ``[v6]:port``, or 0 for none."""
+
+    name = "host:port"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int] | None:
+        """Host and port; None for 0."""
+        if value is None or isinstance(value, tuple) or value == "0":
+            return value if isinstance(value, tuple) else None
+        host, _, port = str(value).rpartition(":")
+        if not host or not port.isdecimal() or int(port) > 65535:
+            self.fail(f"{value!r} is not host:port, nor 0 for none", param, ctx)
+        return host.strip("[]"), int(port)
+
+
+def program(function: Callable[..., None]) -> Callable[..., None]:
+    """The options of everything that runs an agent; the function gets them as ``settings`` (wiring.Settings)."""
+
+    @functools.wraps(function)
+    def with_settings(
+        *,
+        config: Path,
+        state_dir: Path,
+        node_name: str | None,
+        metrics_bind_address: tuple[str, int] | None,
+        log_format: str,
+        verbose: bool,
+        logind_root: Path,
+        **others: Any,
+    ) -> None:
+        from lastcall import wiring
+        from lastcall.adapters import logs
+
+        logs.set_up(as_json=log_format == "json", verbose=verbose)
+        settings = wiring.Settings(
+            config=config,
+            state_dir=state_dir,
+            node_name=node_name or wiring.host_name(),
+            metrics=metrics_bind_address,
+            logind_root=logind_root,
+        )
+        function(settings=settings, **others)
+
+    decorated: Callable[..., None] = with_settings
+    options = [
+        click.option(
+            "--config",
+            type=click.Path(path_type=Path),
+            default=KUBELET_CONFIG,
+            show_default=True,
+            help="A KubeletConfiguration or AgentConfiguration.",
+        ),
+        click.option(
+            "--state-dir",
+            type=click.Path(path_type=Path),
+            default=STATE_DIR,
+            show_default=True,
+            help="Where journals and the lock's keeper live.",
+        ),
+        click.option("--node-name", help="This node's name.  [default: the host name]"),
+        click.option(
+            "--metrics-bind-address",
+            type=Address(),
+            default="127.0.0.1:9466",
+            show_default=True,
+            help="Where /metrics, /healthz and /readyz are served; 0 for nowhere.",
+        ),
+        click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True),
+        click.option(
+            "-v", "--verbose", is_flag=True, help="Also tells what is of interest only when something is wrong."
+        ),
+        click.option(
+            "--logind-root",
+            type=click.Path(path_type=Path),
+            default=Path("/"),
+            hidden=True,
+            help="Where etc/systemd lies, for a private logind.",
+        ),
+    ]
+    for option in reversed(options):
+        decorated = option(decorated)
+    return decorated
+
+
+endpoint = click.option(
+    "--container-runtime-endpoint", default=CONTAINERD, show_default=True, help="The socket of the CRI runtime."
+)

@@ -1,0 +1,208 @@
+"""A kubelet in its beginning: runs the pods of a directory of manifests, and writes node and pod status.
+
+It is what there is to end without a cluster; the agent ends its pods through the runtime as it would beside a real
+kubelet, and tells it through ``ports.NodeFace``.
+"""
+
+import datetime as dt
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from lastcall import names
+from lastcall.adapters.manifests import read_directory
+from lastcall.aio import Group
+from lastcall.errors import LastcallError
+from lastcall.lab.status_files import StatusFiles
+from lastcall.model.pods import FINISHED, Pod
+from lastcall.ports import Clock, LivePod, PodRuntime, PodStarter
+
+READ_SECONDS = 1.0
+"""How often the directory of manifests is looked at."""
+
+log = logging.getLogger(__name__)
+
+
+class Runtime(PodRuntime, PodStarter, Protocol):
+    """Starts and ends pods."""
+
+
+class LabNode:
+    """One node. ``pods`` gives the newest status of every pod by ``namespace/name``."""
+
+    def __init__(self, name: str, *, manifests: Path, runtime: Runtime, status: StatusFiles, clock: Clock) -> None:
+        self.name = name
+        self._manifests = manifests
+        self._runtime = runtime
+        self._status = status
+        self._clock = clock
+        self._refusing = False
+        self._ready_since = clock.wall()
+        self._codes: dict[str, dict[str, int | None]] = {}
+        self._known: dict[str, Pod] = {}
+        self._told: dict[str, str] = {}
+        self.pods: dict[str, dict[str, Any]] = {}
+
+    async def run(self) -> None:
+        """Until cancelled: starts what is new in the directory, and notes what has ended."""
+        for live in await self._runtime.refresh():
+            self._adopt(live)
+        self._write_node(ready=not self._refusing)
+        group = Group()
+        group.start(self._watch_manifests(), "watch manifests")
+        group.start(self._watch_ends(), "watch ends")
+        try:
+            await group.join()
+        finally:
+            await group.cancel()
+
+    # -- ports.NodeFace ------------------------------------------------------------------------------------------------
+
+    def refuse_pods(self) -> None:
+        """New pods are refused from now on, whatever they tolerate."""
+        self._refusing = True
+
+    async def going_down(self) -> None:
+        """Ready=False with the kubelet's reason and message."""
+        self._refusing = True
+        self._write_node(ready=False)
+
+    async def back(self) -> None:
+        """Ready again; pods that were refused stay as they are, as with a kubelet."""
+        self._refusing = False
+        self._write_node(ready=True)
+
+    async def pod_ended(self, live: LivePod, exit_codes: dict[str, int | None]) -> None:
+        """Failed/Terminated with DisruptionTarget (pkg/kubelet/nodeshutdown), unless it had succeeded before."""
+        pod = live.pod
+        self._codes.setdefault(pod.metadata.uid, {}).update(exit_codes)
+        written = self.pods.get(pod.key)
+        if written and written["status"]["phase"] == "Succeeded":
+            return
+        target = {
+            "type": names.DISRUPTION_TARGET,
+            "status": "True",
+            "reason": names.TERMINATION_BY_KUBELET,
+            "message": names.TERMINATED_MESSAGE,
+            "lastTransitionTime": self._now(),
+        }
+        self._write_pod(pod, "Failed", names.TERMINATED_REASON, names.TERMINATED_MESSAGE, conditions=[target])
+
+    # -- manifests -----------------------------------------------------------------------------------------------------
+
+    async def _watch_manifests(self) -> None:
+        while True:
+            pods, errors = read_directory(self._manifests, self.name)
+            for error in errors:
+                if self._told.get(error.source) != str(error):
+                    self._told[error.source] = str(error)
+                    log.error("%s", error)
+            starting = Group()
+            for pod in pods:
+                if pod.key not in self._known:
+                    self._known[pod.key] = pod
+                    starting.start(self._admit(pod), f"start {pod.key}")
+            await starting.join()
+            await self._clock.sleep(READ_SECONDS)
+
+    async def _admit(self, pod: Pod) -> None:
+        before = self._status.read_pod(pod.metadata.namespace, pod.metadata.name)
+        if before and before["metadata"].get("uid") == pod.metadata.uid and before["status"]["phase"] in FINISHED:
+            self.pods[pod.key] = before
+            return
+        if self._refusing:
+            log.warning("%s is refused: %s", pod.key, names.REFUSED_MESSAGE)
+            self._write_pod(pod, "Failed", names.REFUSED_REASON, names.REFUSED_MESSAGE)
+            return
+        self._write_pod(pod, "Pending")
+        try:
+            await self._runtime.start(pod)
+        except LastcallError as error:
+            log.error("%s cannot be started: %s", pod.key, error)
+            self._write_pod(pod, "Failed", "FailedToStart", str(error))
+            return
+        self._codes.setdefault(pod.metadata.uid, {})
+        self._write_pod(pod, "Running")
+        self._settle(pod)
+
+    def _adopt(self, live: LivePod) -> None:
+        """A pod that an earlier life of this program started."""
+        self._known[live.pod.key] = live.pod
+        self._codes.setdefault(live.pod.metadata.uid, {})
+        self._write_pod(live.pod, "Running")
+
+    async def _watch_ends(self) -> None:
+        while True:
+            uid, container, code = await self._runtime.ended()
+            self._codes.setdefault(uid, {})[container] = code
+            pod = next((pod for pod in self._known.values() if pod.metadata.uid == uid), None)
+            if pod and self.pods.get(pod.key, {}).get("status", {}).get("phase") == "Running":
+                self._settle(pod)
+
+    def _settle(self, pod: Pod) -> None:
+        """Succeeded or Failed once every main container has ended by itself. (Nothing is restarted yet.)"""
+        codes = self._codes[pod.metadata.uid]
+        ended = [codes[c.name] for c in pod.spec.containers if c.name in codes]
+        if len(ended) == len(pod.spec.containers) and not self._refusing:
+            self._write_pod(pod, "Failed" if any(ended) else "Succeeded")
+
+    # -- status --------------------------------------------------------------------------------------------------------
+
+    def _write_node(self, *, ready: bool) -> None:
+        if ready:
+            status, reason, message = "True", names.READY_REASON, names.READY_MESSAGE
+        else:
+            status, reason, message = "False", names.NOT_READY_REASON, names.NOT_READY_MESSAGE
+        condition = {
+            "type": names.READY,
+            "status": status,
+            "reason": reason,
+            "message": message,
+            "lastHeartbeatTime": self._now(),
+            "lastTransitionTime": self._now(),
+        }
+        self._status.write_node(
+            {
+                "apiVersion": "v1",
+                "kind": "Node",
+                "metadata": {"name": self.name},
+                "status": {"conditions": [condition]},
+            }
+        )
+
+    def _write_pod(
+        self, pod: Pod, phase: str, reason: str = "", message: str = "", conditions: Sequence[dict[str, Any]] = ()
+    ) -> None:
+        status: dict[str, Any] = {"phase": phase}
+        if reason:
+            status |= {"reason": reason, "message": message}
+        ready = {
+            "type": names.READY,
+            "status": "True" if phase == "Running" else "False",
+            "lastTransitionTime": self._now(),
+        }
+        status["conditions"] = [ready, *conditions]
+        status["containerStatuses"] = self._containers(pod, phase)
+        document = {"apiVersion": "v1", "kind": "Pod", **msgspec.to_builtins(pod), "status": status}
+        self.pods[pod.key] = document
+        self._status.write_pod(document)
+
+    def _containers(self, pod: Pod, phase: str) -> list[dict[str, Any]]:
+        codes = self._codes.get(pod.metadata.uid, {})
+        statuses = []
+        for container in pod.spec.containers:
+            if container.name in codes:
+                state: dict[str, Any] = {"terminated": {"exitCode": codes[container.name]}}
+            elif phase == "Running":
+                state = {"running": {}}
+            else:
+                state = {"waiting": {"reason": "ContainerCreating"}}
+            ready = phase == "Running" and container.name not in codes
+            statuses.append({"name": container.name, "ready": ready, "state": state})
+        return statuses
+
+    def _now(self) -> str:
+        return dt.datetime.fromtimestamp(self._clock.wall(), dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

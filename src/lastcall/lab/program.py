@@ -1,0 +1,53 @@
+"""The lab's node with an agent in it, as one process."""
+
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from lastcall.adapters.clock import SystemClock
+from lastcall.adapters.cri.runtime import CriRuntime
+from lastcall.adapters.processes import ProcessRuntime
+from lastcall.aio import Group
+from lastcall.lab.node import LabNode, Runtime
+from lastcall.lab.status_files import StatusFiles
+from lastcall.wiring import Program, Settings
+
+
+async def run_node(settings: Settings, *, manifests: Path, endpoint: str | None) -> None:
+    """Runs the pods of ``manifests`` as processes, or as containers at a CRI endpoint, until SIGTERM.
+
+    The pods are left running then, as by a kubelet; the next life of this program takes them over.
+    """
+    async with runtime(settings.state_dir, endpoint) as started:
+        node = LabNode(
+            settings.node_name,
+            manifests=manifests,
+            runtime=started,
+            status=StatusFiles(settings.state_dir / "status"),
+            clock=SystemClock(),
+        )
+        program = Program(settings, runtime=started, node=node)
+        group = Group()
+        group.start(_node_after(program, node), "node")
+        try:
+            await program.run()
+        finally:
+            await group.cancel()
+
+
+@contextlib.asynccontextmanager
+async def runtime(state_dir: Path, endpoint: str | None) -> AsyncIterator[Runtime]:
+    """A runtime of processes, or of the CRI at ``endpoint``."""
+    clock = SystemClock()
+    made: CriRuntime | ProcessRuntime = CriRuntime(endpoint, clock) if endpoint else ProcessRuntime(state_dir, clock)
+    await made.open()
+    try:
+        yield made
+    finally:
+        await made.close()
+
+
+async def _node_after(program: Program, node: LabNode) -> None:
+    """No pod is started before the agent has looked whether a shutdown is under way."""
+    await program.first_round()
+    await node.run()

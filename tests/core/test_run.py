@@ -1,0 +1,343 @@
+"""One shutdown in virtual time, judged by what really reached the containers."""
+
+import asyncio
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.core import RecordingNode, phases, pod
+
+from lastcall.graceful.phases import index_for
+from lastcall.graceful.run import Run
+from lastcall.lab import virtual
+from lastcall.lab.actors import ActorRuntime, Behaviour
+from lastcall.model.pods import Handler, ExecAction
+from lastcall.model.shutdown import Mode, PhaseEnd, PhaseEnded, PhaseStarted, PodEnded, PodOutcome, PodStarted
+
+EXEC = Handler(exec=ExecAction(command=("true",)))
+TWO = phases((0, 20), (2_000_000_000, 10))
+
+
+class Shutdown:
+    """Runs a Run to its end and keeps what there is to judge."""
+
+    def __init__(self, plan, pods, *, granted=math.inf, mode=Mode.ENFORCE, until=None, margin=0.1, slow_node=0.0):
+        self.plan, self.events = plan, []
+
+        async def main():
+            clock = virtual.VirtualClock()
+            self.runtime = ActorRuntime(clock, kill_margin=margin)
+            self.node = RecordingNode(clock, slow=slow_node)
+            for spec, behaviours in pods:
+                self.runtime.add(spec, behaviours)
+            asked = sum(phase.seconds for phase in plan)
+            self.deadline = min(asked, granted)
+            run = Run(
+                plan,
+                deadline=self.deadline,
+                mode=mode,
+                runtime=self.runtime,
+                node=self.node,
+                clock=clock,
+                tell=self.events.append,
+            )
+            self.run = run
+            if until:
+                asyncio.get_running_loop().create_task(until(self, clock))
+            await run.carry_out()
+            self.over = clock.boottime()
+            await clock.sleep(1000)
+
+        virtual.run(main())
+
+    def of(self, kind):
+        return [event for event in self.events if isinstance(event, kind)]
+
+    def deliveries(self, what, uid=None):
+        return [d for d in self.runtime.deliveries if d.what == what and uid in (None, d.uid)]
+
+
+def test_lowest_priority_first_and_each_phase_as_soon_as_it_can():
+    shutdown = Shutdown(
+        TWO,
+        [
+            (pod("web", uid="web"), {"main": Behaviour(after_term=3)}),
+            (pod("dns", uid="dns", priority=2_000_000_000), {"main": Behaviour(after_term=1)}),
+        ],
+    )
+    assert [(d.at, d.uid) for d in shutdown.deliveries("TERM")] == [(0, "web"), (3, "dns")]
+    assert shutdown.over == 4
+    assert shutdown.deliveries("KILL") == []
+    assert [(e.index, e.end) for e in shutdown.of(PhaseEnded)] == [(0, PhaseEnd.DONE), (1, PhaseEnd.DONE)]
+
+
+def test_the_node_is_not_ready_before_the_first_signal():
+    shutdown = Shutdown(TWO, [(pod("web"), None)], slow_node=0.5)
+    assert shutdown.node.whens("refuse") == [0]
+    assert shutdown.node.whens("not ready") == [0.5]
+    assert shutdown.deliveries("TERM")[0].at == 0.5
+
+
+def test_a_node_that_cannot_be_told_holds_nobody_up_for_long():
+    shutdown = Shutdown(TWO, [(pod("web"), None)], slow_node=100)
+    assert shutdown.deliveries("TERM")[0].at == 2.0
+
+
+def test_a_straggler_is_killed_within_its_phase_and_the_next_phase_waits_for_that():
+    shutdown = Shutdown(
+        TWO,
+        [
+            (pod("stubborn", uid="s", grace=60), {"main": Behaviour(after_term=math.inf, after_kill=0.05)}),
+            (pod("dns", uid="dns", priority=2_000_000_000), None),
+        ],
+    )
+    assert [d.at for d in shutdown.deliveries("KILL")] == [pytest.approx(19.9)]
+    assert shutdown.deliveries("TERM", "dns")[0].at == pytest.approx(19.95)
+    assert shutdown.of(PhaseEnded)[0].end is PhaseEnd.DONE
+    assert shutdown.of(PodEnded)[0].outcome is PodOutcome.KILLED
+
+
+def test_grace_is_the_smaller_of_the_pods_and_the_phases():
+    shutdown = Shutdown(TWO, [(pod("short", grace=5), {"main": Behaviour(after_term=math.inf)})])
+    assert [d.at for d in shutdown.deliveries("KILL")] == [5]
+    assert shutdown.of(PodStarted)[0].grace == 5
+
+
+def test_a_pod_that_names_no_grace_has_its_phases():
+    shutdown = Shutdown(TWO, [(pod("silent", grace=None), {"main": Behaviour(after_term=12)})])
+    assert shutdown.deliveries("KILL") == []
+    assert shutdown.over == 12
+
+
+def test_sigterm_follows_the_hook():
+    shutdown = Shutdown(TWO, [(pod("hooked", hook=7), {"main": Behaviour(after_term=2)})])
+    assert [(d.at, d.what) for d in shutdown.runtime.deliveries] == [
+        (0, "hook"),
+        (7, "hook over"),
+        (7, "TERM"),
+        (9, "exit"),
+    ]
+
+
+def test_a_hook_that_outlives_the_grace_gets_sigterm_and_two_seconds_more():
+    shutdown = Shutdown(TWO, [(pod("slow", grace=5, hook=60), {"main": Behaviour(after_term=math.inf)})])
+    assert [(d.at, d.what) for d in shutdown.runtime.deliveries] == [
+        (0, "hook"),
+        (5, "hook over"),
+        (5, "TERM"),
+        (7, "KILL"),
+        (7, "exit"),
+    ]
+
+
+def test_two_seconds_more_never_reach_beyond_the_phase():
+    shutdown = Shutdown(phases((0, 6)), [(pod("slow", grace=5, hook=60), {"main": Behaviour(after_term=math.inf)})])
+    assert [d.at for d in shutdown.deliveries("KILL")] == [pytest.approx(5.9)]
+
+
+def test_sidecars_end_after_the_main_containers_in_reverse():
+    shutdown = Shutdown(
+        TWO,
+        [
+            (
+                pod("mesh", containers=("a", "b"), sidecars=("first", "second")),
+                {"a": Behaviour(after_term=1), "b": Behaviour(after_term=3), "second": Behaviour(after_term=2)},
+            )
+        ],
+    )
+    assert [(d.at, d.container) for d in shutdown.deliveries("TERM")] == [(0, "a"), (0, "b"), (3, "second"), (5, "first")]
+
+
+def test_sidecars_do_not_wait_beyond_the_grace():
+    shutdown = Shutdown(
+        TWO, [(pod("mesh", grace=4, sidecars=("proxy",)), {"main": Behaviour(after_term=math.inf)})]
+    )
+    assert shutdown.deliveries("KILL")[0].at == 4
+    assert [d.at for d in shutdown.deliveries("TERM") if d.container == "proxy"] == [4]
+
+
+def test_a_phase_without_pods_is_skipped_at_once():
+    shutdown = Shutdown(phases((0, 60), (1000, 60), (5000, 60)), [(pod("only", priority=5000), None)])
+    assert shutdown.deliveries("TERM")[0].at == 0
+    assert [e.end for e in shutdown.of(PhaseEnded)] == [PhaseEnd.EMPTY, PhaseEnd.EMPTY, PhaseEnd.DONE]
+
+
+def test_what_cannot_be_killed_is_given_up_when_its_phase_is_over():
+    stuck = Behaviour(after_term=math.inf, after_kill=math.inf)
+    shutdown = Shutdown(TWO, [(pod("stuck", uid="x"), {"main": stuck}), (pod("dns", uid="dns", priority=2_000_000_000), None)])
+    assert shutdown.of(PhaseEnded)[0].end is PhaseEnd.RAN_OUT
+    assert shutdown.of(PodEnded)[0].outcome is PodOutcome.UNCONFIRMED
+    assert shutdown.deliveries("TERM", "dns")[0].at == pytest.approx(20)
+    assert shutdown.over == pytest.approx(30)  # while there is time, the kill may still work
+
+
+def test_less_granted_than_asked_for_shrinks_the_ordinary_phases():
+    stubborn = {"main": Behaviour(after_term=math.inf)}
+    shutdown = Shutdown(
+        TWO, [(pod("a", grace=60), stubborn), (pod("dns", priority=2_000_000_000, grace=60), stubborn)], granted=15
+    )
+    assert [e.seconds for e in shutdown.of(PhaseStarted)] == [5, pytest.approx(10, abs=0.11)]
+    assert shutdown.over <= 15
+
+
+def test_saved_time_is_given_back_to_the_phases_that_had_to_shrink():
+    plan = phases((0, 20), (1000, 20), (2_000_000_000, 10))
+    stubborn = {"main": Behaviour(after_term=math.inf)}
+    shutdown = Shutdown(plan, [(pod("quick"), None), (pod("slow", priority=1000, grace=60), stubborn)], granted=30)
+    assert [e.seconds for e in shutdown.of(PhaseStarted)] == [15, 20]
+
+
+def test_cancelled_between_two_pods():
+    async def cancel(shutdown, clock):
+        await clock.sleep(2)
+        shutdown.run.stop()
+
+    shutdown = Shutdown(
+        TWO,
+        [
+            (pod("begun", uid="begun"), {"main": Behaviour(after_term=5)}),
+            (pod("spared", uid="spared", priority=2_000_000_000), None),
+        ],
+        until=cancel,
+    )
+    assert shutdown.over == 2
+    assert [d.what for d in shutdown.runtime.deliveries if d.uid == "begun"] == ["TERM", "exit"]
+    assert shutdown.deliveries("TERM", "spared") == []
+    assert shutdown.of(PhaseEnded)[0].end is PhaseEnd.CANCELLED
+
+
+def test_observing_ends_nothing():
+    shutdown = Shutdown(TWO, [(pod("a"), None), (pod("b", priority=2_000_000_000), None)], mode=Mode.OBSERVE)
+    assert shutdown.runtime.deliveries == []
+    assert [e.outcome for e in shutdown.of(PodEnded)] == [PodOutcome.OBSERVED] * 2
+    assert "not ready" not in [what for _, what in shutdown.node.told]
+
+
+def test_a_pod_that_appears_late_is_ended_too():
+    async def appear(shutdown, clock):
+        await clock.sleep(1)
+        shutdown.runtime.add(pod("late", uid="late"))
+
+    shutdown = Shutdown(
+        TWO,
+        [(pod("slow"), {"main": Behaviour(after_term=4)}), (pod("dns", uid="dns", priority=2_000_000_000), None)],
+        until=appear,
+    )
+    assert [d.at for d in shutdown.deliveries("TERM", "late")] == [4]
+
+
+def test_a_runtime_that_is_away_is_waited_for():
+    async def outage(shutdown, clock):
+        await clock.sleep(0.5)
+        shutdown.runtime.away = True
+        await clock.sleep(3)
+        shutdown.runtime.away = False
+
+    shutdown = Shutdown(TWO, [(pod("a", hook=1), {"main": Behaviour(after_term=1)})], until=outage)
+    assert 3.5 <= shutdown.deliveries("TERM")[0].at < 4
+    assert shutdown.of(PodEnded)[0].outcome is PodOutcome.GRACEFUL
+
+
+# -- properties --------------------------------------------------------------------------------------------------------
+
+seconds = st.integers(0, 40)
+priorities = st.sampled_from([-100, 0, 999, 1000, 50_000, 2_000_000_000, 2_000_001_000])
+behaviours = st.builds(
+    Behaviour,
+    after_term=st.sampled_from([0.0, 0.5, 3.0, 17.0, math.inf]),
+    after_kill=st.sampled_from([0.0, 0.02, 0.05]),
+    hook=st.sampled_from([0.0, 1.5, 12.0, 100.0]),
+)
+pods_ = st.lists(
+    st.tuples(
+        priorities,
+        st.none() | seconds,
+        st.sampled_from([None, EXEC, 3]),
+        st.integers(1, 2),
+        st.integers(0, 2),
+        behaviours,
+        st.sampled_from(["Running", "Running", "Running", "Succeeded", "Failed"]),
+    ),
+    max_size=8,
+)
+plans = st.lists(st.tuples(st.sampled_from([0, 1000, 50_000, 2_000_000_000]), seconds), min_size=1, max_size=4).map(
+    lambda pairs: phases(*sorted(dict(pairs).items()))
+)
+granteds = st.sampled_from([math.inf, 100.0, 30.0, 12.3, 5.0])
+
+
+def build(specs):
+    made = []
+    for i, (priority, grace, hook, mains, cars, behaviour, phase) in enumerate(specs):
+        names = [f"m{n}" for n in range(mains)] + [f"s{n}" for n in range(cars)]
+        made.append(
+            (
+                pod(
+                    f"p{i}",
+                    uid=f"p{i}",
+                    priority=priority,
+                    grace=grace,
+                    hook=hook,
+                    containers=names[:mains],
+                    sidecars=names[mains:],
+                    phase=phase,
+                ),
+                dict.fromkeys(names, behaviour),
+            )
+        )
+    return made
+
+
+@settings(max_examples=300, deadline=None)
+@given(plans, pods_, granteds)
+def test_whatever_the_pods_do(plan, specs, granted):
+    pods = build(specs)
+    shutdown = Shutdown(plan, pods, granted=granted)
+    unfinished = {spec.metadata.uid: spec for spec, _ in pods if not spec.finished}
+    ran_out = any(e.end is PhaseEnd.RAN_OUT for e in shutdown.of(PhaseEnded))
+
+    started = [e.uid for e in shutdown.of(PodStarted)]
+    assert sorted(started) == sorted(unfinished), "every unfinished pod is in exactly one phase"
+    assert shutdown.over <= shutdown.deadline + 1e-6, "never beyond what is granted"
+
+    given_ = {e.index: e for e in shutdown.of(PhaseStarted)}
+    for event in shutdown.of(PodStarted):
+        spec = unfinished[event.uid]
+        assert event.phase == index_for(plan, spec.spec.priority)
+        phase = given_[event.phase]
+        assert phase.seconds <= plan[event.phase].seconds
+        mine = [d for d in shutdown.runtime.deliveries if d.uid == event.uid]
+        term, kill = [d for d in mine if d.what == "TERM"], [d for d in mine if d.what == "KILL"]
+        assert len(term) == len({d.container for d in term}), "SIGTERM once"
+        for d in kill:
+            asked = spec.spec.termination_grace_period_seconds
+            own = math.inf if asked is None else asked
+            assert d.at <= phase.at + min(own + 2, max(phase.seconds, 0.1)) + 1e-6, "grace and two seconds, capped"
+            full = min(own, phase.seconds) - 0.11
+            assert d.at >= phase.at + min(full, phase.seconds / 2) - 1e-6, "no kill while there is time left"
+        hooks = {d.container: d.at for d in mine if d.what == "hook over"}
+        for d in term:
+            assert d.at >= hooks.get(d.container, 0), "SIGTERM only after the hook"
+        mains = [d.at for d in mine if d.what == "exit" and d.container.startswith("m")]
+        for d in term:
+            if d.container.startswith("s") and len(mains) == len(spec.spec.containers):
+                polite = phase.at + min(math.inf if asked_of(spec) is None else asked_of(spec), phase.seconds)
+                assert d.at >= min(max(mains), polite - 0.11, phase.at + phase.seconds / 2) - 1e-6, "sidecars last"
+
+    ends = {e.index: e for e in shutdown.of(PhaseEnded)}
+    for index, phase in given_.items():
+        for earlier in range(index):
+            assert ends[earlier].at <= phase.at + 1e-9, "no phase before its predecessor is over"
+    if not ran_out:
+        last_exit = {}
+        for d in shutdown.deliveries("exit"):
+            last_exit[d.uid] = d.at
+        for event in shutdown.of(PodStarted):
+            for other in shutdown.of(PodStarted):
+                if other.phase < event.phase:
+                    assert last_exit[other.uid] <= given_[event.phase].at + 1e-9
+
+
+def asked_of(spec):
+    return spec.spec.termination_grace_period_seconds

@@ -1,0 +1,58 @@
+"""Small parts for tests of the core in virtual time."""
+
+from dataclasses import dataclass, field
+from itertools import count
+
+from lastcall.model.pods import Container, Handler, Lifecycle, Metadata, Pod, PodSpec, PodStatus, SleepAction
+from lastcall.model.shutdown import PhasePlan
+
+_uids = count(1)
+
+
+def phases(*pairs):
+    return tuple(PhasePlan(priority=priority, seconds=seconds) for priority, seconds in pairs)
+
+
+def pod(name, *, priority=0, grace=30, containers=("main",), sidecars=(), hook=None, phase="Running", uid=None):
+    """A pod; ``hook`` is a Handler that every container gets, or seconds to sleep."""
+    handler = Handler(sleep=SleepAction(seconds=hook)) if isinstance(hook, int) else hook
+    lifecycle = Lifecycle(pre_stop=handler) if handler else None
+    return Pod(
+        metadata=Metadata(name=name, namespace="default", uid=uid or f"uid-{next(_uids)}"),
+        spec=PodSpec(
+            node_name="n1",
+            priority=priority,
+            termination_grace_period_seconds=grace,
+            containers=tuple(Container(name=c, lifecycle=lifecycle) for c in containers),
+            init_containers=tuple(Container(name=c, restart_policy="Always", lifecycle=lifecycle) for c in sidecars),
+        ),
+        status=PodStatus(phase=phase),
+    )
+
+
+@dataclass
+class RecordingNode:
+    """ports.NodeFace that notes when it was told what."""
+
+    clock: object
+    told: list = field(default_factory=list)
+    slow: float = 0.0
+
+    def _note(self, what):
+        self.told.append((self.clock.boottime(), what))
+
+    def refuse_pods(self):
+        self._note("refuse")
+
+    async def going_down(self):
+        await self.clock.sleep(self.slow)
+        self._note("not ready")
+
+    async def pod_ended(self, live, exit_codes):
+        self._note(f"ended {live.pod.metadata.name}")
+
+    async def back(self):
+        self._note("back")
+
+    def whens(self, what):
+        return [at for at, told in self.told if told == what]
