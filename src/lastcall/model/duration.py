@@ -23,32 +23,26 @@ _UNITS = {
     "h": 3600 * SECOND,
 }
 _PART = re.compile(r"([0-9]*)(?:\.([0-9]*))?([^0-9.]*)")
+_LARGEST = 2**63  # without its sign: the most negative duration is one larger than the most positive
 
 
 def parse(text: str) -> int:
     """Nanoseconds of a Go duration such as ``1h15m``, ``1.5s`` or ``-300ms``; ValueError with Go's own words."""
+    negative = text[:1] == "-"
     rest = text[1:] if text[:1] in ("+", "-") else text
     if rest == "0":
         return 0
-    if not rest:
-        raise ValueError(f'time: invalid duration "{text}"')
-    total = 0
-    while rest:
-        match = _PART.match(rest)
-        if match is None or not (match[1] or match[2]):
-            raise ValueError(f'time: invalid duration "{text}"')
-        if not match[3]:
-            raise ValueError(f'time: missing unit in duration "{text}"')
-        if match[3] not in _UNITS:
-            raise ValueError(f'time: unknown unit "{match[3]}" in duration "{text}"')
-        unit = _UNITS[match[3]]
-        total += int(match[1] or 0) * unit
-        if match[2]:
-            total += int(match[2]) * unit // 10 ** len(match[2])
-        rest = rest[match.end() :]
-    if total > MAX + (text[0] == "-"):
-        raise ValueError(f'time: invalid duration "{text}"')
-    return -total if text[0] == "-" else total
+    total, at = 0, 0
+    while at < len(rest):
+        match = _PART.match(rest, at)
+        assert match is not None
+        total += _part(match, text)
+        if total > _LARGEST:
+            raise _invalid(text)
+        at = match.end()
+    if not rest or total > _LARGEST - (not negative):
+        raise _invalid(text)
+    return -total if negative else total
 
 
 def text(nanoseconds: int) -> str:
@@ -78,3 +72,41 @@ def _decimal(value: int, size: int) -> str:
         return str(whole)
     digits = len(str(size)) - 1
     return f"{whole}.{fraction:0{digits}d}".rstrip("0")
+
+
+def _part(match: re.Match[str], text: str) -> int:
+    """A number with its unit. The checks come in Go's order, since the first one that fails gives the error."""
+    whole, fraction, unit = match.groups()
+    digits = whole.lstrip("0")
+    if not (whole or fraction) or len(digits) > 19 or int(digits or 0) > _LARGEST:
+        raise _invalid(text)
+    if not unit:
+        raise ValueError(f"time: missing unit in duration {_quoted(text)}")
+    if unit not in _UNITS:
+        raise ValueError(f"time: unknown unit {_quoted(unit)} in duration {_quoted(text)}")
+    return int(digits or 0) * _UNITS[unit] + _fraction(fraction or "", _UNITS[unit])
+
+
+def _fraction(digits: str, unit: int) -> int:
+    """In floating point, as Go does it: 0.3333333333333333333h is 20 minutes. Digits beyond 63 bits are dropped."""
+    number, scale = 0, 1.0
+    for digit in digits:
+        if number > (_LARGEST - 1) // 10 or number * 10 + int(digit) > _LARGEST:
+            break
+        number, scale = number * 10 + int(digit), scale * 10
+    return int(number * (unit / scale))
+
+
+def _invalid(text: str) -> ValueError:
+    return ValueError(f"time: invalid duration {_quoted(text)}")
+
+
+def _quoted(text: str) -> str:
+    """What is not plain ASCII is written as the bytes of its UTF-8."""
+    return '"' + "".join(_escaped(character) for character in text) + '"'
+
+
+def _escaped(character: str) -> str:
+    if character < " " or character >= "\x80":
+        return "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", "surrogatepass"))
+    return f"\\{character}" if character in '"\\' else character
