@@ -70,12 +70,12 @@ def collect(value: Any, type_: type[T], *, at: str = "") -> tuple[T | None, list
             return msgspec.convert(whole, type_), violations
         except msgspec.ValidationError as error:
             rule, path = _explain(error, whole, type_)
-            field = _field(at, places.original(path))
+            place = places.original(path)
             missing = re.match("Object missing required field `(.*)`", rule)
-            if missing:
-                violations.append(f"{f'{field}.{missing[1]}'.lstrip('.')}: missing: must be given")
-            else:
-                violations.append(f"{field or 'document'}: {shown(_look_up(whole, path))}: {_in_words(rule)}")
+            if not missing:
+                violations.append(f"{_field(at, place)}: {shown(_look_up(whole, path))}: {_in_words(rule)}")
+            elif not places.gone((*place, missing[1])):
+                violations.append(f"{_field(at, (*place, missing[1]))}: missing: must be given")
             if not path:
                 break
             places.remove(path, whole)
@@ -91,10 +91,15 @@ def shown(value: Any) -> str:
 
 
 class _Places:
-    """Where the items of lists stood before some were taken out, so that messages give the index in the file."""
+    """What was taken out, and where the items of lists stood before, so that messages give the index in the file."""
 
     def __init__(self) -> None:
         self._left: dict[Path, list[int]] = {}
+        self._gone: set[Path] = set()
+
+    def gone(self, place: Path) -> bool:
+        """Whether what stood there was taken out."""
+        return place in self._gone
 
     def original(self, path: Path) -> Path:
         """A path into what is left, as a path into the whole."""
@@ -105,7 +110,8 @@ class _Places:
         return before
 
     def remove(self, path: Path, whole: Any) -> None:
-        """The item at ``path`` is about to be taken out of ``whole``."""
+        """What stands at ``path`` is about to be taken out of ``whole``."""
+        self._gone.add(self.original(path))
         step = path[-1]
         if isinstance(step, int):
             parent = path[:-1]
@@ -154,7 +160,7 @@ def _guilty(error: msgspec.ValidationError, whole: Any, path: Path, type_: Any) 
 
 def _field(at: str, path: Path) -> str:
     steps = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
-    return f"{at}{steps}".lstrip(".")
+    return f"{at}{steps}".lstrip(".") or "document"
 
 
 def _in_words(rule: str) -> str:
