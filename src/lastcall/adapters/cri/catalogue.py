@@ -1,0 +1,110 @@
+"""The pods of a node, joined from what the CRI lists and from fuller specs that are known from elsewhere. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from lastcall import names
+from lastcall.adapters.cri import marks
+from lastcall.adapters.cri.api import api_pb2 as cri
+from lastcall.model.pods import Container, Metadata, Pod, PodSpec, PodStatus
+from lastcall.ports import LivePod
+
+Specs = Mapping[tuple[str, str], Pod]
+"""Pods by namespace and name, as their manifests say."""
+
+
+def live_pods(
+    sandboxes: Iterable[cri.PodSandbox], containers: Iterable[cri.Container], *, specs: Specs, node_name: str
+) -> tuple[list[LivePod], list[str]]:
+    """The pods that have running containers, by their sandboxes, in the order of namespace and name; and notes.
+
+    ``containers`` are the running ones. One whose sandbox is not among ``sandboxes`` is still a pod's: its own labels
+    say which. ``notes`` tell which annotations were passed over because they make no sense.
+    """
+    known = {sandbox.id: sandbox for sandbox in sandboxes}
+    inside: dict[str, list[cri.Container]] = {}
+    for container in containers:
+        inside.setdefault(container.pod_sandbox_id, []).append(container)
+    notes: list[str] = []
+    live = []
+    for sandbox_id, members in inside.items():
+        members.sort(key=lambda container: (container.created_at, container.metadata.name))
+        pod = completed(_pod(known.get(sandbox_id), members, notes), specs, node_name)
+        ids = {container.metadata.name: container.id for container in members}
+        live.append(LivePod(pod=pod, containers=ids, sandbox=sandbox_id))
+    return sorted(live, key=lambda one: (one.pod.metadata.namespace, one.pod.metadata.name)), notes
+
+
+def completed(pod: Pod, specs: Specs, node_name: str) -> Pod:
+    """``pod`` with what its manifest adds: priority, the order of sidecars, a grace that the runtime does not know.
+
+    What the runtime says (names, uid, labels, hooks of the running containers) stays: the manifest may have been
+    edited since.
+    """
+    spec = _spec_of(pod, specs, node_name)
+    if spec is None:
+        return pod
+    running = {container.name: container for container in pod.spec.containers}
+    sidecars = tuple(_merged(container, running) for container in spec.init_containers or ())
+    beside = {container.name for container in sidecars}
+    grace = pod.spec.termination_grace_period_seconds
+    return replace(
+        pod,
+        spec=replace(
+            spec,
+            containers=tuple(container for name, container in running.items() if name not in beside),
+            init_containers=sidecars or None,
+            priority=pod.spec.priority if spec.priority is None and not spec.priority_class_name else spec.priority,
+            termination_grace_period_seconds=spec.termination_grace_period_seconds if grace is None else grace,
+        ),
+    )
+
+
+def _spec_of(pod: Pod, specs: Specs, node_name: str) -> PodSpec | None:
+    """A manifest's pod is a static one; the kubelet appends its node's name, in lower case, to the manifest's."""
+    if (pod.metadata.annotations or {}).get(names.CONFIG_SOURCE) == "api":
+        return None
+    name = pod.metadata.name
+    appended = f"-{node_name.lower()}"
+    for candidate in (name, name.removesuffix(appended) if node_name else name):
+        if (found := specs.get((pod.metadata.namespace, candidate))) is not None:
+            return found.spec
+    return None
+
+
+def _merged(container: Container, running: Mapping[str, Container]) -> Container:
+    now = running.get(container.name)
+    return replace(now, restart_policy=container.restart_policy) if now else container
+
+
+def _pod(sandbox: cri.PodSandbox | None, members: Sequence[cri.Container], notes: list[str]) -> Pod:
+    told: list[str] = []
+    annotations = dict(sandbox.annotations) if sandbox else {}
+    metadata = _metadata(sandbox, members[0])
+    seconds = [marks.grace(member.annotations, told) for member in members]
+    deletion = [marks.deletion_grace(member.annotations, told) for member in members]
+    spec = PodSpec(
+        containers=tuple(marks.container(member.metadata.name, member.annotations, told) for member in members),
+        priority=marks.priority(annotations, told),
+        termination_grace_period_seconds=_first(seconds),
+    )
+    notes += (f"pod {metadata.namespace}/{metadata.name}: {note}" for note in told)
+    metadata = replace(metadata, annotations=annotations, deletion_grace_period_seconds=_first(deletion))
+    return Pod(metadata=metadata, spec=spec, status=PodStatus(phase="Running"))
+
+
+def _metadata(sandbox: cri.PodSandbox | None, member: cri.Container) -> Metadata:
+    if sandbox is None:
+        label = member.labels
+        return Metadata(
+            name=label.get(names.POD_NAME, member.metadata.name),
+            namespace=label.get(names.POD_NAMESPACE, ""),
+            uid=label.get(names.POD_UID, member.pod_sandbox_id),
+        )
+    own = sandbox.metadata
+    return Metadata(name=own.name, namespace=own.namespace, uid=own.uid, labels=marks.pod_labels(sandbox.labels))
+
+
+def _first(values: Iterable[int | None]) -> int | None:
+    return next((value for value in values if value is not None), None)

@@ -1,0 +1,93 @@
+"""One gRPC connection to a container runtime, with its failures in lastcall's own words."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+from grpclib.client import Channel
+from grpclib.const import Status
+from grpclib.exceptions import GRPCError, ProtocolError, StreamTerminatedError
+
+from lastcall.adapters.cri.api import api_grpc
+from lastcall.errors import InvalidInput, Unavailable
+
+ANSWER = 10.0
+"""Seconds within which a runtime answers a question; also one that is busy with starting fifty pods."""
+
+_AWAY = (Status.UNAVAILABLE, Status.CANCELLED, Status.DEADLINE_EXCEEDED)
+
+
+class Refused(Unavailable):
+    """The runtime was reached and answered with an error; ``status`` is gRPC's code."""
+
+    def __init__(self, message: str, status: Status) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Connection:
+    """Connects with the first call, and again by itself after the runtime was away.
+
+    ``endpoint`` is a unix socket as the kubelet's ``containerRuntimeEndpoint`` names it (``unix:///run/x.sock``).
+    """
+
+    def __init__(self, endpoint: str) -> None:
+        self.endpoint = endpoint
+        self._path = _path(endpoint)
+        self._channel: Channel | None = None
+        self._stub: Any = None
+
+    async def call(self, verb: str, request: Any, *, within: float = ANSWER) -> Any:
+        """The answer to one call of the RuntimeService.
+
+        Unavailable if there is none within ``within`` seconds, Refused if it is an error. CANCELLED and
+        DEADLINE_EXCEEDED count as no answer: versions of containerd differ in which of them an expired deadline gets.
+        """
+        try:
+            return await getattr(self._service(), verb)(request, timeout=within)
+        except _FAILURES as error:
+            raise self._explained(verb, error) from error
+
+    async def listen(self, verb: str, request: Any) -> AsyncIterator[Any]:
+        """The messages of a streaming call; ends or fails (Unavailable, Refused) with the stream."""
+        try:
+            async with getattr(self._service(), verb).open() as stream:
+                await stream.send_message(request, end=True)
+                async for message in stream:
+                    yield message
+        except _FAILURES as error:
+            raise self._explained(verb, error) from error
+
+    def close(self) -> None:
+        """Calls under way fail with Unavailable."""
+        if self._channel is not None:
+            self._channel.close()
+
+    def _service(self) -> Any:
+        if self._channel is None:
+            self._channel = Channel(path=self._path)
+            self._stub = api_grpc.RuntimeServiceStub(self._channel)
+        return self._stub
+
+    def _explained(self, verb: str, error: BaseException) -> Unavailable:
+        where = f"{self.endpoint}: {verb}"
+        match error:
+            case GRPCError():
+                text = f"{where}: {error.message or error.status.name}"
+                return Unavailable(text) if error.status in _AWAY else Refused(text, error.status)
+            case TimeoutError():
+                return Unavailable(f"{where}: no answer in time")
+            case StreamTerminatedError() | ProtocolError():
+                return Unavailable(f"{where}: the connection was lost")
+            case _:
+                return Unavailable(f"{self.endpoint}: {getattr(error, 'strerror', None) or error}")
+
+
+_FAILURES = (GRPCError, StreamTerminatedError, ProtocolError, OSError)  # a TimeoutError is an OSError
+
+
+def _path(endpoint: str) -> str:
+    path = endpoint.removeprefix("unix://")
+    if not path.startswith("/"):
+        rule = "a unix socket with an absolute path, such as unix:///run/containerd/containerd.sock"
+        raise InvalidInput("container runtime endpoint", [f'"{endpoint}": must be {rule}'])
+    return path
