@@ -1,0 +1,23 @@
+"""Which address of 127.0.0.0/8 a pod gets (pure)."""
+
+import zlib
+from collections.abc import Collection
+
+_PODS = 64 * 256 * 254
+"""127.64.0.1 to 127.127.255.254: far from the addresses that systemd-resolved (127.0.0.53) and others use."""
+
+
+def choose(key: str, taken: Collection[str]) -> str:
+    """The same address for the same ``namespace/name`` every time, unless another pod has it: then the next free one."""
+    first = zlib.crc32(key.encode())
+    for step in range(_PODS):
+        address = _address((first + step) % _PODS)
+        if address not in taken:
+            return address
+    raise AssertionError("more pods than addresses")
+
+
+def _address(number: int) -> str:
+    rest, host = divmod(number, 254)
+    network, subnet = divmod(rest, 256)
+    return f"127.{64 + network}.{subnet}.{host + 1}"

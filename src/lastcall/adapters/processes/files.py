@@ -1,0 +1,165 @@
+"""The state directory: what must outlive this process. What must outlive the machine is not here, so nothing is synced.
+
+``pods/<namespace>_<name>_<uid>/`` holds ``pod.json``, a ``<container>.log`` for each container, and a directory for
+each container that was to be started:
+
+``env``   the environment of the main process, each variable ended by NUL
+``shim``  the shim's line of /proc/PID/stat, put there by itself; empty if we forbid a shim to start that comes too late
+``main``  the same of the container's main process
+``stop``  made before SIGTERM is sent, no longer empty when it was sent
+``exit``  the exit code (128 + n after signal n)
+
+A file whose last line has no end is not yet written. Only we can enter the directory: ``pod.json`` and ``env`` may hold
+what others are not to read.
+"""
+
+import contextlib
+import os
+import shutil
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from lastcall.adapters.processes.process import Identity, identity
+from lastcall.errors import InvalidInput
+from lastcall.model.base import Facts
+from lastcall.model.pods import Pod
+
+
+class PodState(Facts, frozen=True):
+    """A pod that was to be started. ``life`` is different each time a pod of this uid is started."""
+
+    pod: Pod
+    address: str
+    boot_id: str
+    life: str
+
+
+class ContainerFiles:
+    """The files of one container."""
+
+    def __init__(self, pod_directory: Path, name: str) -> None:
+        self.directory = pod_directory / name
+        self.log = pod_directory / f"{name}.log"
+
+    def create(self, env: dict[str, str], user: tuple[int, int] | None) -> None:
+        """Makes the directory, and the log so that ``user`` (uid, gid) may open it again as /dev/stdout."""
+        self.directory.mkdir()
+        (self.directory / "env").write_bytes(b"".join(f"{name}={value}\0".encode() for name, value in env.items()))
+        self.log.touch(mode=0o640)
+        if user:
+            os.chown(self.log, *user)
+
+    def forbid(self) -> bool:
+        """Keeps the shim from starting; False if it has started."""
+        try:
+            os.close(os.open(self.directory / "shim", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        except FileExistsError:
+            return False
+        return True
+
+    def shim(self) -> Identity | None:
+        """Who the shim is; None if it has not started."""
+        return identity(self._text("shim"))
+
+    def main(self) -> Identity | None:
+        """Who the main process is; None if it is not started yet."""
+        return identity(self._text("main"))
+
+    def exit_code(self) -> int | None:
+        """How the main process ended; None if it has not, or if that is not known."""
+        text = self._text("exit")
+        return int(text) if text.endswith("\n") else None
+
+    def ended_at(self) -> int:
+        """When the exit code was written, in nanoseconds since 1970; 0 if it was not. Good for an order only."""
+        with contextlib.suppress(FileNotFoundError):
+            return (self.directory / "exit").stat().st_mtime_ns
+        return 0
+
+    def sigterm_sent(self) -> bool:
+        """Whether SIGTERM was sent for sure."""
+        return bool(self._text("stop"))
+
+    def record_sigterm(self, send: Callable[[signal.Signals], None]) -> None:
+        """Sends SIGTERM so that ``sigterm_sent`` is true afterwards.
+
+        Whatever can take time comes before; between the signal and its record is one ``write``. Who dies there leaves
+        a container that gets a second SIGTERM, rather than one that never gets any. OSError (a full disk) is raised
+        after the signal has been sent all the same.
+        """
+        try:
+            record = os.open(self.directory / "stop", os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        except OSError:
+            send(signal.SIGTERM)
+            raise
+        try:
+            send(signal.SIGTERM)
+            os.write(record, b"SIGTERM\n")
+        finally:
+            os.close(record)
+
+    def _text(self, name: str) -> str:
+        try:
+            return (self.directory / name).read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:
+            return ""
+
+
+class StateDir:
+    """All pods on disk."""
+
+    def __init__(self, path: Path) -> None:
+        self._pods = path / "pods"
+        self._pods.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def directory(self, pod: Pod) -> Path:
+        """Where a pod's files are."""
+        return self._pods / f"{pod.metadata.namespace}_{pod.metadata.name}_{pod.metadata.uid}"
+
+    def create(self, state: PodState) -> None:
+        """A pod that is to be started; nothing else is in its directory, not even of an earlier life."""
+        directory = self.directory(state.pod)
+        shutil.rmtree(directory, ignore_errors=True)
+        directory.mkdir()
+        draft = directory / "pod.json.new"
+        draft.write_bytes(msgspec.json.encode(state))
+        draft.rename(directory / "pod.json")
+
+    def load(self) -> Iterator[tuple[PodState, list[str]]]:
+        """The pods of this boot, each with the names of the containers that were to be started.
+
+        The processes of an earlier boot are gone with it: what it left is deleted.
+        """
+        for directory in sorted(self._pods.iterdir()):
+            try:
+                state = msgspec.json.decode((directory / "pod.json").read_bytes(), type=PodState)
+            except FileNotFoundError:
+                continue  # finished: only logs are left
+            except msgspec.DecodeError as error:
+                raise InvalidInput(str(directory / "pod.json"), [str(error)]) from error
+            if state.boot_id == boot_id():
+                yield state, sorted(entry.name for entry in directory.iterdir() if entry.is_dir())
+            else:
+                shutil.rmtree(directory, ignore_errors=True)
+
+    def forget(self, pod: Pod) -> None:
+        """Deletes all but the logs; ``pod.json`` first, so that an interruption leaves no half of a pod."""
+        directory = self.directory(pod)
+        (directory / "pod.json").unlink(missing_ok=True)
+        for entry in directory.iterdir() if directory.exists() else ():
+            if entry.is_dir():
+                shutil.rmtree(entry, ignore_errors=True)
+
+    def delete(self, uid: str) -> None:
+        """Deletes all files of the pod with this uid, if there are any."""
+        for directory in self._pods.iterdir():
+            if directory.name.endswith(f"_{uid}"):
+                shutil.rmtree(directory, ignore_errors=True)
+
+
+def boot_id() -> str:
+    """Different after each boot (random(4))."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()

@@ -1,0 +1,89 @@
+"""Processes that are not our children, without mistaking a later one for them."""
+
+import contextlib
+import os
+import select
+import signal
+from typing import NamedTuple, Self
+
+from lastcall.errors import NotPermitted
+
+
+class Identity(NamedTuple):
+    """A pid is used again; together with the start time (clock ticks since boot) it is not, within one boot."""
+
+    pid: int
+    start: int
+
+
+def identity(stat: str) -> Identity | None:
+    """From a line of ``/proc/PID/stat`` (proc(5)); None if the text is not a whole one.
+
+    The second field is the program's name in brackets and may hold anything, so the last bracket counts.
+    """
+    head, bracket, rest = stat.rpartition(")")
+    fields = rest.split()
+    if not bracket or not stat.endswith("\n") or len(fields) < 20:
+        return None
+    return Identity(int(head.split(" ", 1)[0]), int(fields[19]))
+
+
+class Process:
+    """One process, held by a pidfd. Not being its parent is no hindrance."""
+
+    def __init__(self, pid: int, descriptor: int) -> None:
+        self.pid = pid
+        self.descriptor = descriptor
+
+    @classmethod
+    def child(cls, pid: int) -> Self:
+        """A child that has not been reaped: its pid cannot have been used again."""
+        return cls(pid, os.pidfd_open(pid))
+
+    @classmethod
+    def find(cls, wanted: Identity) -> Self | None:
+        """The process with this identity; None if it is gone."""
+        try:
+            process = cls.child(wanted.pid)
+        except ProcessLookupError:
+            return None
+        # Read after the descriptor was opened: if it is the right one now, then the descriptor is the right one.
+        if _current(wanted.pid) == wanted:
+            return process
+        process.close()
+        return None
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is dead, be it reaped or not."""
+        poll = select.poll()
+        poll.register(self.descriptor, select.POLLIN)
+        return bool(poll.poll(0))
+
+    def send(self, number: signal.Signals) -> None:
+        """Sends a signal; nothing happens if the process is gone. NotPermitted if it has become another user's."""
+        try:
+            signal.pidfd_send_signal(self.descriptor, number)
+        except ProcessLookupError:
+            pass
+        except PermissionError as error:
+            raise NotPermitted(f"process {self.pid} runs as another user: it cannot be sent {number.name}") from error
+
+    def reap(self) -> None:
+        """Takes a dead process off the kernel's list if it is our child; the parent does so otherwise."""
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self.pid, os.WNOHANG)
+
+    def close(self) -> None:
+        """Lets go of it. May be called twice."""
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+
+def _current(pid: int) -> Identity | None:
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123  (quicker)
+            return identity(file.read())
+    except (FileNotFoundError, ProcessLookupError):
+        return None
