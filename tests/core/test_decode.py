@@ -14,11 +14,11 @@ from lastcall.model.base import Facts
 ONE = {  # a scalar, and what it means
     "yes": True,
     "on": True,
-    "Y": True,
+    "y": "y",
     "True": True,
     "no": False,
     "Off": False,
-    "n": False,
+    "N": "N",
     "tRUE": "tRUE",
     '"yes"': "yes",
     "!!str yes": "yes",

@@ -83,7 +83,7 @@ class _Reading:
         name = _name(value)
         pod, violations = decode.collect(value, Pod)
         violations += _api_version(value)
-        if pod and not pod.metadata.name:
+        if pod and not violations and not pod.metadata.name:
             violations.append("metadata.name: missing: must be given")
         if pod and not violations:
             self.pods.append(pod)

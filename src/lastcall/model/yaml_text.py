@@ -1,8 +1,9 @@
 """YAML as Kubernetes reads it (sigs.k8s.io/yaml), with bounds on what a file can make of itself.
 
-Plain scalars mean what they mean there: ``yes``, ``on`` and ``y`` are booleans, ``010`` and ``0o10`` are 8, ``1e3`` is a
-number, while ``1:30``, ``=`` and dates are text. Keys are text whatever they look like, and a key that stands twice is an
-error. Nesting and the use of aliases are limited.
+Plain scalars mean what they mean there: ``yes`` and ``on`` are booleans, ``010`` and ``0o10`` are 8, ``1e3`` is a number,
+while ``1:30``, ``=`` and dates are text. Only ``y`` and ``n`` differ: they are text, as in most readers, so that a name
+may be one letter. Keys are text whatever they look like, and a key that stands twice is an error. Nesting and the use of
+aliases are limited.
 """
 
 import re
@@ -20,7 +21,7 @@ MAX_ALIASED = 100_000
 """Nodes that aliases may repeat in one document: enough for honest files, too few for "a billion laughs"."""
 
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_BOOL = r"y|Y|yes|Yes|YES|n|N|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF"
+_BOOL = r"yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF"
 _TAG = "tag:yaml.org,2002:"
 
 
@@ -111,7 +112,7 @@ def _float(_: SafeConstructor, node: yaml.ScalarNode) -> float | int:
 def _bool(_: SafeConstructor, node: yaml.ScalarNode) -> bool:
     if not re.fullmatch(_BOOL, node.value):
         raise _wrong(node, "a boolean")
-    return node.value.lower() in ("y", "yes", "true", "on")
+    return node.value.lower() in ("yes", "true", "on")
 
 
 def _timestamp(_: SafeConstructor, node: yaml.ScalarNode) -> str:

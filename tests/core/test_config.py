@@ -1,0 +1,389 @@
+"""Configurations and pod files: what is read, and what is said about those that are wrong."""
+
+import pytest
+
+from lastcall.errors import InvalidInput
+from lastcall.graceful import config
+from lastcall.model.podfile import read_pods
+from lastcall.model.shutdown import Mode, PhasePlan
+
+CRITICAL = 2_000_000_000
+AGENT = "apiVersion: lastcall.dev/v1alpha1\nkind: AgentConfiguration\n"
+KUBELET = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+LIST = "shutdownGracePeriodByPodPriority"
+INVALID = "f: invalid configuration:"
+ZERO = "must be at least 1, or the group's pods get no time"
+
+
+def read(text):
+    return config.read(text.encode(), "f")
+
+
+def groups(*pairs):
+    return tuple(PhasePlan(priority=priority, seconds=seconds) for priority, seconds in pairs)
+
+
+def message(call, data):
+    with pytest.raises(InvalidInput) as caught:
+        call(data if isinstance(data, bytes) else data.encode(), "f")
+    assert caught.value.exit_code == 2
+    return str(caught.value)
+
+
+EITHER = [  # what both kinds make of the same fields
+    ("", ()),
+    ("shutdownGracePeriod:\n", ()),
+    ("shutdownGracePeriod: null\nshutdownGracePeriodByPodPriority: null\nfeatureGates: null\n", ()),
+    ("shutdownGracePeriod: 0s\nshutdownGracePeriodCriticalPods: '0'\n", ()),
+    ("shutdownGracePeriod: 30s\nshutdownGracePeriodCriticalPods: 10s\n", ((0, 20), (CRITICAL, 10))),
+    ("shutdownGracePeriod: 30s\n", ((0, 30), (CRITICAL, 0))),
+    ("shutdownGracePeriod: 30s\nshutdownGracePeriodCriticalPods: 30s\n", ((0, 0), (CRITICAL, 30))),
+    ("shutdownGracePeriod: 30.9s\nshutdownGracePeriodCriticalPods: 10.5s\n", ((0, 20), (CRITICAL, 10))),
+    ("shutdownGracePeriod: 1.5s\nshutdownGracePeriodCriticalPods: 1s\n", ((0, 0), (CRITICAL, 1))),
+    ("shutdownGracePeriod: 1h\nshutdownGracePeriodCriticalPods: 10m\n", ((0, 3000), (CRITICAL, 600))),
+    ("featureGates: {GracefulNodeShutdown: false}\n", ()),
+    (
+        (
+            "featureGates: {GracefulNodeShutdownBasedOnPodPriority: false}\nshutdownGracePeriod: 9s\n"
+            "shutdownGracePeriodCriticalPods: 4s\n"
+        ),
+        ((0, 5), (CRITICAL, 4)),
+    ),
+    (f"{LIST}: []\nshutdownGracePeriod: 9s\nshutdownGracePeriodCriticalPods: 4s\n", ((0, 5), (CRITICAL, 4))),
+    (
+        (
+            f"{LIST}:\n- {{priority: 1000, shutdownGracePeriodSeconds: 120}}\n"
+            "- {priority: -5, shutdownGracePeriodSeconds: 7}\n- {shutdownGracePeriodSeconds: 180}\n"
+        ),
+        ((-5, 7), (0, 180), (1000, 120)),
+    ),
+    (f"{LIST}: [{{priority: 5, shutdownGracePeriodSeconds: 7}}]\nfeatureGates: {{GracefulNodeShutdown: false}}\n", ()),
+    (
+        "featureGates: {GracefulNodeShutdown: yes}\nshutdownGracePeriod: 2s\nshutdownGracePeriodCriticalPods: 1s\n",
+        ((0, 1), (CRITICAL, 1)),
+    ),
+]
+
+
+@pytest.mark.parametrize("head", [AGENT, KUBELET], ids=["agent", "kubelet"])
+@pytest.mark.parametrize(("text", "expected"), EITHER, ids=range(len(EITHER)))
+def test_groups(head, text, expected):
+    found = read(head + text)
+    assert found.groups == groups(*expected)
+    assert found.enabled == bool(expected)
+    assert found.requested_seconds == sum(seconds for _, seconds in expected)
+    assert found.mode is Mode.ENFORCE
+
+
+def test_json_is_read_too():
+    text = '{"apiVersion": "lastcall.dev/v1alpha1", "kind": "AgentConfiguration", "shutdownGracePeriod": "30s"}'
+    assert read(text).groups == groups((0, 30), (CRITICAL, 0))
+
+
+def test_a_kubelet_configuration_is_taken_as_it_is():
+    found = read(
+        KUBELET
+        + """
+address: 0.0.0.0
+authentication: {anonymous: {enabled: false}, webhook: {cacheTTL: 0s}}
+clusterDNS: [10.96.0.10]
+cpuManagerReconcilePeriod: 0s
+evictionHard: {memory.available: 100Mi}
+featureGates: {SomethingElse: true, Odd: 7, GracefulNodeShutdown: true}
+logging: {flushFrequency: 0, options: {json: {infoBufferSize: "0"}}}
+mode: whatever
+shutdownGracePeriod: 30s
+shutdownGracePeriodCriticalPods: 10s
+staticPodPath: /etc/kubernetes/manifests
+volumeStatsAggPeriod: 0s
+"""
+    )
+    assert found.kind == "KubeletConfiguration"
+    assert found.static_pod_path == "/etc/kubernetes/manifests"
+    assert found.groups == groups((0, 20), (CRITICAL, 10))
+    assert found.warnings == ()
+
+
+def test_observe():
+    found = read(AGENT + "mode: Observe\n")
+    assert (found.kind, found.mode, found.static_pod_path) == ("AgentConfiguration", Mode.OBSERVE, "")
+    assert read(AGENT + "mode:\n").mode is Mode.ENFORCE
+
+
+def test_concerns_are_warnings_in_a_kubelet_configuration():
+    text = f"{LIST}:\n- {{priority: 0}}\n- {{priority: 9, shutdownGracePeriodSeconds: 9223372037}}\n"
+    found = read(KUBELET + text)
+    assert found.groups == groups((0, 0), (9, 9223372037))
+    assert found.warnings == (
+        f"{LIST}[0].shutdownGracePeriodSeconds: 0: {ZERO}",
+        f"{LIST}: 9223372037: the sum of all seconds must be at most 9223372036, or the kubelet's int64 overflows",
+    )
+    assert message(config.read, AGENT + text) == "\n".join(f"f: {warning}" for warning in found.warnings)
+
+
+WRONG_CONFIGS = [
+    ("", "f: document: empty: expected one KubeletConfiguration or AgentConfiguration"),
+    ("---\n---\n", "f: document: empty: expected one KubeletConfiguration or AgentConfiguration"),
+    (AGENT + "---\n" + AGENT, "f: document: 2 documents: expected one KubeletConfiguration or AgentConfiguration"),
+    ("[]", "f: document: []: expected one KubeletConfiguration or AgentConfiguration"),
+    ("30s", 'f: document: "30s": expected one KubeletConfiguration or AgentConfiguration'),
+    ("a: [", "f: line 2, column 1: did not find expected node content"),
+    (AGENT + "\tmode: Observe", "f: line 3, column 1: found a tab character that violates indentation"),
+    (AGENT + "mode: Observe\nmode: Enforce\n", 'f: line 4, column 1: key "mode" already set in map'),
+    ("shutdownGracePeriod: 30s\n", "f: kind: missing: must be KubeletConfiguration or AgentConfiguration"),
+    ("kind: Pod\napiVersion: v1\n", 'f: kind: "Pod": must be KubeletConfiguration or AgentConfiguration'),
+    ("kind: [x]\n", 'f: kind: ["x"]: must be KubeletConfiguration or AgentConfiguration'),
+    ("kind: AgentConfiguration\n",
+     "f: apiVersion: missing: must be lastcall.dev/v1alpha1 for kind AgentConfiguration"),
+    ("kind: AgentConfiguration\napiVersion: lastcall.dev/v1\n",
+     'f: apiVersion: "lastcall.dev/v1": must be lastcall.dev/v1alpha1 for kind AgentConfiguration'),
+    ("kind: KubeletConfiguration\napiVersion: lastcall.dev/v1alpha1\n",
+     'f: apiVersion: "lastcall.dev/v1alpha1": must be kubelet.config.k8s.io/v1beta1 for kind KubeletConfiguration'),
+    (AGENT + "shutdownGraceperiod: 30s\n",
+     'f: shutdownGraceperiod: "30s": unknown field, did you mean shutdownGracePeriod?'),
+    (AGENT + "staticPodPath: /x\n",
+     ('f: staticPodPath: "/x": unknown field, known are apiVersion, kind, shutdownGracePeriod, '
+     "shutdownGracePeriodCriticalPods, shutdownGracePeriodByPodPriority, featureGates, mode")),
+    (AGENT + "featureGates: {GracefulNodeshutdown: true}\n",
+     "f: featureGates.GracefulNodeshutdown: true: unknown field, did you mean GracefulNodeShutdown?"),
+    (AGENT + f"{LIST}: [{{priority: 1, seconds: 3, shutdownGracePeriodSeconds: 3}}]\n",
+     f"f: {LIST}[0].seconds: 3: unknown field, known are priority, shutdownGracePeriodSeconds"),
+    (AGENT + "mode: enforce\n", 'f: mode: "enforce": must be Enforce or Observe'),
+    (AGENT + "mode: on\n", "f: mode: true: must be Enforce or Observe"),
+    (AGENT + "shutdownGracePeriod: 30\n", 'f: shutdownGracePeriod: 30: must be a duration as text, such as "30s"'),
+    (KUBELET + "shutdownGracePeriod: 30\n", 'f: shutdownGracePeriod: 30: must be a duration as text, such as "30s"'),
+    (AGENT + "shutdownGracePeriod: {}\n", 'f: shutdownGracePeriod: {}: must be a duration as text, such as "30s"'),
+    (AGENT + "shutdownGracePeriod: '30'\n",
+     'f: shutdownGracePeriod: "30": time: missing unit in duration "30"'),
+    (AGENT + "shutdownGracePeriod: 1d\n", 'f: shutdownGracePeriod: "1d": time: unknown unit "d" in duration "1d"'),
+    (AGENT + "shutdownGracePeriod: ''\n", 'f: shutdownGracePeriod: "": time: invalid duration ""'),
+    (AGENT + "shutdownGracePeriod: 2562048h\n",
+     'f: shutdownGracePeriod: "2562048h": time: invalid duration "2562048h"'),
+    (AGENT + "shutdownGracePeriod: 1s\nshutdownGracePeriodCriticalPods: 2s\n",
+     f"{INVALID} shutdownGracePeriodCriticalPods {{2s}} must be <= shutdownGracePeriod {{1s}}"),
+    (KUBELET + "shutdownGracePeriod: 1ms\n",
+     f"{INVALID} shutdownGracePeriod {{1ms}} must be either zero or otherwise >= 1 sec"),
+    (KUBELET + "shutdownGracePeriod: -30s\nshutdownGracePeriodCriticalPods: -40s\n",
+     (f"{INVALID} shutdownGracePeriod {{-30s}} must be either zero or otherwise >= 1 sec\n"
+     f"{INVALID} shutdownGracePeriodCriticalPods {{-40s}} must be either zero or otherwise >= 1 sec")),
+    (KUBELET + "shutdownGracePeriod: 1s\nshutdownGracePeriodCriticalPods: 1ms\n",
+     f"{INVALID} shutdownGracePeriodCriticalPods {{1ms}} must be either zero or otherwise >= 1 sec"),
+    (KUBELET + "featureGates: {GracefulNodeShutdown: false}\nshutdownGracePeriod: 1s\n",
+     (f"{INVALID} specifying shutdownGracePeriod or shutdownGracePeriodCriticalPods requires feature gate "
+     "GracefulNodeShutdown")),
+    (KUBELET + f"shutdownGracePeriod: 1s\n{LIST}: [{{priority: 0, shutdownGracePeriodSeconds: 1}}]\n",
+     f"{INVALID} Cannot specify both {LIST} and shutdownGracePeriod at the same time"),
+    (KUBELET + "featureGates: {GracefulNodeShutdownBasedOnPodPriority: false}\n"
+     f"{LIST}: [{{priority: 0, shutdownGracePeriodSeconds: 1}}]\n",
+     f"{INVALID} Specifying {LIST} requires feature gate GracefulNodeShutdownBasedOnPodPriority"),
+    (AGENT + "featureGates: []\n", "f: featureGates: []: must be a mapping, not a list"),
+    (KUBELET + "featureGates: {GracefulNodeShutdown: 'true'}\n",
+     'f: featureGates.GracefulNodeShutdown: "true": must be true or false'),
+    (KUBELET + "featureGates: {GracefulNodeShutdown: }\n",
+     "f: featureGates.GracefulNodeShutdown: null: must be true or false"),
+    (KUBELET + "staticPodPath: 7\n", "f: staticPodPath: 7: must be text, not an integer"),
+    (AGENT + f"{LIST}: {{}}\n", f"f: {LIST}: {{}}: must be a list, not a mapping"),
+    (AGENT + f"{LIST}: [10]\n", f"f: {LIST}[0]: 10: must be a mapping of priority and shutdownGracePeriodSeconds"),
+    (AGENT + f"{LIST}: [{{priority: high, shutdownGracePeriodSeconds: 1}}]\n",
+     f'f: {LIST}[0].priority: "high": must be an integer, not text'),
+    (AGENT + f"{LIST}: [{{priority: 2147483648, shutdownGracePeriodSeconds: 1}}]\n",
+     f"f: {LIST}[0].priority: 2147483648: must be an integer <= 2147483647"),
+    (AGENT + f"{LIST}: [{{priority: 1, shutdownGracePeriodSeconds: 10s}}]\n",
+     f'f: {LIST}[0].shutdownGracePeriodSeconds: "10s": must be an integer, not text'),
+    (AGENT + f"{LIST}: [{{priority: 1, shutdownGracePeriodSeconds: 1.5}}]\n",
+     f"f: {LIST}[0].shutdownGracePeriodSeconds: 1.5: must be an integer, not a number"),
+    (AGENT + f"{LIST}: [{{priority: 1, shutdownGracePeriodSeconds: 9223372036854775808}}]\n",
+     f"f: {LIST}[0].shutdownGracePeriodSeconds: 9223372036854775808: must be an integer <= 9223372036854775807"),
+    (KUBELET + f"{LIST}: [{{priority: 1, shutdownGracePeriodSeconds: -1}}]\n",
+     f"f: {LIST}[0].shutdownGracePeriodSeconds: -1: must not be negative"),
+    (KUBELET + f"{LIST}:\n- {{priority: 1, shutdownGracePeriodSeconds: 1}}\n"
+     "- {priority: 1, shutdownGracePeriodSeconds: 2}\n",
+     f"f: {LIST}[1].priority: 1: must not stand twice, see {LIST}[0]"),
+    (AGENT + f"{LIST}: [{{priority: 1, shutdownGracePeriodSeconds: 0}}]\n",
+     f"f: {LIST}[0].shutdownGracePeriodSeconds: 0: {ZERO}"),
+    (AGENT + f"{LIST}: [{{priority: 1}}]\n", f"f: {LIST}[0].shutdownGracePeriodSeconds: 0: {ZERO}"),
+    # everything at once, each at its own index, and nothing that only follows from something else
+    (AGENT + f"""
+shutdownGracePeriod: 30
+shutdownGracePeriodCriticalPods: 10s
+{LIST}:
+- {{priority: high, shutdownGracePeriodSeconds: 0}}
+- {{priority: 3000000000, shutdownGracePeriodSeconds: -1}}
+- {{priority: 3, shutdownGracePeriodSeconds: x}}
+- 7
+- {{priority: 3, shutdownGracePeriodSecond: 3, shutdownGracePeriodSeconds: 5}}
+mode: enforce
+featureGates: {{GracefulNodeShutdown: 1}}
+""",
+     f"""\
+f: {LIST}[4].shutdownGracePeriodSecond: 3: unknown field, did you mean shutdownGracePeriodSeconds?
+f: mode: "enforce": must be Enforce or Observe
+f: shutdownGracePeriod: 30: must be a duration as text, such as "30s"
+f: {LIST}[0].priority: "high": must be an integer, not text
+f: {LIST}[1].priority: 3000000000: must be an integer <= 2147483647
+f: {LIST}[2].shutdownGracePeriodSeconds: "x": must be an integer, not text
+f: {LIST}[3]: 7: must be a mapping of priority and shutdownGracePeriodSeconds
+f: featureGates.GracefulNodeShutdown: 1: must be true or false
+{INVALID} Cannot specify both {LIST} and shutdownGracePeriod at the same time
+f: {LIST}[1].shutdownGracePeriodSeconds: -1: must not be negative
+f: {LIST}[4].priority: 3: must not stand twice, see {LIST}[2]
+f: {LIST}[0].shutdownGracePeriodSeconds: 0: {ZERO}"""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "expected"), WRONG_CONFIGS, ids=range(len(WRONG_CONFIGS)))
+def test_what_is_said_about_wrong_configurations(text, expected):
+    assert message(config.read, text) == expected
+
+
+POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: web, namespace: shop}\n"
+ITEMS = "apiVersion: v1\nkind: List\nitems:\n"
+KINDS = "must be List, PodList or Pod"
+
+WRONG_PODS = [
+    ("", f"f: document: empty: {KINDS}"),
+    ("7", f"f: document: 7: {KINDS}"),
+    ("[]", f"f: document: []: {KINDS}"),
+    ("{}", f"f: kind: missing: {KINDS}"),
+    ("kind: 7", f"f: kind: 7: {KINDS}"),
+    ("kind: Deployment\napiVersion: apps/v1\n", f'f: kind: "Deployment": {KINDS}'),
+    ("kind: NodeList\n---\nkind: Service\n", f'f: kind: "NodeList": {KINDS}\nf: kind: "Service": {KINDS}'),
+    ("kind: List\napiVersion: v1\n", "f: items: missing: must be a list"),
+    ("kind: PodList\napiVersion: v1\nitems: {}\n", "f: items: {}: must be a list"),
+    ("kind: List\napiVersion: v2\nitems: []\n", 'f: apiVersion: "v2": must be v1'),
+    (ITEMS + "- 7\n- kind: 7\n",
+     'f: items[0]: 7: must be a mapping of kind Pod\nf: items[1]: {"kind": 7}: must be a mapping of kind Pod'),
+    (ITEMS + "- kind: Pod\n", "f: items[0]: metadata: missing: must be given"),
+    (ITEMS + "- {kind: Pod, metadata: {namespace: shop}}\n", "f: items[0] (shop): metadata.name: missing: must be given"),
+    ("kind: Pod\nmetadata: []\n", "f: metadata: []: must be a mapping, not a list"),
+    ("kind: Pod\napiVersion: v2\nmetadata: {name: web}\n", 'f: web: apiVersion: "v2": must be v1'),
+    ("kind: Pod\nmetadata: {name: 7}\n", "f: metadata.name: 7: must be text, not an integer"),
+    (POD + "spec: [x]\n", 'f: shop/web: spec: ["x"]: must be a mapping, not a list'),
+    (POD + "spec: {nodeName: 7}\n", "f: shop/web: spec.nodeName: 7: must be text, not an integer"),
+    (POD + "spec: {priority: high}\n", 'f: shop/web: spec.priority: "high": must be an integer, not text'),
+    (POD + "spec: {priority: 2147483648}\n",
+     "f: shop/web: spec.priority: 2147483648: must be an integer <= 2147483647"),
+    (POD + "spec: {priorityClassName: on}\n",
+     "f: shop/web: spec.priorityClassName: true: must be text, not true or false"),
+    (POD + "spec: {terminationGracePeriodSeconds: 30s}\n",
+     'f: shop/web: spec.terminationGracePeriodSeconds: "30s": must be an integer, not text'),
+    (POD + "spec: {terminationGracePeriodSeconds: -1}\n",
+     "f: shop/web: spec.terminationGracePeriodSeconds: -1: must be an integer >= 0"),
+    (POD + "spec: {containers: {}}\n", "f: shop/web: spec.containers: {}: must be a list, not a mapping"),
+    (POD + "spec: {containers: [{image: x}]}\n", "f: shop/web: spec.containers[0].name: missing: must be given"),
+    (POD + "spec: {containers: [{name: a, lifecycle: {preStop: {sleep: {}}}}]}\n",
+     "f: shop/web: spec.containers[0].lifecycle.preStop.sleep.seconds: missing: must be given"),
+    (POD + "spec: {containers: [{name: a, lifecycle: {preStop: {sleep: {seconds: -1}}}}]}\n",
+     "f: shop/web: spec.containers[0].lifecycle.preStop.sleep.seconds: -1: must be an integer >= 0"),
+    (POD + "spec: {containers: [{name: a, lifecycle: {preStop: {exec: {command: sleep 5}}}}]}\n",
+     'f: shop/web: spec.containers[0].lifecycle.preStop.exec.command: "sleep 5": must be a list, not text'),
+    (POD + "spec: {containers: [{name: a, lifecycle: {preStop: {httpGet: {path: /}}}}]}\n",
+     "f: shop/web: spec.containers[0].lifecycle.preStop.httpGet.port: missing: must be given"),
+    (POD + "status: {phase: 7}\n", "f: shop/web: status.phase: 7: must be text, not an integer"),
+    ("kind: Pod\nmetadata: {name: web, labels: {a: b, c: 1}}\n",
+     "f: web: metadata.labels.c: 1: must be text, not an integer"),
+    ("kind: Pod\nmetadata: {name: web, name: db}\n", 'f: line 2, column 23: key "name" already set in map'),
+    # everything at once
+    (POD + "spec: {priority: x}\n---\n" + ITEMS + """\
+- {kind: Pod, metadata: {name: a, namespace: n}, spec: {priority: x, containers: [{name: 1}, {name: b, image: 2}]}}
+- {kind: Pod, metadata: {name: b, namespace: n}}
+- {kind: Pod, metadata: {name: c, namespace: n}, status: 7}
+---
+9
+""",
+     """\
+f: document 1 (shop/web): spec.priority: "x": must be an integer, not text
+f: document 2 items[0] (n/a): spec.priority: "x": must be an integer, not text
+f: document 2 items[0] (n/a): spec.containers[0].name: 1: must be text, not an integer
+f: document 2 items[0] (n/a): spec.containers[1].image: 2: must be text, not an integer
+f: document 2 items[2] (n/c): status: 7: must be a mapping, not an integer
+f: document 3: 9: must be List, PodList or Pod"""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "expected"), WRONG_PODS, ids=range(len(WRONG_PODS)))
+def test_what_is_said_about_wrong_pods(text, expected):
+    assert message(read_pods, text) == expected
+
+
+def keys(text):
+    return [pod.key for pod in read_pods(text.encode(), "f").pods]
+
+
+def test_lists_pods_and_documents():
+    assert keys(POD) == ["shop/web"]
+    assert keys(ITEMS + "- {kind: Pod, apiVersion: v1, metadata: {name: a}}\n") == ["default/a"]
+    assert keys("kind: PodList\napiVersion: v1\nitems: [{metadata: {name: a}}, {metadata: {name: b}}]\n") == [
+        "default/a",
+        "default/b",
+    ]
+    assert keys('{"kind": "List", "apiVersion": "v1", "items": [{"kind": "Pod", "metadata": {"name": "a"}}]}') == [
+        "default/a"
+    ]
+    assert keys(f"{POD}---\nkind: PodList\nitems: [{{metadata: {{name: a}}}}]\n---\n") == ["shop/web", "default/a"]
+    assert keys("kind: List\nitems: []\n") == []
+    assert keys("kind: PodList\nitems:\n") == []
+
+
+def test_what_kubectl_prints_is_read_whole():
+    text = """
+apiVersion: v1
+items:
+- apiVersion: v1
+  kind: Pod
+  metadata:
+    creationTimestamp: "2026-09-01T10:00:00Z"
+    generateName: web-
+    labels: {app: web}
+    name: web-0
+    namespace: shop
+    ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: web, uid: 1-2-3, controller: true}]
+    resourceVersion: "123"
+    uid: 4-5-6
+  spec:
+    containers:
+    - env: [{name: A, value: "1"}, {name: B, valueFrom: {fieldRef: {fieldPath: status.podIP}}}]
+      image: nginx
+      lifecycle: {preStop: {httpGet: {path: /stop, port: http, scheme: HTTP}}}
+      name: nginx
+      ports: [{containerPort: 80, name: http, protocol: TCP}]
+      resources: {limits: {cpu: 100m}}
+      volumeMounts: [{mountPath: /x, name: tok, readOnly: true}]
+    nodeName: n1
+    preemptionPolicy: PreemptLowerPriority
+    priority: 0
+    restartPolicy: Always
+    securityContext: {}
+    terminationGracePeriodSeconds: 30
+    tolerations: [{effect: NoExecute, key: node.kubernetes.io/not-ready, operator: Exists, tolerationSeconds: 300}]
+    volumes: [{name: tok, projected: {defaultMode: 420}}]
+  status:
+    conditions: [{lastProbeTime: null, lastTransitionTime: "2026-09-01T10:00:00Z", status: "True", type: Ready}]
+    containerStatuses: [{name: nginx, ready: true, state: {running: {startedAt: "2026-09-01T10:00:00Z"}}}]
+    phase: Running
+    podIP: 10.0.0.7
+kind: List
+metadata:
+  resourceVersion: ""
+"""
+    (pod,) = read_pods(text.encode(), "f").pods
+    assert (pod.key, pod.spec.priority, pod.status.pod_ip) == ("shop/web-0", 0, "10.0.0.7")
+    assert pod.spec.containers[0].pre_stop.http_get.port == "http"
+
+
+def test_nulls_count_as_absent():
+    (pod,) = read_pods((POD + "spec: {nodeName: , priority: , containers: }\nstatus:\n").encode(), "f").pods
+    assert (pod.spec.node_name, pod.spec.priority, pod.status.phase) == ("", None, "Pending")
+
+
+def test_other_kinds_are_passed_over_with_a_warning():
+    text = f"{POD}---\nkind: Deployment\n---\n{ITEMS}- kind: Service\n- {{metadata: {{name: a}}}}\n- kind: Service\n"
+    found = read_pods(text.encode(), "f")
+    assert [pod.key for pod in found.pods] == ["shop/web", "default/a"]
+    assert found.warnings == ("f: 1 Deployment, 2 Service passed over: only pods count",)
+
+
+def test_pods_of_the_same_name_are_told():
+    found = read_pods(f"{POD}---\n{POD}".encode(), "f")
+    assert len(found.pods) == 2
+    assert found.warnings == ("f: more than one pod of the same name: shop/web",)
