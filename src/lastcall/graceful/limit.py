@@ -5,7 +5,6 @@ named like a word beats the kubelet's ``99-kubelet.conf``.
 """
 
 from collections.abc import Sequence
-from pathlib import PurePath
 
 from lastcall.model import timespan
 from lastcall.names import LOGIND_DROP_IN
@@ -63,7 +62,7 @@ def explain(settings: Sequence[DropIn], requested: float, granted: float, *, our
 
 
 def _name(setting: DropIn) -> str:
-    return PurePath(setting.path).name
+    return setting.path.rpartition("/")[2]
 
 
 def _says(setting: DropIn) -> str:
@@ -82,8 +81,7 @@ def _remedy(setting: DropIn, ours: str) -> str:
     Not by a symbolic link to /dev/null, at which some versions of systemd fail and fall back to the default.
     """
     if setting.path.startswith(("/usr/", "/run/")):
-        hiding = PurePath("/etc/systemd/logind.conf.d", _name(setting))
-        return f"make an empty file {hiding}, which hides it"
+        return f"make an empty file /etc/systemd/logind.conf.d/{_name(setting)}, which hides it"
     if _name(setting) == "logind.conf":
         return f"raise it there, or let lastcall write {ours}"
     return f"remove the line there, or give the file a name that sorts before {ours}"

@@ -1,0 +1,120 @@
+"""Keeps the delay lock in systemd's file descriptor store (systemd.service(5), FileDescriptorStoreMax=)."""
+
+import asyncio
+import logging
+import os
+from collections.abc import Mapping
+
+from lastcall.adapters import systemd_notify
+from lastcall.errors import Unavailable
+from lastcall.ports import Clock
+
+_NAMES = ("shutdown-lock", "shutdown-lock-2")
+"""The store drops all descriptors of one name together: a new lock goes under the other name, so that one stays."""
+
+_FIRST = 3
+"""SD_LISTEN_FDS_START."""
+
+_TRIES = 50
+_PAUSE = 0.02
+
+log = logging.getLogger(__name__)
+
+
+class StoreKeeper:
+    """``ports.LockKeeper``. The unit needs FileDescriptorStoreMax=2 or more and NotifyAccess=main.
+
+    systemd cannot be told to close a descriptor at a given time: the deadline is kept by this process, and by the next
+    one; between the two logind's own limit holds. ``recover`` comes before the first child is started, as systemd
+    hands the descriptors over inheritable.
+    """
+
+    def __init__(self, clock: Clock, *, environ: Mapping[str, str] = os.environ) -> None:
+        self._clock = clock
+        self._environ = environ
+        self._own: int | None = None
+        self._name = _NAMES[1]
+        self._closing: asyncio.Task[None] | None = None
+
+    @property
+    def held(self) -> bool:
+        """Whether a lock is kept now."""
+        return self._own is not None
+
+    async def recover(self) -> bool:
+        """Takes back what systemd has kept; True if a lock is held now."""
+        if self._own is None:
+            found = self._handed_over()
+            for name in _NAMES:
+                if name in found and self._own is None:
+                    self._own, self._name = found[name], name
+                elif name in found:  # killed while it changed one lock for another: one is enough
+                    os.close(found[name])
+                    await self._remove(name)
+        return self.held
+
+    async def keep(self, descriptor: int) -> None:
+        """Takes over the descriptor and gives a copy to systemd; the lock before is closed afterwards."""
+        os.set_inheritable(descriptor, False)
+        before, self._own = self._own, descriptor
+        self._forget_deadline()
+        old, self._name = self._name, _NAMES[1 - _NAMES.index(self._name)]
+        try:
+            await self._store(descriptor, instead_of=old if before is not None else None)
+        except Unavailable as error:
+            log.warning("the lock would not survive this process: %s", error)
+        if before is not None:
+            os.close(before)
+
+    async def close_at(self, boottime: float) -> None:
+        """The lock is released then, as long as this process lives."""
+        self._forget_deadline()
+        if self.held:
+            self._closing = asyncio.create_task(self._release_at(boottime), name="the lock's deadline")
+
+    async def release(self) -> None:
+        """Both copies are closed when this returns."""
+        self._forget_deadline()
+        if self._own is not None:
+            os.close(self._own)
+            self._own = None
+            for name in _NAMES:
+                await self._remove(name)
+
+    async def _release_at(self, boottime: float) -> None:
+        await self._clock.sleep(boottime - self._clock.boottime())
+        self._closing = None
+        await self.release()
+
+    def _forget_deadline(self) -> None:
+        if self._closing:
+            self._closing.cancel()
+            self._closing = None
+
+    async def _store(self, descriptor: int, *, instead_of: str | None) -> None:
+        """FDPOLL=0: logind's end of the FIFO hangs up while logind restarts, and systemd would drop the lock then."""
+        await self._tell(f"FDSTORE=1\nFDNAME={self._name}\nFDPOLL=0", [descriptor])
+        if instead_of:
+            await self._remove(instead_of)
+
+    async def _remove(self, name: str) -> None:
+        await self._tell(f"FDSTOREREMOVE=1\nFDNAME={name}", [])
+
+    async def _tell(self, message: str, descriptors: list[int]) -> None:
+        """Done when this returns. Unavailable if systemd does not answer."""
+        for _ in range(_TRIES):
+            if systemd_notify.notify(message, descriptors, environ=self._environ):
+                return await systemd_notify.barrier(self._environ)
+            await self._clock.sleep(_PAUSE)  # its queue is full
+        raise Unavailable("systemd cannot be told anything: nobody takes messages at $NOTIFY_SOCKET")
+
+    def _handed_over(self) -> dict[str, int]:
+        """Our descriptors by name (sd_listen_fds_with_names(3)), no longer inheritable; the others stay as they are."""
+        if self._environ.get("LISTEN_PID") != str(os.getpid()):
+            return {}
+        count = int(self._environ.get("LISTEN_FDS", "0"))
+        names = self._environ.get("LISTEN_FDNAMES", "").split(":")
+        found = dict(zip(names, range(_FIRST, _FIRST + count), strict=False))
+        for descriptor in found.values():
+            os.set_inheritable(descriptor, False)
+        return {name: found[name] for name in _NAMES if name in found}

@@ -1,0 +1,194 @@
+"""The holder process as its parent, or a later life of its parent, sees it: started, found, asked, ended."""
+
+import asyncio
+import fcntl
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Self
+
+from lastcall.adapters import lock_holder
+
+ANSWER_SECONDS = 1.0
+"""A holder that has not answered by then is taken for hung."""
+
+_SOCKET = "lock-holder.sock"
+_PROGRAM = Path(lock_holder.__file__).resolve()
+_SPARE = 10
+"""Above the descriptors that the holder expects, so that placing one there does not close another."""
+
+
+class HolderProcess:
+    """A process that holds a copy of the lock. ``descriptor`` is its pidfd, None if it lives among other pids."""
+
+    def __init__(self, directory: Path, descriptor: int | None) -> None:
+        self._directory = directory
+        self._pidfd = descriptor
+        self._ended = asyncio.Event()
+        self._on_end: Callable[[], None] | None = None
+        if descriptor is not None:
+            asyncio.get_running_loop().add_reader(descriptor, self._end)
+
+    @classmethod
+    def start(cls, directory: Path, lock: int, *, deadline: float) -> Self:
+        """Starts one, which has its copy of ``lock`` when this returns, and answers some milliseconds later.
+
+        It has its own session, so that no terminal and no service manager's stop of our process group ends it, and
+        nothing of ours but the lock and the socket. OSError if it cannot be started.
+        """
+        with _Place(directory) as place, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+            os.fchmod(listener.fileno(), 0o600)  # before bind(): the socket is never there with more rights
+            place.remove()
+            listener.bind(place.path)
+            listener.listen(8)
+            pid = _spawn(lock, listener.fileno(), deadline)
+            return cls(directory, os.pidfd_open(pid))
+
+    @classmethod
+    def find(cls, directory: Path) -> Self | None:
+        """One that an earlier life has left; None if there is none."""
+        try:
+            with _connection(directory) as client:
+                return cls(directory, _pidfd_of(client))
+        except OSError:
+            return None
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is known to have ended, and with it its copy of the lock."""
+        return self._ended.is_set()
+
+    def when_it_ends(self, callback: Callable[[], None]) -> None:
+        """``callback`` is called when the process has ended."""
+        self._on_end = callback
+
+    async def ask(self, request: str, descriptors: Sequence[int] = ()) -> tuple[bytes, list[int]]:
+        """Its answer (lock_holder has the table). OSError or TimeoutError if it does not answer."""
+        loop = asyncio.get_running_loop()
+        readable = asyncio.Event()
+        async with asyncio.timeout(ANSWER_SECONDS):
+            with _connection(self._directory) as client:
+                socket.send_fds(client, [request.encode()], descriptors)
+                loop.add_reader(client, readable.set)
+                try:
+                    await readable.wait()
+                    return lock_holder.receive(client)
+                finally:
+                    loop.remove_reader(client)
+
+    async def wait(self) -> bool:
+        """Waits until it has ended, but not for long; False if it has not, or if that cannot be known."""
+        if self._pidfd is None:
+            return self.ended
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await self._ended.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def kill(self) -> None:
+        """Ends it by SIGKILL; returns when its copy of the lock is closed."""
+        if self._pidfd is not None:
+            signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+            await self._ended.wait()
+
+    def _end(self) -> None:
+        """The pidfd has become readable: the process has ended."""
+        if self._pidfd is None:
+            return
+        asyncio.get_running_loop().remove_reader(self._pidfd)
+        try:
+            os.waitid(os.P_PIDFD, self._pidfd, os.WEXITED | os.WNOHANG)
+        except ChildProcessError:
+            pass  # not our child, or somebody has waited for all children
+        os.close(self._pidfd)
+        self._pidfd = None
+        self._ended.set()
+        if self._on_end:
+            self._on_end()
+
+
+class _Place:
+    """The socket's place, by a path that is short however long the directory's is (unix(7): 107 bytes at most)."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        self.path = f"/proc/self/fd/{self._directory}/{_SOCKET}"
+
+    def remove(self) -> None:
+        """A socket of which nobody listens any more may still be there."""
+        try:
+            os.unlink(_SOCKET, dir_fd=self._directory)
+        except FileNotFoundError:
+            pass
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._directory)
+
+
+def _connection(directory: Path) -> socket.socket:
+    """A connection to the holder; OSError if none listens."""
+    client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK)
+    try:
+        with _Place(directory) as place:
+            client.connect(place.path)
+    except BaseException:
+        client.close()
+        raise
+    return client
+
+
+def _spawn(lock: int, listener: int, deadline: float) -> int:
+    """The new process's pid. posix_spawn, since what subprocess starts may be ended with its transport."""
+    sources = [fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _SPARE) for descriptor in (lock, listener)]
+    try:
+        return os.posix_spawn(
+            sys.executable,
+            [sys.executable, "-I", "-S", str(_PROGRAM), repr(deadline)],
+            os.environ,
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDWR, 0),
+                (os.POSIX_SPAWN_DUP2, 0, 1),
+                (os.POSIX_SPAWN_DUP2, 0, 2),
+                (os.POSIX_SPAWN_DUP2, sources[0], lock_holder.LOCK),
+                (os.POSIX_SPAWN_DUP2, sources[1], lock_holder.LISTENER),
+            ],
+            setsid=True,
+        )
+    finally:
+        for descriptor in sources:
+            os.close(descriptor)
+
+
+def _pidfd_of(client: socket.socket) -> int | None:
+    """The process at the other end, for certain, or None.
+
+    While the connection stands, the holder lives and its pid is its own; the kernel names it by who called listen().
+    Before the holder has done so, the name is that of its dead parent: hence the look at its command line.
+    """
+    pid, _ = lock_holder.peer(client)
+    try:
+        descriptor = os.pidfd_open(pid)
+    except OSError:
+        return None
+    try:
+        if str(_PROGRAM).encode() in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0") and _stands(client):
+            return descriptor
+    except OSError:
+        pass
+    os.close(descriptor)
+    return None
+
+
+def _stands(client: socket.socket) -> bool:
+    try:
+        return client.recv(1, socket.MSG_PEEK) != b""
+    except BlockingIOError:
+        return True

@@ -1,0 +1,87 @@
+"""Keeping a FakeLogind's lock over the death of a pretended process."""
+
+import asyncio
+
+from lastcall.lab.fake_logind import FakeLogind
+from lastcall.ports import Clock
+
+
+class FakeHolder:
+    """What survives: it has one copy of the lock at most, and closes it when its time has come."""
+
+    def __init__(self, logind: FakeLogind, clock: Clock) -> None:
+        self.logind = logind
+        self.descriptor: int | None = None
+        self._clock = clock
+        self._closing: asyncio.Task[None] | None = None
+
+    def take(self, descriptor: int) -> None:
+        """Takes this copy in place of the one before, with no time set to close it."""
+        before, self.descriptor = self.descriptor, descriptor
+        self._forget_deadline()
+        if before is not None:
+            self.logind.close(before)
+
+    def drop(self) -> None:
+        """Closes its copy, if it has one."""
+        self._forget_deadline()
+        if self.descriptor is not None:
+            descriptor, self.descriptor = self.descriptor, None
+            self.logind.close(descriptor)
+
+    def drop_at(self, boottime: float) -> None:
+        """Closes its copy then."""
+        self._forget_deadline()
+        self._closing = asyncio.create_task(self._drop_at(boottime), name="the lock's deadline")
+
+    async def _drop_at(self, boottime: float) -> None:
+        await self._clock.sleep(boottime - self._clock.boottime())
+        self._closing = None
+        self.drop()
+
+    def _forget_deadline(self) -> None:
+        if self._closing:
+            self._closing.cancel()
+            self._closing = None
+
+
+class FakeKeeper:
+    """``ports.LockKeeper`` of one pretended process; those of one node share the holder."""
+
+    def __init__(self, holder: FakeHolder) -> None:
+        self._holder = holder
+        self._own: int | None = None
+
+    @property
+    def held(self) -> bool:
+        """Whether a lock is kept now."""
+        return self._own is not None or self._holder.descriptor is not None
+
+    async def recover(self) -> bool:
+        """Takes back what an earlier process left."""
+        if self._own is None and self._holder.descriptor is not None:
+            self._own = self._holder.logind.duplicate(self._holder.descriptor)
+        return self.held
+
+    async def keep(self, descriptor: int) -> None:
+        """Takes over the descriptor and leaves a copy with the holder; the lock before is closed afterwards."""
+        before, self._own = self._own, descriptor
+        self._holder.take(self._holder.logind.duplicate(descriptor))
+        if before is not None:
+            self._holder.logind.close(before)
+
+    async def close_at(self, boottime: float) -> None:
+        """The holder's copy is closed then, whatever becomes of this process."""
+        if self._holder.descriptor is not None:
+            self._holder.drop_at(boottime)
+
+    async def release(self) -> None:
+        """Every copy is closed when this returns."""
+        self.die()
+        self._holder.drop()
+
+    def die(self) -> None:
+        """This process is killed: the kernel closes its copy, the holder's stays."""
+        if self._own is not None:
+            descriptor, self._own = self._own, None
+            self._holder.logind.close(descriptor)

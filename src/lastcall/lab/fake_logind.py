@@ -1,0 +1,329 @@
+"""systemd-logind as an object in this process: for virtual time, and for machines that have no logind.
+
+It decides as the real one was seen to decide (systemd 252 and 257; one contract suite holds for both). Descriptors are
+numbers of its own: they are duplicated and closed here, not by the operating system.
+"""
+
+import asyncio
+import itertools
+import math
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+
+from lastcall.errors import NotPermitted, ShutdownUnderWay, Unavailable
+from lastcall.lab.fake_limit_files import FakeLimitFiles
+from lastcall.lab.private_logind.calls import Call, Mode
+from lastcall.names import LOCK_WHO
+from lastcall.ports import Change, Clock, Inhibitor
+
+_DONE_SECONDS = 0.2
+_FIRST_DESCRIPTOR = 1000
+
+
+class FakeLogind:
+    """``ports.Logind``, and the machine around it.
+
+    ``version`` is systemd's: before 257 a begun shutdown cannot be cancelled, and a schedule is not told by signals.
+    """
+
+    def __init__(self, clock: Clock, *, version: int = 257, files: FakeLimitFiles | None = None) -> None:
+        self.version = version
+        self.files = files or FakeLimitFiles()
+        self.descriptors: dict[int, Inhibitor] = {}
+        """The open copies of locks."""
+        self._clock = clock
+        self._numbers = itertools.count(_FIRST_DESCRIPTOR)
+        self._limit = self.files.effective()
+        self._mode = Mode.HANG
+        self._calls: list[Call] = []
+        self._sessions: list[FakeSession] = []
+        self._bus = True
+        self._serving = True
+        self._preparing = False
+        self._kind = ""
+        self._scheduled = ""
+        self._job = 0
+        self._patience: asyncio.Task[None] | None = None
+        self._schedule: asyncio.Task[None] | None = None
+        self._background: list[asyncio.Task[None]] = []
+
+    # -- ports.Logind --------------------------------------------------------------------------------------------------
+
+    async def open(self) -> "FakeSession":
+        """A session. Unavailable if the bus or logind is down."""
+        self.check()
+        session = FakeSession(self)
+        self._sessions.append(session)
+        return session
+
+    # -- what people and programs do -----------------------------------------------------------------------------------
+
+    async def power_off(self) -> None:
+        """Begins a shutdown. ShutdownUnderWay, NotPermitted if the target is masked."""
+        self._shut_down("poweroff")
+
+    async def reboot(self) -> None:
+        """The same, for a reboot."""
+        self._shut_down("reboot")
+
+    async def schedule(self, kind: str, seconds: float) -> None:
+        """A shutdown of this kind begins so many seconds from now."""
+        self.check()
+        self._unschedule()
+        self._scheduled = kind
+        self._schedule = self._after(seconds, self._elapse)
+        self._tell_schedule()
+
+    async def cancel_schedule(self) -> None:
+        """Takes back a schedule; since systemd 257 also a shutdown that waits for locks, and without a signal for it."""
+        self.check()
+        self._unschedule()
+        if self._preparing and not self._job and self.version >= 257:
+            self._forget()
+        self._tell_schedule()
+
+    async def starts(self) -> list[Call]:
+        """The units that logind has had started: the machine goes down at ``at``."""
+        return list(self._calls)
+
+    async def wait_for_start(self, number: int = 1, *, seconds: float = 20.0) -> Call:
+        """The ``number``-th StartUnit. TimeoutError if it has not come after so many seconds."""
+        deadline = self._clock.boottime() + seconds
+        while len(self._calls) < number:
+            if self._clock.boottime() > deadline:
+                raise TimeoutError(f"no StartUnit number {number} within {seconds:g} s")
+            await self._clock.sleep(0.01)
+        return self._calls[number - 1]
+
+    async def set_mode(self, mode: Mode) -> None:
+        """How systemd answers from now on."""
+        self._mode = mode
+
+    async def end_job(self, number: int = 1, result: str = "canceled") -> None:
+        """The ``number``-th job ends: logind takes its shutdown for over then."""
+        if number == self._job:
+            self._forget()
+            self._tell(Change.CANCELLED)
+
+    # -- faults --------------------------------------------------------------------------------------------------------
+
+    def stop_logind(self) -> None:
+        """Ends logind: a shutdown under way is forgotten without a word. Locks and the schedule stay."""
+        self._forget()
+        self._serving = False
+
+    def start_logind(self) -> None:
+        """Starts logind, which reads its files."""
+        self._serving = True
+        self._limit = self.files.effective()
+        self._tell(Change.RESTARTED)
+
+    def restart_logind(self) -> None:
+        """As ``systemctl restart systemd-logind``."""
+        self.stop_logind()
+        self.start_logind()
+
+    def stop_bus(self) -> None:
+        """Every session is lost; logind, too, is off the bus, until it is restarted."""
+        self._bus = self._serving = False
+        for session in self._sessions:
+            session.lose()
+
+    def start_bus(self) -> None:
+        """Starts the bus. logind does not come back to it by itself."""
+        self._bus = True
+
+    # -- descriptors ---------------------------------------------------------------------------------------------------
+
+    def duplicate(self, descriptor: int) -> int:
+        """Another copy of the same lock."""
+        copy = next(self._numbers)
+        self.descriptors[copy] = self.descriptors[descriptor]
+        return copy
+
+    def close(self, descriptor: int) -> None:
+        """Closes one copy; when no lock has any left, a shutdown that waits goes on."""
+        del self.descriptors[descriptor]
+        if self._preparing and not self._job and not self.descriptors:
+            self._start()
+
+    # -- for the sessions ----------------------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """Unavailable if logind cannot be reached."""
+        if not self._bus:
+            raise Unavailable("there is no message bus")
+        if not self._serving:
+            raise Unavailable("org.freedesktop.login1 is not on the bus")
+
+    @property
+    def preparing(self) -> bool:
+        """The property PreparingForShutdown."""
+        return self._preparing
+
+    @property
+    def limit(self) -> float:
+        """What logind grants, in seconds."""
+        return self._limit
+
+    @property
+    def kind(self) -> str:
+        """The type of the shutdown that is scheduled or under way."""
+        return self._kind or self._scheduled
+
+    def inhibit(self, why: str) -> int:
+        """A new lock."""
+        if self._preparing:
+            raise ShutdownUnderWay("logind refuses Inhibit, since a shutdown is being prepared")
+        descriptor = next(self._numbers)
+        self.descriptors[descriptor] = Inhibitor(
+            what="shutdown", who=LOCK_WHO, why=why, mode="delay", uid=0, pid=descriptor
+        )
+        return descriptor
+
+    def reload(self) -> None:
+        """Reads the files; a shutdown that waits already keeps the limit with which it began."""
+        self._limit = self.files.effective()
+
+    def leave(self, session: "FakeSession") -> None:
+        """The session is closed."""
+        if session in self._sessions:
+            self._sessions.remove(session)
+
+    # -- inside --------------------------------------------------------------------------------------------------------
+
+    def _shut_down(self, kind: str) -> None:
+        self.check()
+        if self._preparing:
+            raise ShutdownUnderWay("logind refuses PowerOff, since a shutdown is being prepared")
+        if self._mode is Mode.MASKED:
+            raise NotPermitted(f"{kind}.target is masked")
+        self._kind = kind
+        self._tell(Change.PREPARING)
+        if math.isinf(self._limit) and self.version < 253:
+            raise Unavailable("PowerOff fails with System.Error.EOVERFLOW")  # the signal is never taken back
+        self._preparing = True
+        if not self.descriptors or self._limit <= 0:
+            self._start()
+        elif math.isfinite(self._limit):
+            self._patience = self._after(self._limit, self._start)
+
+    def _start(self) -> None:
+        self._cancel(self._patience)
+        if self._mode is Mode.FAIL:
+            self._forget()
+            self._tell(Change.CANCELLED)
+            return
+        target = f"{self._kind}.target"
+        at = self._clock.boottime()
+        self._calls.append(Call(at=at, member="StartUnit", arguments=[target, "replace-irreversibly"]))
+        self._job = len(self._calls)
+        if self._mode is Mode.DONE:
+            job = self._job
+            self._after(_DONE_SECONDS, lambda: self.end_job(job, "done"))
+
+    def _forget(self) -> None:
+        self._cancel(self._patience)
+        self._preparing = False
+        self._job = 0
+        self._kind = ""
+
+    def _elapse(self) -> None:
+        kind, self._scheduled = self._scheduled, ""
+        try:
+            self._shut_down(kind)
+        except (NotPermitted, ShutdownUnderWay, Unavailable):
+            pass  # logind only logs it
+
+    def _unschedule(self) -> None:
+        self._cancel(self._schedule)
+        self._schedule, self._scheduled = None, ""
+
+    def _tell_schedule(self) -> None:
+        if self.version >= 257:
+            self._tell(Change.SCHEDULED)
+
+    def _tell(self, change: Change) -> None:
+        for session in self._sessions:
+            session.hear(change)
+
+    def _after(self, seconds: float, action: Callable[[], Awaitable[None] | None]) -> "asyncio.Task[None]":
+        async def wait() -> None:
+            await self._clock.sleep(seconds)
+            result = action()
+            if result is not None:
+                await result
+
+        task = asyncio.create_task(wait(), name=f"logind in {seconds:g} s")
+        self._background = [other for other in self._background if not other.done()]
+        self._background.append(task)
+        return task
+
+    def _cancel(self, task: "asyncio.Task[None] | None") -> None:
+        """Not the task that is running this: it ends by itself."""
+        if task and task is not asyncio.current_task():
+            task.cancel()
+
+
+class FakeSession:
+    """``ports.LogindSession`` with a FakeLogind."""
+
+    def __init__(self, logind: FakeLogind) -> None:
+        self._logind = logind
+        self._heard: deque[Change] = deque()
+        self._news = asyncio.Event()
+        self._lost = False
+
+    async def preparing(self) -> bool:
+        """Whether a shutdown is being prepared."""
+        return self._line().preparing
+
+    async def max_delay(self) -> float:
+        """The limit in seconds."""
+        return self._line().limit
+
+    async def take_lock(self, why: str) -> int:
+        """A new lock; close it by FakeLogind.close."""
+        return self._line().inhibit(why)
+
+    async def inhibitors(self) -> Sequence[Inhibitor]:
+        """The locks of which at least one copy is open."""
+        return list({lock.pid: lock for lock in self._line().descriptors.values()}.values())
+
+    async def scheduled(self) -> str:
+        """The type of the shutdown that is scheduled or under way, or ""."""
+        return self._line().kind
+
+    async def reload(self) -> None:
+        """Has the limit read again."""
+        self._line().reload()
+
+    async def change(self) -> Change:
+        """The next thing heard, in order. Unavailable when the bus is lost."""
+        while not self._heard:
+            if self._lost:
+                raise Unavailable("the connection to the message bus is lost")
+            self._news.clear()
+            await self._news.wait()
+        return self._heard.popleft()
+
+    def close(self) -> None:
+        """Leaves the bus."""
+        self._logind.leave(self)
+        self.lose()
+
+    def hear(self, change: Change) -> None:
+        """A signal arrives."""
+        self._heard.append(change)
+        self._news.set()
+
+    def lose(self) -> None:
+        """The connection ends."""
+        self._lost = True
+        self._news.set()
+
+    def _line(self) -> FakeLogind:
+        if self._lost:
+            raise Unavailable("the connection to the message bus is lost")
+        self._logind.check()
+        return self._logind
