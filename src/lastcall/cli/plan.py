@@ -17,30 +17,31 @@ if TYPE_CHECKING:
     from lastcall.graceful.plan import Plan, PlannedPhase
 
 
-class _Granted(click.ParamType[float]):
+def _seconds(_: click.Context, __: click.Parameter, value: str) -> float:
     """A Go duration of zero or more, or ``infinity``, as seconds."""
-
-    name = "duration"
-
-    def convert(self, value: str | float, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        if not isinstance(value, str):
-            return value
-        if value == "infinity":
-            return float("inf")
-        try:
-            nanoseconds = duration.parse(value)
-        except ValueError as error:
-            self.fail(f'{error}; expected a duration such as "30s" or "infinity"', param, ctx)
-        if nanoseconds < 0:
-            self.fail(f"{value} must not be negative", param, ctx)
-        return nanoseconds / duration.SECOND
+    if value == "infinity":
+        return float("inf")
+    try:
+        nanoseconds = duration.parse(value)
+    except ValueError as error:
+        raise click.BadParameter(f'{error}; expected a duration such as "30s", or "infinity"') from error
+    if nanoseconds < 0:
+        raise click.BadParameter(f"{value} must not be negative")
+    return nanoseconds / duration.SECOND
 
 
 @click.command("plan")
 @click.option("--config", required=True, metavar="FILE", help="A KubeletConfiguration or AgentConfiguration.")
 @click.option("--pods", required=True, metavar="FILE", help="What kubectl get pods -A -o json (or yaml) gives.")
 @click.option("--node", metavar="NAME", help="Only this node's pods; else all scheduled pods count as one node's.")
-@click.option("--granted", type=_Granted(), default="infinity", help="How long logind would wait, such as 30s.")
+@click.option(
+    "--granted",
+    callback=_seconds,
+    default="infinity",
+    show_default=True,
+    metavar="DURATION",
+    help="How long logind would wait, such as 30s.",
+)
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def command(config: str, pods: str, node: str | None, granted: float, output: str) -> None:
     """Which pods would be ended when, and with how much time.
