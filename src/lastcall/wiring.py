@@ -15,7 +15,6 @@ from lastcall.adapters.bare_node import BareNode
 from lastcall.adapters.boot import boot_id
 from lastcall.adapters.clock import SystemClock
 from lastcall.adapters.cri.runtime import CriRuntime
-from lastcall.adapters.event_log import EventLog
 from lastcall.adapters.journal_files import JournalFiles
 from lastcall.adapters.lock_keeper import keeper
 from lastcall.adapters.logind import SystemLogind
@@ -27,11 +26,12 @@ from lastcall.errors import InvalidInput, LastcallError
 from lastcall.graceful import config as configuration
 from lastcall.graceful.agent import Agent, Outside, Status
 from lastcall.graceful.config import AgentConfig
+from lastcall.graceful.lines import Lines, worrying
 from lastcall.graceful.machine import State
 from lastcall.graceful.recorder import Listener
 from lastcall.model.record import fold
-from lastcall.model.shutdown import from_lines
-from lastcall.ports import LockKeeper, Logind, NodeFace, PodRuntime
+from lastcall.model.shutdown import Event, from_lines
+from lastcall.ports import DelayLimitFiles, LockKeeper, Logind, NodeFace, PodRuntime
 
 log = logging.getLogger(__name__)
 
@@ -68,6 +68,7 @@ class Program:
         node: NodeFace,
         logind: Logind | None = None,
         lock_keeper: LockKeeper | None = None,
+        limit_files: DelayLimitFiles | None = None,
         listeners: Sequence[Listener] = (),
     ) -> None:
         self._settings = settings
@@ -87,14 +88,14 @@ class Program:
                 clock=self._clock,
                 logind=logind or SystemLogind(),
                 keeper=lock_keeper or keeper(settings.state_dir, self._clock),
-                limit_files=LogindConf(settings.logind_root),
+                limit_files=limit_files or LogindConf(settings.logind_root),
                 runtime=runtime,
                 node=node,
                 journals=self._journals,
             ),
             node_name=settings.node_name,
             boot_id=boot_id(),
-            listeners=[EventLog().event, self._metrics.event, *listeners],
+            listeners=[_log_events(), self._metrics.event, *listeners],
             on_status=self._on_status,
         )
 
@@ -140,11 +141,11 @@ class Program:
         )
         if status.retries > (before.retries if before else 0):
             self._metrics.retried()
-        if before is None or before.sentence != status.sentence:
-            systemd_notify.notify(f"STATUS={status.sentence}")
         if before is None:
-            systemd_notify.notify("READY=1")
+            systemd_notify.ready(status.sentence)
             self._first_round.set()
+        elif before.sentence != status.sentence:
+            systemd_notify.status(status.sentence)
 
     @contextlib.asynccontextmanager
     async def _status_page(self) -> AsyncIterator[None]:
@@ -185,6 +186,16 @@ class Program:
     def _tell_warnings(config: AgentConfig) -> None:
         for warning in config.warnings:
             log.warning("configuration: %s", warning)
+
+
+def _log_events() -> Listener:
+    lines = Lines()
+
+    def tell(event: Event) -> None:
+        if line := lines.line(event):
+            log.log(logging.WARNING if worrying(event) else logging.INFO, "%s", line)
+
+    return tell
 
 
 def host_name() -> str:

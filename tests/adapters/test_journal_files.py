@@ -317,7 +317,7 @@ def test_the_kubelets_directory_is_refused_by_its_name(tmp_path):
     ],
 )
 def test_the_state_file_is_what_the_kubelet_would_write(tmp_path, start_, end_, expected):
-    JournalFiles(tmp_path).write_kubelet_state(start_, end_)
+    asyncio.run(JournalFiles(tmp_path).write_kubelet_state(start_, end_))
     path = tmp_path / "graceful_node_shutdown_state"
     assert path.read_text() == json.dumps(expected, separators=(",", ":"))
     assert stat.S_IMODE(path.stat().st_mode) == 0o644
@@ -327,7 +327,7 @@ def test_the_state_file_is_what_the_kubelet_would_write(tmp_path, start_, end_, 
 
 def test_a_state_file_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch):
     journals = JournalFiles(tmp_path)
-    journals.write_kubelet_state(1.0, None)
+    asyncio.run(journals.write_kubelet_state(1.0, None))
     before = (tmp_path / "graceful_node_shutdown_state").read_bytes()
 
     def full(descriptor):
@@ -335,7 +335,7 @@ def test_a_state_file_that_cannot_be_written_leaves_the_old_one(tmp_path, monkey
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space left"):
-        journals.write_kubelet_state(2.0, 3.0)
+        asyncio.run(journals.write_kubelet_state(2.0, 3.0))
     assert (tmp_path / "graceful_node_shutdown_state").read_bytes() == before
     assert len(list(tmp_path.iterdir())) == 1
 

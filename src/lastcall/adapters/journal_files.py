@@ -72,13 +72,14 @@ class JournalFiles:
         files = self._files()
         return (files[0].stem, _whole_lines(files[0])) if files else None
 
-    def write_kubelet_state(self, start: float | None, end: float | None) -> None:
+    async def write_kubelet_state(self, start: float | None, end: float | None) -> None:
         """Writes the kubelet's state format (pkg/kubelet/nodeshutdown/storage.go) beside our journals, atomically.
 
-        Wall-clock seconds; None is Go's zero time. Blocks until it is on the disk.
+        Wall-clock seconds; None is Go's zero time. On the disk when this returns.
         """
         state = {"startTime": _go_time(start), "endTime": _go_time(end)}
-        replace_file(self._state_dir / KUBELET_STATE_FILE, msgspec.json.encode(state))
+        path = self._state_dir / KUBELET_STATE_FILE
+        await asyncio.to_thread(replace_file, path, msgspec.json.encode(state))
 
     def _path(self, shutdown_id: str) -> Path:
         if not _ID.fullmatch(shutdown_id):

@@ -12,7 +12,7 @@ KUBELET_CONFIG = Path("/var/lib/kubelet/config.yaml")
 CONTAINERD = "unix:///run/containerd/containerd.sock"
 
 
-class Address(click.ParamType):
+class Address(click.ParamType[tuple[str, int] | None]):
     """``host:port``, ``[v6]:port``, or 0 for none."""
 
     name = "host:port"

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from lastcall.aio import first
 from lastcall.errors import Unavailable
 from lastcall.graceful.arming import Arming
 from lastcall.graceful.config import AgentConfig
@@ -181,12 +182,7 @@ class Agent:
     # -- between rounds ------------------------------------------------------------------------------------------------
 
     async def _wait(self) -> None:
-        alarm = asyncio.ensure_future(self._clock.sleep(self._until_next_look()))
-        alarm.add_done_callback(lambda _: self._wake.set())
-        try:
-            await self._wake.wait()
-        finally:
-            alarm.cancel()
+        await first(self._wake.wait(), self._clock.sleep(self._until_next_look()))
 
     def _until_next_look(self) -> float:
         if self._leaving:

@@ -32,6 +32,7 @@ class Arming:
         self._wake = wake
         self._raising = Group()
         self._next_raise = 0.0
+        self._raised_to = 0.0
         self.granted: float | None = None
         self.degraded = ""
         """Why less is granted than is asked for, in one sentence with the remedy; "" if enough is."""
@@ -74,7 +75,8 @@ class Arming:
         self.granted = granted
         if not limit.needed(requested, granted):
             self.degraded = ""
-        elif not self._raising.busy and self._clock.boottime() >= self._next_raise:
+        elif not self._raising.busy and (requested != self._raised_to or self._clock.boottime() >= self._next_raise):
+            self._raised_to = requested
             self._next_raise = self._clock.boottime() + RETRY_SECONDS
             self._raising = Group()
             self._raising.start(self._raise(session, requested), "raise the delay limit")

@@ -10,12 +10,12 @@ from lastcall.graceful.budget import fit
 from lastcall.model.shutdown import PhasePlan
 
 RESERVE = 0.05
-"""Seconds kept back where logind's own limit ends the shutdown: its clock started before ours."""
+"""Seconds kept back where logind's own limit, whose clock started before ours, would end the shutdown."""
 
 
 def deadline(now: float, requested: float, granted: float) -> float:
     """When the lock is released at the latest, in ``now``'s seconds."""
-    return now + max(0.0, min(requested, granted - RESERVE))
+    return now + (requested if granted >= requested else max(0.0, granted - RESERVE))
 
 
 def next_seconds(phases: Sequence[PhasePlan], left: float) -> float:

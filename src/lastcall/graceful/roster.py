@@ -32,6 +32,10 @@ class Roster:
         )
         return sorted(mine, key=lambda live: live.pod.key)
 
+    def knows(self, uid: str) -> bool:
+        """Whether the pod runs, or ran when last looked at."""
+        return uid in self._pods
+
     def phase(self, live: LivePod) -> int:
         """The index of a pod's phase."""
         return index_for(self._plan, priority(live.pod))

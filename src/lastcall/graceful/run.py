@@ -14,7 +14,7 @@ from lastcall.graceful.pod_end import PodEnd, Tell
 from lastcall.graceful.roster import Roster
 from lastcall.graceful.termination import Window, last_kill, phase_end
 from lastcall.model.base import Facts
-from lastcall.model.pods import DEFAULT_GRACE, priority
+from lastcall.model.pods import DEFAULT_GRACE, Metadata, Pod, priority
 from lastcall.model.shutdown import (
     Mode,
     Noted,
@@ -82,11 +82,13 @@ class Run:
 
     async def carry_out(self) -> None:
         """Returns when the last phase is over, or at once after ``stop``."""
-        self._node.refuse_pods()
         await self._announce()
         await self._remember(self._runtime.pods())
         look = asyncio.ensure_future(self._look())
         try:
+            if self._before:
+                await self._within(LOOK_SECONDS, look)
+                await self._note_absent()
             for index in range(len(self._plan)):
                 if index or not self._roster.waiting(index):
                     await self._within(LOOK_SECONDS, look)
@@ -112,6 +114,7 @@ class Run:
     async def _announce(self) -> None:
         if self._mode is Mode.OBSERVE:
             return
+        self._node.refuse_pods()
         told = asyncio.ensure_future(self._node.going_down())
         if not await self._within(ANNOUNCE_SECONDS, told):
             self._note("the node's Ready=False could not be written in time; the pods are ended all the same")
@@ -125,6 +128,17 @@ class Run:
             self._roster.remember(await asked)
         except Unavailable as error:
             self._note(f"the runtime does not answer: {error}")
+
+    async def _note_absent(self) -> None:
+        """Pods whose end an earlier life began and that have ended while nobody looked."""
+        for record in self._records.values():
+            if record.outcome or self._roster.knows(record.uid):
+                continue
+            killed = any(container.kill is not None for container in record.containers)
+            outcome = PodOutcome.KILLED if killed else PodOutcome.GRACEFUL
+            self._tell(PodEnded(at=self._clock.boottime(), uid=record.uid, outcome=outcome))
+            pod = Pod(metadata=Metadata(name=record.name, namespace=record.namespace, uid=record.uid))
+            await self._node.pod_ended(LivePod(pod=pod, containers={}), {})
 
     async def _within(self, seconds: float, task: "asyncio.Future[None]") -> bool:
         """Waits for a task, which is left running if it takes longer; what it raises is noted."""
@@ -146,7 +160,9 @@ class Run:
         if self._before and self._before.phases[index].end:
             return
         if not self._roster.waiting(index):
-            self._tell(PhaseEnded(at=self._clock.boottime(), index=index, end=PhaseEnd.EMPTY))
+            begun = self._before is not None and self._before.phases[index].started is not None
+            over = PhaseEnd.DONE if begun else PhaseEnd.EMPTY
+            self._tell(PhaseEnded(at=self._clock.boottime(), index=index, end=over))
             return
         over = await self._through(index, self._time(index))
         if over is PhaseEnd.RAN_OUT:

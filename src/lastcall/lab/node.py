@@ -17,6 +17,7 @@ from lastcall.adapters.manifests import read_directory
 from lastcall.aio import Group
 from lastcall.errors import LastcallError
 from lastcall.lab.status_files import StatusFiles
+from lastcall.model import decode
 from lastcall.model.pods import FINISHED, Pod
 from lastcall.ports import Clock, LivePod, PodRuntime, PodStarter
 
@@ -79,7 +80,9 @@ class LabNode:
         """Failed/Terminated with DisruptionTarget (pkg/kubelet/nodeshutdown), unless it had succeeded before."""
         pod = live.pod
         self._codes.setdefault(pod.metadata.uid, {}).update(exit_codes)
-        written = self.pods.get(pod.key)
+        written = self.pods.get(pod.key) or self._status.read_pod(pod.metadata.namespace, pod.metadata.name)
+        if written and not pod.spec.containers:
+            pod = decode.convert(written, Pod, pod.key)  # it ended while nobody looked, only its name is known
         if written and written["status"]["phase"] == "Succeeded":
             return
         target = {

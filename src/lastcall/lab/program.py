@@ -39,12 +39,16 @@ async def run_node(settings: Settings, *, manifests: Path, endpoint: str | None)
 async def runtime(state_dir: Path, endpoint: str | None) -> AsyncIterator[Runtime]:
     """A runtime of processes, or of the CRI at ``endpoint``."""
     clock = SystemClock()
-    made: CriRuntime | ProcessRuntime = CriRuntime(endpoint, clock) if endpoint else ProcessRuntime(state_dir, clock)
-    await made.open()
+    if endpoint is None:
+        with contextlib.closing(ProcessRuntime(state_dir, clock)) as processes:
+            yield processes
+        return
+    containers = CriRuntime(endpoint, clock)
+    await containers.open()
     try:
-        yield made
+        yield containers
     finally:
-        await made.close()
+        await containers.close()
 
 
 async def _node_after(program: Program, node: LabNode) -> None:

@@ -1,6 +1,4 @@
-"""A shutdown's events as lines in the log."""
-
-import logging
+"""A shutdown's events as lines for the log and for a terminal (pure)."""
 
 from lastcall.model.duration import of_seconds
 from lastcall.model.shutdown import (
@@ -19,22 +17,18 @@ from lastcall.model.shutdown import (
     Started,
 )
 
-log = logging.getLogger("lastcall.shutdown")
 
-
-class EventLog:
-    """Tells each event in one line; what went wrong as a warning."""
+class Lines:
+    """Tells each event in one line for people; knows the pods' names from the events before."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
 
-    def event(self, event: Event) -> None:
-        """One event, one line at most."""
+    def line(self, event: Event) -> str:
+        """One line, or "" for what is only of interest in the report."""
         if isinstance(event, PodStarted):
             self._names[event.uid] = f"{event.namespace}/{event.name}"
-        line = self._line(event)
-        if line:
-            log.log(logging.WARNING if _bad(event) else logging.INFO, "%s", line)
+        return self._line(event)
 
     def _line(self, event: Event) -> str:
         match event:
@@ -67,7 +61,10 @@ class EventLog:
         return self._names.get(uid, uid)
 
 
-def _bad(event: Event) -> bool:
+def worrying(event: Event) -> bool:
+    """Whether a person should look at it."""
     if isinstance(event, PodEnded):
         return event.outcome is PodOutcome.UNCONFIRMED
-    return isinstance(event, Noted | HookEnded | Signalled)
+    if isinstance(event, HookEnded):
+        return not event.ok
+    return isinstance(event, Noted) or (isinstance(event, Signalled) and event.signal == "KILL")

@@ -1,0 +1,135 @@
+"""What the demo shows while it runs: a line a pod in a terminal, plain lines elsewhere."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from lastcall.graceful.lines import Lines
+from lastcall.model.pods import Pod, priority
+from lastcall.model.shutdown import (
+    ContainerEnded,
+    Event,
+    HookEnded,
+    HookStarted,
+    PhasePlan,
+    PhaseStarted,
+    PodEnded,
+    PodOutcome,
+    PodStarted,
+    Signalled,
+    Started,
+)
+
+_STYLES = {
+    "running": "green",
+    "preStop": "cyan",
+    "SIGTERM": "yellow",
+    "SIGKILL": "red",
+    "ended": "dim",
+    "killed": "red",
+    "Succeeded": "dim",
+    "waits": "blue",
+}
+
+
+@dataclass
+class _Row:
+    name: str
+    priority: int
+    state: str = "running"
+    since: float | None = None
+    ended: float | None = None
+    phase: int | None = None
+    containers: set[str] = field(default_factory=set)
+
+
+class View:
+    """Follows the events of one shutdown. ``now`` gives CLOCK_BOOTTIME seconds."""
+
+    def __init__(self, console: Console, now: Callable[[], float]) -> None:
+        self._console = console
+        self._now = now
+        self._rows: dict[str, _Row] = {}
+        self._plan: tuple[PhasePlan, ...] = ()
+        self._phase_ends: dict[int, tuple[float, float]] = {}
+        self._began: float | None = None
+        self._lines = Lines()
+        self.headline = ""
+        self.live = Live(get_renderable=self.render, console=console, refresh_per_second=8, transient=False)
+
+    @property
+    def drawn(self) -> bool:
+        """Whether there is a terminal to draw in."""
+        return self._console.is_terminal
+
+    def say(self, text: str) -> None:
+        """A headline in the terminal, a line elsewhere."""
+        self.headline = text
+        if not self.drawn:
+            sys.stdout.write(f"{text}\n")
+            sys.stdout.flush()
+
+    def add(self, pod: Pod, phase: str) -> None:
+        """A pod that is there before the shutdown, in phase Running or Succeeded."""
+        state = "running" if phase == "Running" else phase
+        self._rows[pod.metadata.uid] = _Row(name=pod.key, priority=priority(pod), state=state)
+
+    def event(self, event: Event) -> None:
+        """Takes note of an event."""
+        if isinstance(event, Started):
+            self._began, self._plan = event.at, event.phases
+        elif isinstance(event, PhaseStarted):
+            self._phase_ends[event.index] = (event.at, event.seconds)
+        else:
+            self._pod_event(event)
+        line = self._lines.line(event)
+        if line and not self.drawn and self._began is not None:
+            sys.stdout.write(f"{event.at - self._began:7.2f} s  {line}\n")
+            sys.stdout.flush()
+
+    def _pod_event(self, event: Event) -> None:
+        row = self._rows.get(getattr(event, "uid", ""))
+        if row is None:
+            return
+        match event:
+            case PodStarted():
+                row.since, row.phase = event.at, event.phase
+                row.containers = set(event.containers)
+            case HookStarted():
+                row.state = "preStop"
+            case HookEnded():
+                row.state = "waits"
+            case Signalled():
+                row.state = f"SIG{event.signal}"
+            case ContainerEnded():
+                row.containers.discard(event.container)
+            case PodEnded():
+                row.state = "ended" if event.outcome is PodOutcome.GRACEFUL else "killed"
+                row.ended = event.at
+
+    def render(self) -> Table:
+        """The table as of now."""
+        table = Table(title=self.headline, title_justify="left", title_style="bold", expand=False, box=None)
+        for column in ("phase", "pod", "state", "seconds"):
+            table.add_column(column, no_wrap=True)
+        for row in sorted(self._rows.values(), key=lambda row: (row.priority, row.name)):
+            table.add_row(self._phase(row), row.name, Text(row.state, _STYLES.get(row.state, "")), self._seconds(row))
+        return table
+
+    def _phase(self, row: _Row) -> str:
+        if row.phase is None:
+            return ""
+        started, seconds = self._phase_ends[row.phase]
+        left = max(0.0, started + seconds - self._now())
+        return f"{row.phase + 1}/{len(self._plan)}  {left:4.1f} s left" if row.ended is None else f"{row.phase + 1}"
+
+    def _seconds(self, row: _Row) -> str:
+        if row.since is None:
+            return ""
+        passed = (row.ended or self._now()) - row.since
+        return f"{passed:5.1f}  " + "█" * round(passed * 2)
