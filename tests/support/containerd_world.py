@@ -1,14 +1,22 @@
 """The world of pods in a real containerd."""
 
 import asyncio
+import functools
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 
 from lastcall.adapters.clock import SystemClock
-from lastcall.lab.containerd import BUSYBOX, LabCriRuntime, why_not
+from lastcall.lab import containerd as lab
+from lastcall.lab.containerd import BUSYBOX, LabCriRuntime
 from support.containerd import shared_containerd
 from support.world import World
 
-__all__ = ["containerd_world", "why_not"]
+
+@functools.cache
+def why_not():
+    """The reason to skip, or None; it looks at files, for which an asynchronous fixture needs a thread."""
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        return thread.submit(lab.why_not).result()
 
 
 @asynccontextmanager
