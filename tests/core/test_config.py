@@ -1,10 +1,16 @@
 """Configurations and pod files: what is read, and what is said about those that are wrong."""
 
+import json
+from contextlib import suppress
+
 import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lastcall.errors import InvalidInput
 from lastcall.graceful import config
-from lastcall.model.podfile import read_pods
+from lastcall.model.podfile import PodFile, read_pods
 from lastcall.model.shutdown import Mode, PhasePlan
 
 CRITICAL = 2_000_000_000
@@ -387,3 +393,30 @@ def test_pods_of_the_same_name_are_told():
     found = read_pods(f"{POD}---\n{POD}".encode(), "f")
     assert len(found.pods) == 2
     assert found.warnings == ("f: more than one pod of the same name: shop/web",)
+
+
+FIELDS = [
+    *("shutdownGracePeriod", "shutdownGracePeriodCriticalPods", LIST, "featureGates", "mode", "staticPodPath"),
+    *("priority", "shutdownGracePeriodSeconds", "GracefulNodeShutdown", "GracefulNodeShutdownBasedOnPodPriority"),
+    *("kind", "items", "metadata", "name", "namespace", "labels", "spec", "status", "containers", "initContainers"),
+    *("lifecycle", "preStop", "exec", "command", "sleep", "seconds", "httpGet", "port", "nodeName", "phase"),
+]
+SHAPES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(["30s", "1ms", "x", "Pod", "List", "v1"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(FIELDS), inner, max_size=5),
+    max_leaves=30,
+)
+
+
+@given(SHAPES, st.sampled_from([AGENT, KUBELET]))
+def test_whatever_a_configuration_holds_it_is_read_or_refused(value, head):
+    document = yaml.safe_load(head) | (value if isinstance(value, dict) else {"shutdownGracePeriod": value})
+    with suppress(InvalidInput):
+        assert isinstance(read(json.dumps(document)), config.AgentConfig)
+
+
+@given(SHAPES)
+def test_whatever_a_pod_file_holds_it_is_read_or_refused(value):
+    document = {"kind": "List", "items": [{"kind": "Pod", "metadata": {"name": "a"}, "spec": value}, value]}
+    with suppress(InvalidInput):
+        assert isinstance(read_pods(json.dumps(document).encode(), "f"), PodFile)

@@ -2,10 +2,13 @@
 
 import json
 import time
+from contextlib import suppress
 from typing import Annotated, Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lastcall.errors import InvalidInput
 from lastcall.model import decode
@@ -78,6 +81,10 @@ WRONG_TEXT = {  # text, and its whole message
         "f: line 1, column 4: could not determine a constructor for the tag "
         "'tag:yaml.org,2002:python/object/apply:os.getcwd'"
     ),
+    b"a: !!int [1]\n": "f: line 1, column 4: expected a scalar node, but found sequence",
+    b"a: !!bool {}\n": "f: line 1, column 4: expected a scalar node, but found mapping",
+    b"a: !!timestamp []\n": "f: line 1, column 4: expected a scalar node, but found sequence",
+    b'{"a": "\\ud800"}': "f: line 1, column 10: found invalid Unicode character escape code",
     b"a: !own x\n": "f: line 1, column 4: could not determine a constructor for the tag '!own'",
     b"a: " + b"9" * 5000: f'f: line 1, column 4: "{"9" * 57}..." is not an integer that can be read',
     b"a: \xff\n": "f: not UTF-8 text: byte 3 is 0xff",
@@ -292,3 +299,45 @@ def test_values_are_quoted_shortly(value, text):
 def test_deep_values_do_no_harm():
     wrong = violations({"text": 7, "other": deep(900)})
     assert wrong == ["text: 7: must be text, not an integer"]
+
+
+@given(st.text() | st.text(alphabet="{}[]:,-\"'&*!|>%@`#?~=<. \n\t019abeEnyx\\"), st.sampled_from(["utf-8", "utf-16"]))
+def test_any_text_is_read_or_refused(text, encoding):
+    with suppress(InvalidInput):
+        assert isinstance(decode.documents(text.encode(encoding, "surrogatepass"), "f"), list)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+)
+FIELDS = ["innerList", "labels", "port", "flag", "text", "byName", "name", "count", "ratio", "x"]
+SHAPED = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=2),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(FIELDS), inner, max_size=6),
+    max_leaves=40,
+)
+
+
+@given(JSON)
+def test_json_comes_back_as_it_was_written(value):
+    text = json.dumps([value], allow_nan=False) if finite(value) else "[]"
+    assert decode.documents(text.encode(), "f") == json.loads("[" + text + "]")
+
+
+def finite(value):
+    try:
+        json.dumps(value, allow_nan=False).encode()
+        msgspec.json.decode(json.dumps(value))
+    except ValueError:
+        return False
+    return True
+
+
+@given(SHAPED)
+def test_every_value_is_converted_or_refused(value):
+    result, wrong = decode.collect(value, Outer)
+    assert wrong or isinstance(result, Outer)
+    assert len(set(wrong)) == len(wrong)
+    for violation in wrong:
+        assert len(violation.split(": ")) >= 3

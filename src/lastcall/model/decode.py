@@ -33,6 +33,7 @@ def documents(data: bytes, source: str) -> list[Any]:
     text = _text(data, source)
     if text.lstrip()[:1] in ("{", "["):
         try:
+            msgspec.json.decode(text)  # refuses what is not JSON to Go either: NaN, halves of characters
             return [json.loads(text, object_pairs_hook=_unique)]
         except (ValueError, RecursionError):
             pass  # YAML may begin with a brace too; its reader names line and column

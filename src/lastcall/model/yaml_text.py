@@ -91,8 +91,8 @@ class Loader(_Composer, _Base):  # type: ignore[misc]  # whichever parser there 
         _Base.__init__(self, stream)
 
 
-def _int(_: SafeConstructor, node: yaml.ScalarNode) -> int:
-    text = node.value.replace("_", "")
+def _int(loader: SafeConstructor, node: yaml.ScalarNode) -> int:
+    text = str(loader.construct_scalar(node)).replace("_", "")
     octal = re.fullmatch(r"([-+]?)0([0-7]+)", text)
     try:
         return int(octal[1] + octal[2], 8) if octal else int(text, 0)
@@ -100,23 +100,25 @@ def _int(_: SafeConstructor, node: yaml.ScalarNode) -> int:
         raise _wrong(node, "an integer") from error
 
 
-def _float(_: SafeConstructor, node: yaml.ScalarNode) -> float | int:
+def _float(loader: SafeConstructor, node: yaml.ScalarNode) -> float | int:
     """A number without a fraction is an integer: so does Go print it on its way to JSON."""
+    text = str(loader.construct_scalar(node))
     try:
-        number = float(node.value.replace("_", "").lower().replace(".inf", "inf").replace(".nan", "nan"))
+        number = float(text.replace("_", "").lower().replace(".inf", "inf").replace(".nan", "nan"))
     except ValueError as error:
         raise _wrong(node, "a number") from error
     return int(number) if number.is_integer() and abs(number) < 1e21 else number
 
 
-def _bool(_: SafeConstructor, node: yaml.ScalarNode) -> bool:
-    if not re.fullmatch(_BOOL, node.value):
+def _bool(loader: SafeConstructor, node: yaml.ScalarNode) -> bool:
+    text = str(loader.construct_scalar(node))
+    if not re.fullmatch(_BOOL, text):
         raise _wrong(node, "a boolean")
-    return node.value.lower() in ("yes", "true", "on")
+    return text.lower() in ("yes", "true", "on")
 
 
-def _timestamp(_: SafeConstructor, node: yaml.ScalarNode) -> str:
-    return str(node.value)
+def _timestamp(loader: SafeConstructor, node: yaml.ScalarNode) -> str:
+    return str(loader.construct_scalar(node))
 
 
 def _wrong(node: yaml.ScalarNode, kind: str) -> ConstructorError:
