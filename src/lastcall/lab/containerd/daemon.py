@@ -50,6 +50,11 @@ class PrivateContainerd:
         self._path = ":".join([str(programs)] * bool(programs) + [os.environ.get("PATH", ""), "/usr/sbin:/sbin"])
         self._process: subprocess.Popen[bytes] | None = None
 
+    @property
+    def pid(self) -> int:
+        """The process of containerd; 0 while there is none."""
+        return self._process.pid if self._process else 0
+
     def start(self) -> None:
         """Starts it and, the first time, imports the images; returns when it answers. Unavailable shows its log."""
         first = not (self.directory / "config.toml").exists()
@@ -65,7 +70,11 @@ class PrivateContainerd:
                 stderr=log,
                 start_new_session=True,
             )
-        asyncio.run(self._until_up())
+        try:
+            asyncio.run(self._until_up())
+        except Unavailable as error:
+            end = self.log.read_text(errors="replace")[-2000:]
+            raise Unavailable(f"containerd does not start: {error}\n{end}") from error
         if first:
             self._import_images()
 
@@ -140,10 +149,9 @@ class PrivateContainerd:
                 try:
                     await connection.call("Status", cri.StatusRequest())
                     return
-                except Unavailable as error:
+                except Unavailable:
                     if self._process is None or self._process.poll() is not None or time.monotonic() > give_up:
-                        end = self.log.read_text(errors="replace")[-2000:]
-                        raise Unavailable(f"containerd does not start: {error}\n{end}") from error
+                        raise
                 await asyncio.sleep(0.02)
         finally:
             connection.close()

@@ -2,7 +2,7 @@
 
 import asyncio
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from grpclib.const import Status
 from lastcall import names
 from lastcall.adapters.cri import marks
 from lastcall.adapters.cri.api import api_pb2 as cri
+from lastcall.adapters.cri.catalogue import Specs
 from lastcall.adapters.cri.connection import Refused
 from lastcall.adapters.cri.runtime import CriRuntime
 from lastcall.errors import InvalidInput, LastcallError, Unavailable
@@ -29,11 +30,20 @@ class LabCriRuntime(CriRuntime):
     """``ports.PodRuntime`` and ``ports.PodStarter`` in one: what the lab's node runs its pods with.
 
     Pods have the host's network. Logs and the emptyDirs lie below ``directory``; the pods' cgroups below ``cgroup``.
+    ``manifests`` tells of pods that an earlier life of this program started.
     """
 
-    def __init__(self, endpoint: str, clock: Clock, *, directory: Path, cgroup: str) -> None:
+    def __init__(
+        self,
+        endpoint: str,
+        clock: Clock,
+        *,
+        directory: Path,
+        cgroup: str,
+        manifests: Callable[[], Specs] = dict[tuple[str, str], Pod],
+    ) -> None:
         self._specs: dict[tuple[str, str], Pod] = {}
-        super().__init__(endpoint, clock, specs=lambda: self._specs)
+        super().__init__(endpoint, clock, specs=lambda: {**manifests(), **self._specs})
         self._directory = directory
         self._cgroup = cgroup
         self._watched: set[str] = set()

@@ -1,0 +1,291 @@
+"""What goes over the wire to a CRI runtime, and what becomes of its answers; the peer is scripted."""
+
+import asyncio
+import logging
+import time
+
+import pytest
+from grpclib.const import Status
+from grpclib.exceptions import GRPCError
+from support.pods import eventually
+from support.scripted_cri import scripted_cri
+
+from lastcall.adapters.clock import SystemClock
+from lastcall.adapters.cri import mirror
+from lastcall.adapters.cri.api import api_pb2 as cri
+from lastcall.adapters.cri.runtime import CriRuntime
+from lastcall.errors import InvalidInput, Unavailable
+from lastcall.model.pods import ExecAction, Handler, Metadata, Pod
+from lastcall.ports import LivePod
+
+WEB = LivePod(pod=Pod(metadata=Metadata(name="web", uid="u")), containers={"main": "c-1"}, sandbox="s-1")
+
+
+@pytest.fixture
+async def peer(tmp_path):
+    async with scripted_cri(tmp_path) as (peer, endpoint):
+        peer.answers["ContainerStatus"] = lambda *_: cri.ContainerStatusResponse(
+            status=cri.ContainerStatus(exit_code=7, state=cri.CONTAINER_EXITED)
+        )
+        peer.endpoint = endpoint
+        yield peer
+
+
+@pytest.fixture
+async def runtime(peer):
+    runtime = CriRuntime(peer.endpoint, SystemClock())
+    yield runtime
+    await runtime.close()
+
+
+def answers_in_turn(*replies):
+    replies = list(replies)
+
+    def answer(*_):
+        reply = replies.pop(0) if len(replies) > 1 else replies[0]
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
+
+    return answer
+
+
+def serve_pods(peer, *names):
+    boxes = [cri.PodSandbox(id=f"s-{n}", metadata=cri.PodSandboxMetadata(name=n, uid=n, namespace="x")) for n in names]
+    containers = [
+        cri.Container(id=f"c-{n}", pod_sandbox_id=f"s-{n}", metadata=cri.ContainerMetadata(name="main")) for n in names
+    ]
+    peer.answers["ListPodSandbox"] = lambda *_: cri.ListPodSandboxResponse(items=boxes)
+    peer.answers["ListContainers"] = lambda *_: cri.ListContainersResponse(containers=containers)
+
+
+class TestStop:
+    @pytest.mark.parametrize(("grace", "seconds"), [(0, 1), (0.1, 1), (1, 1), (1.01, 2), (600, 600)])
+    async def test_whole_seconds_rounded_up_and_a_deadline_well_after_them(self, peer, runtime, grace, seconds):
+        peer.answers["StopContainer"] = lambda *_: cri.StopContainerResponse()
+        assert await runtime.stop("c-1", grace) == 7
+        (request,) = peer.asked["StopContainer"]
+        assert (request.container_id, request.timeout) == ("c-1", seconds)
+        assert peer.time_left["StopContainer"][0] > seconds + 20
+
+    async def test_kill_is_a_stop_without_grace(self, peer, runtime):
+        peer.answers["StopContainer"] = lambda *_: cri.StopContainerResponse()
+        await runtime.kill("c-1")
+        assert [request.timeout for request in peer.asked["StopContainer"]] == [0]
+
+    @pytest.mark.parametrize("status", [Status.UNAVAILABLE, Status.CANCELLED, Status.DEADLINE_EXCEEDED, Status.UNKNOWN])
+    async def test_a_stop_that_fails_is_repeated_with_the_time_that_is_left(self, peer, runtime, status):
+        failures = [GRPCError(status, "not now")] * 6
+        peer.answers["StopContainer"] = answers_in_turn(*failures, cri.StopContainerResponse())
+        assert await runtime.stop("c-1", 5) == 7
+        seconds = [request.timeout for request in peer.asked["StopContainer"]]
+        assert len(seconds) == 7
+        assert seconds[0] == 5
+        assert seconds == sorted(seconds, reverse=True)
+        assert seconds[-1] < 5
+
+    async def test_when_the_grace_is_over_the_last_try_is_a_kill(self, peer, runtime):
+        peer.answers["StopContainer"] = answers_in_turn(GRPCError(Status.UNAVAILABLE, "gone fishing"))
+        with pytest.raises(Unavailable, match=r"unix:///.*StopContainer: gone fishing"):
+            await runtime.stop("c-1", 0.6)
+        assert [request.timeout for request in peer.asked["StopContainer"]] == [1, 1, 1, 0]
+
+    async def test_what_is_not_found_has_ended(self, peer, runtime):
+        peer.answers["StopContainer"] = answers_in_turn(GRPCError(Status.NOT_FOUND, "no such container"))
+        assert await runtime.stop("c-1", 5) is None
+        await runtime.kill("c-1")
+
+    async def test_an_exit_code_that_is_lost_is_none(self, peer, runtime):
+        peer.answers["StopContainer"] = lambda *_: cri.StopContainerResponse()
+        peer.answers["ContainerStatus"] = answers_in_turn(GRPCError(Status.NOT_FOUND, "removed"))
+        assert await runtime.stop("c-1", 5) is None
+
+
+class TestFinish:
+    async def test_a_sandbox_that_cannot_be_torn_down_holds_nothing_up(self, peer, runtime, caplog):
+        peer.answers["StopPodSandbox"] = answers_in_turn(GRPCError(Status.UNKNOWN, "failed to destroy network"))
+        await runtime.finish(WEB)
+        assert "failed to destroy network" in caplog.text
+
+    async def test_a_runtime_that_is_away_is_told(self, peer, runtime):
+        peer.answers["StopPodSandbox"] = answers_in_turn(GRPCError(Status.UNAVAILABLE, "later"))
+        with pytest.raises(Unavailable):
+            await runtime.finish(WEB)
+
+    async def test_nothing_is_asked_about_containers_that_it_saw_end(self, peer, runtime):
+        peer.answers["StopContainer"] = lambda *_: cri.StopContainerResponse()
+        peer.answers["StopPodSandbox"] = lambda *_: cri.StopPodSandboxResponse()
+        await runtime.stop("c-1", 5)
+        asked = len(peer.asked["ContainerStatus"])
+        await runtime.finish(WEB)
+        assert len(peer.asked["ContainerStatus"]) == asked
+        assert [request.pod_sandbox_id for request in peer.asked["StopPodSandbox"]] == ["s-1"]
+
+
+class TestHooks:
+    async def test_a_hook_that_is_cut_off_is_called_off_at_the_runtime_too(self, peer, runtime):
+        over = asyncio.Event()
+
+        async def answer(*_):
+            try:
+                await asyncio.sleep(20)
+            finally:
+                over.set()
+
+        peer.answers["ExecSync"] = answer
+        begin = time.monotonic()
+        hook = Handler(exec=ExecAction(command=("leave",)))
+        result = await runtime.run_hook(WEB, "main", hook, 0.3)
+        assert (result.ok, result.timed_out) == (False, True)
+        assert time.monotonic() - begin < 10
+        await asyncio.wait_for(over.wait(), 10)
+        (request,) = peer.asked["ExecSync"]
+        assert (list(request.cmd), request.timeout) == (["leave"], 1)
+
+    @pytest.mark.parametrize(
+        ("reply", "message"),
+        [
+            (cri.ExecSyncResponse(exit_code=2, stdout=b"a\nb\n"), "exit code 2: b"),
+            (cri.ExecSyncResponse(exit_code=2, stdout=b"a", stderr=b"why\n\n"), "exit code 2: why"),
+            (cri.ExecSyncResponse(exit_code=2), "exit code 2: no output"),
+            (cri.ExecSyncResponse(exit_code=2, stderr=b"\xff" * 900), "exit code 2: " + "\ufffd" * 200),
+            (GRPCError(Status.UNKNOWN, "no such program"), "no such program"),
+        ],
+    )
+    async def test_why_a_hook_failed(self, peer, runtime, reply, message):
+        peer.answers["ExecSync"] = answers_in_turn(reply)
+        result = await runtime.run_hook(WEB, "main", Handler(exec=ExecAction(command=("leave",))), 5)
+        assert not result.ok
+        assert message in result.message
+
+
+class TestFreshness:
+    @pytest.fixture(autouse=True)
+    def _quick(self, monkeypatch):
+        monkeypatch.setattr(mirror, "SETTLE", 0.01)
+
+    def names(self, pods):
+        return [live.pod.metadata.name for live in pods]
+
+    async def test_an_event_makes_the_list_anew(self, peer, runtime):
+        self.broadcasting(peer)
+        serve_pods(peer, "one")
+        await runtime.open()
+        await eventually(lambda: len(peer.asked["GetContainerEvents"]) == 1)
+        assert self.names(await runtime.pods()) == ["one"]
+        serve_pods(peer, "one", "two")
+        assert self.names(await runtime.pods()) == ["one"]
+        await peer.events.put(cri.ContainerEventResponse(container_id="c-two"))
+        await self.eventually_listed(runtime, ["one", "two"])
+
+    async def test_a_stream_that_breaks_off_is_opened_again_and_the_list_made_anew(self, peer, runtime):
+        self.broadcasting(peer)
+        serve_pods(peer, "one")
+        await runtime.open()
+        await eventually(lambda: len(peer.asked["GetContainerEvents"]) == 1)
+        assert self.names(await runtime.pods()) == ["one"]
+        serve_pods(peer, "two")
+        await peer.events.put(GRPCError(Status.UNAVAILABLE, "containerd stops"))
+        await self.eventually_listed(runtime, ["two"])
+        await eventually(lambda: len(peer.asked["GetContainerEvents"]) == 2)
+
+    async def test_where_listening_takes_events_from_the_kubelet_there_is_only_looking(
+        self, peer, runtime, monkeypatch
+    ):
+        monkeypatch.setattr(mirror, "POLL", 0.05)
+        serve_pods(peer, "one")
+        await runtime.open()
+        assert self.names(await runtime.pods()) == ["one"]
+        serve_pods(peer, "two")
+        await self.eventually_listed(runtime, ["two"])
+        assert peer.asked["GetContainerEvents"] == []
+
+    async def test_the_last_list_is_good_for_a_while_when_the_runtime_is_away(self, peer, runtime, monkeypatch):
+        serve_pods(peer, "one")
+        await runtime.open()
+        assert self.names(await runtime.refresh()) == ["one"]
+        peer.answers["ListContainers"] = answers_in_turn(GRPCError(Status.UNAVAILABLE, "restarts"))
+        with pytest.raises(Unavailable, match="restarts"):
+            await runtime.refresh()
+        assert self.names(await runtime.pods()) == ["one"]
+        runtime._mirror._good_until = 0.0  # long after
+        with pytest.raises(Unavailable, match="restarts"):
+            await runtime.pods()
+
+    async def test_an_annotation_that_makes_no_sense_is_told_once(self, peer, runtime, caplog):
+        container = cri.Container(
+            id="c",
+            pod_sandbox_id="s",
+            metadata=cri.ContainerMetadata(name="main"),
+            annotations={"io.kubernetes.container.preStopHandler": "{broken"},
+        )
+        peer.answers["ListPodSandbox"] = lambda *_: cri.ListPodSandboxResponse()
+        peer.answers["ListContainers"] = lambda *_: cri.ListContainersResponse(containers=[container])
+        with caplog.at_level(logging.WARNING):
+            for _ in range(3):
+                assert len(await runtime.refresh()) == 1
+        assert caplog.text.count("{broken") == 1
+
+    def broadcasting(self, peer):
+        peer.answers["Version"] = lambda *_: cri.VersionResponse(runtime_name="containerd", runtime_version="v2.1.9")
+
+    async def eventually_listed(self, runtime, names):
+        deadline = time.monotonic() + 10
+        while self.names(await runtime.pods()) != names:
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "expected"),
+    [
+        ("containerd", "1.6.20~ds1", False),
+        ("containerd", "v1.7.24", False),
+        ("containerd", "v2.1.9", True),
+        ("containerd", "2.0.0-rc.1", True),
+        ("containerd", "v10.0.0", True),
+        ("containerd", "", False),
+        ("containerd", "unknown", False),
+        ("cri-o", "2.0.0", False),
+    ],
+)
+def test_who_broadcasts_events(name, version, expected):
+    assert mirror.broadcasts(cri.VersionResponse(runtime_name=name, runtime_version=version)) is expected
+
+
+class TestAway:
+    @pytest.mark.parametrize("endpoint", ["", "tcp://127.0.0.1:1", "run/containerd.sock", "npipe:////./pipe/x"])
+    def test_an_endpoint_must_be_a_unix_socket(self, endpoint):
+        with pytest.raises(InvalidInput, match="must be a unix socket"):
+            CriRuntime(endpoint, SystemClock())
+
+    async def test_no_socket(self, tmp_path, caplog):
+        runtime = CriRuntime(f"unix://{tmp_path}/no.sock", SystemClock())
+        with pytest.raises(Unavailable, match=r"^unix:///.*/no\.sock: No such file or directory$"):
+            await runtime.pods()
+        await runtime.close()
+        assert caplog.records == []
+
+    @pytest.mark.parametrize("greeting", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\x00" * 100])
+    async def test_somebody_else_on_the_socket(self, tmp_path, caplog, greeting):
+        async def serve(reader, writer):
+            writer.write(greeting)
+            await writer.drain()
+            writer.close()
+
+        path = tmp_path / "other.sock"
+        server = await asyncio.start_unix_server(serve, path)
+        runtime = CriRuntime(f"unix://{path}", SystemClock())
+        with pytest.raises(Unavailable, match=r"other\.sock"):
+            await runtime.refresh()
+        await runtime.close()
+        server.close()
+        assert [record for record in caplog.records if record.levelno > logging.DEBUG] == []
+
+    async def test_a_runtime_that_hangs(self, tmp_path, monkeypatch):
+        server = await asyncio.start_unix_server(lambda *_: asyncio.sleep(5), tmp_path / "hangs.sock")
+        runtime = CriRuntime(f"unix://{tmp_path}/hangs.sock", SystemClock())
+        with pytest.raises(Unavailable, match="Version: no answer in time"):
+            await runtime.connection.call("Version", cri.VersionRequest(), within=0.3)
+        await runtime.close()
+        server.close()
