@@ -260,6 +260,7 @@ def test_notes(fields, seconds, expected):
         ([sleep(99)], 0),
         ([EXEC], None),
         ([EXEC, sleep(5)], None),
+        ([EXEC, sleep(20)], 0),
         ([EXEC, sleep(30)], 0),
     ],
 )
