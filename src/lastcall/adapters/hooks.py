@@ -68,7 +68,7 @@ def _request(action: HTTPGetAction, host: str, port: int) -> bytes:
             raise ValueError(f'header "{header.name}" contains a control character')
         headers[header.name.lower()] = header.value
     headers["connection"] = "close"
-    path = "/" + quote(action.path, safe=string.punctuation).lstrip("/")
+    path = quote(action.path if action.path.startswith("/") else f"/{action.path}", safe=string.punctuation)
     lines = [f"GET {path} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items())]
     return "\r\n".join([*lines, "", ""]).encode()
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from lastcall.adapters.processes.files import ContainerFiles
-from lastcall.adapters.processes.process import Process
+from lastcall.adapters.processes.process import Process, kill_marked
 from lastcall.adapters.processes.spec import PATH, Command
 from lastcall.ports import Clock
 
@@ -61,11 +61,8 @@ class Container:
 
     def kill(self) -> None:
         """Sends SIGKILL to the main process; its shim kills the rest."""
-        if self.ended.is_set() or not self._main:
-            return
-        if not self._shim:  # somebody killed it; the group is there as long as its leader is
-            os.killpg(self._main.pid, signal.SIGKILL)
-        self._main.send(signal.SIGKILL)
+        if self._main and not self.ended.is_set():
+            self._main.send(signal.SIGKILL)
 
     def check(self) -> None:
         """Notices an end that the event loop has not told yet."""
@@ -106,7 +103,7 @@ class Container:
         self._shim_is_gone()
 
     def _shim_is_gone(self) -> None:
-        """A shim that was killed leaves its main process behind, whose exit code nobody will know."""
+        """A shim that was killed leaves its processes behind, and nobody will know an exit code."""
         self.exit_code = self.files.exit_code()
         self._find_main()
         if self.exit_code is None and self._main and not self._main.ended:
@@ -116,14 +113,21 @@ class Container:
             self._end()
 
     def _end(self) -> None:
+        if self.exit_code is None:
+            kill_marked(_mark(self.id))
         self.ended.set()
         self.close()
         self._on_end(self)
 
 
-def spawn(files: ContainerFiles, command: Command) -> Process:
+def _mark(container_id: str) -> str:
+    return f"LASTCALL_CONTAINER={container_id}"
+
+
+def spawn(container_id: str, files: ContainerFiles, command: Command) -> Process:
     """Starts a container's shim, and by it the container. OSError if that cannot be done."""
-    files.create(command.env, command.user)
+    variables = [*(f"{name}={value}" for name, value in command.env.items()), _mark(container_id)]
+    files.create(variables, command.user)
     python = (sys.executable, "-I", "-S")
     user = f"{command.user[0]}:{command.user[1]}" if command.user else ""
     argv = (
@@ -136,4 +140,4 @@ def spawn(files: ContainerFiles, command: Command) -> Process:
         (os.POSIX_SPAWN_OPEN, 1, str(files.log), os.O_WRONLY | os.O_APPEND, 0),
         (os.POSIX_SPAWN_DUP2, 1, 2),
     ]
-    return Process.child(os.posix_spawn(sys.executable, argv, {"PATH": PATH}, setsid=True, file_actions=actions))
+    return Process.of_pid(os.posix_spawn(sys.executable, argv, {"PATH": PATH}, setsid=True, file_actions=actions))

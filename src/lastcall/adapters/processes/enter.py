@@ -6,7 +6,7 @@ in a shell, and with a line in the log.
 """
 
 # pathlib would take longer to import than all the rest; and to become another program is what this is for:
-# ruff: noqa: PTH, S606
+# ruff: noqa: PTH104, PTH118, PTH123, S606
 
 import os
 import signal
@@ -26,11 +26,22 @@ def main(directory: str, user: str, *command: str) -> None:
         os.setuid(uid)
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and that would be inherited
         signal.signal(number, signal.SIG_DFL)
-    try:
-        os.execvpe(command[0], command, {name: value for name, _, value in pairs})
-    except OSError as error:
-        sys.stderr.write(f"lastcall: {command[0]}: {error.strerror}\n")
-        sys.exit(127 if isinstance(error, FileNotFoundError) else 126)
+    error = _run(command, {name: value for name, _, value in pairs})
+    sys.stderr.write(f"lastcall: {command[0]}: {error.strerror}\n")
+    sys.exit(127 if isinstance(error, FileNotFoundError) else 126)
+
+
+def _run(command: "tuple[str, ...]", env: "dict[bytes, bytes]") -> OSError:
+    """Why it cannot be run, as execvp(3) tells it. (os.execvpe imports a module, which the user may not be able to read.)"""
+    program, refused, missing = os.fsencode(command[0]), None, None
+    for directory in [b""] if b"/" in program else env[b"PATH"].split(b":"):
+        try:
+            os.execve(os.path.join(directory, program), command, env)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            missing = error
+        except OSError as error:
+            refused = error
+    return refused or missing or FileNotFoundError(2, "PATH is empty")
 
 
 def _announce(directory: str) -> None:

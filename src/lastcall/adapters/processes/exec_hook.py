@@ -49,7 +49,7 @@ class _Hook:
             raise
         finally:
             os.close(outlet)
-        self._process = Process.child(self._popen.pid)
+        self._process = Process.of_pid(self._popen.pid)
         loop = asyncio.get_running_loop()
         loop.add_reader(self._process.descriptor, self._end)
         loop.add_reader(self._pipe, self._read)

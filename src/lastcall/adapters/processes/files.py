@@ -6,7 +6,7 @@ each container that was to be started:
 ``env``   the environment of the main process, each variable ended by NUL
 ``shim``  the shim's line of /proc/PID/stat, put there by itself; empty if we forbid a shim to start that comes too late
 ``main``  the same of the container's main process
-``stop``  made before SIGTERM is sent, no longer empty when it was sent
+``stop``  empty until SIGTERM was sent
 ``exit``  the exit code (128 + n after signal n)
 
 A file whose last line has no end is not yet written. Only we can enter the directory: ``pod.json`` and ``env`` may hold
@@ -17,7 +17,7 @@ import contextlib
 import os
 import shutil
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -44,10 +44,14 @@ class ContainerFiles:
         self.directory = pod_directory / name
         self.log = pod_directory / f"{name}.log"
 
-    def create(self, env: dict[str, str], user: tuple[int, int] | None) -> None:
-        """Makes the directory, and the log so that ``user`` (uid, gid) may open it again as /dev/stdout."""
+    def create(self, variables: Iterable[str], user: tuple[int, int] | None) -> None:
+        """All files that a container starts with.
+
+        ``variables`` are ``NAME=value``. The log is ``user``'s (uid, gid), so that it can be opened as /dev/stdout.
+        """
         self.directory.mkdir()
-        (self.directory / "env").write_bytes(b"".join(f"{name}={value}\0".encode() for name, value in env.items()))
+        (self.directory / "env").write_bytes(b"".join(f"{variable}\0".encode() for variable in variables))
+        (self.directory / "stop").touch()  # now, since to create a file can take a millisecond
         self.log.touch(mode=0o640)
         if user:
             os.chown(self.log, *user)
@@ -91,7 +95,7 @@ class ContainerFiles:
         after the signal has been sent all the same.
         """
         try:
-            record = os.open(self.directory / "stop", os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+            record = os.open(self.directory / "stop", os.O_WRONLY)
         except OSError:
             send(signal.SIGTERM)
             raise

@@ -8,7 +8,7 @@ Python code in the fork of a process that may have threads.
 """
 
 # pathlib would take longer to import than all the rest; and to become another program is what this is for:
-# ruff: noqa: PTH, S606
+# ruff: noqa: PTH108, PTH118, PTH120, PTH123, PTH208, S606
 
 import os
 import signal

@@ -4,6 +4,7 @@ import contextlib
 import os
 import select
 import signal
+from pathlib import Path
 from typing import NamedTuple, Self
 
 from lastcall.errors import NotPermitted
@@ -36,15 +37,15 @@ class Process:
         self.descriptor = descriptor
 
     @classmethod
-    def child(cls, pid: int) -> Self:
-        """A child that has not been reaped: its pid cannot have been used again."""
+    def of_pid(cls, pid: int) -> Self:
+        """Whoever has this pid now; ProcessLookupError if nobody has. Right for a child that has not been reaped."""
         return cls(pid, os.pidfd_open(pid))
 
     @classmethod
     def find(cls, wanted: Identity) -> Self | None:
         """The process with this identity; None if it is gone."""
         try:
-            process = cls.child(wanted.pid)
+            process = cls.of_pid(wanted.pid)
         except ProcessLookupError:
             return None
         # Read after the descriptor was opened: if it is the right one now, then the descriptor is the right one.
@@ -81,9 +82,30 @@ class Process:
             self.descriptor = -1
 
 
+def kill_marked(variable: str) -> None:
+    """SIGKILL for every process that was started with this variable (``NAME=value``) in its environment.
+
+    It looks at all processes of the machine: for when nothing else tells which ones belong together.
+    """
+    killed: set[int] = set()
+    while found := _kill_marked(variable.encode(), killed):  # a child may have been born meanwhile
+        killed |= found
+
+
+def _kill_marked(variable: bytes, killed: set[int]) -> set[int]:
+    found = set()
+    for pid in {int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal()} - killed:
+        with contextlib.suppress(OSError, NotPermitted):  # gone, or another user's
+            process = Process.of_pid(pid)
+            with contextlib.closing(process):
+                if variable in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+                    process.send(signal.SIGKILL)
+                    found.add(pid)
+    return found
+
+
 def _current(pid: int) -> Identity | None:
     try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123  (quicker)
-            return identity(file.read())
+        return identity(Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace"))
     except (FileNotFoundError, ProcessLookupError):
         return None

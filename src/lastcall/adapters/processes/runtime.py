@@ -34,6 +34,10 @@ class _Pod:
         self.containers: dict[str, Container] = {}
         self.removed = False
 
+    def container_id(self, name: str) -> str:
+        """Different each time that the pod is started."""
+        return f"{self.pod.metadata.uid}/{name}/{self.state.life}"
+
     @property
     def running(self) -> dict[str, Container]:
         return {name: one for name, one in self.containers.items() if not one.ended.is_set()}
@@ -98,6 +102,7 @@ class ProcessRuntime:
             return None
         await container.until_started(self._clock)
         container.terminate()
+        await asyncio.sleep(0)  # of a hundred calls at once each sends its SIGTERM before the first begins to wait
         if await aio.first(container.ended.wait(), self._clock.sleep(math.ceil(grace))) == 1:
             container.kill()
             await container.ended.wait()
@@ -194,7 +199,7 @@ class ProcessRuntime:
             raise Unavailable(f"pod {pod.pod.key}: removed while it was being started")
         files = ContainerFiles(pod.directory, container.name)
         try:
-            shim = spawn(files, spec.command(pod.pod, container))
+            shim = spawn(pod.container_id(container.name), files, spec.command(pod.pod, container))
         except OSError as error:
             raise Unavailable(f'pod {pod.pod.key}: container "{container.name}" cannot be started: {error}') from error
         started = self._track(pod, container.name, shim)
@@ -223,7 +228,7 @@ class ProcessRuntime:
 
     def _track(self, pod: _Pod, name: str, shim: Process | None) -> Container:
         container = Container(
-            f"{pod.pod.metadata.uid}/{name}/{pod.state.life}",
+            pod.container_id(name),
             ContainerFiles(pod.directory, name),
             shim=shim,
             on_end=partial(self._tell, pod, name),
