@@ -95,6 +95,12 @@ class TestStop:
         assert await runtime.stop("c-1", 5) is None
         await runtime.kill("c-1")
 
+    async def test_an_exit_code_that_the_runtime_does_not_know_is_none(self, peer, runtime):
+        peer.answers["StopContainer"] = lambda *_: cri.StopContainerResponse()
+        status = cri.ContainerStatus(exit_code=255, state=cri.CONTAINER_EXITED, reason="Unknown")
+        peer.answers["ContainerStatus"] = lambda *_: cri.ContainerStatusResponse(status=status)
+        assert await runtime.stop("c-1", 5) is None
+
     async def test_an_exit_code_that_is_lost_is_none(self, peer, runtime):
         peer.answers["StopContainer"] = lambda *_: cri.StopContainerResponse()
         peer.answers["ContainerStatus"] = answers_in_turn(GRPCError(Status.NOT_FOUND, "removed"))

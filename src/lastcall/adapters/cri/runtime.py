@@ -132,7 +132,7 @@ class CriRuntime:
         request = cri.StopContainerRequest(container_id=container_id, timeout=seconds)
         try:
             await self.connection.call("StopContainer", request, within=seconds + MARGIN)
-            return (await self.status(container_id)).exit_code
+            return exit_code(await self.status(container_id))
         except Refused as error:
             if error.status is Status.NOT_FOUND:
                 return None
@@ -183,3 +183,11 @@ class CriRuntime:
             limit=deadline - self._clock.boottime(),
             clock=self._clock,
         )
+
+
+def exit_code(status: cri.ContainerStatus) -> int | None:
+    """Of a container that has ended; None if the runtime does not know.
+
+    containerd 2 says 255 and ``Unknown`` of a container that ended while containerd itself was down; 1.6 knows.
+    """
+    return None if status.reason == "Unknown" else status.exit_code

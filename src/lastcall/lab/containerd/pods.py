@@ -13,7 +13,7 @@ from lastcall.adapters.cri import marks
 from lastcall.adapters.cri.api import api_pb2 as cri
 from lastcall.adapters.cri.catalogue import Specs
 from lastcall.adapters.cri.connection import Refused
-from lastcall.adapters.cri.runtime import CriRuntime
+from lastcall.adapters.cri.runtime import CriRuntime, exit_code
 from lastcall.errors import InvalidInput, LastcallError, Unavailable
 from lastcall.lab.containerd import leftovers
 from lastcall.model.pods import Container, Pod
@@ -105,7 +105,8 @@ class LabCriRuntime(CriRuntime):
         self._told.update(container.id for container in new)
         statuses.sort(key=lambda status: status.finished_at)
         return [
-            (status.labels[names.POD_UID], status.labels[names.CONTAINER_NAME], status.exit_code) for status in statuses
+            (status.labels[names.POD_UID], status.labels[names.CONTAINER_NAME], exit_code(status))
+            for status in statuses
         ]
 
     async def _sandboxes(self, uid: str | None = None) -> Sequence[cri.PodSandbox]:
@@ -170,8 +171,8 @@ class _Start:
     async def _to_its_end(self, container: Container, container_id: str) -> None:
         while (status := await self._runtime.status(container_id)).state != cri.CONTAINER_EXITED:
             await self._clock.sleep(_LOOK)
-        if status.exit_code != 0:
-            raise LastcallError(f"pod {self._pod.key}: init container {container.name} ended with {status.exit_code}")
+        if (code := exit_code(status)) != 0:
+            raise LastcallError(f"pod {self._pod.key}: init container {container.name} ended with {code}")
         await self._call("RemoveContainer", cri.RemoveContainerRequest(container_id=container_id))
 
     def _container(self, container: Container) -> cri.ContainerConfig:
