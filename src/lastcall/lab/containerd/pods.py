@@ -22,7 +22,7 @@ from lastcall.ports import Clock, LivePod
 _START = 60.0
 """Seconds for one step of a start; fifty at once on a small machine take ten."""
 
-_LOOK = 0.1
+_LOOK = 0.2
 """Seconds between two looks for containers that have ended: the CRI of containerd 1.6 has no events."""
 
 
@@ -47,6 +47,7 @@ class LabCriRuntime(CriRuntime):
         self._directory = directory
         self._cgroup = cgroup
         self._watched: set[str] = set()
+        self._looked = False
         self._told: set[str] = set()
         self._ends: list[tuple[str, str, int | None]] = []
 
@@ -97,7 +98,9 @@ class LabCriRuntime(CriRuntime):
         return self._ends.pop(0)
 
     async def _newly_ended(self) -> list[tuple[str, str, int | None]]:
-        self._watched.update(box.id for box in await self._sandboxes() if box.state == cri.SANDBOX_READY)
+        if not self._looked:
+            self._watched.update(box.id for box in await self._sandboxes() if box.state == cri.SANDBOX_READY)
+            self._looked = True
         exited = cri.ContainerFilter(state=cri.ContainerStateValue(state=cri.CONTAINER_EXITED))
         answer = await self.connection.call("ListContainers", cri.ListContainersRequest(filter=exited))
         new = [c for c in answer.containers if c.pod_sandbox_id in self._watched and c.id not in self._told]
