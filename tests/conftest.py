@@ -8,7 +8,7 @@ from blockbuster import blockbuster_ctx
 ALLOWED = {
     # Some bytes in the page cache: a thread would cost more, and SIGTERM would have to wait for it.
     "lastcall/adapters/processes/files.py": (
-        *("__init__", "create", "forbid", "exit_code", "ended_at", "sigterm_sent", "record_sigterm", "_text"),
+        *("__init__", "create", "forbid", "exit_code", "ended_at", "sigterm_recorded", "record_sigterm", "_text"),
         *("load", "forget", "delete", "boot_id"),
     ),
     # /proc is memory.

@@ -16,6 +16,9 @@ from lastcall.errors import LastcallError, NotPermitted, ShutdownUnderWay, Unava
 DEFAULT_ADDRESS = "unix:path=/run/dbus/system_bus_socket"
 """Where the D-Bus specification puts the system bus (/var/run is /run)."""
 
+BOOTED = Path("/run/systemd/system")
+"""There if systemd runs the host (sd_booted(3))."""
+
 ANSWER_SECONDS = 5.0
 """A service that has not answered by then counts as gone."""
 
@@ -110,6 +113,7 @@ class Bus:
         """Leaves the bus. May be called twice."""
         if self._connection.connected:
             self._connection.disconnect()
+            self._connection._finalize()  # noqa: SLF001  (closes the socket now, not in the loop's next round, if any)
 
     def _guard_descriptors(self, message: Message) -> None:
         """Runs before anything else sees the message, so that no child can inherit its descriptors.
@@ -145,7 +149,7 @@ def _translate(reply: Message, service: str, member: str) -> LastcallError:
 def _no_bus(address: str, error: BaseException) -> str:
     if not isinstance(error, OSError):
         return f"no connection to the message bus at {address}: {error}"
-    if address == DEFAULT_ADDRESS and not Path("/run/systemd/system").is_dir():
+    if address == DEFAULT_ADDRESS and not BOOTED.is_dir():
         return (
             "systemd does not run on this host (there is no /run/systemd/system), so that there is no systemd-logind"
             " to hear of shutdowns from; in a container, mount the host's /run/dbus and /run/systemd"

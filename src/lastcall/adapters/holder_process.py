@@ -33,7 +33,7 @@ class HolderProcess:
             asyncio.get_running_loop().add_reader(descriptor, self._end)
 
     @classmethod
-    def start(cls, directory: Path, lock: int, *, deadline: float) -> Self:
+    def start(cls, directory: Path, lock: int, *, deadline: float, patience: float) -> Self:
         """Starts one, which has its copy of ``lock`` when this returns, and answers some milliseconds later.
 
         It has its own session, so that no terminal and no service manager's stop of our process group ends it, and
@@ -44,7 +44,7 @@ class HolderProcess:
             place.remove()
             listener.bind(place.path)
             listener.listen(8)
-            pid = _spawn(lock, listener.fileno(), deadline)
+            pid = _spawn(lock, listener.fileno(), [repr(deadline), repr(patience), str(os.getpid())])
             return cls(directory, os.pidfd_open(pid))
 
     @classmethod
@@ -145,13 +145,13 @@ def _connection(directory: Path) -> socket.socket:
     return client
 
 
-def _spawn(lock: int, listener: int, deadline: float) -> int:
+def _spawn(lock: int, listener: int, arguments: list[str]) -> int:
     """The new process's pid. posix_spawn, since what subprocess starts may be ended with its transport."""
     sources = [fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _SPARE) for descriptor in (lock, listener)]
     try:
         return os.posix_spawn(
             sys.executable,
-            [sys.executable, "-I", "-S", str(_PROGRAM), repr(deadline)],
+            [sys.executable, "-I", "-S", str(_PROGRAM), *arguments],
             os.environ,
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDWR, 0),

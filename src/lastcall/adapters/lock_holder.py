@@ -1,9 +1,11 @@
 """A program of its own: holds one copy of a lock, and does nothing else.
 
-Started as ``python -I -S lock_holder.py DEADLINE`` with the lock as descriptor 3 and a bound unix socket
-(SOCK_SEQPACKET) as descriptor 4. It imports little and nothing of lastcall, so that it stays small and falls with
-nothing else. DEADLINE is a CLOCK_BOOTTIME in seconds, ``inf`` for none; the lock is closed then. When the lock is
-closed, the program ends.
+Started as ``python -I -S lock_holder.py DEADLINE PATIENCE OWNER`` with the lock as descriptor 3 and a bound unix
+socket (SOCK_SEQPACKET) as descriptor 4. It imports little and nothing of lastcall, so that it stays small and falls
+with nothing else. DEADLINE is a CLOCK_BOOTTIME in seconds, ``inf`` for none; the lock is closed then. OWNER is the
+pid of the program whose lock it is, and later of who asks for the lock: when the owner has ended, there is no
+deadline, and no other owner has come for PATIENCE seconds, the lock is closed too, or it would hold up every shutdown
+for nothing. When the lock is closed, the program ends.
 
 One packet is one request and is answered by one packet; only the same user and root are heard:
 
@@ -40,20 +42,45 @@ _NAP = 1.0
 class Holder:
     """The lock and its deadline."""
 
-    def __init__(self, deadline: float) -> None:
+    def __init__(self, deadline: float, patience: float) -> None:
         self.lock = LOCK
         self.deadline = deadline
+        self.patience = patience
+        self.owner = -1
+        """The owner's pidfd, -1 if it has ended."""
+        self.alone_since = now()
 
     def serve(self, listener: socket.socket) -> None:
         """Until the lock is closed."""
-        poll = select.poll()
-        poll.register(listener, select.POLLIN)
         while self.lock >= 0:
-            left = self.deadline - time.clock_gettime(time.CLOCK_BOOTTIME)
+            left = self.end() - now()
             if left <= 0:
                 self.close()
-            elif poll.poll(min(left, _NAP) * 1000):
+                break
+            poll = select.poll()
+            poll.register(listener, select.POLLIN)
+            if self.owner >= 0:
+                poll.register(self.owner, select.POLLIN)
+            ready = [descriptor for descriptor, _ in poll.poll(min(left, _NAP) * 1000)]
+            if self.owner in ready:
+                self.belong_to(0)
+            if listener.fileno() in ready:
                 self.hear(listener)
+
+    def end(self) -> float:
+        """When the lock is to be closed, as things stand."""
+        forsaken = self.owner < 0 and self.deadline == float("inf")
+        return self.alone_since + self.patience if forsaken else self.deadline
+
+    def belong_to(self, pid: int) -> None:
+        """A new owner; none if that process does not live, as number 0 never does."""
+        if self.owner >= 0:
+            os.close(self.owner)
+        try:
+            self.owner = os.pidfd_open(pid)
+        except OSError:
+            self.owner = -1
+            self.alone_since = now()
 
     def hear(self, listener: socket.socket) -> None:
         """One client, one request; whatever a client does wrong ends its connection only."""
@@ -70,6 +97,8 @@ class Holder:
         """The table above."""
         request, descriptors = receive(client)
         word, _, argument = request.decode(errors="replace").partition(" ")
+        if word in ("give", "keep"):
+            self.belong_to(peer(client)[0])
         if word == "give":
             socket.send_fds(client, [repr(self.deadline).encode()], [self.lock])
         elif word == "keep" and len(descriptors) == 1:
@@ -77,7 +106,7 @@ class Holder:
             client.send(b"kept")
         elif word == "close_at":
             self.deadline = float(argument)
-            if self.deadline <= time.clock_gettime(time.CLOCK_BOOTTIME):
+            if self.deadline <= now():
                 self.close()
             client.send(b"set" if self.lock >= 0 else b"closed")
         elif word == "release":
@@ -95,6 +124,11 @@ class Holder:
         """The last thing that it does."""
         os.close(self.lock)
         self.lock = -1
+
+
+def now() -> float:
+    """CLOCK_BOOTTIME: the same for every process of one boot."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def peer(client: socket.socket) -> tuple[int, int]:
@@ -123,7 +157,9 @@ def main() -> None:
     spare_me_from_the_oom_killer()
     with socket.socket(fileno=LISTENER) as listener:
         listener.listen(8)  # again, so that SO_PEERCRED names this process and not the one that made the socket
-        Holder(float(sys.argv[1])).serve(listener)
+        holder = Holder(float(sys.argv[1]), float(sys.argv[2]))
+        holder.belong_to(int(sys.argv[3]) if os.getppid() == int(sys.argv[3]) else 0)
+        holder.serve(listener)
         os._exit(0)  # at once: nothing is left to tidy up
 
 

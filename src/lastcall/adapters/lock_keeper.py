@@ -33,9 +33,13 @@ def keeper(state_dir: Path, clock: Clock, *, environ: Mapping[str, str] = os.env
 
 
 class HolderKeeper:
-    """``ports.LockKeeper`` by a holder process. The directory is only ours; one program at a time may use it."""
+    """``ports.LockKeeper`` by a holder process. The directory is only ours; one program at a time may use it.
 
-    def __init__(self, state_dir: Path, clock: Clock) -> None:
+    A holder without a deadline lets the lock go when this program has been dead for ``patience`` seconds.
+    """
+
+    def __init__(self, state_dir: Path, clock: Clock, *, patience: float = 600.0) -> None:
+        self._patience = patience
         self._directory = state_dir
         self._clock = clock
         self._own: int | None = None
@@ -123,7 +127,8 @@ class HolderKeeper:
             return
         self._started = self._clock.boottime()
         try:
-            self._adopt(HolderProcess.start(self._directory, self._own, deadline=self._deadline))
+            holder = HolderProcess.start(self._directory, self._own, deadline=self._deadline, patience=self._patience)
+            self._adopt(holder)
         except OSError as error:
             log.warning("the lock would not survive this process: its holder cannot be started: %s", error)
             self._start_later()

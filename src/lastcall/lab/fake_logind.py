@@ -205,6 +205,8 @@ class FakeLogind:
         self._preparing = True
         if not self.descriptors or self._limit <= 0:
             self._start()
+            if self._mode is Mode.FAIL:
+                raise Unavailable("PowerOff fails: systemd refuses every job")
         elif math.isfinite(self._limit):
             self._patience = self._after(self._limit, self._start)
 

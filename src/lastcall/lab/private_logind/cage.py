@@ -32,7 +32,12 @@ def command(state: Path, *program: str) -> list[str]:
 
 def why_not() -> str | None:
     """Why a private logind cannot run here, for people; None if it can."""
-    for tool, package in (("dbus-daemon", "dbus-daemon"), ("unshare", "util-linux"), ("setpriv", "util-linux")):
+    for tool, package in (
+        ("dbus-daemon", "dbus"),
+        ("busctl", "systemd"),
+        ("unshare", "util-linux"),
+        ("setpriv", "util-linux"),
+    ):
         if not shutil.which(tool, path=SEARCH_PATH):
             return f"there is no {tool} (Debian package {package})"
     if not LOGIND.exists():

@@ -83,9 +83,16 @@ class PrivateLogind(Verbs):
         self._end("dbus-daemon")
 
     def start_logind(self) -> None:
-        """Starts logind, with the locks and the schedule of before; returns when it handles signals."""
-        self._start("logind", *cage.command(self.root, str(cage.LOGIND)))
-        (self.root / LOGIND_PID).write_text(str(self._find_logind()))
+        """Starts logind, with the locks and the schedule of before; returns when it serves. The bus must be up."""
+        process = self._start("logind", *cage.command(self.root, str(cage.LOGIND)))
+        deadline = time.monotonic() + _START_SECONDS
+        while time.monotonic() < deadline and process.poll() is None:
+            pid = next(filter(_handles_hangup, _descendants(process.pid)), None)
+            if pid and self._serves():
+                (self.root / LOGIND_PID).write_text(str(pid))
+                return
+            time.sleep(0.005)
+        raise RuntimeError(f"logind did not start:\n{self._log('logind')}")
 
     def stop_logind(self, number: int = signal.SIGTERM) -> None:
         """Ends logind; the locks stay."""
@@ -161,16 +168,12 @@ class PrivateLogind(Verbs):
         if not output.readline():
             raise RuntimeError(f"{name} did not start:\n{self._log(name)}")
 
-    def _find_logind(self) -> int:
-        """The pid of logind as seen from here, once it handles SIGHUP (before, the signal would end it)."""
-        process = self._processes["logind"]
-        deadline = time.monotonic() + _START_SECONDS
-        while time.monotonic() < deadline and process.poll() is None:
-            for pid in _descendants(process.pid):
-                if _handles_hangup(pid):
-                    return pid
-            time.sleep(0.005)
-        raise RuntimeError(f"logind did not start:\n{self._log('logind')}")
+    def _serves(self) -> bool:
+        """Whether logind has its name on the bus."""
+        driver = ["org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus"]
+        question = ["call", *driver, "NameHasOwner", "s", "org.freedesktop.login1"]
+        line = ["busctl", f"--address={self.address}", *question]
+        return "true" in subprocess.run(line, capture_output=True, text=True, check=False).stdout
 
     def _log(self, name: str) -> str:
         return (self.root / f"{name}.log").read_text()[-3000:]

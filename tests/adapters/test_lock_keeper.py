@@ -1,0 +1,576 @@
+"""The lock outlives its agent, comes back, is closed when told, and no copy of it goes astray; on real descriptors."""
+
+import array
+import asyncio
+import math
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from support.logind import eventually, private_logind  # noqa: F401  (a fixture)
+
+from lastcall.adapters.clock import SystemClock
+from lastcall.adapters.descriptor_store import StoreKeeper
+from lastcall.adapters.holder_process import HolderProcess
+from lastcall.adapters.lock_keeper import HolderKeeper, keeper
+from lastcall.adapters.logind import SystemLogind
+from lastcall.errors import ShutdownUnderWay
+
+CLOCK = SystemClock()
+
+
+class Lock:
+    """A FIFO, as logind's lock is one; ``gone`` when the last copy of its writing end is closed."""
+
+    def __init__(self):
+        self.reader, self.writer = os.pipe()
+        os.set_blocking(self.reader, False)
+        self.inode = os.fstat(self.writer).st_ino
+
+    def gone(self):
+        try:
+            return os.read(self.reader, 1) == b""
+        except BlockingIOError:
+            return False
+
+    def holders(self):
+        """The processes that have the writing end, as often as they have it."""
+        found = []
+        for link in Path("/proc").glob("[0-9]*/fd/*"):
+            try:
+                if str(link.readlink()) == f"pipe:[{self.inode}]" and not is_reader(link):
+                    found.append(int(link.parts[2]))
+            except OSError:
+                pass
+        return sorted(found)
+
+
+def is_reader(link):
+    flags = (link.parent.parent / "fdinfo" / link.name).read_text().split("flags:")[1].split()[0]
+    return int(flags, 8) & os.O_ACCMODE == os.O_RDONLY
+
+
+@pytest.fixture
+def lock():
+    lock = Lock()
+    yield lock
+    os.close(lock.reader)
+
+
+@pytest.fixture
+async def keep(tmp_path):
+    """A keeper that is released at the end."""
+    keep = HolderKeeper(tmp_path, CLOCK)
+    yield keep
+    await keep.release()
+
+
+def holder_pid(lock):
+    [pid] = [pid for pid in lock.holders() if pid != os.getpid()]
+    return pid
+
+
+async def asked(keep):
+    """The deadline that the holder answers: it has started then."""
+    answer, descriptors = await keep._holder.ask("give")
+    for descriptor in descriptors:
+        os.close(descriptor)
+    return answer
+
+
+async def gone(lock, seconds=5.0):
+    async def read():
+        return lock.gone()
+
+    return await eventually(read, True, seconds=seconds)
+
+
+AGENT = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from lastcall.adapters.clock import SystemClock
+from lastcall.adapters.lock_keeper import HolderKeeper
+from lastcall.adapters.logind import SystemLogind
+
+async def main(directory, lock, deadline, patience):
+    keeper = HolderKeeper(Path(directory), SystemClock(), patience=float(patience))
+    if lock.isdecimal():
+        lock = int(lock)
+    else:
+        session = await SystemLogind(lock).open()
+        lock = await session.take_lock("because")
+    await keeper.keep(lock)
+    if deadline:
+        await keeper.close_at(float(deadline))
+    print("kept", flush=True)
+    await asyncio.sleep(60)
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+def killed_agent(directory, lock, deadline="", patience=60.0):
+    """An agent that keeps the lock (a descriptor, or logind's at this address) and is killed."""
+    line = [sys.executable, "-c", AGENT, str(directory), str(lock), deadline, str(patience)]
+    descriptors = [lock] if isinstance(lock, int) else []
+    with subprocess.Popen(line, stdout=subprocess.PIPE, text=True, pass_fds=descriptors) as agent:
+        assert agent.stdout.readline() == "kept\n"
+        agent.kill()
+    if descriptors:
+        os.close(lock)
+
+
+async def test_one_copy_is_ours_and_one_the_holders(keep, lock):
+    await keep.keep(lock.writer)
+    assert keep.held
+    assert sorted([os.getpid(), holder_pid(lock)]) == lock.holders()
+    await keep.release()
+    assert lock.gone(), "at once"
+    assert not keep.held
+
+
+async def test_the_holder_is_gone_after_the_release(keep, lock):
+    await keep.keep(lock.writer)
+    pid = holder_pid(lock)
+    await keep.release()
+    assert not Path(f"/proc/{pid}").exists()
+    await keep.release()
+
+
+async def test_nothing_to_recover_or_to_release(keep):
+    assert not await keep.recover()
+    assert not keep.held
+    await keep.close_at(0.0)
+    await keep.release()
+
+
+async def test_the_lock_outlives_its_agent_and_comes_back(keep, lock, tmp_path):
+    await asyncio.to_thread(killed_agent, tmp_path, lock.writer)
+    assert not await gone(lock, 0.3)
+    assert await keep.recover()
+    assert keep.held
+    assert await keep.recover(), "a second time does no harm"
+    assert sorted([os.getpid(), holder_pid(lock)]) == lock.holders()
+    await keep.release()
+    assert lock.gone()
+
+
+async def test_what_comes_back_is_not_inherited(keep, lock, tmp_path):
+    await asyncio.to_thread(killed_agent, tmp_path, lock.writer)
+    await keep.recover()
+    assert not os.get_inheritable(keep._own)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+async def test_a_signal_to_all_does_not_end_the_holder(keep, lock, number):
+    await keep.keep(lock.writer)
+    pid = holder_pid(lock)
+    await asked(keep)
+    os.kill(pid, number)
+    await asyncio.sleep(0.1)
+    assert holder_pid(lock) == pid
+    assert os.getsid(pid) == pid, "a session of its own"
+
+
+async def test_the_deadline_closes_the_lock_of_a_dead_agent(lock, tmp_path):
+    deadline = CLOCK.boottime() + 1.0
+    await asyncio.to_thread(killed_agent, tmp_path, lock.writer, repr(deadline))
+    assert not lock.gone() or CLOCK.boottime() >= deadline
+    assert await gone(lock)
+    assert CLOCK.boottime() >= deadline
+    assert not await HolderKeeper(tmp_path, CLOCK).recover(), "the stale socket is no error"
+
+
+async def test_a_deadline_that_is_past_closes_at_once(keep, lock):
+    await keep.keep(lock.writer)
+    pid = holder_pid(lock)
+    await keep.close_at(CLOCK.boottime() - 1)
+    assert lock.holders() == [os.getpid()]
+    assert keep.held, "our own copy is closed by release"
+    await asyncio.sleep(0.2)
+    assert not Path(f"/proc/{pid}").exists()
+    assert lock.holders() == [os.getpid()], "no other holder is started"
+
+
+async def test_a_lock_of_which_nobody_knows_any_more_is_let_go(lock, tmp_path):
+    begin = CLOCK.boottime()
+    await asyncio.to_thread(killed_agent, tmp_path, lock.writer, patience=1.0)
+    assert await gone(lock)
+    assert CLOCK.boottime() - begin >= 1.0
+
+
+async def test_an_agent_that_comes_back_in_time_is_the_owner(tmp_path, lock):
+    await asyncio.to_thread(killed_agent, tmp_path, lock.writer, patience=1.0)
+    keep = HolderKeeper(tmp_path, CLOCK)
+    assert await keep.recover()
+    assert not await gone(lock, 1.5)
+    assert len(lock.holders()) == 2
+    await keep.release()
+
+
+async def test_the_deadline_goes_before_patience(lock, tmp_path):
+    deadline = CLOCK.boottime() + 2.0
+    await asyncio.to_thread(killed_agent, tmp_path, lock.writer, repr(deadline), patience=0.1)
+    assert await gone(lock)
+    assert CLOCK.boottime() >= deadline
+
+
+async def test_the_deadline_is_recovered_too(keep, lock, tmp_path):
+    deadline = CLOCK.boottime() + 1000
+    await asyncio.to_thread(killed_agent, tmp_path, lock.writer, repr(deadline))
+    await keep.recover()
+    assert keep._deadline == deadline
+
+
+async def test_a_new_lock_takes_the_place_of_the_old_one(keep, lock):
+    other = Lock()
+    await keep.keep(lock.writer)
+    await keep.close_at(CLOCK.boottime() + 1)
+    pid = holder_pid(lock)
+    await keep.keep(other.writer)
+    assert lock.gone()
+    assert holder_pid(other) == pid, "the same holder"
+    assert not await gone(other, 1.3), "the deadline was the old one's"
+    await keep.release()
+    assert other.gone()
+    os.close(other.reader)
+
+
+async def test_a_holder_that_dies_is_replaced_with_its_deadline(keep, lock):
+    await keep.keep(lock.writer)
+    deadline = CLOCK.boottime() + 1000
+    await keep.close_at(deadline)
+    first = holder_pid(lock)
+    os.kill(first, signal.SIGKILL)
+
+    async def two():
+        return len(lock.holders()) == 2 and holder_pid(lock) != first
+
+    assert await eventually(two, True)
+    assert await asked(keep) == repr(deadline).encode()
+    assert not lock.gone()
+
+
+async def test_a_holder_that_hangs_is_killed_at_the_release(keep, lock):
+    await keep.keep(lock.writer)
+    os.kill(holder_pid(lock), signal.SIGSTOP)
+    await keep.release()
+    assert lock.gone()
+
+
+async def test_a_holder_that_hangs_is_replaced_by_the_next_lock(keep, lock):
+    other = Lock()
+    await keep.keep(lock.writer)
+    pid = holder_pid(lock)
+    os.kill(pid, signal.SIGSTOP)
+    await keep.keep(other.writer)
+    assert lock.gone()
+    assert holder_pid(other) != pid
+    await keep.release()
+    assert other.gone()
+    os.close(other.reader)
+
+
+async def test_a_holder_of_before_that_hangs_counts_as_held_and_is_killed(keep, lock, tmp_path):
+    await asyncio.to_thread(killed_agent, tmp_path, lock.writer)
+    os.kill(holder_pid(lock), signal.SIGSTOP)
+    assert await keep.recover()
+    assert not lock.gone()
+    await keep.release()
+    assert lock.gone()
+
+
+async def test_a_long_directory(tmp_path, lock):
+    directory = tmp_path / ("x" * 120) / ("y" * 120)
+    await asyncio.to_thread(directory.mkdir, parents=True)
+    await asyncio.to_thread(killed_agent, directory, lock.writer)
+    keep = HolderKeeper(directory, CLOCK)
+    assert await keep.recover()
+    [entry] = directory.iterdir()
+    assert entry.stat().st_mode & 0o777 == 0o600
+    await keep.release()
+    assert lock.gone()
+
+
+async def test_without_a_holder_the_lock_is_ours_alone(tmp_path, lock, caplog):
+    keep = HolderKeeper(tmp_path / "missing", CLOCK)
+    await keep.keep(lock.writer)
+    assert lock.holders() == [os.getpid()]
+    assert "its holder cannot be started" in caplog.text
+    (tmp_path / "missing").mkdir()
+
+    async def two():
+        return len(lock.holders()) == 2
+
+    assert await eventually(two, True), "it is tried again"
+    await keep.release()
+    assert lock.gone()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+async def test_other_users_are_not_heard(keep, lock, tmp_path):
+    await keep.keep(lock.writer)
+    await asked(keep)
+    for directory in (tmp_path, *tmp_path.parents[:-2]):
+        directory.chmod(0o755)
+    (tmp_path / "lock-holder.sock").chmod(0o777)
+    code = "import os,socket,sys; os.setresuid(65534,65534,65534); "
+    code += "s=socket.socket(socket.AF_UNIX,socket.SOCK_SEQPACKET); s.connect(sys.argv[1])\n"
+    code += "try: s.send(b'release'); print(s.recv(9))\nexcept OSError: print(b'')"
+    line = [sys.executable, "-c", code, str(tmp_path / "lock-holder.sock")]
+    run = await asyncio.to_thread(subprocess.run, line, capture_output=True, text=True)
+    assert run.stdout == "b''\n", run.stderr
+    assert len(lock.holders()) == 2
+
+
+@pytest.mark.parametrize("request_", [b"nonsense", b"close_at soon", b"keep", b"", b"\xff" * 200])
+async def test_nonsense_changes_nothing(keep, lock, tmp_path, request_):
+    await keep.keep(lock.writer)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
+        client.connect(str(tmp_path / "lock-holder.sock"))
+        client.send(request_)
+        client.settimeout(5)
+        assert await asyncio.to_thread(client.recv, 100) == b""
+    assert await asked(keep) == b"inf"
+
+
+async def test_a_client_that_says_nothing_holds_up_nobody_for_long(keep, lock, tmp_path):
+    await keep.keep(lock.writer)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
+        client.connect(str(tmp_path / "lock-holder.sock"))
+        await keep.release()
+    assert lock.gone()
+
+
+@pytest.mark.parametrize("close_fds", [True, False])
+async def test_no_child_inherits_a_copy(keep, lock, close_fds):
+    await keep.keep(lock.writer)
+    children = [
+        subprocess.Popen(["sleep", "60"], close_fds=close_fds),
+        await asyncio.create_subprocess_exec("sleep", "60", close_fds=close_fds),
+    ]
+    pid = os.posix_spawn("/bin/sleep", ["sleep", "60"], {})
+    try:
+        assert sorted([os.getpid(), holder_pid(lock)]) == lock.holders()
+        copy = (await keep._holder.ask("give"))[1][0]
+        with subprocess.Popen(["sleep", "60"], close_fds=close_fds) as child:
+            assert child.pid not in lock.holders()
+            child.kill()
+        os.close(copy)
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        for child in children:
+            child.kill()
+        children[0].wait()
+        await children[1].wait()
+
+
+async def test_the_holder_has_nothing_else_of_ours_and_is_small(keep, lock):
+    stray = os.open("/dev/null", os.O_RDONLY)
+    os.set_inheritable(stray, True)
+    await keep.keep(lock.writer)
+    await asked(keep)
+    pid = holder_pid(lock)
+    found = {link.name: str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir()}
+    os.close(stray)
+    assert sorted(found, key=int) == ["0", "1", "2", "3", "4", "5"], "the last one is our pidfd"
+    assert "pidfd" in found["5"]
+    assert [found[n] for n in "012"] == ["/dev/null"] * 3
+    assert Path(f"/proc/{pid}/cwd").readlink() == Path("/")
+    resident = int(Path(f"/proc/{pid}/status").read_text().split("VmRSS:")[1].split()[0])
+    assert resident < 20_000, "KiB; some 10,000 on x86-64"
+
+
+async def test_the_real_logind_waits_for_both_copies(keep, private_logind):  # noqa: F811
+    session = await SystemLogind(private_logind.address).open()
+    await keep.keep(await session.take_lock("because"))
+    await private_logind.power_off()
+    await asyncio.sleep(0.3)
+    assert await private_logind.starts() == []
+    begin = CLOCK.boottime()
+    await keep.release()
+    assert begin <= (await private_logind.wait_for_start()).at
+    session.close()
+
+
+async def test_a_killed_agent_does_not_let_the_real_logind_go_on(keep, private_logind, tmp_path):  # noqa: F811
+    await asyncio.to_thread(killed_agent, tmp_path, private_logind.address)
+    session = await SystemLogind(private_logind.address).open()
+    await private_logind.power_off()
+    await asyncio.sleep(0.3)
+    assert await private_logind.starts() == []
+    with pytest.raises(ShutdownUnderWay):
+        await session.take_lock("again")
+    assert await keep.recover()
+    os.kill((await asyncio.to_thread(holder_of, keep)), signal.SIGKILL)
+    await asyncio.sleep(0.3)
+    assert await private_logind.starts() == [], "ours is left"
+    begin = CLOCK.boottime()
+    await keep.release()
+    assert begin <= (await private_logind.wait_for_start()).at
+    session.close()
+
+
+def holder_of(keep):
+    info = Path(f"/proc/self/fdinfo/{keep._holder._pidfd}").read_text()
+    return int(info.split("Pid:")[1].split()[0])
+
+
+async def test_the_deadline_lets_the_real_logind_go_on(private_logind, tmp_path):  # noqa: F811
+    deadline = CLOCK.boottime() + 1.5
+    await asyncio.to_thread(killed_agent, tmp_path, private_logind.address, repr(deadline))
+    await private_logind.power_off()
+    assert (await private_logind.wait_for_start()).at >= deadline
+
+
+# -- systemd's store ---------------------------------------------------------------------------------------------------
+
+
+class Store(threading.Thread):
+    """systemd's end of $NOTIFY_SOCKET, as far as sd_notify(3) describes the descriptor store."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(path)
+        self.stored = []
+        self.messages = []
+
+    def run(self):
+        while True:
+            data, ancillary, _, _ = self.socket.recvmsg(4096, socket.CMSG_SPACE(64))
+            descriptors = array.array("i")
+            for _, _, content in ancillary:
+                descriptors.frombytes(content)
+            if data == b"END":
+                break
+            self.take(dict(line.split("=", 1) for line in data.decode().splitlines()), descriptors)
+        for _, descriptor in self.stored:
+            os.close(descriptor)
+        self.socket.close()
+
+    def take(self, message, descriptors):
+        self.messages.append(message)
+        if message.get("FDSTORE") == "1":
+            self.stored += [(message["FDNAME"], descriptor) for descriptor in descriptors]
+            return
+        if message.get("FDSTOREREMOVE") == "1":
+            for name, descriptor in self.stored:
+                if name == message["FDNAME"]:
+                    os.close(descriptor)
+            self.stored = [(name, d) for name, d in self.stored if name != message["FDNAME"]]
+        for descriptor in descriptors:  # BARRIER=1: closing it is the answer
+            os.close(descriptor)
+
+
+@pytest.fixture(params=["path", "abstract"])
+def store(request, tmp_path):
+    abstract = request.param == "abstract"
+    name = f"lastcall-test-{os.getpid()}"
+    store = Store("\0" + name if abstract else str(tmp_path / "notify"))
+    store.environ = {"NOTIFY_SOCKET": "@" + name if abstract else str(tmp_path / "notify"), "FDSTORE": "2"}
+    store.start()
+    yield store
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as end:
+        end.sendto(b"END", "\0" + name if abstract else str(tmp_path / "notify"))
+    store.join()
+
+
+async def test_the_store_holds_the_lock_until_it_is_released(store, lock):
+    keep = StoreKeeper(CLOCK, environ=store.environ)
+    await keep.keep(lock.writer)
+    assert [name for name, _ in store.stored] == ["shutdown-lock"]
+    assert store.messages[0] == {"FDSTORE": "1", "FDNAME": "shutdown-lock", "FDPOLL": "0"}
+    assert lock.holders() == [os.getpid()] * 2, "ours and the store's, which is a thread of ours here"
+    await keep.release()
+    assert lock.gone()
+    assert store.stored == []
+
+
+async def test_the_store_changes_one_lock_for_another_without_a_gap(store, lock):
+    other = Lock()
+    keep = StoreKeeper(CLOCK, environ=store.environ)
+    await keep.keep(lock.writer)
+    await keep.keep(other.writer)
+    assert lock.gone()
+    kinds = [next(iter(message)) for message in store.messages if "BARRIER" not in message]
+    assert kinds == ["FDSTORE", "FDSTORE", "FDSTOREREMOVE"]
+    await keep.release()
+    assert other.gone()
+    assert store.stored == []
+    os.close(other.reader)
+
+
+async def test_the_store_is_emptied_at_the_deadline(store, lock):
+    keep = StoreKeeper(CLOCK, environ=store.environ)
+    await keep.keep(lock.writer)
+    await keep.close_at(CLOCK.boottime() + 0.2)
+    assert await gone(lock)
+    assert not keep.held
+
+
+RESTARTED = """
+import asyncio, os, sys
+os.environ["LISTEN_PID"] = str(os.getpid())
+from lastcall.adapters.clock import SystemClock
+from lastcall.adapters.descriptor_store import StoreKeeper
+
+async def main():
+    keeper = StoreKeeper(SystemClock())
+    print(await keeper.recover(), os.get_inheritable(3))
+    await keeper.release()
+
+asyncio.run(main())
+"""
+
+
+async def test_the_lock_comes_back_from_the_store_after_a_restart(store, lock):
+    keep = StoreKeeper(CLOCK, environ=store.environ)
+    await keep.keep(lock.writer)
+    os.close(keep._own)  # as the kernel does it for a killed process
+    assert not lock.gone()
+    [(name, descriptor)] = store.stored
+    environ = {**os.environ, **store.environ, "LISTEN_FDS": "1", "LISTEN_FDNAMES": name}
+    code = f"exec 3<&{descriptor} {descriptor}<&-; exec {sys.executable} -c '{RESTARTED}'"
+    line = ["bash", "-c", code]
+    run = await asyncio.to_thread(
+        subprocess.run, line, env=environ, pass_fds=[descriptor], capture_output=True, text=True
+    )
+    assert run.stdout == "True False\n", run.stderr
+    assert await gone(lock)
+    assert store.stored == []
+
+
+async def test_a_lock_that_systemd_does_not_take_is_kept_all_the_same(tmp_path, lock, caplog):
+    keep = StoreKeeper(CLOCK, environ={"NOTIFY_SOCKET": str(tmp_path / "nobody")})
+    await keep.keep(lock.writer)
+    assert keep.held
+    assert "would not survive this process" in caplog.text
+    os.close(keep._own)
+
+
+@pytest.mark.parametrize(
+    ("environ", "kind"),
+    [
+        ({}, HolderKeeper),
+        ({"NOTIFY_SOCKET": "/run/systemd/notify"}, HolderKeeper),
+        ({"NOTIFY_SOCKET": "/run/systemd/notify", "FDSTORE": "0"}, HolderKeeper),
+        ({"FDSTORE": "2"}, HolderKeeper),
+        ({"NOTIFY_SOCKET": "/run/systemd/notify", "FDSTORE": "2"}, StoreKeeper),
+    ],
+)
+def test_which_keeper(tmp_path, environ, kind):
+    assert type(keeper(tmp_path, CLOCK, environ=environ)) is kind
+
+
+async def test_a_lock_without_a_deadline_is_not_closed(keep, lock):
+    await keep.keep(lock.writer)
+    await keep.close_at(math.inf)
+    assert not await gone(lock, 1.3)
+    assert HolderProcess.find(keep._directory) is not None
