@@ -1,8 +1,10 @@
 """logind's configuration files as an object in this process."""
 
+import math
 from collections.abc import Sequence
 
 from lastcall.graceful import limit
+from lastcall.model import timespan
 from lastcall.names import LOGIND_DROP_IN
 from lastcall.ports import DropIn
 
@@ -18,10 +20,12 @@ class FakeLimitFiles:
         self._files[name] = value
 
     def write(self, seconds: int) -> bool:
-        """Makes our drop-in say so; False if the files grant as much already."""
-        if limit.effective(self.settings()) >= seconds or self._files.get(LOGIND_DROP_IN) == str(seconds):
+        """Makes our drop-in grant so much, or what others grant if that is more; False if nothing is to be changed."""
+        values = [timespan.parse(setting.value) for setting in self.settings()]
+        highest = str(max([seconds, *(math.ceil(value) for value in values if math.isfinite(value))]))
+        if (values and values[-1] >= seconds) or self._files.get(LOGIND_DROP_IN) == highest:
             return False
-        self.put(LOGIND_DROP_IN, str(seconds))
+        self.put(LOGIND_DROP_IN, highest)
         return True
 
     def settings(self) -> Sequence[DropIn]:

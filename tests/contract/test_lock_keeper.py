@@ -1,0 +1,139 @@
+"""Keeping the lock over the agent's death: the holder process with the real logind, and the fakes."""
+
+import asyncio
+import os
+
+import pytest
+from support.logind import eventually, machine, private_logind  # noqa: F401  (fixtures)
+
+from lastcall.adapters.lock_keeper import HolderKeeper
+from lastcall.lab.fake_keeper import FakeHolder, FakeKeeper
+from lastcall.ports import Change
+
+NEVER = 0.3
+"""Seconds in which what must not happen would have happened."""
+
+
+class Node:
+    """Agents come and go on it."""
+
+    def __init__(self, machine, directory):  # noqa: F811
+        self.machine = machine
+        self.directory = directory
+        self.holder = None if machine.real else FakeHolder(machine.machine, machine.clock)
+        self.keepers = []
+
+    def agent(self):
+        """The keeper of a new agent."""
+        keeper = HolderKeeper(self.directory, self.machine.clock) if self.machine.real else FakeKeeper(self.holder)
+        self.keepers.append(keeper)
+        return keeper
+
+    def kill(self, keeper):
+        """The kernel closes the agent's copy."""
+        self.keepers.remove(keeper)
+        if self.machine.real:
+            os.close(keeper._own)
+            keeper._own = None
+        else:
+            keeper.die()
+
+    async def went_on(self):
+        return bool(await self.machine.starts())
+
+
+@pytest.fixture
+async def node(machine, tmp_path):  # noqa: F811
+    node = Node(machine, tmp_path)
+    yield node
+    for keeper in node.keepers:
+        await keeper.release()
+
+
+@pytest.fixture
+async def session(machine):  # noqa: F811
+    session = await machine.logind.open()
+    yield session
+    session.close()
+
+
+async def test_nothing_is_held_at_first(node):
+    keeper = node.agent()
+    assert not keeper.held
+    assert not await keeper.recover()
+    await keeper.close_at(node.machine.clock.boottime())
+    await keeper.release()
+    assert not keeper.held
+
+
+async def test_released_means_that_the_shutdown_goes_on(node, session):
+    keeper = node.agent()
+    await keeper.keep(await session.take_lock("because"))
+    assert keeper.held
+    await node.machine.power_off()
+    await asyncio.sleep(NEVER)
+    assert not await node.went_on()
+    await keeper.release()
+    assert not keeper.held
+    assert await eventually(node.went_on, True)
+
+
+async def test_the_lock_outlives_its_agent_and_comes_back(node, session):
+    keeper = node.agent()
+    await keeper.keep(await session.take_lock("because"))
+    await node.machine.power_off()
+    node.kill(keeper)
+    await asyncio.sleep(NEVER)
+    assert not await node.went_on()
+    keeper = node.agent()
+    assert await keeper.recover()
+    assert keeper.held
+    await keeper.release()
+    assert await eventually(node.went_on, True)
+
+
+async def test_the_lock_of_a_dead_agent_is_closed_at_its_deadline(node, session):
+    keeper = node.agent()
+    await keeper.keep(await session.take_lock("because"))
+    deadline = node.machine.clock.boottime() + 0.5
+    await keeper.close_at(deadline)
+    await node.machine.power_off()
+    node.kill(keeper)
+    assert (await node.machine.wait_for_start()).at >= deadline
+    assert not await node.agent().recover()
+
+
+async def test_the_deadline_closes_the_duplicate_only(node, session):
+    keeper = node.agent()
+    await keeper.keep(await session.take_lock("because"))
+    await keeper.close_at(node.machine.clock.boottime() - 1)
+    await asyncio.sleep(NEVER)
+    assert keeper.held
+    assert len(await session.inhibitors()) == 1
+
+
+async def test_a_new_lock_replaces_the_old_one_and_its_deadline(node, session):
+    keeper = node.agent()
+    await keeper.keep(await session.take_lock("old"))
+    await keeper.close_at(node.machine.clock.boottime() + 0.3)
+    await keeper.keep(await session.take_lock("new"))
+
+    async def locks():
+        return [inhibitor.why for inhibitor in await session.inhibitors()]
+
+    assert await eventually(locks, ["new"]) == ["new"]
+    node.kill(keeper)
+    await asyncio.sleep(0.3 + NEVER)
+    assert await locks() == ["new"]
+    keeper = node.agent()
+    assert await keeper.recover()
+
+
+async def test_the_lock_survives_a_restart_of_logind(node, session):
+    keeper = node.agent()
+    await keeper.keep(await session.take_lock("because"))
+    await node.machine.fault("restart_logind")
+    assert await session.change() is Change.RESTARTED
+    node.kill(keeper)
+    assert len(await session.inhibitors()) == 1
+    assert await node.agent().recover()

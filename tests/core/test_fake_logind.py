@@ -1,0 +1,66 @@
+"""The fake logind and its keeper in virtual time: hours pass at once, on the second."""
+
+from lastcall.lab.fake_keeper import FakeHolder, FakeKeeper
+from lastcall.lab.fake_logind import FakeLogind
+from lastcall.lab.virtual import VirtualClock, run
+from lastcall.ports import Change
+
+
+def test_the_limit_is_kept_to_the_second():
+    async def main():
+        clock = VirtualClock()
+        logind = FakeLogind(clock)
+        logind.files.put("50-test.conf", "1h 2min")
+        session = await logind.open()
+        await session.reload()
+        await session.take_lock("because")
+        await clock.sleep(7)
+        await logind.power_off()
+        assert await session.change() is Change.PREPARING
+        return (await logind.wait_for_start(seconds=10_000)).at
+
+    assert 7 + 3720 <= run(main()) < 7 + 3720.1
+
+
+def test_a_dead_agents_lock_is_closed_at_its_deadline():
+    async def main():
+        clock = VirtualClock()
+        logind = FakeLogind(clock)
+        logind.files.put("50-test.conf", "1h")
+        session = await logind.open()
+        await session.reload()
+        holder = FakeHolder(logind, clock)
+        keeper = FakeKeeper(holder)
+        await keeper.keep(await session.take_lock("because"))
+        await logind.schedule("reboot", 86_400)
+        assert await session.change() is Change.SCHEDULED
+        assert await session.change() is Change.PREPARING
+        await keeper.close_at(clock.boottime() + 600)
+        keeper.die()
+        start = await logind.wait_for_start(seconds=10_000)
+        assert not logind.descriptors
+        return start
+
+    start = run(main())
+    assert start.at == 86_400 + 600
+    assert start.arguments[0] == "reboot.target"
+
+
+def test_it_is_the_same_every_time():
+    async def main():
+        clock = VirtualClock()
+        logind = FakeLogind(clock)
+        session = await logind.open()
+        heard = []
+        for seconds in (1, 2, 3):
+            lock = await session.take_lock("because")
+            await logind.schedule("poweroff", seconds)
+            while not heard or heard[-1][1] is not Change.PREPARING:
+                heard.append((clock.boottime(), await session.change()))
+            heard.append((clock.boottime(), None))
+            logind.close(lock)
+            await logind.end_job(seconds)
+            heard.append((clock.boottime(), await session.change()))
+        return heard, [call.at for call in await logind.starts()]
+
+    assert run(main()) == run(main())
