@@ -77,14 +77,15 @@ class LabNode:
         self._write_node(ready=True)
 
     async def pod_ended(self, live: LivePod, exit_codes: dict[str, int | None]) -> None:
-        """Failed/Terminated with DisruptionTarget (pkg/kubelet/nodeshutdown), unless it had succeeded before."""
+        """Failed/Terminated with DisruptionTarget (pkg/kubelet/nodeshutdown), whatever its exit codes.
+
+        It ran when its end began, so that it had not succeeded before; work that was broken off must not count as done.
+        """
         pod = live.pod
         self._codes.setdefault(pod.metadata.uid, {}).update(exit_codes)
-        written = self.pods.get(pod.key) or self._status.read_pod(pod.metadata.namespace, pod.metadata.name)
+        written = self._status.read_pod(pod.metadata.namespace, pod.metadata.name)
         if written and not pod.spec.containers:
-            pod = decode.convert(written, Pod, pod.key)  # it ended while nobody looked, only its name is known
-        if written and written["status"]["phase"] == "Succeeded":
-            return
+            pod = decode.convert(written, Pod, pod.key)  # it ended while nobody looked: only its name is known
         target = {
             "type": names.DISRUPTION_TARGET,
             "status": "True",

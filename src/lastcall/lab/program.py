@@ -5,9 +5,10 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from lastcall.adapters.clock import SystemClock
-from lastcall.adapters.cri.runtime import CriRuntime
+from lastcall.adapters.manifests import StaticPods
 from lastcall.adapters.processes import ProcessRuntime
 from lastcall.aio import Group
+from lastcall.lab.containerd import LabCriRuntime
 from lastcall.lab.node import LabNode, Runtime
 from lastcall.lab.status_files import StatusFiles
 from lastcall.wiring import Program, Settings
@@ -18,7 +19,7 @@ async def run_node(settings: Settings, *, manifests: Path, endpoint: str | None)
 
     The pods are left running then, as by a kubelet; the next life of this program takes them over.
     """
-    async with runtime(settings.state_dir, endpoint) as started:
+    async with runtime(settings, manifests, endpoint) as started:
         node = LabNode(
             settings.node_name,
             manifests=manifests,
@@ -36,14 +37,20 @@ async def run_node(settings: Settings, *, manifests: Path, endpoint: str | None)
 
 
 @contextlib.asynccontextmanager
-async def runtime(state_dir: Path, endpoint: str | None) -> AsyncIterator[Runtime]:
-    """A runtime of processes, or of the CRI at ``endpoint``."""
+async def runtime(settings: Settings, manifests: Path, endpoint: str | None) -> AsyncIterator[Runtime]:
+    """A runtime of processes, or of the CRI at ``endpoint``, for the pods of a directory of manifests."""
     clock = SystemClock()
     if endpoint is None:
-        with contextlib.closing(ProcessRuntime(state_dir, clock)) as processes:
+        with contextlib.closing(ProcessRuntime(settings.state_dir, clock)) as processes:
             yield processes
         return
-    containers = CriRuntime(endpoint, clock)
+    containers = LabCriRuntime(
+        endpoint,
+        clock,
+        directory=settings.state_dir / "containers",
+        cgroup=f"/lastcall-{settings.node_name}",
+        manifests=StaticPods(manifests, settings.node_name),
+    )
     await containers.open()
     try:
         yield containers

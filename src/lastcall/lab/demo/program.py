@@ -50,7 +50,7 @@ class Demo:
         self._lay_out()
         logging.getLogger("lastcall").setLevel(logging.CRITICAL)
         async with (
-            runtime(self._settings.state_dir, self._endpoint) as started,
+            runtime(self._settings, self._directory / "manifests", self._endpoint) as started,
             self._power(self._clock, self._settings.state_dir) as machine,
         ):
             node = LabNode(
@@ -109,9 +109,7 @@ class Demo:
     def _count(self) -> int:
         return sum(len(decode.documents(path.read_bytes(), path.name)) for path in (HERE / "manifests").glob("*.yaml"))
 
-    async def _within(
-        self, show: Coroutine[object, object, None], agent: "asyncio.Task[None]"
-    ) -> None:
+    async def _within(self, show: Coroutine[object, object, None], agent: "asyncio.Task[None]") -> None:
         showing = asyncio.create_task(show, name="show")
         alarm = asyncio.create_task(self._clock.sleep(2 * PATIENCE), name="alarm")
         try:

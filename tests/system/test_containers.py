@@ -1,0 +1,117 @@
+"""A node goes down with real containers: containerd through CRI, systemd-logind, the program as a process."""
+
+import asyncio
+
+import pytest
+from support import containerd_world
+from support.containerd import shared_containerd
+from support.logind import private_logind  # noqa: F401
+from support.system import Node
+
+from lastcall.model.shutdown import Outcome, PhaseEnd, PodOutcome
+
+pytestmark = pytest.mark.timeout(90)
+
+
+@pytest.fixture
+async def node(private_logind, tmp_path):  # noqa: F811
+    if reason := containerd_world.why_not():
+        pytest.skip(reason)
+    containerd = await asyncio.to_thread(shared_containerd)
+    node = Node(tmp_path, private_logind, endpoint=containerd.endpoint)
+    for path in (tmp_path, node.truth.parent, node.truth):
+        path.chmod(0o777)
+    yield node
+    await node.clean_up()
+    await containerd.remove_pods()
+
+
+def three(node, takes=2):
+    node.add("web", takes=takes, hook=1)
+    node.add("db", priority=1000, takes=takes)
+    node.add("dns", priority=2_000_000_000, takes=takes)
+
+
+async def gone_in_order(node):
+    start = await node.logind.wait_for_start(seconds=40)
+    times = [node.when("web", "hook-over")]
+    times += [node.when(pod, what) for pod in ("web", "db", "dns") for what in ("TERM", "exit")]
+    assert times == sorted(times)
+    assert start.at >= times[-1] - 0.02
+
+
+async def test_containers_end_in_order_and_then_the_machine_goes(node):
+    three(node, takes=1)
+    await node.start()
+    await node.logind.power_off()
+    await gone_in_order(node)
+    await asyncio.sleep(0.3)
+    [record] = node.records()
+    assert record.outcome is Outcome.COMPLETED
+    assert [phase.end for phase in record.phases] == [PhaseEnd.DONE] * 3
+    assert [pod.outcome for pod in record.pods] == [PodOutcome.GRACEFUL] * 3
+    assert node.status("web")["reason"] == "Terminated"
+    assert node.status("web")["containerStatuses"][0]["state"] == {"terminated": {"exitCode": 0}}
+
+
+async def test_a_container_that_ignores_sigterm_is_killed_before_the_next_phase(node):
+    node.add("stubborn", grace=60, ignores_term=True)
+    node.add("dns", priority=2_000_000_000, takes=1)
+    await node.start()
+    await node.logind.power_off()
+    await node.logind.wait_for_start(seconds=40)
+    [record] = node.records()
+    stubborn = next(pod for pod in record.pods if pod.name == "stubborn")
+    assert stubborn.outcome is PodOutcome.KILLED
+    assert stubborn.ended <= 6.05
+    assert node.when("dns", "TERM") >= record.boottime + stubborn.ended - 0.02
+    assert stubborn.containers[0].exit_code == 137
+
+
+@pytest.mark.parametrize("pod", ["web", "db", "dns"])
+async def test_killed_in_each_phase_and_started_again(node, pod):
+    three(node)
+    await node.start()
+    await node.logind.power_off()
+    await node.until_saw(pod, "TERM")
+    await node.kill()
+    await asyncio.sleep(0.3)
+    assert await node.logind.starts() == [], "the lock outlives the agent"
+    await node.start(wait=False)
+    await gone_in_order(node)
+    await asyncio.sleep(0.2)
+    assert [record.outcome for record in node.records()] == [Outcome.COMPLETED]
+
+
+async def test_the_agent_beside_somebody_elses_containers(node):
+    """`lastcall agent` as on a cluster's node: it knows the pods from the CRI and from static manifests alone."""
+    three(node, takes=1)
+    await node.start()
+    await node.stop()
+    config = node.directory / "kubelet.yaml"
+    config.write_text(
+        "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+        f"staticPodPath: {node.manifests}\n"
+        "shutdownGracePeriodByPodPriority:\n"
+        "- {priority: 0, shutdownGracePeriodSeconds: 6}\n"
+        "- {priority: 1000, shutdownGracePeriodSeconds: 6}\n"
+        "- {priority: 2000000000, shutdownGracePeriodSeconds: 4}\n"
+    )
+    await node.start_agent(config)
+    await node.logind.power_off()
+    await gone_in_order(node)
+
+
+async def test_containerd_restarted_in_the_middle(node):
+    """Containers live on without their runtime; the stop is asked for again. (Then SIGTERM may come twice.)"""
+    containerd = await asyncio.to_thread(shared_containerd)
+    node.add("web", takes=3)
+    node.add("dns", priority=2_000_000_000, takes=1)
+    await node.start()
+    await node.logind.power_off()
+    await node.until_saw("web", "TERM")
+    await asyncio.to_thread(containerd.restart)
+    start = await node.logind.wait_for_start(seconds=40)
+    assert node.count("web", "exit") == 1
+    assert node.when("dns", "TERM") >= node.when("web", "exit")
+    assert start.at >= node.when("dns", "exit") - 0.02
