@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from lastcall.adapters.processes.files import ContainerFiles
@@ -37,7 +38,7 @@ class Container:
         self._shim = shim
         self._main: Process | None = None
         self._main_known = False
-        self._sigterm_sent = files.sigterm_sent()
+        self._sigterm_sent = files.sigterm_recorded()
         self._watched: Process | None = None
         if shim:
             self._watch(shim)
@@ -55,9 +56,9 @@ class Container:
             return
         self._sigterm_sent = True
         try:
-            self.files.record_sigterm(self._main.send)
+            self.files.record_sigterm(partial(self._main.send, signal.SIGTERM))
         except OSError as error:
-            log.warning("container %s: SIGTERM was sent but not recorded: %s", self.id, error)
+            log.warning("container %s: SIGTERM was sent but cannot be recorded: %s", self.id, error)
 
     def kill(self) -> None:
         """Sends SIGKILL to the main process; its shim kills the rest."""

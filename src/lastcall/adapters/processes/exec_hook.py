@@ -3,13 +3,14 @@
 import asyncio
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 
 from lastcall import aio
 from lastcall.adapters.processes.container import Container
 from lastcall.adapters.processes.process import Process
-from lastcall.adapters.processes.spec import Command
+from lastcall.adapters.processes.spec import PATH, Command
 from lastcall.ports import Clock, HookResult
 
 _SHOWN = 1024
@@ -20,7 +21,7 @@ async def run(command: Command, container: Container, *, limit: float, clock: Cl
     """Runs it until it ends, its container ends or the limit is over; then its whole process group is killed."""
     try:
         hook = _Hook(command)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         return HookResult(ok=False, message=f"exec: {error}")
     try:
         reason = await aio.first(hook.ended.wait(), container.ended.wait(), clock.sleep(limit))
@@ -101,7 +102,7 @@ def _spawn(command: Command, outlet: int) -> subprocess.Popen[bytes]:
         options += [f"--reuid={uid}", f"--regid={gid}", "--clear-groups"]
         os.fchown(outlet, uid, gid)  # so that it may be opened again as /dev/stdout
     return subprocess.Popen(
-        ["setpriv", *options, "--", *command.argv],
+        [shutil.which("setpriv", path=PATH) or "setpriv", *options, "--", *command.argv],
         stdin=subprocess.DEVNULL,
         stdout=outlet,
         stderr=outlet,

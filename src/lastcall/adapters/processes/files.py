@@ -6,7 +6,7 @@ each container that was to be started:
 ``env``   the environment of the main process, each variable ended by NUL
 ``shim``  the shim's line of /proc/PID/stat, put there by itself; empty if we forbid a shim to start that comes too late
 ``main``  the same of the container's main process
-``stop``  empty until SIGTERM was sent
+``stop``  "yes" when SIGTERM is sent
 ``exit``  the exit code (128 + n after signal n)
 
 A file whose last line has no end is not yet written. Only we can enter the directory: ``pod.json`` and ``env`` may hold
@@ -16,7 +16,6 @@ what others are not to read.
 import contextlib
 import os
 import shutil
-import signal
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -51,7 +50,7 @@ class ContainerFiles:
         """
         self.directory.mkdir()
         (self.directory / "env").write_bytes(b"".join(f"{variable}\0".encode() for variable in variables))
-        (self.directory / "stop").touch()  # now, since to create a file can take a millisecond
+        (self.directory / "stop").write_bytes(b"no ")  # now, since to make a file can take a millisecond
         self.log.touch(mode=0o640)
         if user:
             os.chown(self.log, *user)
@@ -83,27 +82,27 @@ class ContainerFiles:
             return (self.directory / "exit").stat().st_mtime_ns
         return 0
 
-    def sigterm_sent(self) -> bool:
-        """Whether SIGTERM was sent for sure."""
-        return bool(self._text("stop"))
+    def sigterm_recorded(self) -> bool:
+        """Whether SIGTERM was sent, or was just about to be."""
+        return self._text("stop") == "yes"
 
-    def record_sigterm(self, send: Callable[[signal.Signals], None]) -> None:
-        """Sends SIGTERM so that ``sigterm_sent`` is true afterwards.
+    def record_sigterm(self, send: Callable[[], None]) -> None:
+        """Records that SIGTERM is sent, and then sends it.
 
-        Whatever can take time comes before; between the signal and its record is one ``write``. Who dies there leaves
-        a container that gets a second SIGTERM, rather than one that never gets any. OSError (a full disk) is raised
-        after the signal has been sent all the same.
+        Who dies between the two leaves a container that is never told. That is a matter of microseconds: all that
+        takes time comes before. In the other order it would be told twice whenever the process that it wakes takes
+        the CPU from us, which is often. If it cannot be recorded, it is sent all the same, and then OSError raised.
         """
         try:
             record = os.open(self.directory / "stop", os.O_WRONLY)
+            try:
+                os.write(record, b"yes")
+                send()
+            finally:
+                os.close(record)
         except OSError:
-            send(signal.SIGTERM)
+            send()
             raise
-        try:
-            send(signal.SIGTERM)
-            os.write(record, b"SIGTERM\n")
-        finally:
-            os.close(record)
 
     def _text(self, name: str) -> str:
         try:

@@ -10,16 +10,12 @@ Python code in the fork of a process that may have threads.
 # pathlib would take longer to import than all the rest; and to become another program is what this is for:
 # ruff: noqa: PTH108, PTH118, PTH120, PTH123, PTH208, S606
 
+import ctypes
 import os
 import signal
 import sys
-from _ctypes import FUNCFLAG_CDECL, CFuncPtr, dlopen, dlsym  # the package around it takes four times as long to import
 
 _PR_SET_CHILD_SUBREAPER = 36
-
-
-class _Function(CFuncPtr):
-    _flags_ = FUNCFLAG_CDECL
 
 
 def main(directory: str, working_directory: str, *arguments: str) -> None:
@@ -32,17 +28,12 @@ def main(directory: str, working_directory: str, *arguments: str) -> None:
             _close(descriptor)
     os.umask(0o022)
     os.chdir(working_directory)
-    _become_subreaper()
+    if ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        raise OSError("prctl(PR_SET_CHILD_SUBREAPER) failed")
     with open(os.path.join(os.path.dirname(__file__), "shim.sh"), encoding="utf-8") as file:
         script = file.read()
     _claim(directory)
     os.execv("/bin/sh", ("sh", "-c", script, "lastcall-shim", directory, *arguments))
-
-
-def _become_subreaper() -> None:
-    ourselves = dlopen(None, 0)  # type: ignore[arg-type]  # None is the program itself
-    if _Function(dlsym(ourselves, "prctl"))(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
-        raise OSError("prctl(PR_SET_CHILD_SUBREAPER) failed")
 
 
 def _claim(directory: str) -> None:

@@ -32,6 +32,7 @@ class _Pod:
         self.state = state
         self.directory = directory
         self.containers: dict[str, Container] = {}
+        self.starting = False
         self.removed = False
 
     def container_id(self, name: str) -> str:
@@ -127,8 +128,8 @@ class ProcessRuntime:
         self._forget(pod)
 
     def kill_seconds(self, containers: int) -> float:
-        """Measured on two cores under load: 110 containers that ignore SIGTERM."""
-        return 0.1 + 0.005 * containers
+        """Three times what was measured: 110 containers were killed and confirmed in 0.14 s on two busy cores."""
+        return 0.1 + 0.003 * containers
 
     # -- PodStarter ----------------------------------------------------------------------------------------------------
 
@@ -136,11 +137,12 @@ class ProcessRuntime:
         """Unavailable if an init container fails or a process cannot be started; nothing of the pod is left then."""
         spec.check(pod)
         before = self._pods.get(pod.metadata.uid)
-        if before and before.running:
+        if before and (before.starting or before.running):
             raise InvalidInput(f"pod {pod.key}", [f'metadata.uid: "{pod.metadata.uid}": this pod runs already'])
         if before:
             self._forget(before)
         started = self._create(pod)
+        started.starting = True
         try:
             for container in pod.spec.init_containers or ():
                 await self._start_init(started, container)
@@ -150,6 +152,8 @@ class ProcessRuntime:
             if not started.removed:
                 await asyncio.shield(self.remove(pod.metadata.uid))
             raise
+        finally:
+            started.starting = False
         return started.live
 
     async def remove(self, uid: str) -> None:
