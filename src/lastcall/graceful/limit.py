@@ -42,23 +42,34 @@ def explain(settings: Sequence[DropIn], requested: float, granted: float, *, our
 
     ``settings`` is what the files say now, ``granted`` what logind itself says; it may not have read them yet.
     """
+    why, remedy = diagnose(settings, requested, granted, ours=ours)
+    return f"{why}: {remedy}" if remedy else why
+
+
+def diagnose(
+    settings: Sequence[DropIn], requested: float, granted: float, *, ours: str = LOGIND_DROP_IN
+) -> tuple[str, str]:
+    """The same in two parts: why the limit is what it is, and the remedy, which is "" if enough is granted."""
     grants = f"logind grants {timespan.text(granted)}"
     if not needed(requested, granted):
-        return f"{grants}, {_origin(settings, granted)}"
+        return f"{grants}, {_origin(settings, granted)}", ""
     short = f"{grants} of the {timespan.text(requested)} asked for"
     if not needed(requested, effective(settings)):
         return (
-            f"{short}: {_says(settings[-1])}, but logind has not taken it up: "
-            "have it read its files again (systemctl kill --signal=HUP systemd-logind.service)"
+            f"{short}: {_says(settings[-1])}, but logind has not taken it up",
+            "have it read its files again (systemctl kill --signal=HUP systemd-logind.service)",
         )
     winner = rival(settings, ours)
     if winner:
-        return f"{short}: {_says(winner)} and is read after {ours}: {_remedy(winner, ours)}"
+        return f"{short}: {_says(winner)} and is read after {ours}", _remedy(winner, ours)
     if settings and _name(settings[-1]) != ours:
-        return f"{short}: {_says(settings[-1])}, and there is no {ours} to raise it: {_remedy(settings[-1], ours)}"
+        return f"{short}: {_says(settings[-1])}, and there is no {ours} to raise it", _remedy(settings[-1], ours)
     if settings:
-        return f"{short}: {_says(settings[-1])}, which was written for less: let lastcall write it again"
-    return f"{short}, its default, since no file sets InhibitDelayMaxSec: let lastcall write {ours}, or set it yourself"
+        return f"{short}: {_says(settings[-1])}, which was written for less", "let lastcall write it again"
+    return (
+        f"{short}, its default, since no file sets InhibitDelayMaxSec",
+        f"let lastcall write {ours}, or set it yourself",
+    )
 
 
 def _name(setting: DropIn) -> str:

@@ -21,6 +21,7 @@ import msgspec
 from dbus_fast import Message, MessageType, Variant
 from dbus_fast.aio import MessageBus
 
+from lastcall.lab.private_logind import cage
 from lastcall.lab.private_logind.calls import (
     BUS_PID,
     CONTROL,
@@ -36,6 +37,8 @@ from lastcall.lab.private_logind.calls import (
 _POLKIT = "org.freedesktop.PolicyKit1"
 _DONE_SECONDS = 0.2
 _ERROR = "org.freedesktop.DBus.Error"
+_AGENT_UNIT = "lastcall-agent.service"
+"""Not installed on the machine that the recorder plays; every other unit is there."""
 
 
 class Recorder:
@@ -45,6 +48,7 @@ class Recorder:
         self._state = state
         self._polkit = polkit
         self._mode = Mode.HANG
+        self._version = str(cage.systemd_version())
         self._calls: list[Call] = []
         self._units: list[str] = []
         self._bus: MessageBus | None = None
@@ -89,7 +93,8 @@ class Recorder:
 
     def _property(self, message: Message) -> Message:
         values = {
-            "LoadState": Variant("s", "masked" if self._mode is Mode.MASKED else "loaded"),
+            "Version": Variant("s", self._version),
+            "LoadState": Variant("s", self._load_state(message.path or "")),
             "ActiveState": Variant("s", "inactive"),
             "Job": Variant("(uo)", [0, "/"]),
         }
@@ -97,6 +102,11 @@ class Recorder:
         if name not in values:
             return _error(message, "UnknownProperty", f"the recorder knows no property {name!r}")
         return Message.new_method_return(message, "v", [values[name]])
+
+    def _load_state(self, path: str) -> str:
+        if path == _unit_path(_AGENT_UNIT):
+            return "not-found"
+        return "masked" if self._mode is Mode.MASKED else "loaded"
 
     def _manager(self, message: Message) -> Message:
         arguments = [part if isinstance(part, str | int) else repr(part) for part in message.body]
@@ -141,8 +151,12 @@ class Recorder:
 
 
 def _unit(message: Message) -> Message:
-    escaped = re.sub(r"[^A-Za-z0-9]", lambda match: f"_{ord(match[0]):02x}", message.body[0])
-    return Message.new_method_return(message, "o", [f"{SYSTEMD_PATH}/unit/{escaped}"])
+    return Message.new_method_return(message, "o", [_unit_path(message.body[0])])
+
+
+def _unit_path(name: str) -> str:
+    escaped = re.sub(r"[^A-Za-z0-9]", lambda match: f"_{ord(match[0]):02x}", name)
+    return f"{SYSTEMD_PATH}/unit/{escaped}"
 
 
 def _job_path(number: int) -> str:

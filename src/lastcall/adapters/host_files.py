@@ -1,0 +1,117 @@
+"""What files tell of a host, each read without changing anything."""
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+from lastcall.adapters.state_dir import make_writable, refuse_kubelet_directory
+from lastcall.errors import LastcallError
+from lastcall.host import Attempt, File, StateDir
+from lastcall.names import LOGIND_DROP_IN
+
+_MOST_BYTES = 10 * 2**20
+"""What the kubelet reads of a manifest at most (pkg/kubelet/config/file.go)."""
+
+_IN_MEMORY = ("tmpfs", "ramfs")
+
+
+def read(path: Path) -> File:
+    """A regular file; OSError for what is none, so that nobody waits for a pipe."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(descriptor, "rb") as file:  # noqa: PTH123  (a descriptor, no path)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
+        return File(path=str(path), data=file.read(_MOST_BYTES))
+
+
+def read_all(path: Path) -> tuple[File, ...]:
+    """The file, or the regular files of the directory by name but for hidden ones, as the kubelet reads manifests."""
+    if not path.is_dir():
+        return (read(path),)
+    return tuple(read(entry) for entry in sorted(path.iterdir()) if entry.is_file() and not entry.name.startswith("."))
+
+
+def drop_in(root: Path) -> Attempt:
+    """Whether our drop-in for logind could be written; it is not."""
+    path = root / "etc/systemd/logind.conf.d" / LOGIND_DROP_IN
+    shown = f"/{path.relative_to(root)}"
+    nearest = _nearest(path.parent)
+    if os.access(nearest, os.W_OK | os.X_OK):
+        return Attempt(works=True, message=f"{shown} can be written")
+    return Attempt(works=False, message=f"{shown} cannot be written by this user, or on this file system")
+
+
+def state_dir(path: Path) -> StateDir:
+    """The agent's state directory, or the file system on which it would be made."""
+    nearest = _nearest(path)
+    room = os.statvfs(nearest)
+    return StateDir(
+        usable=_usable(path, nearest),
+        free_bytes=room.f_bavail * room.f_frsize,
+        free_inodes=room.f_favail if room.f_files else None,
+        volatile=_file_system(nearest) in _IN_MEMORY,
+    )
+
+
+def agent_pid(directory: Path) -> int | None:
+    """The process that holds agent.lock (AgentLock), None if nobody does; 0 if its pid is not known.
+
+    By /proc/locks: trying to lock the file could have an agent refused that starts just now.
+    """
+    try:
+        descriptor = os.open(directory / "agent.lock", os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        file, said = os.fstat(descriptor), os.pread(descriptor, 32, 0).strip()
+    finally:
+        os.close(descriptor)
+    pid = int(said) if said.isdigit() else 0
+    device = (os.major(file.st_dev), os.minor(file.st_dev))
+    for line in Path("/proc/locks").read_text().splitlines():
+        kind, holder, place = _lock(line)
+        if kind == "FLOCK" and place[2] == file.st_ino and (place[:2] == device or holder == pid):
+            return pid
+    return None
+
+
+def _lock(line: str) -> tuple[str, int, tuple[int, int, int]]:
+    """Kind, holder and file (major, minor, inode) of a line of /proc/locks (proc_locks(5)); nothing for one that waits."""
+    words = line.split()
+    if len(words) < 6 or words[1] == "->":
+        return "", 0, (0, 0, 0)
+    major, minor, inode = words[5].split(":")
+    return words[1], int(words[4]), (int(major, 16), int(minor, 16), int(inode))
+
+
+def _usable(path: Path, nearest: Path) -> Attempt:
+    try:
+        refuse_kubelet_directory(path)
+        if path.is_dir():
+            make_writable(path)
+            return Attempt(works=True, message=f"{path} can be written")
+    except LastcallError as error:
+        return Attempt(works=False, message=str(error))
+    if not nearest.is_dir():
+        return Attempt(works=False, message=f"{path} cannot be made: {nearest} is not a directory")
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        return Attempt(works=False, message=f"{path} cannot be made: {nearest} cannot be written by this user")
+    return Attempt(works=True, message=f"{path} will be made when the agent starts")
+
+
+def _nearest(path: Path) -> Path:
+    """The path itself or the nearest of its parents that is there."""
+    path = path.absolute()
+    return next(place for place in (path, *path.parents) if place.exists())
+
+
+def _file_system(path: Path) -> str:
+    """The type of the file system, "" if it cannot be told (proc_pid_mountinfo(5))."""
+    device = path.stat().st_dev
+    number = f"{os.major(device)}:{os.minor(device)}"
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        place, _, source = line.partition(" - ")
+        if place.split()[2] == number:
+            return source.split()[0]
+    return ""

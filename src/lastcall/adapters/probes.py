@@ -1,0 +1,37 @@
+"""Looking at something that may not answer: what it is, or why that is not known."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from lastcall.host import Unknown
+
+T = TypeVar("T")
+
+LIMIT_SECONDS = 2.0
+"""How long one look at something beyond this process may take."""
+
+
+def known(probe: Callable[[], T]) -> T | Unknown:
+    """What the probe returns, or why it fails, whatever the reason is."""
+    try:
+        return probe()
+    except Exception as error:
+        return Unknown(reason=_reason(error))
+
+
+async def answered(probe: Awaitable[T]) -> T | Unknown:
+    """The same of a probe that waits for somebody, but not for longer than the limit."""
+    try:
+        async with asyncio.timeout(LIMIT_SECONDS):
+            return await probe
+    except TimeoutError:
+        return Unknown(reason=f"no answer within {LIMIT_SECONDS:g} s")
+    except Exception as error:
+        return Unknown(reason=_reason(error))
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error) or type(error).__name__

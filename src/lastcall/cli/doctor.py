@@ -1,0 +1,94 @@
+"""``lastcall doctor``: whether this machine's shutdown will be graceful, and what to mend."""
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from lastcall.cli import options
+from lastcall.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from lastcall.graceful.doctor import Report
+    from lastcall.host import HostFacts
+
+_MARKS = {"ok": "ok", "warning": "warn", "failure": "FAIL", "unknown": "?"}
+
+
+@click.command("doctor")
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    help=f"The agent's configuration.  [default: {options.KUBELET_CONFIG}, if it is there]",
+)
+@click.option(
+    "--state-dir",
+    type=click.Path(path_type=Path),
+    default=options.STATE_DIR,
+    show_default=True,
+    help="The agent's state directory.",
+)
+@options.endpoint
+@click.option("--logind-root", type=click.Path(path_type=Path), default=Path("/"), hidden=True)
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.pass_context
+def command(
+    ctx: click.Context,
+    *,
+    config: Path | None,
+    state_dir: Path,
+    container_runtime_endpoint: str,
+    logind_root: Path,
+    output: str,
+) -> None:
+    """Checks whether this machine's shutdown will be graceful, and says what to mend.
+
+    Changes nothing; a delay lock is taken for an instant. Run it as the agent runs: as root. Exit code 1 if a check
+    fails (warnings do not count), 2 if a file that was named cannot be read.
+    """
+    import msgspec
+
+    from lastcall.graceful import doctor
+    from lastcall.host import Unknown
+
+    where = (config or logind_root / str(options.KUBELET_CONFIG).lstrip("/"), state_dir, container_runtime_endpoint)
+    facts = asyncio.run(_gather(*where, root=logind_root))
+    if config and isinstance(facts.config, Unknown):
+        raise InvalidInput("--config", [facts.config.reason])
+    report = doctor.report(doctor.examine(facts))
+    if output == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(report), indent=2))
+    else:
+        _print(report)
+    ctx.exit(1 if report.failures else 0)
+
+
+async def _gather(config: Path, state_dir: Path, endpoint: str, *, root: Path) -> "HostFacts":
+    from lastcall.adapters.host_bus import HostBus
+    from lastcall.adapters.host_facts import Where, gather
+    from lastcall.graceful.doctor_host import AGENT_UNIT, TARGETS
+
+    where = Where(config=config, state_dir=state_dir, endpoint=endpoint, targets=TARGETS, unit=AGENT_UNIT, root=root)
+    return await gather(where, HostBus())
+
+
+def _print(report: "Report") -> None:
+    width = max(len(check.name) for check in report.checks)
+    for check in report.checks:
+        click.echo(f"{_MARKS[check.verdict.value]:<4}  {check.name:<{width}}  {check.message}")
+        if check.fix:
+            click.echo(f"{'':4}  {'':{width}}  fix: {check.fix}")
+    click.echo(f"\n{_closing(report)}")
+
+
+def _closing(report: "Report") -> str:
+    open_questions = sum(check.verdict.value == "unknown" for check in report.checks)
+    counts = [_count(report.failures, "failure"), _count(report.warnings, "warning"), f"{open_questions} not known"]
+    if report.failures:
+        return f"{', '.join(counts)}: mend the failures, or a shutdown may not be graceful."
+    return f"{', '.join(counts)}."
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -1,0 +1,97 @@
+"""What ``lastcall doctor`` looks at on a host: facts, each of them known or with the reason why it is not.
+
+They are gathered by ``adapters.host_facts`` and judged by ``graceful.doctor``. Times are seconds; ``wall`` ones since 1970.
+"""
+
+from lastcall.model.base import Facts
+from lastcall.ports import DropIn, Inhibitor
+
+
+class Unknown(Facts, frozen=True):
+    """Why something is not known."""
+
+    reason: str
+
+
+class Attempt(Facts, frozen=True):
+    """Whether something works that was tried; ``message`` says what was found, or why it does not work."""
+
+    works: bool
+    message: str
+
+
+class File(Facts, frozen=True):
+    """A file as it was found."""
+
+    path: str
+    data: bytes
+
+
+class LogindState(Facts, frozen=True):
+    """What logind says of itself; ``granted`` is InhibitDelayMaxSec, ``scheduled`` as in ports.LogindSession."""
+
+    granted: float
+    preparing: bool
+    scheduled: str
+    inhibitors: tuple[Inhibitor, ...]
+
+
+class Unit(Facts, frozen=True):
+    """A service unit, as far as it decides what of the service survives a restart (systemd.service(5))."""
+
+    name: str
+    kill_mode: str
+    stored_descriptors: int
+    environment: tuple[str, ...] = ()
+
+
+class Kubelet(Facts, frozen=True):
+    """A kubelet's process, which has run since ``started`` (wall clock) with ``arguments``.
+
+    ``config`` is the file of --config and those of --config-dir in their order; none if it has flags only. ``state`` is
+    its graceful_node_shutdown_state, None if it has never written one.
+    """
+
+    pid: int
+    started: float
+    arguments: tuple[str, ...]
+    config: tuple[File, ...] | Unknown
+    state: File | Unknown | None = None
+
+
+class StateDir(Facts, frozen=True):
+    """The agent's state directory; ``free_inodes`` is None where the file system counts none.
+
+    ``volatile``: on a file system that is empty after a reboot.
+    """
+
+    usable: Attempt
+    free_bytes: int
+    free_inodes: int | None
+    volatile: bool
+
+
+class HostFacts(Facts, frozen=True):
+    """One host, now.
+
+    ``uid`` is who asks. ``booted``: systemd runs the host. ``targets`` maps units to their LoadState. ``lock`` tells
+    whether a delay lock could be taken, ``drop_in`` whether our drop-in could be written, ``runtime`` whether the CRI
+    runtime answers. ``agent`` is the pid of the agent that works with the state directory (0: known to run, its pid not);
+    ``agent_unit`` is None if there is no such unit. ``manifests`` are those of static pods.
+    """
+
+    uid: int
+    booted: bool
+    systemd_version: str | Unknown
+    targets: dict[str, str] | Unknown
+    agent_unit: Unit | Unknown | None
+    logind: LogindState | Unknown
+    lock: Attempt | Unknown
+    limit_files: tuple[DropIn, ...] | Unknown
+    drop_in: Attempt | Unknown
+    config: File | Unknown
+    state_dir: StateDir | Unknown
+    agent: int | Unknown | None
+    runtime: Attempt | Unknown
+    kubelet: Kubelet | Unknown | None
+    manifests: tuple[File, ...] | Unknown
