@@ -1,9 +1,11 @@
 """The lock in the descriptor store of a real systemd: a service manager (``systemd --user``) in a cage of its own."""
 
+import contextlib
 import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -79,10 +81,21 @@ def test_the_lock_survives_kills_and_is_let_go(tmp_path):
     ]
 
 
+ENTER = """
+for hierarchy in /sys/fs/cgroup /sys/fs/cgroup/*; do
+  if [ -f $hierarchy/cgroup.procs ]; then mkdir $hierarchy/$0 && echo 0 > $hierarchy/$0/cgroup.procs; fi
+done 2>/dev/null
+"$@"
+true
+"""
+"""Into a group of its own, in which the manager makes its groups. The shell is process 1 of the cage: a systemd that is
+becomes a system manager."""
+
+
 def log_of_the_service(state, lines=4):
-    """The shell is process 1 of the cage, since a systemd that is becomes a system manager."""
     manager = ["env", "XDG_RUNTIME_DIR=/run/user", MANAGER, "--user", "--log-target=console", "--unit=keeper.service"]
-    line = cage.command(state, "sh", "-c", '"$@"; true', "sh", *manager)
+    group = f"lastcall-test-{os.getpid()}"
+    line = cage.command(state, "sh", "-c", ENTER, group, *manager)
     with (state / "manager.log").open("w") as log, subprocess.Popen(line, stdout=log, stderr=log) as process:
         try:
             deadline = time.monotonic() + 20
@@ -92,5 +105,18 @@ def log_of_the_service(state, lines=4):
                 said = (state / "log").read_text().splitlines() if (state / "log").exists() else []
         finally:
             process.kill()  # and with it the cage
+    remove_groups(group)
     assert said, (state / "manager.log").read_text()
     return said
+
+
+def remove_groups(name, seconds=5.0):
+    """When their last processes have ended."""
+    roots = [*Path("/sys/fs/cgroup").glob(name), *Path("/sys/fs/cgroup").glob(f"*/{name}")]
+    deadline = time.monotonic() + seconds
+    while any(root.exists() for root in roots) and time.monotonic() < deadline:
+        for group in sorted((g for root in roots for g in root.glob("**/")), reverse=True):
+            with contextlib.suppress(OSError):
+                group.rmdir()
+        time.sleep(0.02)
+    assert not any(root.exists() for root in roots)
