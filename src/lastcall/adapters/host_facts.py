@@ -68,7 +68,8 @@ async def gather(where: Where, bus: HostBus) -> HostFacts:
 
 async def _runtime(connection: Connection) -> Attempt:
     try:
-        answer = await connection.call("Version", cri.VersionRequest(version="v1"), within=LIMIT_SECONDS)
+        # Sooner than the probe's limit: a runtime that keeps silent does not work, which is more than not known.
+        answer = await connection.call("Version", cri.VersionRequest(version="v1"), within=0.8 * LIMIT_SECONDS)
     except Unavailable as error:
         return Attempt(works=False, message=str(error))
     said = f"{answer.runtime_name} {answer.runtime_version} answers at {connection.endpoint}"

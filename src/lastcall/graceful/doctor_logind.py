@@ -65,16 +65,16 @@ def configuration(facts: HostFacts) -> Finding:
         return unknown(f"none: {settings.reason}", "name the agent's with --config FILE")
     if isinstance(settings, InvalidInput):
         return failure("; ".join(str(settings).splitlines()), "correct it: the agent does not start with it")
-    asks = f"{settings.kind} asks for {duration.text(settings.requested_seconds * duration.SECOND)}"
-    if settings.warnings:
-        return warning(f"{asks}, but: {'; '.join(settings.warnings)}", "see `lastcall plan`")
     if not settings.enabled:
         return warning(
             f"{settings.kind} asks for no time: a shutdown would cut all pods off at once",
             "set shutdownGracePeriod, or shutdownGracePeriodByPodPriority",
         )
+    asks = f"{settings.kind} asks for {duration.text(settings.requested_seconds * duration.SECOND)}"
     if settings.mode is Mode.OBSERVE:
         return warning(f"{asks}, but mode is Observe: no pod would be ended", "set mode: Enforce")
+    if settings.warnings:
+        return warning(f"{asks}, but: {'; '.join(settings.warnings)}", "see `lastcall plan` for what comes of it")
     return ok(f"{asks} in phases of {', '.join(f'{group.seconds} s' for group in settings.groups)}")
 
 
