@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from lastcall.adapters.clock import SystemClock
 from lastcall.adapters.journal_files import JournalFiles
+from lastcall.adapters.lock_keeper import HolderKeeper
 from lastcall.adapters.logind import SystemLogind
 from lastcall.adapters.processes import ProcessRuntime
 from lastcall.model.record import fold
@@ -186,6 +187,9 @@ class Node:
         """Ends the program and whatever pods are left, as the next life of it would find them."""
         if self.process:
             await self.kill()
+        keeper = HolderKeeper(self.state, SystemClock())
+        if self.state.exists() and await keeper.recover():
+            await keeper.release()
         if self.endpoint is None and self.state.exists():
             runtime = ProcessRuntime(self.state, SystemClock())
             try:

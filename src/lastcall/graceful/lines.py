@@ -40,7 +40,7 @@ class Lines:
             case PhaseStarted():
                 return f"phase {event.index} begins, {of_seconds(event.seconds)} at most"
             case PodStarted():
-                return f"{self._name(event.uid)} is ended, grace {of_seconds(event.grace)}"
+                return f"{self._name(event.uid)} is asked to end within {of_seconds(event.grace)}"
             case HookEnded(ok=False):
                 return f"{self._name(event.uid)} {event.container}: preStop hook failed: {event.message}"
             case Signalled(signal="KILL"):

@@ -13,6 +13,10 @@ RESERVE = 0.05
 """Seconds kept back where logind's own limit, whose clock started before ours, would end the shutdown."""
 
 
+_SLACK = 0.25
+"""A shortage of so few seconds, as the first steps of a shutdown take, does not shrink a phase: its deadline will."""
+
+
 def deadline(now: float, requested: float, granted: float) -> float:
     """When the lock is released at the latest, in ``now``'s seconds."""
     return now + (requested if granted >= requested else max(0.0, granted - RESERVE))
@@ -23,5 +27,7 @@ def next_seconds(phases: Sequence[PhasePlan], left: float) -> float:
 
     By the rule of ``budget.fit``, to the millisecond.
     """
+    if left + _SLACK >= sum(phase.seconds for phase in phases):
+        return float(phases[0].seconds)
     fine = [PhasePlan(priority=phase.priority, seconds=phase.seconds * 1000) for phase in phases]
     return fit(fine, left * 1000)[0].seconds / 1000
