@@ -1,0 +1,140 @@
+"""A timeline as one self-contained HTML file: no script, nothing loaded from anywhere."""
+
+from lastcall.model.shutdown import ContainerRecord, Outcome, PodOutcome
+from lastcall.report import svg
+from lastcall.report.markup import Markup, join, tag
+from lastcall.report.style import CSS
+from lastcall.report.timeline import Lane, PhaseRow, PodRow, Timeline
+from lastcall.report.words import lasting, moment
+
+_LEGEND = (
+    ("window", "time that the phase was given, and what it used"),
+    ("wait", "waits for its turn"),
+    ("hook", "preStop hook"),
+    ("term", "SIGTERM, and what the process does after it"),
+    ("kill", "SIGKILL, until it is confirmed"),
+    ("ended", "ended"),
+    ("open", "its end was not seen"),
+    ("lost", "cut short: time that it asked for and did not have"),
+    ("limit", "deadline: the lock is released then"),
+)
+_COLUMNS = ("Container", "preStop", "SIGTERM", "SIGKILL", "Ended", "Exit code", "Grace", "Result")
+
+
+def html(timeline: Timeline) -> str:
+    """The whole file."""
+    record = timeline.record
+    title = f"Shutdown of {record.node}, {moment(record.wall)}"
+    body = tag(
+        "body",
+        svg.patterns(),
+        tag("main", _head(timeline), _chart(timeline), _legend(), _table(timeline), _notes(timeline)),
+    )
+    return "<!DOCTYPE html>\n" + tag("html", _meta(title), body, lang="en") + "\n"
+
+
+def _meta(title: str) -> Markup:
+    return tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", http_equiv="Content-Security-Policy", content="default-src 'none'; style-src 'unsafe-inline'"),
+        tag("title", title),
+        tag("style", Markup(CSS)),
+    )
+
+
+def _head(timeline: Timeline) -> Markup:
+    record = timeline.record
+    how = f" ({record.how})" if record.how else ""
+    good = record.outcome is Outcome.COMPLETED
+    outcome = tag("span", record.outcome.value, class_=None if good else "alarm")
+    facts = [
+        tag("div", tag("dt", label), tag("dd", value), class_="wide" if len(value) > 30 else None)
+        for label, value in timeline.facts
+    ]
+    return join(
+        tag("h1", f"Shutdown of {record.node}: ", outcome),
+        tag("p", f"{record.id}, began {moment(record.wall)}{how}", class_="soft"),
+        tag("dl", *facts, class_="facts"),
+    )
+
+
+def _chart(timeline: Timeline) -> Markup:
+    axis = tag("div", tag("div", svg.axis(timeline), class_="bars"), class_="row axis")
+    rows = [row for phase in timeline.phases for row in _phase(timeline, phase)]
+    beyond = Markup("")
+    if not timeline.deadline_shown:
+        beyond = tag("p", f"The deadline, {lasting(timeline.deadline)}, is beyond this chart.", class_="soft")
+    chart = tag("div", svg.backdrop(timeline), axis, *rows, class_="chart")
+    return join(tag("h2", "Timeline"), beyond, chart)
+
+
+def _phase(timeline: Timeline, phase: PhaseRow) -> list[Markup]:
+    name = tag("div", phase.title, " ", tag("small", phase.words), class_="name")
+    bars = tag("div", svg.phase_bar(timeline, phase), class_="bars")
+    return [tag("div", name, bars, class_="row phase"), *(_pod(timeline, pod) for pod in phase.pods)]
+
+
+def _pod(timeline: Timeline, pod: PodRow) -> Markup:
+    remarks = [tag("div", remark, class_="remark") for remark in pod.remarks]
+    return tag(
+        "div",
+        tag("div", tag("small", f"{pod.record.namespace}/"), pod.record.name, class_="name"),
+        tag("div", svg.pod_bars(timeline, pod), class_="bars"),
+        tag("div", _result(pod), class_="result"),
+        *remarks,
+        class_="row",
+    )
+
+
+def _result(pod: PodRow) -> Markup:
+    fine = pod.record.outcome in (PodOutcome.GRACEFUL, PodOutcome.OBSERVED)
+    return tag("span", f"{pod.took} {pod.result}".strip(), class_=None if fine else "alarm")
+
+
+def _legend() -> Markup:
+    return tag("ul", *(tag("li", svg.sample(kind), words) for kind, words in _LEGEND), class_="legend")
+
+
+def _table(timeline: Timeline) -> Markup:
+    head = tag("tr", tag("th", "Pod", scope="col"), *(tag("th", label, scope="col") for label in _COLUMNS))
+    rows = [_line(pod, lane) for phase in timeline.phases for pod in phase.pods for lane in pod.lanes]
+    about = tag("p", "Seconds since the shutdown began.", class_="soft")
+    return join(tag("h2", "Containers"), about, tag("table", tag("thead", head), tag("tbody", *rows)))
+
+
+def _line(pod: PodRow, lane: Lane) -> Markup:
+    container = lane.record
+    grace = lasting(pod.record.grace)
+    if pod.record.cut_short:
+        grace += f" of {lasting(pod.record.asked)}"
+    code = "" if container.exit_code is None else str(container.exit_code)
+    times = (_offset(container.term), _offset(container.kill), _offset(container.ended))
+    cells = (container.name, _hook(container), *times, code, grace, "")
+    told = [
+        tag("td", cell, data_label=label, class_="wide" if label in ("Container", "preStop") else "number")
+        for label, cell in zip(_COLUMNS[:-1], cells[:-1], strict=True)
+    ]
+    return tag("tr", tag("th", pod.name, scope="row"), *told, tag("td", _result(pod), data_label=_COLUMNS[-1]))
+
+
+def _hook(container: ContainerRecord) -> str:
+    if container.hook_started is None:
+        return ""
+    times = f"{_offset(container.hook_started)} to {_offset(container.hook_ended) or '?'}"
+    failed = f", failed{': ' if container.hook_message else ''}{container.hook_message}"
+    return times + (failed if container.hook_ok is False else "")
+
+
+def _notes(timeline: Timeline) -> Markup:
+    if not timeline.notes:
+        return Markup("")
+    rows = [
+        tag("tr", tag("td", f"{_offset(note.at)} s", class_="number"), tag("td", note.text)) for note in timeline.notes
+    ]
+    return join(tag("h2", "Notes"), tag("table", tag("tbody", *rows), class_="notes"))
+
+
+def _offset(seconds: float | None) -> str:
+    return "" if seconds is None else f"{seconds:.3f}"

@@ -1,0 +1,37 @@
+"""Markup that escapes by itself: text becomes markup only through ``tag``."""
+
+from html import escape
+
+from lastcall.report.words import plain
+
+_VOID = frozenset({"meta", "line", "path", "rect", "use"})
+
+
+class Markup(str):
+    """Text that is markup already."""
+
+    __slots__ = ()
+
+
+def tag(name: str, /, *children: str, **attributes: str | float | None) -> Markup:
+    """An element, well-formed as HTML and as XML; children and attributes are escaped unless they are ``Markup``.
+
+    ``class_`` and ``for_`` lose their underscore, others become hyphens; an attribute that is None is left out.
+    """
+    told = "".join(f' {_name(key)}="{_escaped(str(value))}"' for key, value in attributes.items() if value is not None)
+    if name in _VOID:
+        return Markup(f"<{name}{told}/>")
+    return Markup(f"<{name}{told}>{join(*children)}</{name}>")
+
+
+def join(*children: str) -> Markup:
+    """Several pieces as one, those that are no markup escaped."""
+    return Markup("".join(child if isinstance(child, Markup) else _escaped(child) for child in children))
+
+
+def _escaped(text: str) -> str:
+    return escape(plain(text))
+
+
+def _name(key: str) -> str:
+    return key.rstrip("_").replace("_", "-")
