@@ -435,7 +435,12 @@ class TestWhatAContainerIsGiven:
         for parent in (world.directory.parent, *world.directory.parents[1:3]):
             parent.chmod(parent.stat().st_mode | 0o011)
         context = {"runAsUser": 12345, "runAsGroup": 23456}
-        live, main, pid = await started(world, f"echo hello > /dev/stdout; {OBEDIENT}", securityContext=context)
+        groups = os.getgroups()
+        os.setgroups([4])
+        try:
+            live, main, pid = await started(world, f"echo hello > /dev/stdout; {OBEDIENT}", securityContext=context)
+        finally:
+            os.setgroups(groups)
         assert status(pid)["Uid"].split() == ["12345"] * 4
         assert status(pid)["Gid"].split() == ["23456"] * 4
         assert status(pid)["Groups"].strip() == ""
