@@ -4,6 +4,7 @@ Positions along the time axis are percentages and all else is in pixels, so that
 marks and lines keep their size: no script is needed, and no second drawing for phones.
 """
 
+from lastcall.model.shutdown import PhaseEnd
 from lastcall.report.markup import Markup, join, tag
 from lastcall.report.timeline import Doing, Lane, PhaseRow, PodRow, Span, Timeline
 from lastcall.report.words import lasting
@@ -45,7 +46,7 @@ def backdrop(timeline: Timeline) -> Markup:
 def phase_bar(timeline: Timeline, phase: PhaseRow) -> Markup:
     """The window that the phase was given, and how much of it was used."""
     record = phase.record
-    if record.started is None:
+    if record.started is None or record.end is PhaseEnd.EMPTY:
         return Markup("")
     over = timeline.last if record.ended is None else record.ended
     given = record.started + (record.given or 0.0)

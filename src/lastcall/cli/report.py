@@ -1,0 +1,78 @@
+"""``lastcall report``: what happened in a shutdown, from the journals that the agent left."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from lastcall.cli.options import STATE_DIR
+from lastcall.errors import InvalidInput, LastcallError
+
+if TYPE_CHECKING:
+    from lastcall.adapters.journal_files import JournalFiles
+    from lastcall.model.shutdown import Shutdown
+
+
+@click.command("report")
+@click.argument("shutdown", required=False, metavar="[ID]")
+@click.option(
+    "--state-dir",
+    type=click.Path(path_type=Path),
+    default=STATE_DIR,
+    show_default=True,
+    help="Where the agent keeps its journals.",
+)
+@click.option("-o", "--output", type=click.Choice(["text", "json", "html"]), default="text", show_default=True)
+@click.option("--list", "list_", is_flag=True, help="Only the ids of the shutdowns that are known, the newest first.")
+def command(shutdown: str | None, state_dir: Path, output: str, list_: bool) -> None:
+    """What happened in a shutdown: phases, pods, hooks, signals, and what was cut short.
+
+    ID is the newest shutdown if it is left out. The text fits 100 columns; the HTML is one file that needs no other,
+    the JSON a NodeShutdown of lastcall.dev/v1alpha1.
+
+    Exit code 1 if no shutdown was journalled there, 2 if there is none of this ID.
+    """
+    from lastcall.adapters.journal_files import JournalFiles
+
+    journals = JournalFiles(state_dir)
+    known = journals.ids()
+    if list_:
+        click.echo("".join(f"{name}\n" for name in known), nl=False)
+        return
+    if not known:
+        raise LastcallError(f"{state_dir}: no shutdown was journalled there yet")
+    if shutdown is not None and shutdown not in known:
+        raise InvalidInput("report", [f"ID: {shutdown}: not in {state_dir}; known are {', '.join(known)}"])
+    record = _record(journals, known[0] if shutdown is None else shutdown)
+    click.echo(_drawn(record, output), nl=False)
+
+
+def _record(journals: "JournalFiles", name: str) -> "Shutdown":
+    """What the journal's whole lines add up to; a damaged one is told on standard error."""
+    from lastcall.adapters.boot import boot_id
+    from lastcall.model.record import finalised, fold
+    from lastcall.model.shutdown import from_lines
+
+    lines = journals.load(name)
+    events = from_lines(lines)
+    if len(events) < len(lines):
+        what = f"{name}: line {len(events) + 1} of {len(lines)} cannot be read"
+        click.echo(f"lastcall: {what}: this is what stands before it", err=True)
+    try:
+        record = fold(events)
+    except ValueError as error:
+        raise LastcallError(f"{name}: nothing can be told, for {error}") from error
+    return record if record.boot_id == boot_id() else finalised(record)
+
+
+def _drawn(record: "Shutdown", output: str) -> str:
+    import msgspec
+
+    from lastcall.model.node_shutdown import to_node_shutdown
+    from lastcall.report.html import html
+    from lastcall.report.text import text
+    from lastcall.report.timeline import timeline
+
+    if output == "json":
+        return msgspec.json.format(msgspec.json.encode(to_node_shutdown(record)), indent=2).decode() + "\n"
+    return html(timeline(record)) if output == "html" else text(timeline(record))
