@@ -23,7 +23,8 @@ async def main(state_dir, file, verb):
     pods = msgspec.json.decode(Path(file).read_bytes(), type=list[Pod])
     lives = await asyncio.gather(*(runtime.start(pod) for pod in pods))
     for container in (one for pod in pods for one in pod.spec.containers):
-        await eventually(Path(container.env[0].value).exists)
+        told = Path(container.env[0].value)
+        await eventually(lambda told=told: told.exists() and bool(told.read_bytes()))
     if verb == "stop":
         await asyncio.gather(*(runtime.stop(one, 600) for live in lives for one in live.containers.values()))
     if verb == "hook":
