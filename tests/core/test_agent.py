@@ -214,7 +214,8 @@ async def test_a_cancel_spares_the_next_phase_and_arms_again(machine):
     assert machine.terms("spared") == []
     [record] = machine.disk.records()
     assert record.outcome is Outcome.CANCELLED
-    await machine.clock.sleep(10)
+    await machine.clock.sleep(60)
+    assert len(machine.logind.descriptors) == 2, "the new lock has no deadline of the old shutdown's"
     pressed = machine.clock.boottime()
     await machine.logind.power_off()
     await machine.off()
@@ -307,11 +308,31 @@ def test_killed_and_started_again(at, down):
         assert order == sorted(order)
         [kill] = [d.at - pressed for d in machine.runtime.deliveries if d.what == "KILL"]
         assert kill <= 3 + (at if at < 2 else 0) + 8 + down, "the phase's clock goes on, a broken hook runs again"
+        hooks = [d.at for d in machine.runtime.deliveries if d.what == "hook"]
+        assert len(hooks) == (2 if at < 2 else 1), "only a hook that was broken off runs again"
+        [lines] = machine.disk.files.values()
+        assert sum(b'"PhaseEnded"' in line for line in lines) == 3
         [record] = machine.disk.records()
         assert record.outcome is Outcome.COMPLETED
         assert [phase.end.value for phase in record.phases] == ["Done", "Done", "Done"]
 
     virtual.run(main())
+
+
+@on_machine(groups=phases((0, 10), (1000, 10), (2_000_000_000, 10)))
+async def test_a_restart_does_not_prolong_a_phase(machine):
+    """Even where there would be time, as here that of the phase without pods."""
+    machine.runtime.add(pod("stuck", grace=60), {"main": Behaviour(after_term=math.inf, after_kill=math.inf)})
+    machine.runtime.add(pod("dns", uid="dns", priority=2_000_000_000), {"main": Behaviour(after_term=1)})
+    await machine.start_agent()
+    pressed = machine.clock.boottime()
+    await machine.logind.power_off()
+    await machine.clock.sleep(5)
+    await machine.kill_agent()
+    await machine.clock.sleep(2)
+    await machine.start_agent()
+    await machine.off()
+    assert machine.terms("dns") == [pytest.approx(pressed + 10)]
 
 
 @on_machine()
@@ -363,6 +384,24 @@ async def test_a_journal_of_an_earlier_boot_is_history(machine):
     assert len(machine.disk.files) == 2, "a shutdown of its own"
     assert len(machine.terms()) == before + 1
     assert machine.terms("new") != []
+
+
+@on_machine()
+async def test_an_earlier_boots_shutdown_is_not_gone_on_with_in_a_new_one(machine):
+    machine.runtime.add(pod("web", uid="web"), {"main": Behaviour(after_term=30)})
+    await machine.start_agent()
+    await machine.logind.power_off()
+    await machine.clock.sleep(1)
+    await machine.kill_agent(holder_too=True)
+    machine.boot = "boot-2"
+    machine.logind.restart_logind()
+    other = await (await machine.logind.open()).take_lock("somebody else's")
+    await machine.logind.power_off()
+    await machine.start_agent()
+    await machine.clock.sleep(5)
+    assert [r.boot_id for r in machine.disk.records()] == ["boot-1", "boot-2"]
+    assert machine.disk.records()[0].outcome is Outcome.RUNNING, "nothing is written into another boot's journal"
+    machine.logind.close(other)
 
 
 @on_machine()

@@ -12,7 +12,7 @@ from lastcall.graceful.phases import index_for
 from lastcall.graceful.run import Run
 from lastcall.lab import virtual
 from lastcall.lab.actors import ActorRuntime, Behaviour
-from lastcall.model.pods import Handler, ExecAction
+from lastcall.model.pods import ExecAction, Handler
 from lastcall.model.shutdown import Mode, PhaseEnd, PhaseEnded, PhaseStarted, PodEnded, PodOutcome, PodStarted
 
 EXEC = Handler(exec=ExecAction(command=("true",)))
@@ -146,13 +146,16 @@ def test_sidecars_end_after_the_main_containers_in_reverse():
             )
         ],
     )
-    assert [(d.at, d.container) for d in shutdown.deliveries("TERM")] == [(0, "a"), (0, "b"), (3, "second"), (5, "first")]
+    assert [(d.at, d.container) for d in shutdown.deliveries("TERM")] == [
+        (0, "a"),
+        (0, "b"),
+        (3, "second"),
+        (5, "first"),
+    ]
 
 
 def test_sidecars_do_not_wait_beyond_the_grace():
-    shutdown = Shutdown(
-        TWO, [(pod("mesh", grace=4, sidecars=("proxy",)), {"main": Behaviour(after_term=math.inf)})]
-    )
+    shutdown = Shutdown(TWO, [(pod("mesh", grace=4, sidecars=("proxy",)), {"main": Behaviour(after_term=math.inf)})])
     assert shutdown.deliveries("KILL")[0].at == 4
     assert [d.at for d in shutdown.deliveries("TERM") if d.container == "proxy"] == [4]
 
@@ -165,7 +168,9 @@ def test_a_phase_without_pods_is_skipped_at_once():
 
 def test_what_cannot_be_killed_is_given_up_when_its_phase_is_over():
     stuck = Behaviour(after_term=math.inf, after_kill=math.inf)
-    shutdown = Shutdown(TWO, [(pod("stuck", uid="x"), {"main": stuck}), (pod("dns", uid="dns", priority=2_000_000_000), None)])
+    shutdown = Shutdown(
+        TWO, [(pod("stuck", uid="x"), {"main": stuck}), (pod("dns", uid="dns", priority=2_000_000_000), None)]
+    )
     assert shutdown.of(PhaseEnded)[0].end is PhaseEnd.RAN_OUT
     assert shutdown.of(PodEnded)[0].outcome is PodOutcome.UNCONFIRMED
     assert shutdown.deliveries("TERM", "dns")[0].at == pytest.approx(20)
@@ -307,6 +312,7 @@ def test_whatever_the_pods_do(plan, specs, granted):
         assert event.phase == index_for(plan, spec.spec.priority)
         phase = given_[event.phase]
         assert phase.seconds <= plan[event.phase].seconds
+        assert event.grace <= phase.seconds
         mine = [d for d in shutdown.runtime.deliveries if d.uid == event.uid]
         term, kill = [d for d in mine if d.what == "TERM"], [d for d in mine if d.what == "KILL"]
         assert len(term) == len({d.container for d in term}), "SIGTERM once"

@@ -365,8 +365,8 @@ async def test_a_bus_without_logind(host, private_logind):  # noqa: F811
 async def test_no_configuration_where_the_kubelet_has_its_own(without_bus):
     said = await without_bus.doctor(config=False)
     assert said.verdict("configuration") == "unknown"
-    assert "/var/lib/kubelet/config.yaml: No such file" in said.text("configuration")
-    without_bus.write("var/lib/kubelet/config.yaml", KUBELET + ASKS)
+    assert "/etc/lastcall/agent.yaml: No such file" in said.text("configuration")
+    without_bus.write("etc/lastcall/agent.yaml", KUBELET + ASKS)
     said = await without_bus.doctor(config=False)
     assert "KubeletConfiguration asks for 30s" in said.text("configuration")
 

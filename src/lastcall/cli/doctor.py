@@ -20,7 +20,7 @@ _MARKS = {"ok": "ok", "warning": "warn", "failure": "FAIL", "unknown": "?"}
 @click.option(
     "--config",
     type=click.Path(path_type=Path),
-    help=f"The agent's configuration.  [default: {options.KUBELET_CONFIG}, if it is there]",
+    help=f"The agent's configuration.  [default: {options.CONFIG}, if it is there]",
 )
 @click.option(
     "--state-dir",
@@ -52,7 +52,7 @@ def command(
     from lastcall.graceful import doctor
     from lastcall.host import Unknown
 
-    where = (config or logind_root / str(options.KUBELET_CONFIG).lstrip("/"), state_dir, container_runtime_endpoint)
+    where = (config or logind_root / str(options.CONFIG).lstrip("/"), state_dir, container_runtime_endpoint)
     facts = asyncio.run(_gather(*where, root=logind_root))
     if config and isinstance(facts.config, Unknown):
         raise InvalidInput("--config", [facts.config.reason])

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 STATE_DIR = Path("/var/lib/lastcall")
-KUBELET_CONFIG = Path("/var/lib/kubelet/config.yaml")
+CONFIG = Path("/etc/lastcall/agent.yaml")
 CONTAINERD = "unix:///run/containerd/containerd.sock"
 
 
@@ -60,9 +60,9 @@ def program(function: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--config",
             type=click.Path(path_type=Path),
-            default=KUBELET_CONFIG,
+            default=CONFIG,
             show_default=True,
-            help="A KubeletConfiguration or AgentConfiguration.",
+            help="An AgentConfiguration or a KubeletConfiguration.",
         ),
         click.option(
             "--state-dir",

@@ -1,0 +1,183 @@
+"""Plants one bug after the other in a copy of the tree and asks the tests which of them notices.
+
+    python tools/planted_bugs.py [NAME...]
+
+Prints a Markdown table: the bug, where it was planted, the first tests that failed. Exit code 1 if one was not found.
+Needs the virtual environment that ``make`` has made; takes some minutes.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+CORE = ["tests/core/test_run.py", "tests/core/test_agent.py", "tests/core/test_phases.py", "tests/core/test_budget.py"]
+
+
+class Bug(NamedTuple):
+    """``old`` is replaced by ``new`` in ``file``; ``tests`` are asked."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...] = tuple(CORE)
+
+
+BUGS = [
+    Bug(
+        "phase order reversed", "graceful/run.py", "in range(len(self._plan)):", "in reversed(range(len(self._plan))):"
+    ),
+    Bug(
+        "preStop skipped",
+        "graceful/pod_end.py",
+        "        await self._run_hook(container)\n",
+        "",
+    ),
+    Bug(
+        "lock released early: when the last phase begins",
+        "graceful/shutdowns.py",
+        "self._task is None or self._task.done() or",
+        "True or",
+    ),
+    Bug("grace not capped by the phase", "graceful/run.py", "else min(asked, time.seconds)", "else float(asked)"),
+    Bug(
+        "two seconds after a late hook forgotten",
+        "graceful/termination.py",
+        "max(self.started + self.grace, term + MINIMUM)",
+        "self.started + self.grace",
+    ),
+    Bug(
+        "the kill reaches beyond the phase",
+        "graceful/termination.py",
+        "min(max(self.started + self.grace, term + MINIMUM), self.last_kill)",
+        "max(self.started + self.grace, term + MINIMUM)",
+    ),
+    Bug(
+        "no time kept for the kill to be confirmed",
+        "graceful/termination.py",
+        "end - min(kill_seconds, (end - started) / 2)",
+        "end",
+    ),
+    Bug(
+        "resumed in a later boot",
+        "graceful/journal.py",
+        "    if record.boot_id != boot_id:\n        return Past.EARLIER_BOOT\n",
+        "",
+    ),
+    Bug(
+        "resumed although the shutdown was cancelled",
+        "graceful/journal.py",
+        "    if not preparing:\n        return Past.CANCELLED\n",
+        "",
+    ),
+    Bug(
+        "a phase started twice after a restart",
+        "graceful/run.py",
+        "if self._before and self._before.phases[index].end:",
+        "if False:",
+    ),
+    Bug(
+        "a hook runs again after a restart although it had ended",
+        "graceful/pod_end.py",
+        "if hook is None or limit <= 0 or (before and (before.hook_ended is not None or before.term is not None)):",
+        "if hook is None or limit <= 0:",
+    ),
+    Bug(
+        "the phase's clock starts anew after a restart",
+        "graceful/run.py",
+        "if self._before and record and record.started is not None and record.given is not None:",
+        "if False:",
+    ),
+    Bug(
+        "cancel seen only after all phases",
+        "graceful/run.py",
+        "            while not self._stopped:\n",
+        "            while True:\n",
+    ),
+    Bug("the lock is not taken again after a cancel", "graceful/agent.py", "        self._lock_is_old = True\n", ""),
+    Bug(
+        "a signal is believed without reading the property",
+        "graceful/machine.py",
+        "Seen.QUIET: (Step.COME_BACK, State.SEEKING),\n        Seen.OVER: (Step.RELEASE, State.LEAVING),",
+        "Seen.QUIET: (Step.NOTHING, State.ENDING),\n        Seen.OVER: (Step.RELEASE, State.LEAVING),",
+    ),
+    Bug(
+        "the first kill does not wait for Ready=False",
+        "graceful/run.py",
+        "        if not await self._within(ANNOUNCE_SECONDS, told):\n",
+        "        if False:\n",
+    ),
+    Bug(
+        "sidecars end together with the main containers",
+        "graceful/pod_end.py",
+        "        if after:\n            await self._wait_for_turn(after)\n",
+        "",
+    ),
+    Bug("sidecars end in their order of start", "graceful/pod_end.py", "in reversed(waiting):", "in waiting:"),
+    Bug(
+        "finished pods are ended again",
+        "graceful/roster.py",
+        "            if not live.pod.finished:\n                self._pods",
+        "            if True:\n                self._pods",
+        ("tests/core/test_run.py",),
+    ),
+    Bug("critical pods shrink too", "graceful/budget.py", "return group.priority >= SYSTEM_CRITICAL", "return False"),
+    Bug("a pod goes to the next higher phase", "graceful/phases.py", "bisect_right", "bisect_left"),
+    Bug(
+        "the keeper's copy is not closed at the deadline",
+        "graceful/agent.py",
+        "        await self._arming.close_at(self._shutdowns.deadline)\n",
+        "",
+    ),
+    Bug(
+        "the next phase begins before the kills of the last have worked",
+        "graceful/pod_end.py",
+        "        try:\n            code = await self._until_ended(name, kill_at)\n        finally:\n            await cancel(killer)\n",
+        "        await killer\n        code = None\n",
+    ),
+]
+
+
+def ask(tree: Path, bug: Bug) -> list[str]:
+    """The names of the tests that fail with the bug."""
+    path = tree / "src" / "lastcall" / bug.file
+    text = path.read_text()
+    if text.count(bug.old) < 1:
+        raise SystemExit(f"{bug.name}: {bug.file} has no {bug.old!r}")
+    path.write_text(text.replace(bug.old, bug.new))
+    try:
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "--maxfail=3", "--timeout=20", *bug.tests]
+        environment = {"PYTHONPATH": f"{tree / 'src'}", "PATH": "/usr/bin:/bin", "HYPOTHESIS_PROFILE": "default"}
+        done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
+    finally:
+        path.write_text(text)
+    return re.findall(r"^(?:FAILED|ERROR) \S+::(\S+)", done.stdout, re.MULTILINE)
+
+
+def main(wanted: list[str]) -> int:
+    """Plants those whose names contain one of ``wanted``, or all."""
+    bugs = [bug for bug in BUGS if not wanted or any(word in bug.name for word in wanted)]
+    missed = 0
+    with tempfile.TemporaryDirectory(prefix="planted-") as directory:
+        tree = Path(directory)
+        for part in ("src", "tests", "pyproject.toml"):
+            copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copy
+            copy(ROOT / part, tree / part)
+        sys.stdout.write("| planted bug | where | found by |\n|---|---|---|\n")
+        for bug in bugs:
+            found = ask(tree, bug)
+            missed += not found
+            by = ", ".join(f"`{name}`" for name in found[:2]) or "**nobody**"
+            sys.stdout.write(f"| {bug.name} | `{bug.file}` | {by} |\n")
+            sys.stdout.flush()
+    sys.stdout.write(f"\n{len(bugs) - missed} of {len(bugs)} found\n")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
