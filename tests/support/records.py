@@ -82,9 +82,9 @@ class Script:
             self.add(HookStarted, hook[0], uid=uid, container=container)
             self.add(HookEnded, hook[1], uid=uid, container=container, ok=hook[2], message=hook[3])
         if term is not None:
-            self.add(Signalled, term, uid=uid, container=container, signal="SIGTERM")
+            self.add(Signalled, term, uid=uid, container=container, signal="TERM")
         if kill is not None:
-            self.add(Signalled, kill, uid=uid, container=container, signal="SIGKILL")
+            self.add(Signalled, kill, uid=uid, container=container, signal="KILL")
         if ended is not None:
             self.add(ContainerEnded, ended, uid=uid, container=container, exit_code=code)
         return ended if ended is not None else over or 0.0

@@ -183,7 +183,7 @@ def _told(
             return _once(record, "hook_started", hook_started=at)
         case HookEnded():
             return _once(record, "hook_ended", hook_ended=at, hook_ok=event.ok, hook_message=event.message)
-        case Signalled(signal="SIGKILL"):
+        case Signalled(signal="KILL"):
             return _once(record, "kill", kill=at)
         case Signalled():
             return _once(record, "term", term=at)

@@ -5,6 +5,7 @@ CLOCK_BOOTTIME, comparable within one boot; the first event carries the wall clo
 """
 
 from enum import Enum
+from typing import Literal
 
 import msgspec
 
@@ -115,7 +116,7 @@ class Signalled(Event, frozen=True, tag="Signalled"):
 
     uid: str
     container: str
-    signal: str
+    signal: Literal["TERM", "KILL"]
 
 
 class ContainerEnded(Event, frozen=True, tag="ContainerEnded"):

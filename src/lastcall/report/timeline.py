@@ -113,8 +113,9 @@ class PhaseRow:
     def words(self) -> str:
         """How it went."""
         phase = self.record
-        told = [f"{lasting(phase.seconds)} planned"]
-        if phase.given is not None and phase.given != phase.seconds:
+        planned = lasting(phase.seconds)
+        told = [f"{planned} planned"]
+        if phase.given is not None and lasting(phase.given) != planned:
             told.append(f"{lasting(phase.given)} given")
         if phase.started is not None and phase.ended is not None and self.pods:
             told.append(f"took {lasting(phase.ended - phase.started)}")
