@@ -13,7 +13,7 @@ from lastcall.adapters import systemd_notify
 from lastcall.adapters.agent_lock import AgentLock
 from lastcall.adapters.bare_node import BareNode
 from lastcall.adapters.boot import boot_id
-from lastcall.adapters.clock import SystemClock
+from lastcall.adapters.clock import SystemClock, monotonic_usec
 from lastcall.adapters.cri.runtime import CriRuntime
 from lastcall.adapters.journal_files import JournalFiles
 from lastcall.adapters.lock_keeper import keeper
@@ -22,6 +22,7 @@ from lastcall.adapters.logind_conf import LogindConf
 from lastcall.adapters.manifests import StaticPods
 from lastcall.adapters.metrics import Metrics
 from lastcall.adapters.status_server import TEXT, StatusServer
+from lastcall.aio import cancel
 from lastcall.errors import InvalidInput, LastcallError
 from lastcall.graceful import config as configuration
 from lastcall.graceful.agent import Agent, Outside, Status
@@ -104,10 +105,14 @@ class Program:
         with AgentLock(self._settings.state_dir):
             loop = asyncio.get_running_loop()
             for number in (signal.SIGTERM, signal.SIGINT):
-                loop.add_signal_handler(number, self.agent.leave)
+                loop.add_signal_handler(number, self._leave)
             loop.add_signal_handler(signal.SIGHUP, self.reload)
-            async with self._status_page():
+            async with self._status_page(), self._watchdog():
                 await self.agent.run()
+
+    def _leave(self) -> None:
+        systemd_notify.stopping()
+        self.agent.leave()
 
     async def first_round(self) -> None:
         """Returns when the agent has looked at logind and at its journal once."""
@@ -115,6 +120,7 @@ class Program:
 
     def reload(self) -> None:
         """Reads the configuration again; a bad one is told and the old one kept."""
+        systemd_notify.reloading(monotonic_usec())
         try:
             config = load_config(self._settings.config)
         except InvalidInput as error:
@@ -127,6 +133,7 @@ class Program:
             self._tell_warnings(config)
             self._metrics.reloaded(ok=True)
             self.agent.reconfigure(config)
+        systemd_notify.ready()
 
     # -- what others see -----------------------------------------------------------------------------------------------
 
@@ -146,6 +153,25 @@ class Program:
             self._first_round.set()
         elif before.sentence != status.sentence:
             systemd_notify.status(status.sentence)
+
+    @contextlib.asynccontextmanager
+    async def _watchdog(self) -> AsyncIterator[None]:
+        """Where systemd watches this service, tells it twice in each period that the loop turns."""
+        period = systemd_notify.watchdog_seconds()
+        if period is None:
+            yield
+            return
+
+        async def tell() -> None:
+            while True:
+                systemd_notify.watchdog()
+                await self._clock.sleep(period / 2)
+
+        telling = asyncio.create_task(tell(), name="watchdog")
+        try:
+            yield
+        finally:
+            await cancel(telling)
 
     @contextlib.asynccontextmanager
     async def _status_page(self) -> AsyncIterator[None]:

@@ -18,3 +18,8 @@ class SystemClock:
     async def sleep(self, seconds: float) -> None:
         """Waits; zero or less only lets others run."""
         await asyncio.sleep(max(0.0, seconds))
+
+
+def monotonic_usec() -> int:
+    """CLOCK_MONOTONIC in microseconds, as systemd wants it with RELOADING=1."""
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000

@@ -1,0 +1,50 @@
+"""`lastcall demo`, as a newcomer runs it."""
+
+import asyncio
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from support import containerd_world
+
+from lastcall.lab.private_logind import PrivateLogind
+
+pytestmark = pytest.mark.timeout(120)
+
+
+async def demo(tmp_path, *arguments):
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "lastcall", "demo", *arguments),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    output, _ = await asyncio.wait_for(process.communicate(), 110)
+    assert process.returncode == 0, output.decode()
+    return output.decode()
+
+
+def check(output, tmp_path):
+    assert "12 pods run on demo-node" in output
+    order = ["shop/mailer has ended", "phase 0 is over", "shop/database has ended", "phase 1 is over"]
+    order += ["kube-system/log-shipper has ended", "phase 2 is over", "the lock is released"]
+    places = [output.index(words) for words in order]
+    assert places == sorted(places)
+    assert re.search(r"Pods +11: 9 graceful, 2 killed, 1 of them cut short", output)
+    page = Path(re.findall(r"The same as a page: (\S+)", output)[0])
+    assert tmp_path in page.parents
+    text = page.read_text()
+    assert "<svg" in text
+    assert "shop/database" in text
+
+
+async def test_without_root_on_the_embedded_default(tmp_path):
+    check(await demo(tmp_path), tmp_path)
+
+
+async def test_with_real_containers_and_the_real_logind(tmp_path):
+    if reason := containerd_world.why_not() or await asyncio.to_thread(PrivateLogind.why_not):
+        pytest.skip(reason)
+    check(await demo(tmp_path, "--runtime", "containerd", "--logind", "private"), tmp_path)
