@@ -43,23 +43,33 @@ class Saw(NamedTuple):
     what: str
 
 
-def manifest(name, truth, *, priority=0, grace=30, takes=0, ignores_term=False, hook=None):
-    """``takes`` is how many seconds the pod needs after SIGTERM, ``hook`` the seconds of its exec preStop hook."""
-    on_term = ":" if ignores_term else f"sleep {takes} & wait $!; say exit; exit 0"
-    script = SCRIPT.replace("ON_TERM", on_term).replace("NAME", name).replace("TRUTH", str(truth))
-    container = {
-        "name": "main",
-        "image": "localhost/lastcall/busybox:lab",
-        "command": ["sh", "-c", script],
-        "volumeMounts": [{"name": "truth", "mountPath": str(truth.parent)}],
-    }
+def manifest(name, truth, *, priority=0, grace=30, takes=0, ignores_term=False, hook=None, sidecar=None):
+    """``takes`` is how many seconds the pod needs after SIGTERM, ``hook`` the seconds of its exec preStop hook.
+
+    ``sidecar`` is how many seconds its sidecar, which writes as NAME-sidecar, needs after SIGTERM.
+    """
+    container = _container("main", name, truth, takes, ignores_term=ignores_term)
     if hook is not None:
         say = f'read up rest </proc/uptime; echo "$up {name}'
         command = f'{say} hook" >>{truth}; sleep {hook}; {say} hook-over" >>{truth}'
         container["lifecycle"] = {"preStop": {"exec": {"command": ["sh", "-c", command]}}}
     spec = {"terminationGracePeriodSeconds": grace, "containers": [container], "priority": priority}
     spec["volumes"] = [{"name": "truth", "hostPath": {"path": str(truth.parent)}}]
+    if sidecar is not None:
+        beside = _container("sidecar", f"{name}-sidecar", truth, sidecar)
+        spec["initContainers"] = [beside | {"restartPolicy": "Always"}]
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+
+
+def _container(container, name, truth, takes, *, ignores_term=False):
+    on_term = ":" if ignores_term else f"sleep {takes} & wait $!; say exit; exit 0"
+    script = SCRIPT.replace("ON_TERM", on_term).replace("NAME", name).replace("TRUTH", str(truth))
+    return {
+        "name": container,
+        "image": "localhost/lastcall/busybox:lab",
+        "command": ["sh", "-c", script],
+        "volumeMounts": [{"name": "truth", "mountPath": str(truth.parent)}],
+    }
 
 
 class Node:
@@ -81,6 +91,8 @@ class Node:
 
     def add(self, name, **options):
         self.pods.append(name)
+        if options.get("sidecar") is not None:
+            self.pods.append(f"{name}-sidecar")
         temporary = self.directory / f"{name}.json"
         temporary.write_text(json.dumps(manifest(name, self.truth, **options)))
         temporary.rename(self.manifests / f"{name}.json")

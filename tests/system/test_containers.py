@@ -54,6 +54,16 @@ async def test_containers_end_in_order_and_then_the_machine_goes(node):
     assert node.status("web")["containerStatuses"][0]["state"] == {"terminated": {"exitCode": 0}}
 
 
+async def test_a_sidecar_ends_after_the_main_container(node):
+    node.add("mesh", takes=1, sidecar=1)
+    await node.start()
+    await node.logind.power_off()
+    start = await node.logind.wait_for_start(seconds=40)
+    times = [node.when("mesh", "TERM"), node.when("mesh", "exit"), node.when("mesh-sidecar", "TERM")]
+    times += [node.when("mesh-sidecar", "exit"), start.at + 0.02]
+    assert times == sorted(times)
+
+
 async def test_a_container_that_ignores_sigterm_is_killed_before_the_next_phase(node):
     node.add("stubborn", grace=60, ignores_term=True)
     node.add("dns", priority=2_000_000_000, takes=1)

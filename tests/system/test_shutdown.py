@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import sys
+import time
 
 import pytest
 from support.logind import private_logind  # noqa: F401
@@ -90,6 +91,26 @@ async def test_hooks_come_first_and_stragglers_are_killed_in_their_phase(node):
     assert pods["overlong"].cut_short
     assert not pods["stubborn"].cut_short
     assert start.at >= began + record.pods[-1].ended
+
+
+async def test_the_node_is_not_ready_before_the_first_signal(node):
+    node.add("web", takes=1)
+    await node.start()
+    await node.logind.power_off()
+    await node.logind.wait_for_start()
+    written = (node.state / "status/node.json").stat().st_mtime
+    written += time.clock_gettime(time.CLOCK_BOOTTIME) - time.time()
+    assert written <= node.when("web", "TERM") + 0.02
+
+
+async def test_a_sidecar_ends_after_the_main_container(node):
+    node.add("mesh", takes=1, sidecar=1)
+    await node.start()
+    await node.logind.power_off()
+    start = await node.logind.wait_for_start()
+    times = [node.when("mesh", "TERM"), node.when("mesh", "exit"), node.when("mesh-sidecar", "TERM")]
+    times += [node.when("mesh-sidecar", "exit"), start.at + 0.02]
+    assert times == sorted(times)
 
 
 async def test_new_pods_are_refused_from_the_first_moment(node):
