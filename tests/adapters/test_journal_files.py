@@ -49,14 +49,18 @@ def end(process):
 # -- what is written is read again -------------------------------------------------------------------------------------
 
 
-async def test_every_event_is_read_as_it_was_written(tmp_path):
-    journals = JournalFiles(tmp_path)
+@pytest.fixture
+def journals(tmp_path):
+    return JournalFiles(tmp_path)
+
+
+async def test_every_event_is_read_as_it_was_written(journals):
     events = records.dozen()
     journal = journals.create("one")
     for event in events:
         journal.append(to_line(event))
     await journal.sync()
-    latest = JournalFiles(tmp_path).latest()
+    latest = journals.latest()
     assert latest is not None
     assert latest[0] == "one"
     assert from_lines(latest[1]) == events
@@ -176,7 +180,7 @@ asyncio.run(main())
 # -- the disk ----------------------------------------------------------------------------------------------------------
 
 
-async def test_those_who_wait_for_the_disk_together_share_its_turns(tmp_path, monkeypatch):
+async def test_those_who_wait_for_the_disk_together_share_its_turns(journals, monkeypatch):
     turns = []
     fdatasync = os.fdatasync
 
@@ -185,7 +189,7 @@ async def test_those_who_wait_for_the_disk_together_share_its_turns(tmp_path, mo
         fdatasync(descriptor)
 
     monkeypatch.setattr(os, "fdatasync", counted)
-    journal = JournalFiles(tmp_path).create("one")
+    journal = journals.create("one")
     waiting = []
     for _ in range(50):
         journal.append(FIRST)
@@ -199,11 +203,11 @@ async def test_those_who_wait_for_the_disk_together_share_its_turns(tmp_path, mo
     assert len(turns) == before, "nothing was written since"
 
 
-async def test_a_disk_that_fails_is_told_to_all_who_wait_and_asked_again_later(tmp_path, monkeypatch):
+async def test_a_disk_that_fails_is_told_to_all_who_wait_and_asked_again_later(journals, monkeypatch):
     def broken(descriptor):
         raise OSError(5, "Input/output error")
 
-    journal = JournalFiles(tmp_path).create("one")
+    journal = journals.create("one")
     journal.append(FIRST)
     with monkeypatch.context() as patch:
         patch.setattr(os, "fdatasync", broken)

@@ -139,7 +139,7 @@ class _Fold:
             case PodStarted() if pod is None:
                 self._pods[event.uid] = _begun(event, at)
                 self._containers[event.uid] = {name: ContainerRecord(name=name) for name in event.containers}
-            case PodEnded(outcome=outcome) if pod and pod.outcome in (None, PodOutcome.UNCONFIRMED):
+            case PodEnded(outcome=outcome) if pod and (pod.outcome is None or _confirms(outcome, pod.outcome)):
                 self._pods[event.uid] = structs.replace(pod, ended=at, outcome=outcome)
 
     def _container(self, event: HookStarted | HookEnded | Signalled | ContainerEnded, at: float) -> None:
@@ -160,6 +160,10 @@ class _Fold:
                 self._released = at if self._released is None else self._released
                 text = f"the lock was released: {why}"
         self._notes.append(Note(at=at, text=text))
+
+
+def _confirms(outcome: PodOutcome, before: PodOutcome) -> bool:
+    return before is PodOutcome.UNCONFIRMED and outcome is not PodOutcome.UNCONFIRMED
 
 
 def _begun(event: PodStarted, at: float) -> PodRecord:

@@ -80,12 +80,19 @@ def _pod(timeline: Timeline, pod: PodRow) -> Markup:
     remarks = [tag("div", remark, class_="remark") for remark in pod.remarks]
     return tag(
         "div",
-        tag("div", tag("small", f"{pod.record.namespace}/"), pod.record.name, class_="name"),
+        tag("div", tag("small", f"{pod.record.namespace}/"), pod.record.name, _lanes(pod), class_="name"),
         tag("div", svg.pod_bars(timeline, pod), class_="bars"),
         tag("div", _result(pod), class_="result"),
         *remarks,
         class_="row",
     )
+
+
+def _lanes(pod: PodRow) -> Markup:
+    """The containers from top to bottom, if there are several."""
+    if len(pod.lanes) < 2:
+        return Markup("")
+    return tag("small", ", ".join(lane.record.name for lane in pod.lanes), class_="lanes")
 
 
 def _result(pod: PodRow) -> Markup:

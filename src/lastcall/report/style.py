@@ -16,7 +16,7 @@ svg{display:block;overflow:visible}.defs{position:absolute}
 .chart{position:relative}
 .row{display:grid;grid-template-columns:var(--label) 1fr var(--result);gap:0 1rem;align-items:center;
 padding:.15rem 0;position:relative;break-inside:avoid}
-.name{min-width:0;line-height:1.25}.result{font-size:.85rem;line-height:1.25}
+.name{min-width:0;line-height:1.25}.lanes{display:block}.result{font-size:.85rem;line-height:1.25}
 .row.phase{margin-top:.9rem;padding:.25rem 0;font-weight:600}
 .row.phase .name{grid-column:1/-1}.row.phase small{font-weight:400}.row.phase .bars{grid-column:2}
 .row.axis{position:sticky;top:0;background:var(--page);z-index:1;border-bottom:1px solid var(--line)}
