@@ -14,7 +14,8 @@ def outcomes(results: Path) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for case in ET.parse(results).iter("testcase"):
         name = re.sub(r"\[.*", "", case.get("name", ""), flags=re.DOTALL)
-        path = case.get("classname", "").replace(".", "/") + ".py"
+        module, *classes = re.split(r"\.(?=[A-Z])", case.get("classname", ""))
+        path = "::".join([module.replace(".", "/") + ".py", *classes])
         marks = [child.tag for child in case if child.tag in ("skipped", "failure", "error")]
         found.setdefault(f"{path}::{name}", []).append(marks[0] if marks else "passed")
     return found
