@@ -288,10 +288,19 @@ class TestAway:
         server.close()
         assert [record for record in caplog.records if record.levelno > logging.DEBUG] == []
 
-    async def test_a_runtime_that_hangs(self, tmp_path, monkeypatch):
-        server = await asyncio.start_unix_server(lambda *_: asyncio.sleep(5), tmp_path / "hangs.sock")
+    async def test_a_runtime_that_hangs(self, tmp_path):
+        left = asyncio.Event()
+
+        async def serve(reader, writer):
+            await reader.read()
+            writer.close()
+            left.set()
+
+        server = await asyncio.start_unix_server(serve, tmp_path / "hangs.sock")
         runtime = CriRuntime(f"unix://{tmp_path}/hangs.sock", SystemClock())
         with pytest.raises(Unavailable, match="Version: no answer in time"):
             await runtime.connection.call("Version", cri.VersionRequest(), within=0.3)
         await runtime.close()
+        await left.wait()
         server.close()
+        await asyncio.sleep(0)
