@@ -18,7 +18,7 @@ def command(*, settings: "Settings", container_runtime_endpoint: str) -> None:
     """Ends this node's pods in order when the machine goes down.
 
     Holds logind's delay lock and ends the containers of the CRI runtime in the phases that the configuration asks for.
-    SIGHUP reads the configuration again; SIGTERM ends the agent and releases the lock.
+    SIGHUP reads the configuration again. SIGTERM ends the agent and, unless a shutdown is under way, releases the lock.
     """
     from lastcall import wiring
 

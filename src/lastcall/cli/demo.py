@@ -19,10 +19,10 @@ import click
     help="private: systemd-logind itself, on a bus of its own that can power off nothing.",
 )
 def command(runtime: str, logind: str) -> None:
-    """A node with a dozen pods goes down before your eyes; half a minute, and nothing of it stays.
+    """A node with a dozen pods goes down before your eyes; half a minute, and only a report stays.
 
     The pods are real processes (with --runtime containerd, as root, real containers); the power button is not this
-    machine's. A report is left in a temporary directory.
+    machine's. The report is left in a temporary directory.
     """
     from rich.console import Console
 

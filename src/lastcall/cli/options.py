@@ -66,7 +66,7 @@ def program(function: Callable[..., None]) -> Callable[..., None]:
         ),
         click.option(
             "--state-dir",
-            type=click.Path(path_type=Path),
+            type=click.Path(path_type=Path, resolve_path=True),  # a pod's processes start in other directories
             default=STATE_DIR,
             show_default=True,
             help="Where journals and the lock's keeper live.",
