@@ -28,7 +28,7 @@ async def demo(tmp_path, *arguments):
 
 def check(output, tmp_path):
     assert "12 pods run on demo-node" in output
-    order = ["shop/mailer has ended", "phase 0 is over", "shop/database has ended", "phase 1 is over"]
+    order = ["shop/mailer has ended", "phase 1 is over", "shop/database has ended", "phase 2 is over"]
     order += ["kube-system/log-shipper has ended", "phase 2 is over", "the lock is released"]
     places = [output.index(words) for words in order]
     assert places == sorted(places)

@@ -38,7 +38,7 @@ class Lines:
             case Resumed():
                 return "going on with the shutdown" + ("" if event.lock else "; no lock is held any more")
             case PhaseStarted():
-                return f"phase {event.index} begins, {of_seconds(event.seconds)} at most"
+                return f"phase {event.index + 1} begins, {of_seconds(event.seconds)} at most"
             case PodStarted():
                 return f"{self._name(event.uid)} is asked to end within {of_seconds(event.grace)}"
             case HookEnded(ok=False):
@@ -48,7 +48,7 @@ class Lines:
             case PodEnded():
                 return f"{self._name(event.uid)} has ended: {event.outcome.value}"
             case PhaseEnded():
-                return f"phase {event.index} is over: {event.end.value}"
+                return f"phase {event.index + 1} is over: {event.end.value}"
             case Cancelled():
                 return f"the shutdown is cancelled: {event.why}"
             case Released():
