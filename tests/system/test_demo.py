@@ -29,7 +29,7 @@ async def demo(tmp_path, *arguments):
 def check(output, tmp_path):
     assert "12 pods run on demo-node" in output
     order = ["shop/mailer has ended", "phase 1 is over", "shop/database has ended", "phase 2 is over"]
-    order += ["kube-system/log-shipper has ended", "phase 2 is over", "the lock is released"]
+    order += ["kube-system/log-shipper has ended", "phase 3 is over", "the lock is released"]
     places = [output.index(words) for words in order]
     assert places == sorted(places)
     assert re.search(r"Pods +11: 9 graceful, 2 killed, 1 of them cut short", output)
