@@ -84,6 +84,12 @@ KUBELET_STATE_FILE = _name(
 LOGIND_DROP_IN = _name("file", "zz-lastcall.conf", "in /etc/systemd/logind.conf.d: raises InhibitDelayMaxSec")
 LOCK_WHO = _name("inhibitor", "lastcall", "the name under which `systemd-inhibit --list` shows the delay lock")
 
+KUBELET_START = "lastcall-kubelet-start"
+KUBELET_TIMER = _name(
+    "unit", f"{KUBELET_START}.timer", "there while lastcall keeps the kubelet stopped: starts it if nobody else does"
+)
+_name("unit", f"{KUBELET_START}.service", "what the timer activates; it wants the kubelet's unit and does nothing else")
+
 # Metrics. The first two are the kubelet's (pkg/kubelet/metrics).
 M_START = _name(
     "metric", "kubelet_graceful_shutdown_start_time_seconds", "gauge: when the last shutdown began, since 1970"

@@ -236,14 +236,18 @@ class PodStarter(Protocol):
 
 
 class NodeFace(Protocol):
-    """What others see of this node. Beside a real kubelet it writes what is ours; the lab's node writes all of it."""
+    """What others see of this node. The lab's node writes all of it; beside a real kubelet, the kubelet does."""
 
     def refuse_pods(self) -> None:
         """From this moment new pods are refused. At once, no I/O."""
         ...
 
-    async def going_down(self) -> None:
-        """Says so (Ready=False, "node is shutting down") before the first kill; returns when it is written."""
+    async def going_down(self, deadline: float) -> None:
+        """What comes before the first kill: Ready=False, "node is shutting down"; beside a kubelet, its stop.
+
+        Returns when that is done. ``deadline`` (boottime) is when the lock is released at the latest. Called again by
+        a later life of the agent that goes on with the shutdown.
+        """
         ...
 
     async def pod_ended(self, live: LivePod, exit_codes: dict[str, int | None]) -> None:
@@ -251,7 +255,7 @@ class NodeFace(Protocol):
         ...
 
     async def back(self) -> None:
-        """The shutdown was cancelled: ready again, pods are admitted again."""
+        """The shutdown was cancelled: ready again, pods are admitted again. Also when ``going_down`` was never called."""
         ...
 
 

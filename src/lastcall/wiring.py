@@ -11,11 +11,11 @@ from pathlib import Path
 
 from lastcall.adapters import systemd_notify
 from lastcall.adapters.agent_lock import AgentLock
-from lastcall.adapters.bare_node import BareNode
 from lastcall.adapters.boot import boot_id
 from lastcall.adapters.clock import SystemClock, monotonic_usec
 from lastcall.adapters.cri.runtime import CriRuntime
 from lastcall.adapters.journal_files import JournalFiles
+from lastcall.adapters.kubelet_beside import BesideKubelet
 from lastcall.adapters.lock_keeper import keeper
 from lastcall.adapters.logind import SystemLogind
 from lastcall.adapters.logind_conf import LogindConf
@@ -229,13 +229,16 @@ def host_name() -> str:
     return socket.gethostname().lower()
 
 
-async def agent_beside_kubelet(settings: Settings, endpoint: str) -> None:
-    """``lastcall agent``: ends the containers at a CRI endpoint, whoever started them."""
+async def agent_beside_kubelet(settings: Settings, endpoint: str, kubelet_unit: str) -> None:
+    """``lastcall agent``: ends the containers at a CRI endpoint, whoever started them.
+
+    ``kubelet_unit`` is the unit that would start them again; "" if there is none.
+    """
     path = load_config(settings.config).static_pod_path
     specs = {"specs": StaticPods(Path(path), settings.node_name)} if path else {}
     runtime = CriRuntime(endpoint, SystemClock(), node_name=settings.node_name, **specs)
     await runtime.open()
     try:
-        await Program(settings, runtime=runtime, node=BareNode()).run()
+        await Program(settings, runtime=runtime, node=BesideKubelet(kubelet_unit, SystemClock())).run()
     finally:
         await runtime.close()

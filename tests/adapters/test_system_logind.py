@@ -182,14 +182,16 @@ async def test_the_bus_of_the_environment_is_taken(private_logind, monkeypatch):
 
 
 async def test_units_are_started_and_stopped(private_logind):  # noqa: F811
-    units = SystemdUnits(private_logind.address)
-    await units.stop_unit("kubelet.service")
-    await units.start_unit("kubelet.service")
-    calls = [(call.member, call.arguments) for call in await private_logind.calls() if "Unit" in call.member]
-    assert calls == [("StopUnit", ["kubelet.service", "replace"]), ("StartUnit", ["kubelet.service", "replace"])]
-    await private_logind.set_mode(Mode.FAIL)
-    with pytest.raises(Unavailable, match="TransactionIsDestructive"):
+    async with SystemdUnits.open(private_logind.address) as units:
         await units.stop_unit("kubelet.service")
+        await units.start_unit("kubelet.service")
+        calls = [(call.member, call.arguments) for call in await private_logind.calls() if "Unit" in call.member]
+        assert calls == [("StopUnit", ["kubelet.service", "replace"]), ("StartUnit", ["kubelet.service", "replace"])]
+        assert await private_logind.starts() == [], "only a target that is started means that the machine goes down"
+        assert await units.states("kubelet.service", "none.service") == ["active", "inactive"]
+        await private_logind.set_mode(Mode.FAIL)
+        with pytest.raises(Unavailable, match="TransactionIsDestructive"):
+            await units.stop_unit("kubelet.service")
 
 
 def test_the_private_logind_cannot_reboot(private_logind):  # noqa: F811

@@ -44,7 +44,7 @@ class RecordingNode:
     def refuse_pods(self):
         self._note("refuse")
 
-    async def going_down(self):
+    async def going_down(self, deadline):
         await self.clock.sleep(self.slow)
         self._note("not ready")
 

@@ -93,9 +93,8 @@ async def test_killed_in_each_phase_and_started_again(node, pod):
     assert [record.outcome for record in node.records()] == [Outcome.COMPLETED]
 
 
-async def test_the_agent_beside_somebody_elses_containers(node):
+async def beside(node):
     """`lastcall agent` as on a cluster's node: it knows the pods from the CRI and from static manifests alone."""
-    three(node, takes=1)
     await node.start()
     await node.stop()
     config = node.directory / "kubelet.yaml"
@@ -108,8 +107,69 @@ async def test_the_agent_beside_somebody_elses_containers(node):
         "- {priority: 2000000000, shutdownGracePeriodSeconds: 4}\n"
     )
     await node.start_agent(config)
+
+
+async def jobs(logind):
+    """The jobs of units that systemd was given: what, unit, when."""
+    members = ("StartTransientUnit", "StartUnit", "StopUnit")
+    return [(call.member, call.arguments[0], call.at) for call in await logind.calls() if call.member in members]
+
+
+KUBELET, TIMER = "kubelet.service", "lastcall-kubelet-start.timer"
+DOWN = [("StartTransientUnit", TIMER), ("StopUnit", KUBELET)]
+BACK = [("StartUnit", KUBELET), ("StopUnit", TIMER)]
+
+
+async def test_the_agent_beside_somebody_elses_containers(node):
+    three(node, takes=1)
+    await beside(node)
     await node.logind.power_off()
     await gone_in_order(node)
+    assert [job[:2] for job in await jobs(node.logind)] == [("StartUnit", "poweroff.target")], "there was no kubelet"
+
+
+async def test_the_kubelet_is_stopped_before_the_first_sigterm(node):
+    three(node, takes=1)
+    await node.logind.run_unit(KUBELET)
+    await beside(node)
+    assert await jobs(node.logind) == []
+    await node.logind.power_off()
+    await gone_in_order(node)
+    done = await jobs(node.logind)
+    assert [job[:2] for job in done] == [*DOWN, ("StartUnit", "poweroff.target")]
+    assert done[1][2] <= node.when("web", "hook") + 0.02
+
+
+async def test_the_kubelet_is_started_when_the_shutdown_is_called_off(node):
+    three(node)
+    await node.logind.run_unit(KUBELET)
+    await beside(node)
+    await node.logind.power_off()
+    await node.until_saw("web", "TERM")
+    await asyncio.to_thread(node.logind.restart_logind)
+
+    async def back():
+        return [job[:2] for job in await jobs(node.logind)] == [*DOWN, *BACK]
+
+    await node.until(back, "the kubelet to be started")
+    assert await node.logind.starts() == []
+
+
+async def test_the_agent_is_killed_and_the_shutdown_called_off_before_it_is_back(node):
+    three(node)
+    await node.logind.run_unit(KUBELET)
+    await beside(node)
+    await node.logind.power_off()
+    await node.until_saw("web", "TERM")
+    await node.kill()
+    await asyncio.to_thread(node.logind.restart_logind)
+    assert [job[:2] for job in await jobs(node.logind)] == DOWN
+    await node.start_agent(node.directory / "kubelet.yaml")
+
+    async def back():
+        return [job[:2] for job in await jobs(node.logind)] == [*DOWN, *BACK]
+
+    await node.until(back, "the kubelet to be started")
 
 
 async def test_containerd_restarted_in_the_middle(node):

@@ -1,39 +1,83 @@
-"""Starting and stopping units by systemd (org.freedesktop.systemd1 on the system bus)."""
+"""Units of systemd (org.freedesktop.systemd1 on the system bus): their states, starting, stopping, and a timer."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from dbus_fast import Message, Variant
 
 from lastcall.adapters.bus import Bus
 
+_TIMER_ACCURACY = 1.0
+"""systemd's default of a minute saves wake-ups of which there is but one here."""
+
 
 class SystemdUnits:
-    """Units of the system manager. ``bus_address`` None is $DBUS_SYSTEM_BUS_ADDRESS or the system bus.
+    """The system manager, over one connection. Every verb raises Unavailable if systemd does not answer or refuses,
 
-    Each call has a connection of its own: it is made once or twice in a machine's life, and nothing is kept open.
+    and NotPermitted without the right.
     """
 
-    def __init__(self, bus_address: str | None = None) -> None:
-        self._address = bus_address
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
 
-    async def start_unit(self, name: str) -> None:
-        """As ``systemctl start --no-block``: returns when systemd has queued the job, not when the unit runs.
-
-        Unavailable if systemd does not answer or does not know the unit, NotPermitted without the right.
-        """
-        await self._queue("StartUnit", name)
-
-    async def stop_unit(self, name: str) -> None:
-        """As ``systemctl stop --no-block``: returns when systemd has queued the job. Errors as in ``start_unit``."""
-        await self._queue("StopUnit", name)
-
-    async def _queue(self, verb: str, name: str) -> None:
-        bus = await Bus.open(self._address)
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, bus_address: str | None = None) -> "AsyncIterator[SystemdUnits]":
+        """``bus_address`` None is $DBUS_SYSTEM_BUS_ADDRESS or the system bus."""
+        bus = await Bus.open(bus_address)
         try:
-            await bus.call(
-                "org.freedesktop.systemd1",
-                "/org/freedesktop/systemd1",
-                "org.freedesktop.systemd1.Manager",
-                verb,
-                "ss",
-                name,
-                "replace",
-            )
+            yield cls(bus)
         finally:
             bus.close()
+
+    async def states(self, *names: str) -> list[str]:
+        """The ActiveState of each ("active", "deactivating" ...); "inactive" for one that is not installed."""
+        reply = await self._call("ListUnitsByNames", "as", list(names))
+        return [unit[3] for unit in reply.body[0]]
+
+    async def start_unit(self, name: str) -> None:
+        """As ``systemctl start --no-block``: returns when systemd has queued the job, not when the unit runs."""
+        await self._call("StartUnit", "ss", name, "replace")
+
+    async def stop_unit(self, name: str) -> None:
+        """As ``systemctl stop --no-block``: returns when systemd has queued the job."""
+        await self._call("StopUnit", "ss", name, "replace")
+
+    async def start_timer(self, name: str, *, seconds: float, starts: str, description: str) -> None:
+        """Makes a timer unit ``name``.timer that starts the unit ``starts`` once, so many seconds from now.
+
+        It needs nobody's life but systemd's; systemd drops it when it has elapsed, and when the machine goes down. A
+        timer activates the service of its own name: that one does nothing but want the unit, and systemd starts what
+        is wanted whatever becomes of the service's own process. Unavailable also while there is such a timer.
+        """
+        timer = {
+            "Description": Variant("s", description),
+            "TimersMonotonic": Variant("a(st)", [["OnActiveSec", _usec(seconds)]]),
+            "AccuracyUSec": Variant("t", _usec(_TIMER_ACCURACY)),
+            "RemainAfterElapse": Variant("b", False),
+        }
+        service = {
+            "Description": Variant("s", description),
+            "Type": Variant("s", "oneshot"),
+            "ExecStart": Variant("a(sasb)", [["/bin/true", ["/bin/true"], False]]),
+            "Wants": Variant("as", [starts]),
+            "CollectMode": Variant("s", "inactive-or-failed"),
+        }
+        others = [[f"{name}.service", _properties(service)]]
+        signature = "ssa(sv)a(sa(sv))"
+        await self._call("StartTransientUnit", signature, f"{name}.timer", "fail", _properties(timer), others)
+
+    async def _call(self, member: str, signature: str, *body: Any) -> Message:
+        service = "org.freedesktop.systemd1"
+        return await self._bus.call(
+            service, "/org/freedesktop/systemd1", f"{service}.Manager", member, signature, *body
+        )
+
+
+def _usec(seconds: float) -> int:
+    return round(seconds * 1_000_000)
+
+
+def _properties(properties: dict[str, Variant]) -> list[list[Any]]:
+    return [[name, value] for name, value in properties.items()]

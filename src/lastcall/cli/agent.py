@@ -1,6 +1,7 @@
 """``lastcall agent``: ends this node's pods in order when the machine goes down."""
 
 import asyncio
+import re
 from typing import TYPE_CHECKING
 
 import click
@@ -11,15 +12,33 @@ if TYPE_CHECKING:
     from lastcall.wiring import Settings
 
 
+_SERVICE = re.compile(r"[A-Za-z0-9:_.\\@-]{1,247}\.service")
+
+
+def _service(_: click.Context, __: click.Parameter, value: str) -> str:
+    """The name of a service, by the rule of systemd.unit(5); "" stays."""
+    if value and not _SERVICE.fullmatch(value):
+        raise click.BadParameter(f'{value!r} is not the name of a service, such as kubelet.service, nor "" for none')
+    return value
+
+
 @click.command("agent")
 @options.program
 @options.endpoint
-def command(*, settings: "Settings", container_runtime_endpoint: str) -> None:
+@click.option(
+    "--kubelet-unit",
+    callback=_service,
+    default="kubelet.service",
+    show_default=True,
+    help='The unit that is stopped first, since it would start again what is ended; "" for none.',
+)
+def command(*, settings: "Settings", container_runtime_endpoint: str, kubelet_unit: str) -> None:
     """Ends this node's pods in order when the machine goes down.
 
-    Holds logind's delay lock and ends the containers of the CRI runtime in the phases that the configuration asks for.
+    Holds logind's delay lock, stops the kubelet and ends the containers of the CRI runtime in the phases that the
+    configuration asks for. Should the machine stay up, the kubelet is started again.
     SIGHUP reads the configuration again. SIGTERM ends the agent and, unless a shutdown is under way, releases the lock.
     """
     from lastcall import wiring
 
-    asyncio.run(wiring.agent_beside_kubelet(settings, container_runtime_endpoint))
+    asyncio.run(wiring.agent_beside_kubelet(settings, container_runtime_endpoint, kubelet_unit))

@@ -31,7 +31,7 @@ from lastcall.model.shutdown import (
 from lastcall.ports import Clock, LivePod, NodeFace, PodRuntime
 
 ANNOUNCE_SECONDS = 2.0
-"""How long the first kill waits for the node's Ready=False to be written: the pods' time is worth more."""
+"""How long the first kill waits for what comes before it (ports.NodeFace): the pods' time is worth more."""
 
 LOOK_SECONDS = 5.0
 """How long a phase waits for a fresh list of pods before it goes by the one at hand."""
@@ -115,9 +115,11 @@ class Run:
         if self._mode is Mode.OBSERVE:
             return
         self._node.refuse_pods()
-        told = asyncio.ensure_future(self._node.going_down())
+        told = asyncio.ensure_future(self._node.going_down(self._deadline))
         if not await self._within(ANNOUNCE_SECONDS, told):
-            self._note("the node's Ready=False could not be written in time; the pods are ended all the same")
+            self._note(
+                f"what comes before the first kill is not done after {ANNOUNCE_SECONDS:g} s; the pods are ended all the same"
+            )
 
     async def _look(self) -> None:
         await self._remember(self._runtime.refresh())

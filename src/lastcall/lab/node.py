@@ -66,7 +66,7 @@ class LabNode:
         """New pods are refused from now on, whatever they tolerate."""
         self._refusing = True
 
-    async def going_down(self) -> None:
+    async def going_down(self, deadline: float) -> None:
         """Ready=False with the kubelet's reason and message."""
         self._refusing = True
         self._write_node(ready=False)

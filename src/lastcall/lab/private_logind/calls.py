@@ -16,7 +16,7 @@ LOGIND_PID = "logind.pid"
 
 
 class Mode(Enum):
-    """How the recorder answers StartUnit, StopUnit and questions about units."""
+    """How the recorder answers StartUnit for targets and questions about units. FAIL is for the jobs of services too."""
 
     HANG = "a job is granted and never ends, as when a machine really goes down"
     FAIL = "jobs are refused"

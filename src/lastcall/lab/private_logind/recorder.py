@@ -1,7 +1,8 @@
 """``python -m lastcall.lab.private_logind.recorder STATE [--polkit]``: plays PID 1 on a private bus.
 
-It owns org.freedesktop.systemd1, records what it is called with and does none of it. One call has an effect: KillUnit
-with SIGHUP for systemd-logind.service reaches the private logind, since that is how it is made to read its drop-ins.
+It owns org.freedesktop.systemd1, records what it is called with and does none of it. Services and timers change their
+state as if they ran (``units``). One call has an effect: KillUnit with SIGHUP for systemd-logind.service reaches the
+private logind, since that is how it is made to read its drop-ins.
 With ``--polkit`` it owns org.freedesktop.PolicyKit1 too and permits everything: a logind in a user namespace takes
 its callers for strangers and asks.
 
@@ -10,7 +11,6 @@ When its standard input ends, whoever started it is gone: it ends the private lo
 
 import asyncio
 import os
-import re
 import signal
 import sys
 import time
@@ -33,12 +33,12 @@ from lastcall.lab.private_logind.calls import (
     Mode,
     kill,
 )
+from lastcall.lab.private_logind.units import NOT_INSTALLED, Units, unit_path
 
 _POLKIT = "org.freedesktop.PolicyKit1"
 _DONE_SECONDS = 0.2
 _ERROR = "org.freedesktop.DBus.Error"
-_AGENT_UNIT = "lastcall-agent.service"
-"""Not installed on the machine that the recorder plays; every other unit is there."""
+_JOBS = ("StartUnit", "StopUnit", "StartTransientUnit")
 
 
 class Recorder:
@@ -50,7 +50,8 @@ class Recorder:
         self._mode = Mode.HANG
         self._version = str(cage.systemd_version())
         self._calls: list[Call] = []
-        self._units: list[str] = []
+        self._units = Units()
+        self._jobs: list[str] = []
         self._bus: MessageBus | None = None
 
     async def serve(self) -> None:
@@ -85,6 +86,8 @@ class Recorder:
             return Message.new_method_return(message, "s", [msgspec.json.encode(self._calls).decode()])
         if message.member == "SetMode":
             self._mode = Mode[message.body[0]]
+        elif message.member == "Run":
+            self._units.start(message.body[0])
         elif message.member == "EndJob":
             self._end_job(message.body[0], message.body[1])
         else:
@@ -95,7 +98,7 @@ class Recorder:
         values = {
             "Version": Variant("s", self._version),
             "LoadState": Variant("s", self._load_state(message.path or "")),
-            "ActiveState": Variant("s", "inactive"),
+            "ActiveState": Variant("s", self._units.state(message.path or "")),
             "Job": Variant("(uo)", [0, "/"]),
         }
         name = message.body[1] if message.member == "Get" else ""
@@ -104,7 +107,7 @@ class Recorder:
         return Message.new_method_return(message, "v", [values[name]])
 
     def _load_state(self, path: str) -> str:
-        if path == _unit_path(_AGENT_UNIT):
+        if path == unit_path(NOT_INSTALLED):
             return "not-found"
         return "masked" if self._mode is Mode.MASKED else "loaded"
 
@@ -115,27 +118,56 @@ class Recorder:
         answers: dict[str, Callable[[Message], Message]] = {
             "Subscribe": Message.new_method_return,
             "Unsubscribe": Message.new_method_return,
-            "StartUnit": self._job,
-            "StopUnit": self._job,
+            "StartUnit": self._start,
+            "StopUnit": self._stop,
+            "StartTransientUnit": self._make,
+            "ListUnitsByNames": self._list,
             "GetUnit": _unit,
             "LoadUnit": _unit,
             "KillUnit": self._kill,
         }
+        if member in _JOBS and self._mode is Mode.FAIL:
+            return Message.new_error(message, f"{SYSTEMD}.TransactionIsDestructive", "the recorder refuses every job")
         if member not in answers:
             return _error(message, "UnknownMethod", f"the recorder does not do {member}")
         return answers[member](message)
 
-    def _job(self, message: Message) -> Message:
-        if self._mode is Mode.FAIL:
-            return Message.new_error(message, f"{SYSTEMD}.TransactionIsDestructive", "the recorder refuses every job")
-        self._units.append(message.body[0])
-        number = len(self._units)
-        if self._mode is Mode.DONE:
-            asyncio.get_running_loop().call_later(_DONE_SECONDS, self._end_job, number, "done")
+    def _start(self, message: Message) -> Message:
+        """How a target's job ends is the mode's to say; a service is started at once."""
+        name = message.body[0]
+        if name.endswith(".target"):
+            return self._job(message, _DONE_SECONDS if self._mode is Mode.DONE else None)
+        self._units.start(name)
+        return self._job(message, 0.0)
+
+    def _stop(self, message: Message) -> Message:
+        name = message.body[0]
+        seconds = self._units.stop(name)
+        asyncio.get_running_loop().call_later(seconds, self._units.rest, name)
+        return self._job(message, seconds)
+
+    def _make(self, message: Message) -> Message:
+        if not self._units.make(message.body[0]):
+            return Message.new_error(message, f"{SYSTEMD}.UnitExists", f"Unit {message.body[0]} was already loaded.")
+        return self._job(message, 0.0)
+
+    def _list(self, message: Message) -> Message:
+        rows = []
+        for name in message.body[0]:
+            path = unit_path(name)
+            rows.append([name, name, self._load_state(path), self._units.state(path), "", "", path, 0, "", "/"])
+        return Message.new_method_return(message, "a(ssssssouso)", [rows])
+
+    def _job(self, message: Message, seconds: float | None) -> Message:
+        """A job that ends after so many seconds, by itself never if that is None."""
+        self._jobs.append(message.body[0])
+        number = len(self._jobs)
+        if seconds is not None:
+            asyncio.get_running_loop().call_later(seconds, self._end_job, number, "done")
         return Message.new_method_return(message, "o", [_job_path(number)])
 
     def _end_job(self, number: int, result: str) -> None:
-        body = [number, _job_path(number), self._units[number - 1], result]
+        body = [number, _job_path(number), self._jobs[number - 1], result]
         if self._bus:
             self._bus.send(Message.new_signal(SYSTEMD_PATH, f"{SYSTEMD}.Manager", "JobRemoved", "uoss", body))
 
@@ -151,12 +183,7 @@ class Recorder:
 
 
 def _unit(message: Message) -> Message:
-    return Message.new_method_return(message, "o", [_unit_path(message.body[0])])
-
-
-def _unit_path(name: str) -> str:
-    escaped = re.sub(r"[^A-Za-z0-9]", lambda match: f"_{ord(match[0]):02x}", name)
-    return f"{SYSTEMD_PATH}/unit/{escaped}"
+    return Message.new_method_return(message, "o", [unit_path(message.body[0])])
 
 
 def _job_path(number: int) -> str:

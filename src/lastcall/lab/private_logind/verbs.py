@@ -41,11 +41,11 @@ class Verbs:
         return [call for call in calls if member in (None, call.member)]
 
     async def starts(self) -> list[Call]:
-        """The units that logind has had started: the machine goes down at ``at``."""
-        return await self.calls("StartUnit")
+        """The targets that logind has had started: the machine goes down at ``at``."""
+        return [call for call in await self.calls("StartUnit") if str(call.arguments[0]).endswith(".target")]
 
     async def wait_for_start(self, number: int = 1, *, seconds: float = 20.0) -> Call:
-        """The ``number``-th StartUnit. TimeoutError if it has not come after so many seconds."""
+        """The ``number``-th of ``starts``. TimeoutError if it has not come after so many seconds."""
         deadline = self._clock.boottime() + seconds
         while True:
             starts = await self.starts()
@@ -58,6 +58,10 @@ class Verbs:
     async def set_mode(self, mode: Mode) -> None:
         """How the recorder answers from now on."""
         await self._call(SYSTEMD, CONTROL_PATH, CONTROL, "SetMode", "s", mode.name)
+
+    async def run_unit(self, name: str) -> None:
+        """A service is active from now on, until it is stopped."""
+        await self._call(SYSTEMD, CONTROL_PATH, CONTROL, "Run", "s", name)
 
     async def end_job(self, number: int = 1, result: str = "canceled") -> None:
         """The ``number``-th job ends (JobRemoved): logind takes a shutdown for over then."""

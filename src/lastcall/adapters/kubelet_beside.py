@@ -1,0 +1,137 @@
+"""The node's face where a kubelet runs the pods: it is stopped, or it would start again what we end.
+
+A kubelet starts a container that was ended through the CRI again 0.7 s later, and it writes the node's and the pods'
+status: ours would be overwritten within ten seconds.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from lastcall.adapters.systemd_units import SystemdUnits
+from lastcall.aio import any_done, cancel, first
+from lastcall.errors import TimedOut
+from lastcall.names import KUBELET_START, KUBELET_TIMER
+from lastcall.ports import Clock, LivePod
+
+MARGIN = 60.0
+"""So long after the shutdown's deadline the kubelet is started again if the machine is still there."""
+
+BACK_SECONDS = 2.0
+"""How long ``back`` waits; what is not done by then goes on in the background."""
+
+_PATIENCE = 60.0
+"""How long stopping and starting are tried."""
+
+_RETRY = 0.5
+_LOOK = 0.01
+_JOB_SECONDS = 10.0
+"""How long systemd may take for a job: a kubelet ends within a tenth of a second of its SIGTERM."""
+
+_AT_REST = ("inactive", "failed")
+"""A unit in any other state runs, or is about to."""
+
+log = logging.getLogger(__name__)
+
+
+class BesideKubelet:
+    """``ports.NodeFace`` of an agent beside a kubelet that runs as ``unit``; "" for none that is to be stopped.
+
+    Nobody's death leaves the machine without a kubelet: before it is stopped, systemd gets a timer that starts it
+    again. That timer is all the memory there is: while it is there, it was we who stopped the kubelet, in this life
+    of the program or in one before. Where it cannot be made, the kubelet is not stopped. Failures are logged, nothing
+    is raised. ``bus_address`` None is $DBUS_SYSTEM_BUS_ADDRESS or the system bus.
+    """
+
+    def __init__(self, unit: str, clock: Clock, bus_address: str | None = None) -> None:
+        self._unit = unit
+        self._clock = clock
+        self._address = bus_address
+        self._work: asyncio.Task[None] | None = None
+
+    def refuse_pods(self) -> None:
+        """The kubelet admits pods, not we; one that is stopped admits none."""
+
+    async def going_down(self, deadline: float) -> None:
+        """Arms the kubelet's restart and stops it; returns when it has stopped. One that does not run is left so."""
+        if self._unit:
+            otherwise = f"{self._unit} is not stopped and will start again what is ended"
+            await any_done(await self._instead(partial(self._stop, deadline), otherwise))
+
+    async def pod_ended(self, live: LivePod, exit_codes: dict[str, int | None]) -> None:
+        """Says so in the log."""
+        codes = ", ".join(f"{name} {code}" for name, code in exit_codes.items())
+        log.info("%s has ended (exit codes: %s)", live.pod.key, codes)
+
+    async def back(self) -> None:
+        """Starts the kubelet if it was we who stopped it, and takes the timer away."""
+        if self._unit:
+            otherwise = f"{self._unit} is not started yet; {KUBELET_TIMER} will do it at the latest"
+            work = await self._instead(self._start, otherwise)
+            await first(any_done(work), self._clock.sleep(BACK_SECONDS))
+
+    # ------------------------------------------------------------------------------------------------------------------
+
+    async def _instead(self, attempt: Callable[[], Awaitable[None]], otherwise: str) -> "asyncio.Task[None]":
+        """Begins this and breaks off what was being done before: only the newest intention counts."""
+        if self._work:
+            await cancel(self._work)
+        self._work = asyncio.create_task(self._insist(attempt, otherwise), name="kubelet")
+        return self._work
+
+    async def _insist(self, attempt: Callable[[], Awaitable[None]], otherwise: str) -> None:
+        """Tries until it works or patience ends; the first failure is told."""
+        end = self._clock.boottime() + _PATIENCE
+        told = False
+        while True:
+            try:
+                return await attempt()
+            except Exception as error:  # also a mistake of ours: it must keep no pod from being ended
+                if not told:
+                    log.warning("%s: %s", otherwise, error)
+                told = True
+            if self._clock.boottime() >= end:
+                return None
+            await self._clock.sleep(_RETRY)
+
+    async def _stop(self, deadline: float) -> None:
+        async with SystemdUnits.open(self._address) as systemd:
+            kubelet, timer = await systemd.states(self._unit, KUBELET_TIMER)
+            if kubelet in _AT_REST:
+                log.debug("%s does not run: there is nothing to stop", self._unit)
+                return
+            if timer in _AT_REST:
+                await self._arm(systemd, deadline)
+            await systemd.stop_unit(self._unit)
+            await self._until(systemd, self._unit, rests=True)
+        log.info("%s is stopped; %s starts it again unless the machine goes down", self._unit, KUBELET_TIMER)
+
+    async def _arm(self, systemd: SystemdUnits, deadline: float) -> None:
+        """Made at the moment when it is needed, so that there is no timer on a machine that does not go down."""
+        seconds = max(_RETRY, deadline + MARGIN - self._clock.boottime())
+        description = f"Starts {self._unit}, which lastcall stopped, if the machine has not gone down"
+        await systemd.start_timer(KUBELET_START, seconds=seconds, starts=self._unit, description=description)
+        await self._until(systemd, KUBELET_TIMER, rests=False)
+
+    async def _start(self) -> None:
+        async with SystemdUnits.open(self._address) as systemd:
+            [timer] = await systemd.states(KUBELET_TIMER)
+            if timer in _AT_REST:
+                log.debug("%s was not stopped by lastcall, or is started again already", self._unit)
+                return
+            await systemd.start_unit(self._unit)
+            await systemd.stop_unit(KUBELET_TIMER)
+            await self._until(systemd, KUBELET_TIMER, rests=True)
+        log.info("%s is started again", self._unit)
+
+    async def _until(self, systemd: SystemdUnits, name: str, *, rests: bool) -> None:
+        """Waits for systemd's job; TimedOut says what has not happened."""
+        end = self._clock.boottime() + _JOB_SECONDS
+        while True:
+            [state] = await systemd.states(name)
+            if (state in _AT_REST) is rests:
+                return
+            if self._clock.boottime() >= end:
+                raise TimedOut(f"{name} is still {state} after {_JOB_SECONDS:g} s")
+            await self._clock.sleep(_LOOK)

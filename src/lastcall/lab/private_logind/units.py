@@ -1,0 +1,56 @@
+"""The units of the machine that the recorder plays: services that run or not, and timers that are made."""
+
+import re
+
+from lastcall.lab.private_logind.calls import SYSTEMD_PATH
+
+NOT_INSTALLED = "lastcall-agent.service"
+"""Every other unit is installed."""
+
+STOP_SECONDS = 0.05
+"""How long a service takes to end."""
+
+
+def unit_path(name: str) -> str:
+    """Where the unit is on the bus."""
+    escaped = re.sub(r"[^A-Za-z0-9]", lambda match: f"_{ord(match[0]):02x}", name)
+    return f"{SYSTEMD_PATH}/unit/{escaped}"
+
+
+class Units:
+    """At first nothing is active. A timer that is made never elapses."""
+
+    def __init__(self) -> None:
+        self._states: dict[str, str] = {}
+        self._made: set[str] = set()
+
+    def state(self, path: str) -> str:
+        """ActiveState."""
+        return self._states.get(path, "inactive")
+
+    def start(self, name: str) -> None:
+        """It is active at once."""
+        self._states[unit_path(name)] = "active"
+
+    def make(self, name: str) -> bool:
+        """A transient unit, active at once; False if there is one of this name."""
+        if name in self._made:
+            return False
+        self._made.add(name)
+        self.start(name)
+        return True
+
+    def stop(self, name: str) -> float:
+        """How many seconds it takes until ``rest`` is due. A transient unit is gone at once."""
+        path = unit_path(name)
+        if name in self._made or path not in self._states:
+            self._made.discard(name)
+            self._states.pop(path, None)
+            return 0.0
+        self._states[path] = "deactivating"
+        return STOP_SECONDS
+
+    def rest(self, name: str) -> None:
+        """The unit has stopped, unless it was started again meanwhile."""
+        if self.state(unit_path(name)) == "deactivating":
+            del self._states[unit_path(name)]

@@ -1,0 +1,217 @@
+"""The kubelet's stop and its armed restart: the recorder in systemd's place, and a real systemd."""
+
+import asyncio
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+from support import service_manager
+from support.logind import eventually, private_logind  # noqa: F401
+
+from lastcall.adapters.clock import SystemClock
+from lastcall.adapters.kubelet_beside import MARGIN, BesideKubelet
+from lastcall.adapters.systemd_units import SystemdUnits
+from lastcall.errors import Unavailable
+from lastcall.names import KUBELET_START, KUBELET_TIMER
+
+KUBELET = "kubelet.service"
+UNITS = {
+    **service_manager.BUS,
+    KUBELET: "[Service]\nExecStart=/bin/sleep 1000\nRestart=always\n",
+    "other.service": "[Service]\nExecStart=/bin/sleep 1000\n",
+    "test.target": "[Unit]\nWants=dbus.service other.service\n",
+}
+
+
+class Systemd:
+    """A systemd on which no kubelet runs yet."""
+
+    def __init__(self, address):
+        self.address = address
+        self.clock = SystemClock()
+
+    def agent(self, unit=KUBELET):
+        """As of a new life of the program."""
+        return BesideKubelet(unit, self.clock, self.address)
+
+    def deadline(self, seconds=5.0):
+        return self.clock.boottime() + seconds
+
+    async def states(self):
+        """Of the kubelet and of the timer."""
+        async with SystemdUnits.open(self.address) as systemd:
+            return await systemd.states(KUBELET, KUBELET_TIMER)
+
+    async def start(self, unit=KUBELET):
+        async with SystemdUnits.open(self.address) as systemd:
+            await systemd.start_unit(unit)
+        assert await eventually(self.states, ["active", "inactive"]) == ["active", "inactive"]
+
+    async def until(self, *states):
+        assert await eventually(self.states, list(states)) == list(states)
+
+
+@pytest.fixture
+def real_systemd():
+    if reason := service_manager.why_not():
+        pytest.skip(reason)
+    state = Path(tempfile.mkdtemp(prefix="lastcall-", dir="/tmp"))  # short: a unix socket's path has 107 bytes
+    try:
+        with service_manager.service_manager(state, UNITS, start="test.target"):
+            yield f"unix:path={state}/run/user/bus"
+    finally:
+        shutil.rmtree(state)
+
+
+async def reached(address):
+    """A systemd that has just been started comes to its bus a little later."""
+    systemd = Systemd(address)
+    for _ in range(500):
+        try:
+            if await systemd.states():
+                return systemd
+        except Unavailable:
+            await asyncio.sleep(0.02)
+    raise AssertionError(f"no systemd at {address}")
+
+
+@pytest.fixture(params=["recorder", "systemd"])
+def address(request):
+    if request.param == "systemd":
+        return request.getfixturevalue("real_systemd")
+    return request.getfixturevalue("private_logind").address
+
+
+@pytest.fixture
+async def systemd(address):
+    return await reached(address)
+
+
+async def test_stopped_and_armed_and_back(systemd):
+    await systemd.start()
+    agent = systemd.agent()
+    await agent.going_down(systemd.deadline())
+    assert await systemd.states() == ["inactive", "active"]
+    await agent.back()
+    await systemd.until("active", "inactive")
+
+
+async def test_a_kubelet_that_does_not_run_is_left_so(systemd, caplog):
+    agent = systemd.agent()
+    await agent.going_down(systemd.deadline())
+    assert await systemd.states() == ["inactive", "inactive"]
+    await agent.back()
+    assert await systemd.states() == ["inactive", "inactive"]
+    assert [record for record in caplog.records if record.levelname != "DEBUG"] == []
+
+
+async def test_a_unit_that_is_not_installed(systemd, caplog):
+    agent = systemd.agent("lastcall-agent.service")
+    await agent.going_down(systemd.deadline())
+    await agent.back()
+    assert await systemd.states() == ["inactive", "inactive"]
+    assert [record for record in caplog.records if record.levelname != "DEBUG"] == []
+
+
+async def test_no_unit(systemd):
+    await systemd.start()
+    agent = systemd.agent("")
+    await agent.going_down(systemd.deadline())
+    await agent.back()
+    assert await systemd.states() == ["active", "inactive"]
+
+
+async def test_back_without_a_stop_starts_nothing(systemd):
+    await systemd.agent().back()
+    assert await systemd.states() == ["inactive", "inactive"]
+    await systemd.start()
+    await systemd.agent().back()
+    assert await systemd.states() == ["active", "inactive"]
+
+
+async def test_another_life_goes_on_and_another_comes_back(systemd):
+    await systemd.start()
+    deadline = systemd.deadline()
+    await systemd.agent().going_down(deadline)
+    await systemd.agent().going_down(deadline)
+    assert await systemd.states() == ["inactive", "active"]
+    await systemd.agent().back()
+    await systemd.until("active", "inactive")
+
+
+async def test_a_kubelet_that_somebody_starts_meanwhile_is_stopped_again(systemd):
+    await systemd.start()
+    await systemd.agent().going_down(systemd.deadline())
+    async with SystemdUnits.open(systemd.address) as units:
+        await units.start_unit(KUBELET)
+    await systemd.until("active", "active")
+    await systemd.agent().going_down(systemd.deadline())
+    assert await systemd.states() == ["inactive", "active"]
+
+
+async def test_a_shutdown_soon_after_a_cancelled_one(systemd):
+    await systemd.start()
+    agent = systemd.agent()
+    for _ in range(3):
+        await agent.going_down(systemd.deadline())
+        assert await systemd.states() == ["inactive", "active"]
+        await agent.back()
+        await systemd.until("active", "inactive")
+
+
+async def test_called_off_while_it_is_being_stopped(systemd):
+    await systemd.start()
+    agent = systemd.agent()
+    for delay in (0.0, 0.002, 0.004, 0.008, 0.016, 0.032):
+        down = asyncio.ensure_future(agent.going_down(systemd.deadline()))
+        await asyncio.sleep(delay)
+        await agent.back()
+        await asyncio.wait_for(down, 5)
+        await systemd.until("active", "inactive")
+
+
+async def test_there_is_one_timer_of_a_name(systemd):
+    async with SystemdUnits.open(systemd.address) as units:
+        timer = {"seconds": 60.0, "starts": KUBELET, "description": "A test's"}
+        await units.start_timer(KUBELET_START, **timer)
+        with pytest.raises(Unavailable, match="UnitExists"):
+            await units.start_timer(KUBELET_START, **timer)
+
+
+async def next_elapse(address):
+    """When the timer is due, CLOCK_MONOTONIC."""
+    async with SystemdUnits.open(address) as units:
+        path = "/org/freedesktop/systemd1/unit/lastcall_2dkubelet_2dstart_2etimer"
+        arguments = ("ss", "org.freedesktop.systemd1.Timer", "NextElapseUSecMonotonic")
+        service, interface = "org.freedesktop.systemd1", "org.freedesktop.DBus.Properties"
+        reply = await units._bus.call(service, path, interface, "Get", *arguments)
+        return reply.body[0].value / 1e6
+
+
+async def test_nobody_comes_back_and_the_timer_starts_it(real_systemd):
+    systemd = await reached(real_systemd)
+    await systemd.start()
+    begin = time.monotonic()
+    await systemd.agent().going_down(systemd.deadline(3.0 - MARGIN))
+    due = await next_elapse(systemd.address)
+    assert begin + 2.9 <= due <= time.monotonic() + 3.1
+    assert await systemd.states() == ["inactive", "active"]
+    await asyncio.sleep(max(0.0, begin + 2.0 - time.monotonic()))
+    assert await systemd.states() == ["inactive", "active"]
+    assert await eventually(systemd.states, ["active", "inactive"], seconds=10) == ["active", "inactive"]
+    await systemd.agent().back()
+    assert await systemd.states() == ["active", "inactive"]
+    assert time.monotonic() >= due - 0.1
+    await systemd.agent().going_down(systemd.deadline())
+    assert await systemd.states() == ["inactive", "active"], "armed anew after it has elapsed"
+
+
+async def test_the_timer_is_due_a_minute_after_the_deadline(real_systemd):
+    systemd = await reached(real_systemd)
+    await systemd.start()
+    begin = time.monotonic()
+    await systemd.agent().going_down(systemd.deadline(100.0))
+    due = await next_elapse(systemd.address)
+    assert begin + 100.0 + MARGIN - 0.1 <= due <= time.monotonic() + 100.0 + MARGIN + 0.1
