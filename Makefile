@@ -23,7 +23,7 @@ check: $(STAMP)  ## all static checks: lint, format, types, layers, generated pa
 	@$(BIN)/python -m lastcall.names --check docs/reference/names.md
 
 test: $(STAMP)  ## every test that this machine can run; each skip says why
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest -n 4 --dist loadgroup $(ARGS)
 
 demo: $(STAMP)  ## a node with a dozen pods goes down before your eyes (no root, under two minutes)
 	@$(BIN)/lastcall demo

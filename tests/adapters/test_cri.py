@@ -20,6 +20,8 @@ from lastcall.aio import cancel
 from lastcall.errors import InvalidInput, Unavailable
 from lastcall.model.pods import Pod
 
+pytestmark = pytest.mark.xdist_group("containerd")
+
 SOON = 15.0
 
 

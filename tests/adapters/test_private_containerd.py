@@ -15,6 +15,8 @@ from lastcall.lab import containerd as lab
 from lastcall.lab.containerd import BUSYBOX, LabCriRuntime, PrivateContainerd, leftovers
 from lastcall.model.pods import Pod
 
+pytestmark = pytest.mark.xdist_group("containerd")
+
 SHIM_SOCKETS = Path("/run/containerd/s")
 
 

@@ -432,7 +432,7 @@ class TestWhatAContainerIsGiven:
     @as_root
     async def test_the_user_that_it_asks_for(self, world):
         world.directory.chmod(0o777)
-        for parent in (world.directory.parent, *world.directory.parents[1:3]):
+        for parent in (parent for parent in world.directory.parents if "pytest-" in str(parent)):
             parent.chmod(parent.stat().st_mode | 0o011)
         context = {"runAsUser": 12345, "runAsGroup": 23456}
         groups = os.getgroups()

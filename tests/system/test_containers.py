@@ -10,7 +10,7 @@ from support.system import Node
 
 from lastcall.model.shutdown import Outcome, PhaseEnd, PodOutcome
 
-pytestmark = pytest.mark.timeout(90)
+pytestmark = [pytest.mark.timeout(90), pytest.mark.xdist_group("containerd")]
 
 
 @pytest.fixture

@@ -44,6 +44,7 @@ async def test_without_root_on_the_embedded_default(tmp_path):
     check(await demo(tmp_path), tmp_path)
 
 
+@pytest.mark.xdist_group("containerd")
 async def test_with_real_containers_and_the_real_logind(tmp_path):
     if reason := containerd_world.why_not() or await asyncio.to_thread(PrivateLogind.why_not):
         pytest.skip(reason)
