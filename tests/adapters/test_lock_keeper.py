@@ -269,7 +269,7 @@ async def test_a_holder_that_hangs_is_replaced_by_the_next_lock(keep, lock):
     pid = holder_pid(lock)
     os.kill(pid, signal.SIGSTOP)
     await keep.keep(other.writer)
-    assert lock.gone()
+    assert await gone(lock)
     assert holder_pid(other) != pid
     await keep.release()
     assert other.gone()

@@ -12,7 +12,7 @@ import sys
 import pytest
 from dbus_fast import Message, MessageType
 from dbus_fast.aio import MessageBus
-from support.logind import private_logind  # noqa: F401  (a fixture)
+from support.logind import eventually, private_logind  # noqa: F401  (a fixture)
 
 from lastcall.adapters import bus
 from lastcall.adapters.logind import SystemLogind
@@ -102,11 +102,8 @@ async def test_a_lock_that_comes_too_late_is_closed(private_logind, monkeypatch)
     with pytest.raises(Unavailable, match="does not answer Inhibit within"):
         await session.take_lock("because")
     monkeypatch.undo()
-    for _ in range(100):
-        await asyncio.sleep(0.02)
-        if await session.inhibitors() == []:
-            break
-    assert await watcher.inhibitors() == []
+    await asyncio.sleep(0.5)  # logind answers meanwhile
+    assert await eventually(watcher.inhibitors, []) == []
     session.close()
     watcher.close()
 

@@ -32,7 +32,15 @@ def check(output, tmp_path):
     order += ["kube-system/log-shipper has ended", "phase 3 is over", "the lock is released"]
     places = [output.index(words) for words in order]
     assert places == sorted(places)
-    assert re.search(r"Pods +11: 9 graceful, 2 killed, 1 of them cut short", output)
+    for pod, outcome in (
+        ("shop/queue-worker", "Graceful"),
+        ("shop/database", "Graceful"),
+        ("legacy/stubborn", "Killed"),
+        ("shop/search", "Killed"),
+        ("kube-system/log-shipper", "Graceful"),
+    ):
+        assert f"{pod} has ended: {outcome}" in output
+    assert re.search(r"Pods +11: .* 1 of them cut short", output)
     page = Path(re.findall(r"The same as a page: (\S+)", output)[0])
     assert tmp_path in page.parents
     text = page.read_text()

@@ -52,12 +52,19 @@ class Bus:
         where = address or os.environ.get("DBUS_SYSTEM_BUS_ADDRESS") or DEFAULT_ADDRESS
         try:
             connection = MessageBus(bus_address=where, negotiate_unix_fd=True)
+        except (OSError, InvalidAddressError) as error:
+            raise Unavailable(_no_bus(where, error)) from error
+        try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 await connection.connect()
-        except TimeoutError:
-            raise Unavailable(f"the message bus at {where} does not answer within {ANSWER_SECONDS:g} s") from None
-        except (OSError, EOFError, AuthError, InvalidAddressError) as error:
-            raise Unavailable(_no_bus(where, error)) from error
+        except BaseException as error:
+            if connection._stream is not None:  # noqa: SLF001  (the socket was opened and nobody else closes it)
+                connection._finalize()  # noqa: SLF001
+            if isinstance(error, TimeoutError):
+                raise Unavailable(f"the message bus at {where} does not answer within {ANSWER_SECONDS:g} s") from None
+            if isinstance(error, OSError | EOFError | AuthError):
+                raise Unavailable(_no_bus(where, error)) from error
+            raise
         return cls(connection, where)
 
     @property
