@@ -41,7 +41,8 @@ class Bus:
     def __init__(self, connection: MessageBus, address: str) -> None:
         self._connection = connection
         self._address = address
-        self._awaited: set[int] = set()
+        self._awaited: dict[int, list[int]] = {}
+        """The serials of calls that wait for a reply, with the descriptors that have come with it."""
         self._lost = asyncio.ensure_future(connection.wait_for_disconnect())  # type: ignore[no-untyped-call]  # it has no annotations
         self._lost.add_done_callback(_retrieve)
         connection.add_message_handler(self._guard_descriptors)
@@ -102,16 +103,22 @@ class Bus:
             raise Unavailable(f"the connection to the message bus at {self._address} is lost")
         serial = self._connection.next_serial()
         request = Message(service, path, interface, member, serial=serial, signature=signature, body=list(body))
-        self._awaited.add(serial)
+        self._awaited[serial] = []
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 reply: Message = await self._connection.call(request)
-        except TimeoutError:
-            raise Unavailable(f"{service} does not answer {member} within {ANSWER_SECONDS:g} s") from None
-        except (OSError, EOFError) as error:
-            raise Unavailable(f"the connection to the message bus at {self._address} was lost in {member}") from error
+        except BaseException as error:
+            for descriptor in self._awaited[serial]:  # the reply came in the moment in which the waiting ended
+                os.close(descriptor)
+            if isinstance(error, TimeoutError):
+                raise Unavailable(f"{service} does not answer {member} within {ANSWER_SECONDS:g} s") from None
+            if isinstance(error, OSError | EOFError):
+                raise Unavailable(
+                    f"the connection to the message bus at {self._address} was lost in {member}"
+                ) from error
+            raise
         finally:
-            self._awaited.discard(serial)
+            del self._awaited[serial]
         if reply.message_type is MessageType.ERROR:
             raise _translate(reply, service, member)
         return reply
@@ -131,6 +138,7 @@ class Bus:
         for descriptor in message.unix_fds:
             if message.reply_serial in self._awaited:
                 os.set_inheritable(descriptor, False)
+                self._awaited[message.reply_serial].append(descriptor)
             else:
                 os.close(descriptor)
 
