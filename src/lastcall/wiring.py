@@ -31,7 +31,7 @@ from lastcall.graceful.lines import Lines, worrying
 from lastcall.graceful.machine import State
 from lastcall.graceful.recorder import Listener
 from lastcall.model.record import fold
-from lastcall.model.shutdown import Event, from_lines
+from lastcall.model.shutdown import Event, PodStarted, from_lines
 from lastcall.ports import DelayLimitFiles, LockKeeper, Logind, NodeFace, PodRuntime
 
 log = logging.getLogger(__name__)
@@ -219,9 +219,16 @@ def _log_events() -> Listener:
 
     def tell(event: Event) -> None:
         if line := lines.line(event):
-            log.log(logging.WARNING if worrying(event) else logging.INFO, "%s", line)
+            log.log(_level(event), "%s", line)
 
     return tell
+
+
+def _level(event: Event) -> int:
+    """That a pod's end begins is told of a hundred pods at once, and each line would hold up the first SIGTERM."""
+    if isinstance(event, PodStarted):
+        return logging.DEBUG
+    return logging.WARNING if worrying(event) else logging.INFO
 
 
 def host_name() -> str:

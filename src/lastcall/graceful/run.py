@@ -7,7 +7,7 @@ phase; being told to stop takes effect between two pods.
 import asyncio
 from collections.abc import Awaitable, Sequence
 
-from lastcall.aio import Group, any_done, cancel
+from lastcall.aio import Group, any_done, cancel, first
 from lastcall.errors import Unavailable
 from lastcall.graceful import pacing
 from lastcall.graceful.pod_end import PodEnd, Tell
@@ -32,6 +32,9 @@ from lastcall.ports import Clock, LivePod, NodeFace, PodRuntime
 
 ANNOUNCE_SECONDS = 2.0
 """How long the first kill waits for what comes before it (ports.NodeFace): the pods' time is worth more."""
+
+LOOK_AFTER = 0.05
+"""How long the first fresh list of pods waits, unless it is needed: asked for at once, it would delay the SIGTERMs."""
 
 LOOK_SECONDS = 5.0
 """How long a phase waits for a fresh list of pods before it goes by the one at hand."""
@@ -74,6 +77,7 @@ class Run:
         self._group = Group()
         self._stopped = False
         self._changed = asyncio.Event()
+        self._needed = asyncio.Event()  # a fresh list of pods
 
     def stop(self) -> None:
         """No further pod is begun; those whose end has begun are let finish. At once, no I/O."""
@@ -84,19 +88,19 @@ class Run:
         """Returns when the last phase is over, or at once after ``stop``."""
         await self._announce()
         await self._remember(self._runtime.pods())
-        look = asyncio.ensure_future(self._look())
+        look = asyncio.ensure_future(self._look(after=LOOK_AFTER))
         try:
             if self._before:
-                await self._within(LOOK_SECONDS, look)
+                await self._looked(look)
                 await self._note_absent()
             for index in range(len(self._plan)):
                 if index or not self._roster.waiting(index):
-                    await self._within(LOOK_SECONDS, look)
+                    await self._looked(look)
                 if self._stopped:
                     return
                 await self._phase(index)
                 if look.done():
-                    look = asyncio.ensure_future(self._look())
+                    look = asyncio.ensure_future(self._look(after=0.0))
             await self._last_kills()
         finally:
             await cancel(look)
@@ -121,9 +125,15 @@ class Run:
                 f"what comes before the first kill is not done after {ANNOUNCE_SECONDS:g} s; the pods are ended all the same"
             )
 
-    async def _look(self) -> None:
+    async def _look(self, *, after: float) -> None:
+        if after:
+            await first(self._needed.wait(), self._clock.sleep(after))
         await self._remember(self._runtime.refresh())
         self._changed.set()
+
+    async def _looked(self, look: "asyncio.Future[None]") -> None:
+        self._needed.set()
+        await self._within(LOOK_SECONDS, look)
 
     async def _remember(self, asked: Awaitable[Sequence[LivePod]]) -> None:
         try:

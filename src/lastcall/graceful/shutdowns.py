@@ -28,6 +28,9 @@ from lastcall.model.shutdown import (
 )
 from lastcall.ports import Clock, Journals, NodeFace, PodRuntime
 
+DISK_SECONDS = 1.0
+"""How long what goes to the disk waits at the beginning: an fsync and its thread would hold up the SIGTERMs."""
+
 log = logging.getLogger(__name__)
 
 
@@ -58,6 +61,8 @@ class Shutdowns:
         self._run: Run | None = None
         self._task: asyncio.Task[None] | None = None
         self._began: float | None = None
+        self._ended: float | None = None
+        self._writing = asyncio.Lock()
         self._looked_back = False
         self.deadline = 0.0
         """When the lock is released at the latest (CLOCK_BOOTTIME)."""
@@ -102,14 +107,14 @@ class Shutdowns:
         self._recorder.tell(Cancelled(at=self._clock.boottime(), why=why))
         self._run = self._task = None
         await self._node.back()
-        self._write_state(end=self._clock.wall())
+        self._write_state(ended=self._clock.wall())
 
     def released(self) -> None:
         """The lock has been closed: writes that down. At once, no I/O but the journal's."""
         phases_over = self._task is None or self._task.done()
         why = "all phases are over" if phases_over else "the time is over"
         self._recorder.tell(Released(at=self._clock.boottime(), why=why))
-        self._write_state(end=self._clock.wall())
+        self._write_state(ended=self._clock.wall())
 
     async def leave(self) -> None:
         """The program ends; what is under way is left for its next life."""
@@ -173,7 +178,7 @@ class Shutdowns:
         )
         self._task = asyncio.create_task(self._guarded(self._run), name="shutdown")
         self._task.add_done_callback(lambda _: self._wake())
-        self._write_state(end=None)
+        self._write_state(ended=None)
 
     async def _guarded(self, run: Run) -> None:
         """A mistake of ours must neither keep the machine from going down nor go unseen."""
@@ -183,10 +188,19 @@ class Shutdowns:
             log.exception("the shutdown broke off")
             self._recorder.tell(Noted(at=self._clock.boottime(), text=f"broke off: {type(error).__name__}: {error}"))
 
-    def _write_state(self, *, end: float | None) -> None:
-        """The kubelet's state file and the journal go to the disk while the pods are being ended, not before."""
+    def _write_state(self, *, ended: float | None) -> None:
+        """The journal and the kubelet's state file go to the disk: at the end at once, at the beginning a little later.
+
+        Only the machine's death makes a difference, and that is what the lock holds up.
+        """
+        self._ended = ended
+        self._background.start(self._to_disk(after=DISK_SECONDS if ended is None else 0.0), "to disk")
+
+    async def _to_disk(self, *, after: float) -> None:
+        await self._clock.sleep(after)
         self._recorder.sync()
-        self._background.start(self._journals.write_kubelet_state(self._began, end), "write the state file")
+        async with self._writing:  # in turn, so that the newer state is the one that stays
+            await self._journals.write_kubelet_state(self._began, self._ended)
 
     def _latest(self) -> tuple[Shutdown, Sequence[AnyEvent]] | None:
         try:

@@ -41,7 +41,8 @@ class Mirror:
         self._told: frozenset[str] = frozenset()
 
     def start(self) -> None:
-        """Begins to keep itself fresh."""
+        """Begins to keep itself fresh, with a first look very soon: a shutdown is not to begin with one."""
+        self._changed.set()
         self._tasks.start(self._follow(), "cri mirror")
         self._tasks.start(self._listen(), "cri events")
 
