@@ -1,0 +1,208 @@
+"""What the documentation says and can be compared: links, commands, options, names, the diagram, the unit."""
+
+import configparser
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from lastcall import names
+from lastcall.adapters.metrics import Metrics
+from lastcall.cli.main import cli
+from lastcall.graceful import config, doctor_host, machine
+from lastcall.graceful.doctor import CHECKS
+from lastcall.graceful.finding import Verdict
+from lastcall.host import HostFacts, Unit, Unknown
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+CLI = ROOT / "docs/reference/cli.md"
+UNIT = ROOT / "deploy/systemd/lastcall-agent.service"
+
+
+def identity(path):
+    return str(path.relative_to(ROOT))
+
+
+def without_code(text):
+    return re.sub(r"`[^`\n]*`", "", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE))
+
+
+def anchors(path):
+    """As GitHub makes them from headings."""
+    headings = re.findall(
+        r"^#+ (.*)$", re.sub(r"^```.*?^```", "", path.read_text(), flags=re.DOTALL | re.MULTILINE), re.MULTILINE
+    )
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=identity)
+def test_links_lead_somewhere(page):
+    broken = []
+    for target in re.findall(r"\]\(([^)]+)\)", without_code(page.read_text())):
+        if target.startswith(("http://", "https://")):
+            continue
+        path, _, anchor = target.partition("#")
+        there = (page.parent / path).resolve() if path else page
+        if not there.exists() or (anchor and anchor not in anchors(there)):
+            broken.append(target)
+    assert broken == []
+
+
+def test_every_page_can_be_reached_from_the_readme():
+    seen, todo = set(), [ROOT / "README.md"]
+    while todo:
+        page = todo.pop()
+        if page in seen or page.suffix != ".md" or not page.exists():
+            continue
+        seen.add(page)
+        targets = re.findall(r"\]\(([^)#]+)", without_code(page.read_text()))
+        todo += [(page.parent / target).resolve() for target in targets if "://" not in target]
+    assert set(PAGES) - seen == set()
+
+
+def test_the_names_page_is_current():
+    assert (ROOT / "docs/reference/names.md").read_text() == names.page()
+
+
+def test_the_diagram_is_the_tables():
+    [block] = re.findall(r"^```mermaid\n(.*?)^```$", (ROOT / "docs/design.md").read_text(), re.DOTALL | re.MULTILINE)
+    assert block == machine.diagram()
+
+
+# -- the command line --------------------------------------------------------------------------------------------------
+
+
+def commands(command=cli, path=()):
+    """Every verb with its full name."""
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            yield from commands(command.get_command(context, name), (*path, name))
+    else:
+        yield " ".join(path), command
+
+
+VERBS = dict(commands())
+
+
+def section(verb):
+    """A verb's part of the reference; the lab's node has the agent's options by reference."""
+    text = CLI.read_text()
+    [part] = re.findall(rf"^## lastcall {verb}\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE)
+    return part + (section("agent") if verb == "lab node" else "")
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_option_is_in_the_reference(verb):
+    part = section(verb) + (section("lab node") if verb != "lab node" else "")
+    options = [option for parameter in VERBS[verb].params for option in parameter.opts if option.startswith("-")]
+    assert [option for option in options if f"`{option}" not in part and f", `{option}" not in part] == []
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_reference_has_no_option_that_is_not_there(verb):
+    known = {option for parameter in VERBS[verb].params for option in parameter.opts} | {"-h", "--help"}
+    told = set(re.findall(r"^\| (?:`-\w`, )?`(--[\w-]+)", section(verb), re.MULTILINE))
+    assert told - known - ({"--kubelet-unit"} if verb == "lab node" else set()) == set()
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_defaults_in_the_reference_are_true(verb):
+    for parameter in VERBS[verb].params:
+        row = re.search(rf"^\| (?:`-\w`, )?`{parameter.opts[-1]}[ `].*$", section(verb), re.MULTILINE)
+        if not row or parameter.default in (None, False) or not isinstance(parameter.default, (str, Path)):
+            continue
+        assert f"`{parameter.default}`" in row[0], row[0]
+
+
+def shell_lines():
+    """Every line of the documentation that calls lastcall, as a test's parameter."""
+    for page in PAGES:
+        for line in re.findall(r"^ {4,}(.*\blastcall [a-z].*)$", page.read_text(), re.MULTILINE):
+            if match := re.search(r"(?:^|\| |sudo )(?:\S*/)?lastcall ((?:lab )?[a-z]+)\b([^|>#]*)", line):
+                yield pytest.param(match[1], match[2], id=f"{identity(page)}: {line.strip()[:60]}")
+
+
+@pytest.mark.parametrize(("verb", "arguments"), list(shell_lines()))
+def test_commands_that_are_printed_exist(verb, arguments):
+    assert verb in VERBS
+    known = {option for parameter in VERBS[verb].params for option in (*parameter.opts, "--help")}
+    assert set(re.findall(r"(?<!\S)(--?[a-z][\w-]*)", arguments)) - known == set()
+
+
+def test_make_targets_that_are_printed_exist():
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    printed = [re.findall(r"^ {4,}make ([a-z ]+)|`make ([a-z ]+)`", page.read_text(), re.MULTILINE) for page in PAGES]
+    words = {word for found in printed for pair in found for words in pair for word in words.split()}
+    assert {"demo", "test", "check"} <= words <= targets
+
+
+def test_exit_codes_of_the_help_are_the_references():
+    codes = re.findall(r"(\d) ([a-z ]+)", cli.help.partition("Exit codes: ")[2].replace("\n", " "))
+    assert [code for code, _ in codes] == re.findall(r"^\| (\d) \|", CLI.read_text(), re.MULTILINE)
+
+
+def test_the_checks_of_doctor_are_named():
+    [told] = re.findall(r"The names, in their order: (.*?)\. The", CLI.read_text(), re.DOTALL)
+    assert re.findall(r"`([\w-]+)`", told) == list(CHECKS)
+
+
+# -- metrics, configuration, unit --------------------------------------------------------------------------------------
+
+
+def test_every_metric_is_a_name_and_in_the_reference():
+    served = set(re.findall(r"^# TYPE (\S+)", Metrics().text().decode(), re.MULTILINE))
+    served = {name for name in served if not name.endswith("_created")}
+    assert served == {name.text for name in names.ALL if name.kind == "metric"}
+    page = (ROOT / "docs/reference/metrics.md").read_text()
+    assert [name for name in served if f"| `{name}` |" not in page] == []
+
+
+def yaml_blocks(kind):
+    for page in PAGES:
+        for number, block in enumerate(re.findall(r"^```yaml\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)):
+            if re.search(rf"^kind: {kind}$", block, re.MULTILINE):
+                yield pytest.param(block, id=f"{identity(page)} {number}")
+
+
+@pytest.mark.parametrize("block", [*yaml_blocks("AgentConfiguration"), *yaml_blocks("KubeletConfiguration")])
+def test_configurations_that_are_printed_are_valid(block):
+    settings = config.read(block.encode(), "page")
+    assert settings.enabled
+    assert settings.warnings == ()
+
+
+def test_the_ladder_is_planned_as_the_page_says():
+    """The numbers of the page, which shows the same as a table."""
+    folder = ROOT / "docs/examples/ladder"
+    line = [sys.executable, "-m", "lastcall", "plan", "--config=agent.yaml", "--pods=pods.yaml", "--node=worker-1"]
+    said = subprocess.run(line, cwd=folder, capture_output=True, text=True, check=True, env={"COLUMNS": "100"}).stdout
+    [block] = re.findall(
+        r"^```\n(At most 2m0s.*?)^```", (ROOT / "docs/how-to/phases.md").read_text(), re.DOTALL | re.MULTILINE
+    )
+    assert [line.split() for line in block.splitlines()] == [line.split() for line in said.splitlines()]
+
+
+def test_the_unit_keeps_the_lock():
+    """Judged as doctor judges it, on a systemd that does not tell of its store by itself."""
+    unit = configparser.RawConfigParser(strict=False)
+    unit.optionxform = str
+    unit.read_string(UNIT.read_text())
+    service = unit["Service"]
+    found = Unit(
+        name=doctor_host.AGENT_UNIT,
+        kill_mode=service.get("KillMode", "control-group"),
+        stored_descriptors=int(service["FileDescriptorStoreMax"]),
+        environment=(service["Environment"],),
+    )
+    unknown = dict.fromkeys(HostFacts.__struct_fields__, Unknown(reason="not asked"))
+    facts = HostFacts(**{**unknown, "systemd_version": "252", "agent_unit": found})
+    assert doctor_host.unit(facts).verdict is Verdict.OK
+    assert UNIT.name == doctor_host.AGENT_UNIT
+    assert unit["Unit"]["StartLimitIntervalSec"] == "0", "a unit that is given up loses its store"
+    assert service["Restart"] == "always"
+    assert service["Type"] == "notify"
