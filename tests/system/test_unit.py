@@ -64,11 +64,13 @@ def make_inaccessible(state):
                 listener.bind(str(directory / "sock"))
 
 
-def lock_holders(logind):
+def locks(logind):
+    """Whose they are, and which process took them."""
+
     async def ask():
         session = await SystemLogind(logind.address).open()
         try:
-            return [inhibitor.who for inhibitor in await session.inhibitors()]
+            return [(inhibitor.who, inhibitor.pid) for inhibitor in await session.inhibitors()]
         finally:
             session.close()
 
@@ -97,7 +99,8 @@ def test_the_unit_as_it_is_delivered(private_logind, tmp_path):  # noqa: F811
         make_inaccessible(state)
         share_the_bus(private_logind.address, state)
         until(lambda: lives() == 1, "the agent", log)
-        assert lock_holders(private_logind) == ["lastcall"]
+        [(who, taker)] = locks(private_logind)
+        assert who == "lastcall"
         assert "would not survive" not in log.read_text(), "systemd has taken the lock"
         pid = agent_pid(tmp_path)
         status = Path(f"/proc/{pid}/status").read_text()
@@ -105,8 +108,9 @@ def test_the_unit_as_it_is_delivered(private_logind, tmp_path):  # noqa: F811
         assert re.search(r"^NoNewPrivs:\s*1$", status, re.MULTILINE)
         os.kill(pid, signal.SIGKILL)
         time.sleep(0.2)
-        assert lock_holders(private_logind) == ["lastcall"], "systemd holds it"
+        assert locks(private_logind) == [("lastcall", taker)], "systemd holds it"
         until(lambda: lives() == 2, "the agent's next life", log)
+        assert locks(private_logind) == [("lastcall", taker)], "it is the same lock still"
         asyncio.run(private_logind.power_off())
         assert asyncio.run(private_logind.wait_for_start()).arguments[0] == "poweroff.target"
 
