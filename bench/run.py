@@ -1,0 +1,109 @@
+"""The bench: measures lastcall beside the floor of its runtime, and prints each target as met or missed.
+
+``make bench``, or ``python bench/run.py [--quick] [--pairs N] [PART ...]``. Parts that this machine cannot run are
+told with the reason. The table is Markdown on standard output, the progress goes to standard error; the exit code is 0
+also when a target is missed: a figure that fails a build on a busy machine would soon be set higher.
+"""
+
+import argparse
+import asyncio
+import sys
+
+import latency
+import machine
+import rest
+from figures import table
+from nodes import ContainerNode, ProcessNode
+
+from lastcall.lab import containerd
+from lastcall.lab.private_logind import PrivateLogind
+
+PARTS = ("processes", "containerd", "rest", "help")
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; all of them if none is named")
+    parser.add_argument("--quick", action="store_true", help="few pods, once: shows that the bench works, no more")
+    parser.add_argument("--pairs", type=int, default=3, help="measurements with many pods; 3 times as many with few")
+    chosen = parser.parse_args()
+    if unknown := set(chosen.parts) - set(PARTS):
+        parser.error(f"no such part: {', '.join(sorted(unknown))}")
+    if chosen.pairs < 1:
+        parser.error(f"--pairs {chosen.pairs}: must be at least 1")
+    return chosen
+
+
+class Bench:
+    """The parts that were chosen; collects their rows, and why there are none."""
+
+    def __init__(self, chosen):
+        self.parts = chosen.parts or PARTS
+        self.counts = (3,) if chosen.quick else (1, 50, 110)
+        self.quick = chosen.quick
+        self.pairs = 1 if chosen.quick else chosen.pairs
+        self.rest_pods = 2 if chosen.quick else 50
+        self.rest_seconds = 1 if chosen.quick else 60
+        self.rows = []
+        self.left_out = []
+
+    async def run(self):
+        no_logind, no_containerd = PrivateLogind.why_not(), containerd.why_not()
+        if "help" in self.parts:
+            self.rows.append(await asyncio.to_thread(rest.help_row, 2 if self.quick else 10))
+        if no_logind:
+            self._leave_out({"processes", "containerd", "rest"}, no_logind)
+            return
+        if "processes" in self.parts:
+            await self._latencies("processes", ProcessNode)
+        if "rest" in self.parts:
+            _tell("lab node at rest")
+            self.rows += await rest.process_rows(pods=self.rest_pods, seconds=self.rest_seconds)
+        if no_containerd:
+            self._leave_out({"containerd", "rest"}, no_containerd)
+        elif {"containerd", "rest"} & set(self.parts):
+            await self._with_containerd()
+
+    async def _with_containerd(self):
+        async with containerd.PrivateContainerd() as private:
+            if "rest" in self.parts:
+                _tell("agent at rest")
+                self.rows += await rest.container_rows(private, pods=self.rest_pods, seconds=self.rest_seconds)
+            if "containerd" in self.parts:
+                await self._latencies("containerd", lambda: ContainerNode(private))
+
+    async def _latencies(self, name, make):
+        """Few pods are quick to start, and their figures are the small ones, which noise moves most."""
+        few = self.pairs if self.quick else 3 * self.pairs
+        for count in self.counts:
+            repetitions = few if count == 1 else self.pairs
+            self.rows += await latency.rows(name, make, count, repetitions=repetitions, tell=_tell)
+        self.rows += await latency.thirteen(name, make, repetitions=few, tell=_tell)
+
+    def _leave_out(self, parts, why):
+        self.left_out += [
+            f"{part} with containerd: {why}" if part == "rest" else f"{part}: {why}"
+            for part in PARTS
+            if part in parts & set(self.parts)
+        ]
+
+    def report(self):
+        """All that there is to say, for standard output."""
+        verdicts = [row.met for row in self.rows if row.met is not None]
+        yield from machine.describe()
+        yield f"- `{' '.join(['bench/run.py', *sys.argv[1:]])}`"
+        yield ""
+        yield table(self.rows)
+        yield ""
+        yield f"{verdicts.count(True)} of {len(verdicts)} targets met."
+        yield from (f"Not measured: {reason}." for reason in self.left_out)
+
+
+def _tell(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    bench = Bench(arguments())
+    asyncio.run(bench.run())
+    print("\n".join(bench.report()))
