@@ -147,9 +147,9 @@ WRONG_CONFIGS = [
      'f: apiVersion: "lastcall.dev/v1alpha1": must be kubelet.config.k8s.io/v1beta1 for kind KubeletConfiguration'),
     (AGENT + "shutdownGraceperiod: 30s\n",
      'f: shutdownGraceperiod: "30s": unknown field, did you mean shutdownGracePeriod?'),
-    (AGENT + "staticPodPath: /x\n",
-     ('f: staticPodPath: "/x": unknown field, known are apiVersion, kind, shutdownGracePeriod, '
-     "shutdownGracePeriodCriticalPods, shutdownGracePeriodByPodPriority, featureGates, mode")),
+    (AGENT + "cgroupDriver: /x\n",
+     ('f: cgroupDriver: "/x": unknown field, known are apiVersion, kind, shutdownGracePeriod, '
+     "shutdownGracePeriodCriticalPods, shutdownGracePeriodByPodPriority, featureGates, staticPodPath, mode")),
     (AGENT + "featureGates: {GracefulNodeshutdown: true}\n",
      "f: featureGates.GracefulNodeshutdown: true: unknown field, did you mean GracefulNodeShutdown?"),
     (AGENT + f"{LIST}: [{{priority: 1, seconds: 3, shutdownGracePeriodSeconds: 3}}]\n",

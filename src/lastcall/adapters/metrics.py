@@ -1,6 +1,6 @@
 """The agent's metrics: from its events and its status to Prometheus' exposition format."""
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, disable_created_metrics, generate_latest
 
 from lastcall import names
 from lastcall.model.shutdown import (
@@ -15,6 +15,9 @@ from lastcall.model.shutdown import (
     Resumed,
     Started,
 )
+
+
+disable_created_metrics()  # they say when this process started, which nobody asks of a shutdown
 
 
 class Metrics:

@@ -33,7 +33,7 @@ class AgentConfig(Facts, frozen=True):
     """What the agent does when the node goes down.
 
     ``kind`` is that of the file. ``groups`` are ascending by priority; none means that graceful shutdown is off.
-    ``static_pod_path`` is KubeletConfiguration's staticPodPath: where manifests of static pods lie, "" if nowhere.
+    ``static_pod_path`` is where manifests of static pods lie, "" if nowhere.
     """
 
     kind: str
@@ -60,11 +60,6 @@ class _File(Facts, frozen=True):
     shutdown_grace_period_critical_pods: Any = None
     shutdown_grace_period_by_pod_priority: tuple[Any, ...] | None = None
     feature_gates: dict[str, Any] | None = None
-
-
-class _KubeletFile(_File, frozen=True):
-    """The fields of KubeletConfiguration that matter here."""
-
     static_pod_path: str = ""
 
 
@@ -82,7 +77,7 @@ def read(data: bytes, source: str) -> AgentConfig:
     document = _only_document(data, source)
     kind = _kind(document, source)
     ours = kind == names.AGENT_CONFIGURATION
-    file, wrong = decode.collect(document, _AgentFile if ours else _KubeletFile)
+    file, wrong = decode.collect(document, _AgentFile if ours else _File)
     file = file or _File()
     wrong += _unknown_fields(document) if ours else []
     mode = _mode(file.mode, wrong) if isinstance(file, _AgentFile) else Mode.ENFORCE
@@ -95,7 +90,7 @@ def read(data: bytes, source: str) -> AgentConfig:
         kind=kind,
         groups=_groups(periods),
         mode=mode,
-        static_pod_path=file.static_pod_path if isinstance(file, _KubeletFile) else "",
+        static_pod_path=file.static_pod_path,
         warnings=(*concerns, *rules.warnings(periods)),
     )
 
