@@ -16,8 +16,7 @@ from lastcall.model.shutdown import (
     Started,
 )
 
-
-disable_created_metrics()  # they say when this process started, which nobody asks of a shutdown
+disable_created_metrics()  # type: ignore[no-untyped-call]  # it has no annotations; they say when this process started, which nobody asks of a shutdown
 
 
 class Metrics:
