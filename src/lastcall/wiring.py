@@ -218,8 +218,11 @@ def _log_events() -> Listener:
     lines = Lines()
 
     def tell(event: Event) -> None:
-        if line := lines.line(event):
-            log.log(_level(event), "%s", line)
+        level = _level(event)
+        if not log.isEnabledFor(level):
+            lines.know(event)
+        elif line := lines.line(event):
+            log.log(level, "%s", line)
 
     return tell
 

@@ -26,9 +26,13 @@ class Lines:
 
     def line(self, event: Event) -> str:
         """One line, or "" for what is only of interest in the report."""
+        self.know(event)
+        return self._line(event)
+
+    def know(self, event: Event) -> None:
+        """For an event that is not told: those after it may name its pod."""
         if isinstance(event, PodStarted):
             self._names[event.uid] = f"{event.namespace}/{event.name}"
-        return self._line(event)
 
     def _line(self, event: Event) -> str:
         match event:

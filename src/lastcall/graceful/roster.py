@@ -14,6 +14,7 @@ class Roster:
     def __init__(self, plan: Sequence[PhasePlan], before: Shutdown | None) -> None:
         self._plan = tuple(plan)
         self._pods: dict[str, LivePod] = {}
+        self._phases: dict[str, int] = {}
         self._open: dict[str, None] = {}
         self._done = {pod.uid for pod in before.pods if pod.outcome} if before else set[str]()
 
@@ -22,13 +23,14 @@ class Roster:
         for live in found:
             if not live.pod.finished:
                 self._pods[live.pod.metadata.uid] = live
+                self._phases[live.pod.metadata.uid] = index_for(self._plan, priority(live.pod))
 
     def waiting(self, index: int) -> list[LivePod]:
         """Pods of this phase or, if they were found late, of one before it, whose end has not begun; by name."""
         mine = (
             live
             for uid, live in self._pods.items()
-            if uid not in self._open and uid not in self._done and self.phase(live) <= index
+            if uid not in self._open and uid not in self._done and self._phases[uid] <= index
         )
         return sorted(mine, key=lambda live: live.pod.key)
 
@@ -36,13 +38,9 @@ class Roster:
         """Whether the pod runs, or ran when last looked at."""
         return uid in self._pods
 
-    def phase(self, live: LivePod) -> int:
-        """The index of a pod's phase."""
-        return index_for(self._plan, priority(live.pod))
-
     def coming(self, index: int) -> list[PhasePlan]:
         """The phase ``index`` and those after it that have pods."""
-        busy = {self.phase(live) for live in self._pods.values()}
+        busy = set(self._phases.values())
         return [phase for i, phase in enumerate(self._plan) if i == index or (i > index and i in busy)]
 
     def begin(self, uid: str) -> None:

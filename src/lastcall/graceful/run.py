@@ -94,13 +94,13 @@ class Run:
                 await self._looked(look)
                 await self._note_absent()
             for index in range(len(self._plan)):
+                if index and look.done():
+                    look = asyncio.ensure_future(self._look(after=0.0))
                 if index or not self._roster.waiting(index):
                     await self._looked(look)
                 if self._stopped:
                     return
                 await self._phase(index)
-                if look.done():
-                    look = asyncio.ensure_future(self._look(after=0.0))
             await self._last_kills()
         finally:
             await cancel(look)
@@ -171,20 +171,21 @@ class Run:
     async def _phase(self, index: int) -> None:
         if self._before and self._before.phases[index].end:
             return
-        if not self._roster.waiting(index):
+        waiting = self._roster.waiting(index)
+        if not waiting:
             begun = self._before is not None and self._before.phases[index].started is not None
             over = PhaseEnd.DONE if begun else PhaseEnd.EMPTY
             self._tell(PhaseEnded(at=self._clock.boottime(), index=index, end=over))
             return
-        over = await self._through(index, self._time(index))
+        over = await self._through(index, self._time(index, waiting))
         if over is PhaseEnd.RAN_OUT:
             for uid in self._roster.open:
                 self._roster.end(uid)
                 self._tell(PodEnded(at=self._clock.boottime(), uid=uid, outcome=PodOutcome.UNCONFIRMED))
         self._tell(PhaseEnded(at=self._clock.boottime(), index=index, end=over))
 
-    def _time(self, index: int) -> PhaseTime:
-        """The time of a phase that begins now, or began in an earlier life."""
+    def _time(self, index: int, waiting: Sequence[LivePod]) -> PhaseTime:
+        """The time of a phase with these pods that begins now, or began in an earlier life."""
         record = self._before.phases[index] if self._before else None
         if self._before and record and record.started is not None and record.given is not None:
             started, seconds = self._before.boottime + record.started, record.given
@@ -192,7 +193,7 @@ class Run:
             started = self._clock.boottime()
             seconds = pacing.next_seconds(self._roster.coming(index), self._deadline - started)
             self._tell(PhaseStarted(at=started, index=index, seconds=round(seconds, 3)))
-        kills = self._runtime.kill_seconds(sum(len(live.containers) for live in self._roster.waiting(index)))
+        kills = self._runtime.kill_seconds(sum(len(live.containers) for live in waiting))
         end = phase_end(started, seconds, kills, self._deadline)
         return PhaseTime(started=started, seconds=seconds, end=end, last_kill=last_kill(started, end, kills))
 
