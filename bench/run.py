@@ -52,7 +52,7 @@ class Bench:
         if "help" in self.parts:
             self.rows.append(await asyncio.to_thread(rest.help_row, 2 if self.quick else 10))
         if no_logind:
-            self._leave_out({"processes", "containerd", "rest"}, no_logind)
+            self._leave_out(("processes", "containerd", "rest"), no_logind)
             return
         if "processes" in self.parts:
             await self._latencies("processes", ProcessNode)
@@ -60,7 +60,7 @@ class Bench:
             _tell("lab node at rest")
             self.rows += await rest.process_rows(pods=self.rest_pods, seconds=self.rest_seconds)
         if no_containerd:
-            self._leave_out({"containerd", "rest"}, no_containerd)
+            self._leave_out(("containerd", "rest with containerd"), no_containerd)
         elif {"containerd", "rest"} & set(self.parts):
             await self._with_containerd()
 
@@ -81,11 +81,7 @@ class Bench:
         self.rows += await latency.thirteen(name, make, repetitions=few, tell=_tell)
 
     def _leave_out(self, parts, why):
-        self.left_out += [
-            f"{part} with containerd: {why}" if part == "rest" else f"{part}: {why}"
-            for part in PARTS
-            if part in parts & set(self.parts)
-        ]
+        self.left_out += [f"{part}: {why}" for part in parts if part.partition(" ")[0] in self.parts]
 
     def report(self):
         """All that there is to say, for standard output."""
