@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 
 import pytest
 from support.logind import eventually, machine, private_logind  # noqa: F401  (fixtures)
@@ -37,6 +38,12 @@ class Node:
             keeper._own = None
         else:
             keeper.die()
+
+    def kill_holder(self, keeper):
+        if self.machine.real:
+            signal.pidfd_send_signal(keeper._holder._pidfd, signal.SIGKILL)
+        else:
+            self.holder.die()
 
     async def went_on(self):
         return bool(await self.machine.starts())
@@ -110,6 +117,18 @@ async def test_the_deadline_closes_the_duplicate_only(node, session):
     await asyncio.sleep(NEVER)
     assert keeper.held
     assert len(await session.inhibitors()) == 1
+
+
+async def test_a_holder_that_dies_is_replaced_by_one_with_the_same_deadline(node, session):
+    keeper = node.agent()
+    await keeper.keep(await session.take_lock("because"))
+    deadline = node.machine.clock.boottime() + 2.5
+    await keeper.close_at(deadline)
+    node.kill_holder(keeper)
+    await asyncio.sleep(1.5)
+    await node.machine.power_off()
+    node.kill(keeper)
+    assert (await node.machine.wait_for_start()).at >= deadline
 
 
 async def test_a_new_lock_replaces_the_old_one_and_its_deadline(node, session):

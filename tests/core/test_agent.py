@@ -1,149 +1,18 @@
 """The agent's loop in virtual time, with a logind, a runtime and a disk that are objects here."""
 
-import asyncio
 import math
-from contextlib import suppress
 
 import pytest
-from support.core import RecordingNode, phases, pod
+from support.core import phases, pod
+from support.machine import Machine, on_machine
 
-from lastcall.graceful.agent import Agent, Outside
 from lastcall.graceful.config import AgentConfig
 from lastcall.graceful.machine import State
 from lastcall.lab import virtual
-from lastcall.lab.actors import ActorRuntime, Behaviour
-from lastcall.lab.fake_keeper import FakeHolder, FakeKeeper
-from lastcall.lab.fake_logind import FakeLogind
-from lastcall.model.record import fold
-from lastcall.model.shutdown import Mode, Outcome, from_lines
+from lastcall.lab.actors import Behaviour
+from lastcall.model.shutdown import Mode, Outcome
 
-TWO = phases((0, 20), (2_000_000_000, 10))
 STUBBORN = {"main": Behaviour(after_term=math.inf)}
-
-
-class Disk:
-    """ports.Journals in memory; survives the agents."""
-
-    def __init__(self):
-        self.files, self.states, self.full = {}, [], False
-
-    def create(self, shutdown_id):
-        if self.full:
-            raise OSError(28, "No space left on device")
-        self.files[shutdown_id] = []
-        return self.reopen(shutdown_id)
-
-    def reopen(self, shutdown_id):
-        disk = self
-
-        class File:
-            def append(self, line):
-                if disk.full:
-                    raise OSError(28, "No space left on device")
-                disk.files[shutdown_id].append(line)
-
-            async def sync(self):
-                pass
-
-        return File()
-
-    def latest(self):
-        if not self.files:
-            return None
-        newest = max(self.files)
-        return newest, list(self.files[newest])
-
-    async def write_kubelet_state(self, start, end):
-        self.states.append((start, end))
-
-    def records(self):
-        return [fold(from_lines(lines)) for lines in self.files.values()]
-
-
-class Machine:
-    """A machine with an agent on it, which can be killed and started again."""
-
-    def __init__(self, *, groups=TWO, version=257, mode=Mode.ENFORCE):
-        self.clock = virtual.VirtualClock()
-        self.logind = FakeLogind(self.clock, version=version)
-        self.holder = FakeHolder(self.logind, self.clock)
-        self.runtime = ActorRuntime(self.clock)
-        self.node = RecordingNode(self.clock)
-        self.disk = Disk()
-        self.config = AgentConfig(kind="AgentConfiguration", groups=groups, mode=mode)
-        self.statuses = []
-        self.boot = "boot-1"
-
-    async def start_agent(self):
-        self.keeper = FakeKeeper(self.holder)
-        self.agent = Agent(
-            self.config,
-            Outside(
-                clock=self.clock,
-                logind=self.logind,
-                keeper=self.keeper,
-                limit_files=self.logind.files,
-                runtime=self.runtime,
-                node=self.node,
-                journals=self.disk,
-            ),
-            node_name="n1",
-            boot_id=self.boot,
-            on_status=self.statuses.append,
-        )
-        self.task = asyncio.create_task(self.agent.run(), name="agent")
-        await self.clock.sleep(1)
-
-    async def kill_agent(self, *, holder_too=False):
-        """SIGKILL: no cleaning up of its own. Its tasks end, its descriptors are closed."""
-        agent, self.agent = self.agent, None
-        agent._arming.release = agent._link.close = _nothing
-        self.task.cancel()
-        with suppress(asyncio.CancelledError):
-            await self.task
-        self.keeper.die()
-        if holder_too:
-            self.holder.drop()
-
-    async def until(self, condition, seconds=200):
-        end = self.clock.boottime() + seconds
-        while not condition():
-            assert self.clock.boottime() < end, f"waited {seconds} s in vain; {self.statuses[-1]}"
-            await self.clock.sleep(0.01)
-
-    async def off(self, number=1):
-        return (await self.logind.wait_for_start(number, seconds=300)).at
-
-    @property
-    def status(self):
-        return self.statuses[-1]
-
-    def terms(self, uid=None):
-        return [d.at for d in self.runtime.deliveries if d.what == "TERM" and uid in (None, d.uid)]
-
-    def last_exit(self):
-        return max(d.at for d in self.runtime.deliveries if d.what == "exit")
-
-
-async def _nothing():
-    pass
-
-
-def on_machine(**options):
-    """Runs an async test in virtual time with a machine."""
-
-    def decorate(test):
-        def wrapped():
-            async def main():
-                machine = Machine(**options)
-                await test(machine)
-
-            virtual.run(main())
-
-        wrapped.__name__, wrapped.__doc__ = test.__name__, test.__doc__
-        return wrapped
-
-    return decorate
 
 
 @on_machine()
@@ -489,3 +358,273 @@ async def test_nobody_comes_back_and_the_lock_is_closed_at_the_deadline(machine)
     await machine.clock.sleep(1)
     await machine.kill_agent()
     assert await machine.off() == pytest.approx(pressed + 30)
+
+
+# -- cancelled, and what then -------------------------------------------------------------------------------------------
+
+
+@on_machine()
+async def test_a_node_that_was_slow_to_be_told_is_ready_after_a_cancel(machine):
+    """Nothing of the announcement comes after the node is ready again."""
+    machine.node.slow = 1.5
+    await machine.start_agent()
+    await machine.logind.power_off()
+    await machine.clock.sleep(0.5)
+    await machine.logind.cancel_schedule()
+    await machine.clock.sleep(10)
+    assert [what for _, what in machine.node.told] == ["refuse", "back"]
+
+
+@on_machine()
+async def test_a_node_that_cannot_be_made_ready_is_tried_again_while_the_agent_is_armed(machine):
+    back, tries = machine.node.back, []
+
+    async def fail():
+        tries.append(machine.clock.boottime())
+        if len(tries) < 3:
+            raise OSError(28, "No space left on device")
+        await back()
+
+    machine.node.back = fail
+    await machine.start_agent()
+    await machine.logind.power_off()
+    await machine.clock.sleep(0.5)
+    assert machine.logind.descriptors == {}, "nothing ran: it is released"
+    machine.logind.restart_logind()
+    await machine.clock.sleep(2)
+    assert machine.status.armed
+    assert "back" not in [what for _, what in machine.node.told]
+    await machine.clock.sleep(20)
+    assert machine.node.told[-1][1] == "back"
+    assert [record.outcome for record in machine.disk.records()] == [Outcome.CANCELLED]
+
+
+@on_machine()
+async def test_killed_before_the_node_is_ready_again_the_next_life_sees_to_it(machine):
+    machine.node.slowly_back = 2
+    machine.runtime.add(pod("web"), {"main": Behaviour(after_term=3)})
+    await machine.start_agent()
+    await machine.logind.power_off()
+    await machine.clock.sleep(1)
+    await machine.logind.cancel_schedule()
+    await machine.clock.sleep(1)
+    await machine.kill_agent()
+    assert machine.node.whens("back") == []
+    await machine.start_agent()
+    await machine.clock.sleep(5)
+    assert machine.node.told[-1][1] == "back"
+    assert [record.outcome for record in machine.disk.records()] == [Outcome.CANCELLED]
+
+
+@on_machine()
+async def test_a_new_shutdown_goes_on_with_what_a_cancelled_one_had_begun(machine):
+    """SIGTERM once, no hook after it, none twice at once; the pod's grace is the one that had begun."""
+    machine.runtime.add(pod("termed", uid="termed", grace=12, hook=1), STUBBORN)
+    machine.runtime.add(pod("hooked", uid="hooked", grace=12, hook=6), {"main": Behaviour(after_term=1)})
+    machine.runtime.add(pod("dns", uid="dns", priority=2_000_000_000))
+    await machine.start_agent()
+    first = machine.clock.boottime()
+    await machine.logind.power_off()
+    await machine.clock.sleep(3)
+    await machine.logind.cancel_schedule()
+    await machine.clock.sleep(1)
+    await machine.logind.power_off()
+    await machine.off()
+    seen = [(round(d.at - first, 2), d.uid, d.what) for d in machine.runtime.deliveries]
+    assert [(at, what) for at, uid, what in seen if uid == "termed"] == [
+        (0, "hook"),
+        (1, "hook over"),
+        (1, "TERM"),
+        (12, "KILL"),
+        (12, "exit"),
+    ]
+    assert [(at, what) for at, uid, what in seen if uid == "hooked"] == [
+        (0, "hook"),
+        (4, "hook over"),  # broken off by the new shutdown, which runs it once more
+        (4, "hook"),
+        (10, "hook over"),
+        (10, "TERM"),
+        (11, "exit"),
+    ]
+    assert machine.terms("dns") == [pytest.approx(first + 12)], "the lower phase is waited for"
+    one, two = machine.disk.records()
+    assert (one.outcome, two.outcome) == (Outcome.CANCELLED, Outcome.COMPLETED)
+    assert sorted(p.name for p in two.pods) == ["dns", "hooked", "termed"]
+    [termed] = [p.containers[0] for p in two.pods if p.name == "termed"]
+    assert (termed.term, termed.hook_ok) == (0, True), "its journal tells what had been done before"
+
+
+@on_machine()
+async def test_a_restart_does_not_give_the_two_seconds_after_sigterm_again(machine):
+    machine.runtime.add(pod("web", uid="web", grace=0), STUBBORN)
+    await machine.start_agent()
+    pressed = machine.clock.boottime()
+    await machine.logind.power_off()
+    await machine.clock.sleep(0.5)
+    await machine.kill_agent()
+    await machine.start_agent()
+    await machine.off()
+    assert [d.at for d in machine.runtime.deliveries if d.what == "KILL"] == [pytest.approx(pressed + 2)]
+
+
+@on_machine()
+async def test_a_restarted_agent_goes_on_waiting_for_a_kill_that_has_not_worked(machine):
+    machine.runtime.add(pod("stuck", grace=1), {"main": Behaviour(after_term=math.inf, after_kill=22)})
+    await machine.start_agent()
+    pressed = machine.clock.boottime()
+    await machine.logind.power_off()
+    await machine.clock.sleep(21)
+    await machine.kill_agent()
+    await machine.start_agent()
+    assert await machine.off() == pytest.approx(pressed + 2 + 22), "there was time until 30"
+
+
+@on_machine()
+async def test_a_lock_of_an_earlier_life_is_replaced_at_rest(machine):
+    """It may have the deadline of a shutdown that was called off, and would be gone some time later."""
+    machine.runtime.add(pod("web"), STUBBORN)
+    await machine.start_agent()
+    await machine.logind.power_off()
+    await machine.clock.sleep(1)
+    await machine.kill_agent()
+    machine.logind.restart_logind()
+    await machine.clock.sleep(1)
+    await machine.start_agent()
+    await machine.clock.sleep(60)
+    await machine.kill_agent()
+    assert len(machine.logind.descriptors) == 1, "the holder still has it"
+
+
+@on_machine()
+async def test_leaving_before_logind_could_be_asked_leaves_the_lock_to_its_holder(machine):
+    machine.runtime.add(pod("web", uid="web"), {"main": Behaviour(after_term=8)})
+    await machine.start_agent()
+    await machine.logind.power_off()
+    await machine.clock.sleep(1)
+    await machine.kill_agent()
+    machine.logind.stop_bus()
+    await machine.start_agent()
+    machine.agent.leave()
+    await machine.task
+    machine.life.die()
+    assert len(machine.logind.descriptors) == 1
+    assert await machine.logind.starts() == []
+
+
+@on_machine()
+async def test_told_to_do_nothing_it_still_goes_on_with_what_it_has_begun(machine):
+    """The new configuration is for the next shutdown, also over a restart."""
+    machine.runtime.add(pod("web", uid="web"), {"main": Behaviour(after_term=5)})
+    machine.runtime.add(pod("dns", uid="dns", priority=2_000_000_000), {"main": Behaviour(after_term=1)})
+    await machine.start_agent()
+    pressed = machine.clock.boottime()
+    await machine.logind.power_off()
+    await machine.clock.sleep(1)
+    await machine.kill_agent()
+    machine.config = AgentConfig(kind="AgentConfiguration")
+    await machine.start_agent()
+    assert await machine.off() == pytest.approx(pressed + 6)
+
+
+@on_machine()
+async def test_told_to_do_nothing_it_still_undoes_what_was_called_off_while_it_was_dead(machine):
+    machine.runtime.add(pod("web"), {"main": Behaviour(after_term=5)})
+    await machine.start_agent()
+    await machine.logind.power_off()
+    await machine.clock.sleep(1)
+    await machine.kill_agent()
+    machine.logind.restart_logind()
+    machine.config = AgentConfig(kind="AgentConfiguration")
+    await machine.start_agent()
+    await machine.clock.sleep(5)
+    assert machine.node.told[-1][1] == "back"
+    assert machine.status.state is State.IDLE
+    assert machine.logind.descriptors == {}
+
+
+# -- what cannot be written ---------------------------------------------------------------------------------------------
+
+
+@on_machine()
+async def test_a_journal_that_cannot_be_opened_again_stops_nothing(machine):
+    machine.runtime.add(pod("web", uid="web"), {"main": Behaviour(after_term=5)})
+    machine.runtime.add(pod("dns", uid="dns", priority=2_000_000_000))
+    await machine.start_agent()
+    pressed = machine.clock.boottime()
+    await machine.logind.power_off()
+    await machine.clock.sleep(1)
+    await machine.kill_agent()
+
+    def reopen(_):
+        raise OSError(30, "Read-only file system")
+
+    machine.disk.reopen = reopen
+    await machine.start_agent()
+    assert await machine.off() == pytest.approx(pressed + 5)
+    assert len(machine.terms("dns")) == 1
+
+
+@on_machine()
+async def test_a_status_that_cannot_be_written_stops_nothing(machine):
+    """Of a pod that has ended while no agent was there to see it."""
+    machine.runtime.add(pod("web", uid="web"), {"main": Behaviour(after_term=2)})
+    machine.runtime.add(pod("dns", uid="dns", priority=2_000_000_000), {"main": Behaviour(after_term=1)})
+    await machine.start_agent()
+    await machine.logind.power_off()
+    await machine.clock.sleep(1)
+    await machine.kill_agent()
+    await machine.clock.sleep(3)
+
+    async def pod_ended(live, codes):
+        raise OSError(28, "No space left on device")
+
+    machine.node.pod_ended = pod_ended
+    await machine.start_agent()
+    await machine.off()
+    assert len(machine.terms("dns")) == 1
+    assert not machine.runtime.running()
+
+
+@on_machine()
+async def test_a_full_disk_is_told(machine, caplog):
+    machine.runtime.add(pod("web"), {"main": Behaviour(after_term=3)})
+    await machine.start_agent()
+    machine.disk.full = True
+    await machine.logind.power_off()
+    await machine.off()
+    told = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert "No space left on device" in told[0]
+    assert any("start and end" in text for text in told)
+
+
+# -- released already ---------------------------------------------------------------------------------------------------
+
+
+@on_machine()
+async def test_a_restart_after_the_release_keeps_what_was_written(machine):
+    machine.runtime.add(pod("web"), {"main": Behaviour(after_term=3)})
+    await machine.start_agent()
+    await machine.logind.power_off()
+    await machine.off()
+    await machine.clock.sleep(1)
+    began = machine.disk.states[-1][0]
+    await machine.kill_agent()
+    await machine.start_agent()
+    assert machine.status.state is State.LEAVING
+    assert [start for start, _ in machine.disk.states] == [began] * len(machine.disk.states)
+    machine.logind.restart_logind()  # and the machine stays after all
+    await machine.clock.sleep(5)
+    assert machine.node.told[-1][1] == "back"
+    assert [record.outcome for record in machine.disk.records()] == [Outcome.CANCELLED]
+
+
+@on_machine(mode=Mode.OBSERVE)
+async def test_who_only_observes_refuses_no_pods_after_a_restart_either(machine):
+    await machine.start_agent()
+    await machine.logind.power_off()
+    await machine.off()
+    await machine.kill_agent()
+    await machine.start_agent()
+    machine.logind.restart_logind()
+    await machine.clock.sleep(5)
+    assert machine.node.told == []

@@ -13,7 +13,7 @@ from lastcall.graceful.run import Run
 from lastcall.lab import virtual
 from lastcall.lab.actors import ActorRuntime, Behaviour
 from lastcall.model.pods import ExecAction, Handler
-from lastcall.model.shutdown import Mode, PhaseEnd, PhaseEnded, PhaseStarted, PodEnded, PodOutcome, PodStarted
+from lastcall.model.shutdown import Mode, Noted, PhaseEnd, PhaseEnded, PhaseStarted, PodEnded, PodOutcome, PodStarted
 
 EXEC = Handler(exec=ExecAction(command=("true",)))
 TWO = phases((0, 20), (2_000_000_000, 10))
@@ -242,6 +242,50 @@ def test_a_runtime_that_is_away_is_waited_for():
     shutdown = Shutdown(TWO, [(pod("a", hook=1), {"main": Behaviour(after_term=1)})], until=outage)
     assert 3.5 <= shutdown.deliveries("TERM")[0].at < 4
     assert shutdown.of(PodEnded)[0].outcome is PodOutcome.GRACEFUL
+
+
+def test_a_runtime_that_is_away_at_first_is_waited_for():
+    """With no list of pods it is not known that there are none."""
+
+    async def outage(shutdown, clock):
+        shutdown.runtime.away = True
+        await clock.sleep(3)
+        shutdown.runtime.away = False
+
+    shutdown = Shutdown(TWO, [(pod("a", uid="a"), {"main": Behaviour(after_term=1)})], until=outage)
+    assert 3 <= shutdown.deliveries("TERM")[0].at < 3.5
+    assert shutdown.over < 5
+    notes = [event.text for event in shutdown.of(Noted)]
+    assert notes == ["the runtime does not say what runs: the runtime is away"]
+
+
+def test_a_runtime_that_never_comes_back_is_waited_for_until_the_deadline():
+    async def outage(shutdown, clock):
+        shutdown.runtime.away = True
+
+    shutdown = Shutdown(TWO, [(pod("a"), None)], until=outage)
+    assert shutdown.over == pytest.approx(30, abs=0.3)
+    assert shutdown.of(PhaseEnded) == []
+
+
+def test_a_pod_that_has_ended_by_itself_is_not_waited_for():
+    """No hook runs for it, and no SIGTERM is told that nobody got."""
+
+    async def finish(shutdown, clock):
+        await clock.sleep(1)
+        shutdown.runtime.exit("job/main")
+
+    shutdown = Shutdown(
+        TWO,
+        [
+            (pod("web"), {"main": Behaviour(after_term=4)}),
+            (pod("job", uid="job", priority=2_000_000_000, hook=9), None),
+        ],
+        until=finish,
+    )
+    assert shutdown.over == 4
+    assert [d.what for d in shutdown.runtime.deliveries if d.uid == "job"] == ["exit"]
+    assert [e.end for e in shutdown.of(PhaseEnded)] == [PhaseEnd.DONE, PhaseEnd.EMPTY]
 
 
 # -- properties --------------------------------------------------------------------------------------------------------

@@ -37,6 +37,7 @@ class RecordingNode:
     clock: object
     told: list = field(default_factory=list)
     slow: float = 0.0
+    slowly_back: float = 0.0
 
     def _note(self, what):
         self.told.append((self.clock.boottime(), what))
@@ -52,6 +53,7 @@ class RecordingNode:
         self._note(f"ended {live.pod.metadata.name}")
 
     async def back(self):
+        await self.clock.sleep(self.slowly_back)
         self._note("back")
 
     def whens(self, what):

@@ -71,7 +71,6 @@ class Agent:
     ) -> None:
         self._config = config
         self._clock = outside.clock
-        self._keeper = outside.keeper
         self._on_status = on_status
         self._wake = asyncio.Event()
         self._machine = Machine()
@@ -89,7 +88,7 @@ class Agent:
             listeners=listeners,
             wake=self._wake.set,
         )
-        self._lock_is_old = False
+        self._asked = False
         self._leaving = False
         self._said = ""
 
@@ -99,13 +98,17 @@ class Agent:
         self._wake.set()
 
     def leave(self) -> None:
-        """The program is to end: at rest the lock is released, in a shutdown it is left to its keeper."""
+        """The program is to end: at rest the lock is released, else it is left to its keeper.
+
+        Else means in a shutdown, and before logind could be asked whether there is one.
+        """
         self._leaving = True
         self._wake.set()
 
     async def run(self) -> None:
         """Rounds until ``leave``: look, decide, act, say, wait."""
-        await self._keeper.recover()
+        await self._arming.recover()
+        self._shutdowns.recover()
         try:
             while not self._leaving:
                 self._wake.clear()
@@ -119,7 +122,7 @@ class Agent:
     async def _round(self) -> None:
         if self._machine.state is State.ENDING and self._shutdowns.over:
             await self._see(Seen.OVER)
-        await self._see(Seen.ENABLED if self._config.enabled else Seen.DISABLED)
+        await self._see(Seen.ENABLED if self._config.enabled or self._shutdowns.unfinished else Seen.DISABLED)
         try:
             await self._attend()
         except Unavailable as error:
@@ -135,7 +138,8 @@ class Agent:
             return
         await self._arm(session)
         preparing, granted, how = await asyncio.gather(session.preparing(), session.max_delay(), session.scheduled())
-        await self._shutdowns.look_back(preparing=preparing)
+        self._asked = True
+        self._shutdowns.look_back(preparing=preparing)
         if preparing and self._machine.state in (State.SEEKING, State.ARMED):
             self._arming.granted = granted
             await self._see(Seen.PREPARING, how)
@@ -146,12 +150,12 @@ class Agent:
 
     async def _arm(self, session: LogindSession) -> None:
         """Takes the lock, or takes it again if logind or the bus has begun anew."""
-        if self._machine.state is State.ARMED and (self._link.doubtful or not self._arming.held):
+        if self._machine.state is State.ARMED and (self._link.doubtful or not self._arming.good):
             await self._see(Seen.UNLOCKED)
         if self._machine.state is State.SEEKING:
-            held = await self._arming.seek(session, anew=self._lock_is_old)
+            held = await self._arming.seek(session)
             if held:
-                self._link.doubtful = self._lock_is_old = False
+                self._link.doubtful = False
             await self._see(Seen.LOCKED if held else Seen.UNLOCKED)
 
     async def _see(self, seen: Seen, how: str = "") -> None:
@@ -164,7 +168,7 @@ class Agent:
             await self._come_back()
 
     async def _begin(self, how: str) -> None:
-        self._shutdowns.begin(self._config, granted=self._arming.granted, how=how, lock=self._arming.held)
+        await self._shutdowns.begin(self._config, granted=self._arming.granted, how=how, lock=self._arming.held)
         log.warning("the machine is going down (%s): ending the pods", how or "unknown")
         await self._arming.close_at(self._shutdowns.deadline)
 
@@ -175,9 +179,9 @@ class Agent:
 
     async def _come_back(self) -> None:
         log.warning("the shutdown was called off: the node stays")
-        self._lock_is_old = True
+        self._arming.outdate()
+        self._shutdowns.come_back("logind is not preparing for a shutdown any more")
         self._wake.set()
-        await self._shutdowns.come_back("logind is not preparing for a shutdown any more")
 
     # -- between rounds ------------------------------------------------------------------------------------------------
 
@@ -192,15 +196,15 @@ class Agent:
             return LOOK_AT_REST
         if state is State.ENDING:
             left = max(0.0, self._shutdowns.deadline - self._clock.boottime())
-            return min(LOOK_WHILE_ENDING, left, *([self._link.retry_in] if self._link.retry_in else []))
-        if self._link.retry_in:
+            return min(left, LOOK_WHILE_ENDING if self._link.up else self._link.retry_in)
+        if not self._link.up:
             return self._link.retry_in
         return LOOK_WHILE_ENDING if state in (State.LEAVING, State.SEEKING) else LOOK_AT_REST
 
     async def _end(self) -> None:
         await self._arming.close()
         await self._shutdowns.leave()
-        if self._machine.state is not State.ENDING:
+        if self._asked and self._machine.state is not State.ENDING:
             await self._arming.release()
         await self._link.close()
 

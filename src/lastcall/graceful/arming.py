@@ -33,6 +33,7 @@ class Arming:
         self._raising = Group()
         self._next_raise = 0.0
         self._raised_to = 0.0
+        self._outdated = False
         self.granted: float | None = None
         self.degraded = ""
         """Why less is granted than is asked for, in one sentence with the remedy; "" if enough is."""
@@ -44,21 +45,32 @@ class Arming:
         """Whether a lock is kept."""
         return self._keeper.held
 
-    async def seek(self, session: LogindSession, *, anew: bool) -> bool:
-        """Sees to it that a lock is held that logind knows; False while none can be had.
+    @property
+    def good(self) -> bool:
+        """Whether a lock is kept that is not to be replaced."""
+        return self._keeper.held and not self._outdated
 
-        ``anew`` also replaces one that seems good: after a cancelled shutdown.
-        """
-        if self._keeper.held and not anew and await self._known(session):
+    async def recover(self) -> None:
+        """Takes back the lock of an earlier life of this program, which may have set it a deadline."""
+        self._outdated = await self._keeper.recover()
+
+    def outdate(self) -> None:
+        """The lock that is kept was a shutdown's that was called off, and still has its deadline."""
+        self._outdated = True
+
+    async def seek(self, session: LogindSession) -> bool:
+        """Sees to it that a lock is held that logind knows, a new one if it is outdated; False if none can be had."""
+        if self.good and await self._known(session):
             return True
         try:
             descriptor = await session.take_lock(WHY)
         except (ShutdownUnderWay, NotPermitted) as error:
-            if str(error) != self.problem:
+            if str(error) != self.problem and not self._keeper.held:
                 log.warning("no lock can be had: %s", error)
             self.problem = str(error)
             return self._keeper.held
         await self._keeper.keep(descriptor)
+        self._outdated = False
         self.problem = ""
         return True
 

@@ -1,8 +1,14 @@
 """What a restarted agent makes of the journal that it finds (pure)."""
 
 from enum import Enum
+from typing import TypeVar
 
-from lastcall.model.shutdown import Outcome, Shutdown
+from msgspec import structs
+
+from lastcall.model.base import Facts
+from lastcall.model.shutdown import Event, HookEnded, HookStarted, Outcome, PodRecord, Shutdown, Signalled
+
+F = TypeVar("F", bound=Facts)
 
 
 class Past(Enum):
@@ -30,3 +36,36 @@ def past(record: Shutdown | None, *, boot_id: str, preparing: bool) -> Past:
     if not preparing:
         return Past.CANCELLED
     return Past.GO_ON if record.released is None else Past.LEAVE
+
+
+def pods(record: Shutdown) -> dict[str, PodRecord]:
+    """Its pods by uid, with CLOCK_BOOTTIME seconds in place of all offsets."""
+    return {
+        pod.uid: structs.replace(
+            _moved(pod, record.boottime, "started", "ended"),
+            containers=tuple(
+                _moved(container, record.boottime, "hook_started", "hook_ended", "term", "kill", "ended")
+                for container in pod.containers
+            ),
+        )
+        for pod in record.pods
+    }
+
+
+def told_again(record: PodRecord, at: float) -> list[Event]:
+    """What a shutdown that was called off had done to a pod, as events of ``at``: for the journal of the next one."""
+    events: list[Event] = []
+    for container in record.containers:
+        uid, name = record.uid, container.name
+        if container.hook_ended is not None:
+            ok, message = bool(container.hook_ok), container.hook_message
+            events.append(HookStarted(at=at, uid=uid, container=name))
+            events.append(HookEnded(at=at, uid=uid, container=name, ok=ok, message=message))
+        if container.term is not None:
+            events.append(Signalled(at=at, uid=uid, container=name, signal="TERM"))
+    return events
+
+
+def _moved(facts: F, seconds: float, *fields: str) -> F:
+    times = {field: getattr(facts, field) for field in fields}
+    return structs.replace(facts, **{field: time + seconds for field, time in times.items() if time is not None})

@@ -5,7 +5,7 @@ the main ones in the reverse of their order of start (KEP-753); their hooks run 
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from lastcall.aio import Group, any_done, cancel
 from lastcall.errors import LastcallError, Unavailable
@@ -30,7 +30,7 @@ _RETRY = 0.25
 
 
 class PodEnd:
-    """One pod's end. ``before`` tells by container what an earlier life of the agent had done."""
+    """One pod's end. ``before`` tells by container what had been done already, in CLOCK_BOOTTIME seconds."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class PodEnd:
         node: NodeFace,
         clock: Clock,
         tell: Tell,
-        before: dict[str, ContainerRecord] | None = None,
+        before: Iterable[ContainerRecord] = (),
     ) -> None:
         self.live = live
         self._window = window
@@ -49,9 +49,9 @@ class PodEnd:
         self._node = node
         self._clock = clock
         self._tell = tell
-        self._before = before or {}
+        self._before = {c.name: c for c in before if c.ended is None}  # one that runs again is another one
         self._uid = live.pod.metadata.uid
-        self._killed = False
+        self._killed = any(container.kill is not None for container in self._before.values())
         self._codes: dict[str, int | None] = {}
 
     async def run(self) -> PodOutcome:
@@ -125,9 +125,10 @@ class PodEnd:
             await cancel(alarm, turn)
 
     async def _stop(self, name: str) -> None:
-        term = self._clock.boottime()
         before = self._before.get(name)
-        if before is None or before.term is None:
+        term = before.term if before else None
+        if term is None:
+            term = self._clock.boottime()
             self._tell(Signalled(at=term, uid=self._uid, container=name, signal="TERM"))
         kill_at = self._window.kill_at(term)
         killer = asyncio.ensure_future(self._kill(name, kill_at))

@@ -20,10 +20,13 @@ class Recorder:
         self._listeners = tuple(listeners)
         self._journal: JournalFile | None = None
         self._syncs = Group()
+        self.events: list[Event] = []
+        """Those of the shutdown whose journal is in use, also if it cannot be written."""
 
     def use(self, journal: JournalFile | None) -> None:
-        """Where the next events are written; None for nowhere."""
+        """Where the events of another shutdown are written from now on; None for nowhere."""
         self._journal = journal
+        self.events = []
 
     def tell(self, event: Event) -> None:
         """Writes it, and tells the listeners. In the kernel's hands when this returns: it survives this process."""
@@ -33,14 +36,12 @@ class Recorder:
             except OSError as error:
                 log.error("the journal cannot be written, going on without it: %s", error)
                 self._journal = None
-        for listener in self._listeners:
-            listener(event)
+        self._pass_on(event)
 
     def remind(self, events: Sequence[Event]) -> None:
         """Tells the listeners what an earlier life of this program has journalled."""
         for event in events:
-            for listener in self._listeners:
-                listener(event)
+            self._pass_on(event)
 
     def sync(self) -> "asyncio.Task[None] | None":
         """Begins to bring what was told to the disk, where it survives the machine."""
@@ -51,6 +52,11 @@ class Recorder:
     async def settle(self) -> None:
         """Waits for what ``sync`` began."""
         await self._syncs.join()
+
+    def _pass_on(self, event: Event) -> None:
+        self.events.append(event)
+        for listener in self._listeners:
+            listener(event)
 
     async def _sync(self, journal: JournalFile) -> None:
         try:

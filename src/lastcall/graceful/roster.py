@@ -19,11 +19,10 @@ class Roster:
         self._done = {pod.uid for pod in before.pods if pod.outcome} if before else set[str]()
 
     def remember(self, found: Iterable[LivePod]) -> None:
-        """Pods that run now; those known already are brought up to date."""
-        for live in found:
-            if not live.pod.finished:
-                self._pods[live.pod.metadata.uid] = live
-                self._phases[live.pod.metadata.uid] = index_for(self._plan, priority(live.pod))
+        """The pods that run now. Who has ended by itself is not waited for any more."""
+        going = {uid: live for uid, live in self._pods.items() if uid in self._open}
+        self._pods = going | {live.pod.metadata.uid: live for live in found if not live.pod.finished}
+        self._phases = {uid: index_for(self._plan, priority(live.pod)) for uid, live in self._pods.items()}
 
     def waiting(self, index: int) -> list[LivePod]:
         """Pods of this phase or, if they were found late, of one before it, whose end has not begun; by name."""
@@ -34,9 +33,9 @@ class Roster:
         )
         return sorted(mine, key=lambda live: live.pod.key)
 
-    def knows(self, uid: str) -> bool:
-        """Whether the pod runs, or ran when last looked at."""
-        return uid in self._pods
+    def running(self, uid: str) -> LivePod | None:
+        """The pod, if it ran when last looked at."""
+        return self._pods.get(uid)
 
     def coming(self, index: int) -> list[PhasePlan]:
         """The phase ``index`` and those after it that have pods."""

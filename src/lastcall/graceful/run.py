@@ -5,11 +5,12 @@ phase; being told to stop takes effect between two pods.
 """
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Mapping, Sequence
 
-from lastcall.aio import Group, any_done, cancel, first
-from lastcall.errors import Unavailable
+from lastcall.aio import Group, any_done, cancel
 from lastcall.graceful import pacing
+from lastcall.graceful.journal import pods, told_again
+from lastcall.graceful.lookout import LOOK_AFTER, Lookout
 from lastcall.graceful.pod_end import PodEnd, Tell
 from lastcall.graceful.roster import Roster
 from lastcall.graceful.termination import Window, last_kill, phase_end
@@ -33,11 +34,8 @@ from lastcall.ports import Clock, LivePod, NodeFace, PodRuntime
 ANNOUNCE_SECONDS = 2.0
 """How long the first kill waits for what comes before it (ports.NodeFace): the pods' time is worth more."""
 
-LOOK_AFTER = 0.05
-"""How long the first fresh list of pods waits, unless it is needed: asked for at once, it would delay the SIGTERMs."""
-
-LOOK_SECONDS = 5.0
-"""How long a phase waits for a fresh list of pods before it goes by the one at hand."""
+RETRY_SECONDS = 0.25
+"""Between two attempts to get a first list of pods from a runtime that is away."""
 
 
 class PhaseTime(Facts, frozen=True):
@@ -50,7 +48,11 @@ class PhaseTime(Facts, frozen=True):
 
 
 class Run:
-    """One shutdown. ``before`` is its record so far, if an earlier life of the agent began it."""
+    """One shutdown.
+
+    ``before`` is its record so far, if an earlier life of the agent began it. ``taken_over`` are the pods, by uid and
+    with times in CLOCK_BOOTTIME, whose end was begun by a shutdown before this one, which was called off.
+    """
 
     def __init__(
         self,
@@ -63,6 +65,7 @@ class Run:
         clock: Clock,
         tell: Tell,
         before: Shutdown | None = None,
+        taken_over: Mapping[str, PodRecord] | None = None,
     ) -> None:
         self._plan = tuple(plan)
         self._deadline = deadline
@@ -72,12 +75,15 @@ class Run:
         self._clock = clock
         self._tell = tell
         self._before = before
-        self._records = {pod.uid: pod for pod in before.pods} if before else {}
+        self._records = pods(before) if before else {}
+        self._taken_over = dict(taken_over or {})
         self._roster = Roster(plan, before)
         self._group = Group()
+        self._ends: dict[str, asyncio.Task[None]] = {}
+        self._announcing: asyncio.Future[None] | None = None
         self._stopped = False
         self._changed = asyncio.Event()
-        self._needed = asyncio.Event()  # a fresh list of pods
+        self._lookout = Lookout(runtime, self._roster, clock=clock, note=self._note, found=self._changed.set)
 
     def stop(self) -> None:
         """No further pod is begun; those whose end has begun are let finish. At once, no I/O."""
@@ -87,30 +93,38 @@ class Run:
     async def carry_out(self) -> None:
         """Returns when the last phase is over, or at once after ``stop``."""
         await self._announce()
-        await self._remember(self._runtime.pods())
-        look = asyncio.ensure_future(self._look(after=LOOK_AFTER))
+        if not await self._first_list():
+            return
+        self._lookout.begin(after=LOOK_AFTER)
         try:
             if self._before:
-                await self._looked(look)
-                await self._note_absent()
+                await self._lookout.fresh()
+                self._go_on()
             for index in range(len(self._plan)):
-                if index and look.done():
-                    look = asyncio.ensure_future(self._look(after=0.0))
+                if index:
+                    self._lookout.begin()
                 if index or not self._roster.waiting(index):
-                    await self._looked(look)
+                    await self._lookout.fresh()
                 if self._stopped:
                     return
                 await self._phase(index)
             await self._last_kills()
         finally:
-            await cancel(look)
+            await self._lookout.close()
 
-    async def wind_up(self) -> None:
-        """After ``stop``: returns when the pods whose end had begun have ended."""
-        await self._group.join()
+    async def withdraw(self) -> None:
+        """After ``stop``: when this returns, nobody tells the node any more that it goes down."""
+        if self._announcing:
+            await cancel(self._announcing)
+
+    @property
+    def open(self) -> list[str]:
+        """The uids of the pods whose end has begun and not come, also of those that their phase has given up."""
+        return [uid for uid, end in self._ends.items() if not end.done()]
 
     async def abandon(self) -> None:
-        """The program ends in the middle of it: what is under way is left as it is, for the next life to go on with."""
+        """What is under way is left as it is, for another shutdown or the next life of the program to go on with."""
+        await self.withdraw()
         await self._group.cancel()
 
     # -- what there is -------------------------------------------------------------------------------------------------
@@ -119,47 +133,49 @@ class Run:
         if self._mode is Mode.OBSERVE:
             return
         self._node.refuse_pods()
-        told = asyncio.ensure_future(self._node.going_down(self._deadline))
-        if not await self._within(ANNOUNCE_SECONDS, told):
+        self._announcing = asyncio.ensure_future(self._node.going_down(self._deadline))
+        if not await self._within(ANNOUNCE_SECONDS, self._announcing):
             self._note(
                 f"what comes before the first kill is not done after {ANNOUNCE_SECONDS:g} s; the pods are ended all the same"
             )
 
-    async def _look(self, *, after: float) -> None:
-        if after:
-            await first(self._needed.wait(), self._clock.sleep(after))
-        await self._remember(self._runtime.refresh())
-        self._changed.set()
+    async def _first_list(self) -> bool:
+        """There is nothing to go by without one: a runtime that is away is waited for, out of the phases' time."""
+        while not await self._lookout.at_hand():
+            if self._stopped or self._clock.boottime() >= self._deadline:
+                return False
+            await self._clock.sleep(RETRY_SECONDS)
+        return True
 
-    async def _looked(self, look: "asyncio.Future[None]") -> None:
-        self._needed.set()
-        await self._within(LOOK_SECONDS, look)
-
-    async def _remember(self, asked: Awaitable[Sequence[LivePod]]) -> None:
-        try:
-            self._roster.remember(await asked)
-        except Unavailable as error:
-            self._note(f"the runtime does not answer: {error}")
-
-    async def _note_absent(self) -> None:
-        """Pods whose end an earlier life began and that have ended while nobody looked."""
+    def _go_on(self) -> None:
+        """With the pods that an earlier life had begun with and that belong to no phase any more."""
         for record in self._records.values():
-            if record.outcome or self._roster.knows(record.uid):
-                continue
-            killed = any(container.kill is not None for container in record.containers)
-            outcome = PodOutcome.KILLED if killed else PodOutcome.GRACEFUL
-            self._tell(PodEnded(at=self._clock.boottime(), uid=record.uid, outcome=outcome))
-            pod = Pod(metadata=Metadata(name=record.name, namespace=record.namespace, uid=record.uid))
+            live = self._roster.running(record.uid)
+            if live and record.outcome is PodOutcome.UNCONFIRMED:
+                now = self._clock.boottime()
+                self._end(live, Window(started=record.started, grace=record.grace, last_kill=now), record)
+            elif not live and not record.outcome and self._mode is Mode.ENFORCE:
+                self._group.start(self._note_absent(record), f"note {record.namespace}/{record.name}")
+
+    async def _note_absent(self, record: PodRecord) -> None:
+        """It has ended while nobody looked."""
+        killed = any(container.kill is not None for container in record.containers)
+        outcome = PodOutcome.KILLED if killed else PodOutcome.GRACEFUL
+        self._tell(PodEnded(at=self._clock.boottime(), uid=record.uid, outcome=outcome))
+        pod = Pod(metadata=Metadata(name=record.name, namespace=record.namespace, uid=record.uid))
+        try:
             await self._node.pod_ended(LivePod(pod=pod, containers={}), {})
+        except Exception as error:
+            self._note(f"{pod.key}: its last status could not be written: {type(error).__name__}: {error}")
 
     async def _within(self, seconds: float, task: "asyncio.Future[None]") -> bool:
-        """Waits for a task, which is left running if it takes longer; what it raises is noted."""
+        """Waits for a task, which is left running if it takes longer; what it raises is noted. Whether it is done."""
         alarm = asyncio.ensure_future(self._clock.sleep(seconds))
         try:
             await any_done(task, alarm)
         finally:
             await cancel(alarm)
-        if task.done() and (error := task.exception()):
+        if task.done() and not task.cancelled() and (error := task.exception()):
             self._note(f"{type(error).__name__}: {error}")
         return task.done()
 
@@ -169,7 +185,7 @@ class Run:
     # -- phases --------------------------------------------------------------------------------------------------------
 
     async def _phase(self, index: int) -> None:
-        if self._before and self._before.phases[index].end:
+        if self._before and self._before.phases[index].end not in (None, PhaseEnd.CANCELLED):
             return
         waiting = self._roster.waiting(index)
         if not waiting:
@@ -219,28 +235,37 @@ class Run:
 
     def _begin(self, live: LivePod, index: int, time: PhaseTime, begun: float) -> None:
         uid = live.pod.metadata.uid
-        record = self._records.get(uid)
-        if self._before and record:
-            begun = self._before.boottime + record.started
-        asked = live.pod.spec.termination_grace_period_seconds
-        grace = time.seconds if asked is None else min(asked, time.seconds)
+        record = self._records.get(uid) or self._taken_over.get(uid)
+        window = self._window(live, time, record.started if record else begun)
         self._roster.begin(uid)
-        if not record:
+        if uid not in self._records:
+            at = self._clock.boottime() if record else begun
+            asked = live.pod.spec.termination_grace_period_seconds
             self._tell(
                 PodStarted(
-                    at=begun,
+                    at=at,
                     uid=uid,
                     namespace=live.pod.metadata.namespace,
                     name=live.pod.metadata.name,
                     priority=priority(live.pod),
                     phase=index,
-                    grace=round(grace, 3),
+                    grace=round(window.grace, 3),
                     asked=DEFAULT_GRACE if asked is None else asked,
                     containers=tuple(live.containers),
                 )
             )
-        window = Window(started=begun, grace=grace, last_kill=time.last_kill)
-        self._group.start(self._see_off(live, window, record), f"end {live.pod.key}")
+            for event in told_again(record, at) if record else ():
+                self._tell(event)
+        self._end(live, window, record)
+
+    def _window(self, live: LivePod, time: PhaseTime, started: float) -> Window:
+        asked = live.pod.spec.termination_grace_period_seconds
+        left = max(0.0, time.started + time.seconds - started)
+        return Window(started=started, grace=left if asked is None else min(asked, left), last_kill=time.last_kill)
+
+    def _end(self, live: LivePod, window: Window, record: PodRecord | None) -> None:
+        work = self._see_off(live, window, record)
+        self._ends[live.pod.metadata.uid] = self._group.start(work, f"end {live.pod.key}")
 
     async def _see_off(self, live: LivePod, window: Window, record: PodRecord | None) -> None:
         uid = live.pod.metadata.uid
@@ -255,7 +280,7 @@ class Run:
                 node=self._node,
                 clock=self._clock,
                 tell=self._tell,
-                before={c.name: c for c in record.containers} if record else None,
+                before=record.containers if record else (),
             ).run()
         except Exception as error:
             self._note(f"{live.pod.key} could not be ended: {type(error).__name__}: {error}")

@@ -4,13 +4,13 @@ import asyncio
 import datetime as dt
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from lastcall.aio import Group, cancel
 from lastcall.errors import LastcallError
 from lastcall.graceful import pacing
 from lastcall.graceful.config import AgentConfig
-from lastcall.graceful.journal import Past, past
+from lastcall.graceful.journal import Past, past, pods
 from lastcall.graceful.recorder import Listener, Recorder
 from lastcall.graceful.run import Run
 from lastcall.model.record import fold
@@ -20,16 +20,20 @@ from lastcall.model.shutdown import (
     Mode,
     Noted,
     PhasePlan,
+    PodRecord,
     Released,
     Resumed,
     Shutdown,
     Started,
     from_lines,
 )
-from lastcall.ports import Clock, Journals, NodeFace, PodRuntime
+from lastcall.ports import Clock, JournalFile, Journals, NodeFace, PodRuntime
 
 DISK_SECONDS = 1.0
 """How long what goes to the disk waits at the beginning: an fsync and its thread would hold up the SIGTERMs."""
+
+BACK_SECONDS = 5.0
+"""Between two attempts to be a ready node again."""
 
 log = logging.getLogger(__name__)
 
@@ -58,12 +62,15 @@ class Shutdowns:
         self._wake = wake
         self._recorder = Recorder(listeners)
         self._background = Group()
+        self._left: tuple[Shutdown, Sequence[AnyEvent]] | None = None
+        self._called_off: Run | None = None
+        self._returning: asyncio.Task[None] | None = None
         self._run: Run | None = None
         self._task: asyncio.Task[None] | None = None
+        self._mode = Mode.ENFORCE
         self._began: float | None = None
         self._ended: float | None = None
         self._writing = asyncio.Lock()
-        self._looked_back = False
         self.deadline = 0.0
         """When the lock is released at the latest (CLOCK_BOOTTIME)."""
 
@@ -72,42 +79,43 @@ class Shutdowns:
         """Whether nothing is left to do but to release the lock: the phases are over, or the deadline is."""
         return self._task is None or self._task.done() or self._clock.boottime() >= self.deadline
 
-    async def look_back(self, *, preparing: bool) -> None:
-        """Once after the start, as soon as logind has answered: closes what was cancelled while nobody looked."""
-        if self._looked_back or preparing:
+    def recover(self) -> None:
+        """Reads what an earlier life of this program left; what it means is known when logind has answered."""
+        self._left = self._latest()
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether an earlier life left a shutdown in this boot, and logind has not been asked yet what became of it."""
+        return self._past(preparing=True) in (Past.GO_ON, Past.LEAVE)
+
+    def look_back(self, *, preparing: bool) -> None:
+        """Closes, as soon as logind has answered, what was called off while nobody looked."""
+        if preparing or self._left is None:
             return
-        self._looked_back = True
-        latest = self._latest()
-        record = latest[0] if latest else None
-        if record and past(record, boot_id=self._boot_id, preparing=False) is Past.CANCELLED:
-            self._recorder.use(self._journals.reopen(record.id))
-            self._began = record.wall
-            await self.come_back("it was called off while no agent was running")
+        verdict, (record, _), self._left = self._past(preparing=False), self._left, None
+        self._wake()
+        if verdict is Past.CANCELLED:
+            self._use(record)
+            self._return("it was called off while no agent was running", mode=record.mode)
 
-    def begin(self, config: AgentConfig, *, granted: float | None, how: str, lock: bool) -> None:
+    async def begin(self, config: AgentConfig, *, granted: float | None, how: str, lock: bool) -> None:
         """Begins, or goes on with what an earlier life of this program began in this boot."""
-        first_look = not self._looked_back
-        self._looked_back = True
-        latest = self._latest() if first_look else None
-        record = latest[0] if latest else None
-        verdict = past(record, boot_id=self._boot_id, preparing=True)
-        if verdict is Past.LEAVE:
-            self._node.refuse_pods()
-            self.deadline = 0.0
-        elif verdict is Past.GO_ON and latest:
-            self._go_on(*latest, lock=lock)
+        await self._stay_no_longer()
+        verdict, left, self._left = self._past(preparing=True), self._left, None
+        if verdict is Past.LEAVE and left:
+            self._leave_at_once(left[0])
+        elif verdict is Past.GO_ON and left:
+            self._go_on(*left, lock=lock)
         else:
-            self._start(config, granted=granted, how=how, lock=lock)
+            taken_over = await self._take_over()
+            self._start(config, granted=granted, how=how, lock=lock, taken_over=taken_over)
 
-    async def come_back(self, why: str) -> None:
-        """The machine stays up: no further pod is begun, the node is ready again."""
+    def come_back(self, why: str) -> None:
+        """The machine stays up: no further pod is begun, the node will be ready again."""
         if self._run:
             self._run.stop()
-            self._background.start(self._run.wind_up(), "see off the pods whose end has begun")
-        self._recorder.tell(Cancelled(at=self._clock.boottime(), why=why))
-        self._run = self._task = None
-        await self._node.back()
-        self._write_state(ended=self._clock.wall())
+        self._called_off, self._run, self._task = self._run, None, None
+        self._return(why, mode=self._mode)
 
     def released(self) -> None:
         """The lock has been closed: writes that down. At once, no I/O but the journal's."""
@@ -120,14 +128,82 @@ class Shutdowns:
         """The program ends; what is under way is left for its next life."""
         if self._task:
             await cancel(self._task)
-        if self._run:
-            await self._run.abandon()
+        for run in (self._run, self._called_off):
+            if run:
+                await run.abandon()
         await self._background.cancel()
         await self._recorder.settle()
 
     # ------------------------------------------------------------------------------------------------------------------
 
-    def _start(self, config: AgentConfig, *, granted: float | None, how: str, lock: bool) -> None:
+    def _past(self, *, preparing: bool) -> Past:
+        return past(self._left[0] if self._left else None, boot_id=self._boot_id, preparing=preparing)
+
+    def _use(self, record: Shutdown) -> None:
+        """Goes on with an earlier life's journal."""
+        self._began = record.wall
+        self._recorder.use(self._journal(self._journals.reopen, record.id))
+
+    def _journal(self, verb: Callable[[str], JournalFile], shutdown_id: str) -> JournalFile | None:
+        try:
+            return verb(shutdown_id)
+        except (OSError, LastcallError) as error:
+            log.error("no journal can be written, going on without it: %s", error)
+            return None
+
+    def _leave_at_once(self, record: Shutdown) -> None:
+        """An earlier life has released the lock: nothing is left to do."""
+        self._use(record)
+        self._mode = record.mode
+        self.deadline = 0.0
+        if record.mode is Mode.ENFORCE:
+            self._node.refuse_pods()
+
+    def _return(self, why: str, *, mode: Mode) -> None:
+        self._returning = self._background.start(self._be_back(why, mode), "be a ready node again")
+
+    async def _be_back(self, why: str, mode: Mode) -> None:
+        """The journal is closed when the node is ready again: if this life ends before, the next one sees to it."""
+        if self._called_off:
+            await self._called_off.withdraw()
+        while mode is Mode.ENFORCE:
+            try:
+                await self._node.back()
+                break
+            except Exception as error:
+                log.error("the node could not be made ready again, trying again: %s: %s", type(error).__name__, error)
+            await self._clock.sleep(BACK_SECONDS)
+        self._close(why)
+
+    def _close(self, why: str) -> None:
+        self._recorder.tell(Cancelled(at=self._clock.boottime(), why=why))
+        self._write_state(ended=self._clock.wall())
+
+    async def _stay_no_longer(self) -> None:
+        """Another shutdown begins, maybe before the node was a ready one again."""
+        if self._returning and not self._returning.done():
+            await cancel(self._returning)
+            self._close("another shutdown began")
+
+    async def _take_over(self) -> dict[str, PodRecord]:
+        """The pods whose end was begun by a shutdown that was called off: the new one goes on with them."""
+        run, self._called_off = self._called_off, None
+        if run is None:
+            return {}
+        uids = run.open
+        await run.abandon()
+        records = pods(fold(self._recorder.events))
+        return {uid: records[uid] for uid in uids}
+
+    def _start(
+        self,
+        config: AgentConfig,
+        *,
+        granted: float | None,
+        how: str,
+        lock: bool,
+        taken_over: Mapping[str, PodRecord],
+    ) -> None:
         now, wall = self._clock.boottime(), self._clock.wall()
         requested = float(config.requested_seconds)
         deadline = pacing.deadline(now, requested, requested if granted is None else granted)
@@ -145,27 +221,30 @@ class Shutdowns:
             lock=lock,
             phases=config.groups,
         )
-        try:
-            self._recorder.use(self._journals.create(started.id))
-        except (OSError, LastcallError) as error:
-            log.error("no journal can be written, going on without it: %s", error)
-            self._recorder.use(None)
+        self._began = wall
+        self._recorder.use(self._journal(self._journals.create, started.id))
         self._recorder.tell(started)
-        self._carry_out(config.groups, deadline=deadline, mode=config.mode, wall=wall)
+        self._carry_out(config.groups, deadline=deadline, mode=config.mode, taken_over=taken_over)
 
     def _go_on(self, record: Shutdown, events: Sequence[AnyEvent], *, lock: bool) -> None:
+        self._use(record)
         self._recorder.remind(events)
-        self._recorder.use(self._journals.reopen(record.id))
         self._recorder.tell(Resumed(at=self._clock.boottime(), lock=lock))
         plan = [PhasePlan(priority=phase.priority, seconds=phase.seconds) for phase in record.phases]
         deadline = record.boottime + record.deadline
-        self._carry_out(plan, deadline=deadline, mode=record.mode, wall=record.wall, before=record)
+        self._carry_out(plan, deadline=deadline, mode=record.mode, before=record)
 
     def _carry_out(
-        self, plan: Sequence[PhasePlan], *, deadline: float, mode: Mode, wall: float, before: Shutdown | None = None
+        self,
+        plan: Sequence[PhasePlan],
+        *,
+        deadline: float,
+        mode: Mode,
+        before: Shutdown | None = None,
+        taken_over: Mapping[str, PodRecord] | None = None,
     ) -> None:
         self.deadline = deadline
-        self._began = wall
+        self._mode = mode
         self._run = Run(
             plan,
             deadline=deadline,
@@ -175,6 +254,7 @@ class Shutdowns:
             clock=self._clock,
             tell=self._recorder.tell,
             before=before,
+            taken_over=taken_over,
         )
         self._task = asyncio.create_task(self._guarded(self._run), name="shutdown")
         self._task.add_done_callback(lambda _: self._wake())
@@ -200,7 +280,10 @@ class Shutdowns:
         await self._clock.sleep(after)
         self._recorder.sync()
         async with self._writing:  # in turn, so that the newer state is the one that stays
-            await self._journals.write_kubelet_state(self._began, self._ended)
+            try:
+                await self._journals.write_kubelet_state(self._began, self._ended)
+            except OSError as error:
+                log.error("the shutdown's start and end cannot be written for those who read the kubelet's: %s", error)
 
     def _latest(self) -> tuple[Shutdown, Sequence[AnyEvent]] | None:
         try:

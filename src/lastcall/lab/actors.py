@@ -67,6 +67,10 @@ class ActorRuntime:
         self._live[uid] = live
         return live
 
+    def exit(self, container_id: str, code: int = 0) -> None:
+        """A container ends by itself."""
+        self._act(self._actors[container_id], 0.0, code)
+
     def running(self) -> list[str]:
         """The ids of the containers that have not ended."""
         return [name for name, actor in self._actors.items() if not actor.ended.is_set()]
@@ -87,11 +91,15 @@ class ActorRuntime:
 
     async def run_hook(self, live: LivePod, container: str, hook: Handler, limit: float) -> HookResult:
         """A scripted hook; a sleep hook sleeps."""
+        if self.away:
+            return HookResult(ok=False, message="the runtime is away")
         actor = self._actors[live.containers[container]]
         seconds = float(hook.sleep.seconds) if hook.sleep else actor.behaviour.hook
         self._deliver(actor, "hook")
-        await self._clock.sleep(min(seconds, limit))
-        self._deliver(actor, "hook over")
+        try:
+            await self._clock.sleep(min(seconds, limit))
+        finally:
+            self._deliver(actor, "hook over")
         if seconds > limit:
             return HookResult(ok=False, timed_out=True, message=f"cut off after {limit:g} s")
         return HookResult(ok=actor.behaviour.hook_ok)

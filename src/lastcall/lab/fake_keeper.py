@@ -1,24 +1,32 @@
 """Keeping a FakeLogind's lock over the death of a pretended process."""
 
 import asyncio
+import math
+from collections.abc import Callable
 
 from lastcall.lab.fake_logind import FakeLogind
 from lastcall.ports import Clock
 
 
 class FakeHolder:
-    """What survives: it has one copy of the lock at most, and closes it when its time has come."""
+    """What survives: it has one copy of the lock at most, and closes it when its time has come.
+
+    ``on_death`` is called when it is killed.
+    """
 
     def __init__(self, logind: FakeLogind, clock: Clock) -> None:
         self.logind = logind
         self.descriptor: int | None = None
-        self._clock = clock
+        self.deadline = math.inf
+        self.on_death: Callable[[], None] | None = None
+        self.clock = clock
         self._closing: asyncio.Task[None] | None = None
 
     def take(self, descriptor: int) -> None:
         """Takes this copy in place of the one before, with no time set to close it."""
         before, self.descriptor = self.descriptor, descriptor
         self._forget_deadline()
+        self.deadline = math.inf
         if before is not None:
             self.logind.close(before)
 
@@ -32,10 +40,17 @@ class FakeHolder:
     def drop_at(self, boottime: float) -> None:
         """Closes its copy then."""
         self._forget_deadline()
+        self.deadline = boottime
         self._closing = asyncio.create_task(self._drop_at(boottime), name="the lock's deadline")
 
+    def die(self, *, noticed: bool = True) -> None:
+        """This process is killed: the kernel closes its copy. ``noticed``: by a keeper that lives on."""
+        self.drop()
+        if noticed and self.on_death:
+            self.on_death()
+
     async def _drop_at(self, boottime: float) -> None:
-        await self._clock.sleep(boottime - self._clock.boottime())
+        await self.clock.sleep(boottime - self.clock.boottime())
         self._closing = None
         self.drop()
 
@@ -50,6 +65,7 @@ class FakeKeeper:
 
     def __init__(self, holder: FakeHolder) -> None:
         self._holder = holder
+        self._clock = holder.clock
         self._own: int | None = None
 
     @property
@@ -61,12 +77,14 @@ class FakeKeeper:
         """Takes back what an earlier process left."""
         if self._own is None and self._holder.descriptor is not None:
             self._own = self._holder.logind.duplicate(self._holder.descriptor)
+            self._holder.on_death = self._replace
         return self.held
 
     async def keep(self, descriptor: int) -> None:
         """Takes over the descriptor and leaves a copy with the holder; the lock before is closed afterwards."""
         before, self._own = self._own, descriptor
         self._holder.take(self._holder.logind.duplicate(descriptor))
+        self._holder.on_death = self._replace
         if before is not None:
             self._holder.logind.close(before)
 
@@ -80,8 +98,17 @@ class FakeKeeper:
         self.die()
         self._holder.drop()
 
+    def _replace(self) -> None:
+        """The holder has died: another one gets a copy, and the deadline, if that is not past."""
+        deadline = self._holder.deadline
+        if self._own is not None and self._clock.boottime() < deadline:
+            self._holder.take(self._holder.logind.duplicate(self._own))
+            if deadline < math.inf:
+                self._holder.drop_at(deadline)
+
     def die(self) -> None:
         """This process is killed: the kernel closes its copy, the holder's stays."""
+        self._holder.on_death = None
         if self._own is not None:
             descriptor, self._own = self._own, None
             self._holder.logind.close(descriptor)

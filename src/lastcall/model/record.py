@@ -6,10 +6,10 @@ from typing import Any, TypeVar
 from msgspec import structs
 
 from lastcall.model.shutdown import (
-    AnyEvent,
     Cancelled,
     ContainerEnded,
     ContainerRecord,
+    Event,
     HookEnded,
     HookStarted,
     Note,
@@ -32,7 +32,7 @@ from lastcall.model.shutdown import (
 R = TypeVar("R", ContainerRecord, PhaseRecord)
 
 
-def fold(events: Sequence[AnyEvent]) -> Shutdown:
+def fold(events: Sequence[Event]) -> Shutdown:
     """What the events add up to; ValueError if there is none or the first is not ``Started``.
 
     What is told twice, as an agent may do that was restarted, counts as it was told first; only an Unconfirmed pod may
@@ -69,7 +69,7 @@ class _Fold:
         self._cancelled: float | None = None
         self._released: float | None = None
 
-    def add(self, event: AnyEvent) -> None:
+    def add(self, event: Event) -> None:
         """One more event, in the journal's order."""
         at = event.at - self._began.at
         match event:

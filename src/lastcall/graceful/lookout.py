@@ -1,0 +1,74 @@
+"""Asks the runtime what runs while a shutdown goes on, without holding it up."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from lastcall.aio import any_done, cancel, first
+from lastcall.graceful.roster import Roster
+from lastcall.ports import Clock, LivePod, PodRuntime
+
+LOOK_AFTER = 0.05
+"""How long the first fresh list of pods waits, unless it is needed: asked for at once, it would delay the SIGTERMs."""
+
+LOOK_SECONDS = 5.0
+"""How long a fresh list is waited for before the one at hand has to do."""
+
+
+class Lookout:
+    """Keeps the roster up to date. ``note`` is told why a list could not be had, ``found`` is called after each look."""
+
+    def __init__(
+        self,
+        runtime: PodRuntime,
+        roster: Roster,
+        *,
+        clock: Clock,
+        note: Callable[[str], None],
+        found: Callable[[], None],
+    ) -> None:
+        self._runtime = runtime
+        self._roster = roster
+        self._clock = clock
+        self._note = note
+        self._found = found
+        self._needed = asyncio.Event()
+        self._look: asyncio.Task[None] | None = None
+        self._noted = ""
+
+    async def at_hand(self) -> bool:
+        """Takes the list that the runtime has ready; False if it does not answer."""
+        return await self._remember(self._runtime.pods())
+
+    def begin(self, *, after: float = 0.0) -> None:
+        """Begins to get a fresh list, in so many seconds or when it is needed, if that is not under way already."""
+        if self._look is None or self._look.done():
+            self._look = asyncio.create_task(self._refresh(after), name="look for pods")
+
+    async def fresh(self) -> None:
+        """Waits for the list that ``begin`` asks for, but not for long."""
+        self._needed.set()
+        if self._look:
+            await first(any_done(self._look), self._clock.sleep(LOOK_SECONDS))
+
+    async def close(self) -> None:
+        """Asks no more."""
+        if self._look:
+            await cancel(self._look)
+
+    async def _refresh(self, after: float) -> None:
+        if after:
+            await first(self._needed.wait(), self._clock.sleep(after))
+        await self._remember(self._runtime.refresh())
+        self._found()
+
+    async def _remember(self, asked: Awaitable[Sequence[LivePod]]) -> bool:
+        """Whatever goes wrong, the pods that are known are ended."""
+        try:
+            self._roster.remember(await asked)
+        except Exception as error:
+            if str(error) != self._noted:
+                self._note(f"the runtime does not say what runs: {error}")
+            self._noted = str(error)
+            return False
+        self._noted = ""
+        return True
