@@ -40,7 +40,7 @@ async def jobs(machine):
 
 async def states(machine):
     async with SystemdUnits.open(machine.address) as systemd:
-        return await systemd.states(KUBELET, TIMER)
+        return [state.active for state in await systemd.states(KUBELET, TIMER)]
 
 
 def told(caplog):

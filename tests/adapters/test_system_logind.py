@@ -16,7 +16,7 @@ from support.logind import eventually, private_logind  # noqa: F401  (a fixture)
 
 from lastcall.adapters import bus
 from lastcall.adapters.logind import SystemLogind
-from lastcall.adapters.systemd_units import SystemdUnits
+from lastcall.adapters.systemd_units import State, SystemdUnits
 from lastcall.errors import NotPermitted, Unavailable
 from lastcall.lab.private_logind import Mode, PrivateLogind
 from lastcall.ports import Change
@@ -185,7 +185,8 @@ async def test_units_are_started_and_stopped(private_logind):  # noqa: F811
         calls = [(call.member, call.arguments) for call in await private_logind.calls() if "Unit" in call.member]
         assert calls == [("StopUnit", ["kubelet.service", "replace"]), ("StartUnit", ["kubelet.service", "replace"])]
         assert await private_logind.starts() == [], "only a target that is started means that the machine goes down"
-        assert await units.states("kubelet.service", "none.service") == ["active", "inactive"]
+        names = ("kubelet.service", "lastcall-agent.service")
+        assert await units.states(*names) == [State("loaded", "active"), State("not-found", "inactive")]
         await private_logind.set_mode(Mode.FAIL)
         with pytest.raises(Unavailable, match="TransactionIsDestructive"):
             await units.stop_unit("kubelet.service")

@@ -19,7 +19,7 @@ from lastcall.names import KUBELET_START, KUBELET_TIMER
 KUBELET = "kubelet.service"
 UNITS = {
     **service_manager.BUS,
-    KUBELET: "[Service]\nExecStart=/bin/sleep 1000\nRestart=always\n",
+    KUBELET: "[Unit]\nStartLimitIntervalSec=0\n[Service]\nExecStart=/bin/sleep 1000\nRestart=always\n",
     "other.service": "[Service]\nExecStart=/bin/sleep 1000\n",
     "test.target": "[Unit]\nWants=dbus.service other.service\n",
 }
@@ -42,7 +42,7 @@ class Systemd:
     async def states(self):
         """Of the kubelet and of the timer."""
         async with SystemdUnits.open(self.address) as systemd:
-            return await systemd.states(KUBELET, KUBELET_TIMER)
+            return [state.active for state in await systemd.states(KUBELET, KUBELET_TIMER)]
 
     async def start(self, unit=KUBELET):
         async with SystemdUnits.open(self.address) as systemd:
@@ -169,6 +169,19 @@ async def test_called_off_while_it_is_being_stopped(systemd):
         await asyncio.sleep(delay)
         await agent.back()
         await asyncio.wait_for(down, 5)
+        await systemd.until("active", "inactive")
+
+
+async def test_the_newest_intention_counts(systemd):
+    await systemd.start()
+    agent = systemd.agent()
+    for _ in range(5):
+        deadline = systemd.deadline()
+        await asyncio.wait_for(
+            asyncio.gather(agent.going_down(deadline), agent.back(), agent.going_down(deadline)), timeout=20
+        )
+        assert await systemd.states() == ["inactive", "active"]
+        await asyncio.wait_for(asyncio.gather(agent.back(), agent.going_down(deadline), agent.back()), timeout=20)
         await systemd.until("active", "inactive")
 
 

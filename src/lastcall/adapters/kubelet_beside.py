@@ -29,9 +29,6 @@ _LOOK = 0.01
 _JOB_SECONDS = 10.0
 """How long systemd may take for a job: a kubelet ends within a tenth of a second of its SIGTERM."""
 
-_AT_REST = ("inactive", "failed")
-"""A unit in any other state runs, or is about to."""
-
 log = logging.getLogger(__name__)
 
 
@@ -57,7 +54,7 @@ class BesideKubelet:
         """Arms the kubelet's restart and stops it; returns when it has stopped. One that does not run is left so."""
         if self._unit:
             otherwise = f"{self._unit} is not stopped and will start again what is ended"
-            await any_done(await self._instead(partial(self._stop, deadline), otherwise))
+            await any_done(self._instead(partial(self._stop, deadline), otherwise))
 
     async def pod_ended(self, live: LivePod, exit_codes: dict[str, int | None]) -> None:
         """Says so in the log."""
@@ -68,20 +65,25 @@ class BesideKubelet:
         """Starts the kubelet if it was we who stopped it, and takes the timer away."""
         if self._unit:
             otherwise = f"{self._unit} is not started yet; {KUBELET_TIMER} will do it at the latest"
-            work = await self._instead(self._start, otherwise)
+            work = self._instead(self._start, otherwise)
             await first(any_done(work), self._clock.sleep(BACK_SECONDS))
 
     # ------------------------------------------------------------------------------------------------------------------
 
-    async def _instead(self, attempt: Callable[[], Awaitable[None]], otherwise: str) -> "asyncio.Task[None]":
-        """Begins this and breaks off what was being done before: only the newest intention counts."""
-        if self._work:
-            await cancel(self._work)
-        self._work = asyncio.create_task(self._insist(attempt, otherwise), name="kubelet")
+    def _instead(self, attempt: Callable[[], Awaitable[None]], otherwise: str) -> "asyncio.Task[None]":
+        """Begins this as soon as what was being done before has been broken off: only the newest intention counts."""
+        before = self._work
+        if before:
+            before.cancel()
+        self._work = asyncio.create_task(self._insist(attempt, otherwise, before), name="kubelet")
         return self._work
 
-    async def _insist(self, attempt: Callable[[], Awaitable[None]], otherwise: str) -> None:
+    async def _insist(
+        self, attempt: Callable[[], Awaitable[None]], otherwise: str, before: "asyncio.Task[None] | None"
+    ) -> None:
         """Tries until it works or patience ends; the first failure is told."""
+        if before:
+            await cancel(before)
         end = self._clock.boottime() + _PATIENCE
         told = False
         while True:
@@ -98,10 +100,10 @@ class BesideKubelet:
     async def _stop(self, deadline: float) -> None:
         async with SystemdUnits.open(self._address) as systemd:
             kubelet, timer = await systemd.states(self._unit, KUBELET_TIMER)
-            if kubelet in _AT_REST:
+            if kubelet.rests:
                 log.debug("%s does not run: there is nothing to stop", self._unit)
                 return
-            if timer in _AT_REST:
+            if timer.rests:
                 await self._arm(systemd, deadline)
             await systemd.stop_unit(self._unit)
             await self._until(systemd, self._unit, rests=True)
@@ -117,7 +119,7 @@ class BesideKubelet:
     async def _start(self) -> None:
         async with SystemdUnits.open(self._address) as systemd:
             [timer] = await systemd.states(KUBELET_TIMER)
-            if timer in _AT_REST:
+            if timer.load == "not-found":  # it may be there and not run yet
                 log.debug("%s was not stopped by lastcall, or is started again already", self._unit)
                 return
             await systemd.start_unit(self._unit)
@@ -130,8 +132,8 @@ class BesideKubelet:
         end = self._clock.boottime() + _JOB_SECONDS
         while True:
             [state] = await systemd.states(name)
-            if (state in _AT_REST) is rests:
+            if state.rests is rests:
                 return
             if self._clock.boottime() >= end:
-                raise TimedOut(f"{name} is still {state} after {_JOB_SECONDS:g} s")
+                raise TimedOut(f"{name} is still {state.active} after {_JOB_SECONDS:g} s")
             await self._clock.sleep(_LOOK)

@@ -7,9 +7,22 @@ from typing import Any
 from dbus_fast import Message, Variant
 
 from lastcall.adapters.bus import Bus
+from lastcall.model.base import Facts
 
 _TIMER_ACCURACY = 1.0
 """systemd's default of a minute saves wake-ups of which there is but one here."""
+
+
+class State(Facts, frozen=True):
+    """What systemd says of a unit: LoadState ("loaded", "not-found" ...) and ActiveState ("active", "inactive" ...)."""
+
+    load: str
+    active: str
+
+    @property
+    def rests(self) -> bool:
+        """Whether it does not run and is not about to, unless a job for it is queued."""
+        return self.active in ("inactive", "failed")
 
 
 class SystemdUnits:
@@ -31,10 +44,10 @@ class SystemdUnits:
         finally:
             bus.close()
 
-    async def states(self, *names: str) -> list[str]:
-        """The ActiveState of each ("active", "deactivating" ...); "inactive" for one that is not installed."""
+    async def states(self, *names: str) -> list[State]:
+        """The state of each, in this order; also of those that are not there."""
         reply = await self._call("ListUnitsByNames", "as", list(names))
-        return [unit[3] for unit in reply.body[0]]
+        return [State(load=unit[2], active=unit[3]) for unit in reply.body[0]]
 
     async def start_unit(self, name: str) -> None:
         """As ``systemctl start --no-block``: returns when systemd has queued the job, not when the unit runs."""

@@ -33,7 +33,7 @@ from lastcall.lab.private_logind.calls import (
     Mode,
     kill,
 )
-from lastcall.lab.private_logind.units import NOT_INSTALLED, Units, unit_path
+from lastcall.lab.private_logind.units import Units, unit_path
 
 _POLKIT = "org.freedesktop.PolicyKit1"
 _DONE_SECONDS = 0.2
@@ -107,7 +107,7 @@ class Recorder:
         return Message.new_method_return(message, "v", [values[name]])
 
     def _load_state(self, path: str) -> str:
-        if path == unit_path(NOT_INSTALLED):
+        if not self._units.installed(path):
             return "not-found"
         return "masked" if self._mode is Mode.MASKED else "loaded"
 

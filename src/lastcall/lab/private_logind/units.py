@@ -4,9 +4,6 @@ import re
 
 from lastcall.lab.private_logind.calls import SYSTEMD_PATH
 
-NOT_INSTALLED = "lastcall-agent.service"
-"""Every other unit is installed."""
-
 STOP_SECONDS = 0.05
 """How long a service takes to end."""
 
@@ -18,7 +15,7 @@ def unit_path(name: str) -> str:
 
 
 class Units:
-    """At first nothing is active. A timer that is made never elapses."""
+    """At first nothing is active. There are no timers but those that are made, and they never elapse."""
 
     def __init__(self) -> None:
         self._states: dict[str, str] = {}
@@ -27,6 +24,12 @@ class Units:
     def state(self, path: str) -> str:
         """ActiveState."""
         return self._states.get(path, "inactive")
+
+    def installed(self, path: str) -> bool:
+        """Whether there is such a unit. All services are, but lastcall's own."""
+        if path.endswith("_2etimer"):
+            return path in self._states
+        return path != unit_path("lastcall-agent.service")
 
     def start(self, name: str) -> None:
         """It is active at once."""
