@@ -5,7 +5,7 @@ phase; being told to stop takes effect between two pods.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from lastcall.aio import Group, any_done, cancel
 from lastcall.graceful import pacing
@@ -17,6 +17,7 @@ from lastcall.graceful.termination import Window, last_kill, phase_end
 from lastcall.model.base import Facts
 from lastcall.model.pods import DEFAULT_GRACE, Metadata, Pod, priority
 from lastcall.model.shutdown import (
+    Event,
     Mode,
     Noted,
     PhaseEnd,
@@ -238,38 +239,39 @@ class Run:
         record = self._records.get(uid) or self._taken_over.get(uid)
         window = self._window(live, time, record.started if record else begun)
         self._roster.begin(uid)
-        if uid not in self._records:
-            at = self._clock.boottime() if record else begun
-            asked = live.pod.spec.termination_grace_period_seconds
-            self._tell(
-                PodStarted(
-                    at=at,
-                    uid=uid,
-                    namespace=live.pod.metadata.namespace,
-                    name=live.pod.metadata.name,
-                    priority=priority(live.pod),
-                    phase=index,
-                    grace=round(window.grace, 3),
-                    asked=DEFAULT_GRACE if asked is None else asked,
-                    containers=tuple(live.containers),
-                )
-            )
-            for event in told_again(record, at) if record else ():
-                self._tell(event)
-        self._end(live, window, record)
+        self._end(live, window, record, () if uid in self._records else self._beginning(live, index, window, record))
+
+    def _beginning(self, live: LivePod, index: int, window: Window, record: PodRecord | None) -> Iterator[Event]:
+        """What the journal gets first, made when the pod's turn comes: the first of a hundred waits for no other."""
+        at = self._clock.boottime() if record else window.started
+        asked = live.pod.spec.termination_grace_period_seconds
+        yield PodStarted(
+            at=at,
+            uid=live.pod.metadata.uid,
+            namespace=live.pod.metadata.namespace,
+            name=live.pod.metadata.name,
+            priority=priority(live.pod),
+            phase=index,
+            grace=round(window.grace, 3),
+            asked=DEFAULT_GRACE if asked is None else asked,
+            containers=tuple(live.containers),
+        )
+        yield from told_again(record, at) if record else ()
 
     def _window(self, live: LivePod, time: PhaseTime, started: float) -> Window:
         asked = live.pod.spec.termination_grace_period_seconds
         left = max(0.0, time.started + time.seconds - started)
         return Window(started=started, grace=left if asked is None else min(asked, left), last_kill=time.last_kill)
 
-    def _end(self, live: LivePod, window: Window, record: PodRecord | None) -> None:
-        work = self._see_off(live, window, record)
+    def _end(self, live: LivePod, window: Window, record: PodRecord | None, events: Iterable[Event] = ()) -> None:
+        work = self._see_off(live, window, record, events)
         self._ends[live.pod.metadata.uid] = self._group.start(work, f"end {live.pod.key}")
 
-    async def _see_off(self, live: LivePod, window: Window, record: PodRecord | None) -> None:
+    async def _see_off(self, live: LivePod, window: Window, record: PodRecord | None, events: Iterable[Event]) -> None:
         uid = live.pod.metadata.uid
         try:
+            for event in events:
+                self._tell(event)
             if self._mode is Mode.OBSERVE:
                 self._tell(PodEnded(at=self._clock.boottime(), uid=uid, outcome=PodOutcome.OBSERVED))
                 return
