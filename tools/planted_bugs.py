@@ -44,7 +44,7 @@ BUGS = [
         "self._task is None or self._task.done() or",
         "True or",
     ),
-    Bug("grace not capped by the phase", "graceful/run.py", "else min(asked, time.seconds)", "else float(asked)"),
+    Bug("grace not capped by the phase", "graceful/run.py", "else min(asked, left)", "else float(asked)"),
     Bug(
         "two seconds after a late hook forgotten",
         "graceful/termination.py",
@@ -78,7 +78,7 @@ BUGS = [
     Bug(
         "a phase started twice after a restart",
         "graceful/run.py",
-        "if self._before and self._before.phases[index].end:",
+        "if self._before and self._before.phases[index].end not in (None, PhaseEnd.CANCELLED):",
         "if False:",
     ),
     Bug(
@@ -99,7 +99,7 @@ BUGS = [
         "            while not self._stopped:\n",
         "            while True:\n",
     ),
-    Bug("the lock is not taken again after a cancel", "graceful/agent.py", "        self._lock_is_old = True\n", ""),
+    Bug("the lock is not taken again after a cancel", "graceful/agent.py", "        self._arming.outdate()\n", ""),
     Bug(
         "a signal is believed without reading the property",
         "graceful/machine.py",
@@ -109,7 +109,7 @@ BUGS = [
     Bug(
         "the first kill does not wait for Ready=False",
         "graceful/run.py",
-        "        if not await self._within(ANNOUNCE_SECONDS, told):\n",
+        "        if not await self._within(ANNOUNCE_SECONDS, self._announcing):\n",
         "        if False:\n",
     ),
     Bug(
@@ -122,8 +122,8 @@ BUGS = [
     Bug(
         "finished pods are ended again",
         "graceful/roster.py",
-        "            if not live.pod.finished:\n                self._pods",
-        "            if True:\n                self._pods",
+        "for live in found if not live.pod.finished}",
+        "for live in found}",
         ("tests/core/test_run.py",),
     ),
     Bug("critical pods shrink too", "graceful/budget.py", "return group.priority >= SYSTEM_CRITICAL", "return False"),
@@ -139,6 +139,76 @@ BUGS = [
         "graceful/pod_end.py",
         "        try:\n            code = await self._until_ended(name, kill_at)\n        finally:\n            await cancel(killer)\n",
         "        await killer\n        code = None\n",
+    ),
+    Bug(
+        "a runtime that is away counts as one without pods",
+        "graceful/run.py",
+        "        while not await self._lookout.at_hand():\n",
+        "        await self._lookout.at_hand()\n        while False:\n",
+    ),
+    Bug(
+        "the announcement goes on after a cancel",
+        "graceful/shutdowns.py",
+        "            await self._called_off.withdraw()\n",
+        "            pass\n",
+    ),
+    Bug(
+        "the node is made ready although another shutdown has begun",
+        "graceful/shutdowns.py",
+        "        await self._stay_no_longer()\n",
+        "",
+    ),
+    Bug(
+        "a new shutdown forgets what a cancelled one had begun",
+        "graceful/shutdowns.py",
+        "taken_over = await self._take_over()",
+        "taken_over = {}",
+    ),
+    Bug(
+        "two seconds after SIGTERM again with each restart",
+        "graceful/pod_end.py",
+        "term = before.term if before else None",
+        "term = None",
+    ),
+    Bug(
+        "a lock with the deadline of an earlier shutdown is kept",
+        "graceful/arming.py",
+        "self._outdated = await self._keeper.recover()",
+        "await self._keeper.recover()",
+    ),
+    Bug(
+        "the lock is let go before logind was asked",
+        "graceful/agent.py",
+        "if self._asked and self._machine",
+        "if self._machine",
+    ),
+    Bug(
+        "a restart prolongs the deadline",
+        "graceful/shutdowns.py",
+        "deadline = record.boottime + record.deadline",
+        "deadline = self._clock.boottime() + record.deadline",
+        ("tests/core/test_chaos.py",),
+    ),
+    Bug(
+        "all of what logind grants is used, whose clock was started earlier",
+        "graceful/pacing.py",
+        "granted - RESERVE",
+        "granted",
+        ("tests/core/test_chaos.py",),
+    ),
+    Bug(
+        "a cancel without a signal is not looked for",
+        "graceful/agent.py",
+        "LOOK_WHILE_ENDING = 1.0",
+        "LOOK_WHILE_ENDING = 25.0",
+        ("tests/core/test_agent.py",),
+    ),
+    Bug(
+        "after a restart of logind the lock is believed in",
+        "graceful/link.py",
+        'self._failures, self.problem, self.doubtful = 0, "", True',
+        'self._failures, self.problem, self.doubtful = 0, "", False',
+        ("tests/core/test_agent.py",),
     ),
 ]
 

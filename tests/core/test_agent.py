@@ -10,7 +10,8 @@ from lastcall.graceful.config import AgentConfig
 from lastcall.graceful.machine import State
 from lastcall.lab import virtual
 from lastcall.lab.actors import Behaviour
-from lastcall.model.shutdown import Mode, Outcome
+from lastcall.model.shutdown import Mode, Outcome, PodOutcome
+from lastcall.ports import Inhibitor
 
 STUBBORN = {"main": Behaviour(after_term=math.inf)}
 
@@ -125,9 +126,9 @@ async def test_a_bus_that_is_lost_in_the_middle_stops_nothing(machine):
 async def test_a_bus_that_is_lost_at_rest_is_looked_for_for_ever(machine):
     await machine.start_agent()
     machine.logind.stop_bus()
-    await machine.clock.sleep(3600)
+    await machine.clock.sleep(3607)
     assert not machine.status.logind_reachable
-    assert machine.status.retries > 100
+    assert machine.status.retries > 300
     assert len(machine.logind.descriptors) == 2, "the lock is kept meanwhile"
     machine.logind.start_bus()
     machine.logind.restart_logind()
@@ -360,7 +361,67 @@ async def test_nobody_comes_back_and_the_lock_is_closed_at_the_deadline(machine)
     assert await machine.off() == pytest.approx(pressed + 30)
 
 
+@on_machine()
+async def test_a_lock_that_logind_has_lost_is_taken_again(machine):
+    await machine.start_agent()
+    lost = Inhibitor(what="shutdown", who="somebody else", why="", mode="delay", uid=0, pid=0)
+    for fault in (lambda: None, machine.logind.stop_bus):
+        machine.logind.descriptors.update(dict.fromkeys(machine.logind.descriptors, lost))
+        fault()
+        await machine.clock.sleep(1)
+        machine.logind.start_bus()
+        machine.logind.restart_logind()
+        await machine.clock.sleep(2)
+        assert [lock.who for lock in machine.logind.descriptors.values()] == ["lastcall", "lastcall"]
+
+
+@on_machine()
+async def test_the_deadline_releases_the_lock_whatever_hangs(machine):
+    machine.logind.files.put("zzz.conf", "300")
+    machine.logind.reload()
+    machine.runtime.add(pod("web"))
+    await machine.start_agent()
+
+    async def hang():
+        await machine.clock.sleep(1000)
+
+    machine.runtime.pods = hang
+    pressed = machine.clock.boottime()
+    await machine.logind.power_off()
+    assert await machine.off() == pytest.approx(pressed + 30)
+
+
+@on_machine()
+async def test_a_pod_that_ended_while_no_agent_ran_gets_its_last_status(machine):
+    machine.runtime.add(pod("web", uid="web"), {"main": Behaviour(after_term=2)})
+    machine.runtime.add(pod("dns", uid="dns", priority=2_000_000_000))
+    await machine.start_agent()
+    await machine.logind.power_off()
+    await machine.clock.sleep(1)
+    await machine.kill_agent()
+    await machine.clock.sleep(3)
+    await machine.start_agent()
+    await machine.off()
+    assert "ended web" in [what for _, what in machine.node.told]
+    [record] = machine.disk.records()
+    assert [p.outcome for p in record.pods if p.name == "web"] == [PodOutcome.GRACEFUL]
+
+
 # -- cancelled, and what then -------------------------------------------------------------------------------------------
+
+
+@on_machine()
+async def test_a_cancel_without_any_signal_is_seen_all_the_same(machine):
+    machine.runtime.add(pod("begun"), {"main": Behaviour(after_term=5)})
+    machine.runtime.add(pod("spared", uid="spared", priority=2_000_000_000))
+    await machine.start_agent()
+    await machine.logind.power_off()
+    await machine.clock.sleep(2)
+    machine.logind._forget()
+    await machine.clock.sleep(2)
+    assert machine.node.told[-1][1] == "back"
+    await machine.clock.sleep(20)
+    assert machine.terms("spared") == []
 
 
 @on_machine()
@@ -452,6 +513,21 @@ async def test_a_new_shutdown_goes_on_with_what_a_cancelled_one_had_begun(machin
     assert sorted(p.name for p in two.pods) == ["dns", "hooked", "termed"]
     [termed] = [p.containers[0] for p in two.pods if p.name == "termed"]
     assert (termed.term, termed.hook_ok) == (0, True), "its journal tells what had been done before"
+
+
+@on_machine()
+async def test_a_new_shutdown_is_not_undone_by_the_end_of_the_one_before(machine):
+    machine.node.slowly_back = 3
+    machine.runtime.add(pod("web"), {"main": Behaviour(after_term=9)})
+    await machine.start_agent()
+    await machine.logind.power_off()
+    await machine.clock.sleep(1)
+    await machine.logind.cancel_schedule()
+    await machine.clock.sleep(1)
+    await machine.logind.power_off()
+    await machine.off()
+    assert [what for _, what in machine.node.told] == ["refuse", "not ready"] * 2 + ["ended web"]
+    assert [record.outcome for record in machine.disk.records()] == [Outcome.CANCELLED, Outcome.COMPLETED]
 
 
 @on_machine()

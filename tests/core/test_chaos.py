@@ -178,6 +178,7 @@ class Shutdown:
             return
         self._face()
         self._order()
+        self._latecomers()
         for uid in self.mine():
             self._not_cut_short(uid)
             self._no_longer_than_allowed(uid)
@@ -195,6 +196,9 @@ class Shutdown:
 
     def _face(self):
         """Ready=False before anything happens to a pod, unless the node cannot be told in time."""
+        for at, what in self.face:
+            if what == "back" and self.seen < at < self.end:
+                self.judged.violated(at, "the node was made ready in the middle of a shutdown")
         first = self.began(self.mine())
         if first is None or self.history.machine.node.slow >= ANNOUNCE_SECONDS:
             return
@@ -216,6 +220,16 @@ class Shutdown:
                     self.judged.violated(at, f"{other} was begun before {uid}, which comes earlier")
                 elif at < (self.seen if self.troubled(at) else start) + self.given(index, start) - SOON:
                     self.judged.violated(at, f"{other} was begun before {uid} had ended or run out of time")
+
+    def _latecomers(self):
+        """A pod that is found late ends with the next phase, if its own has begun. After the last nobody looks."""
+        for uid, (born, _, _) in self.history.born.items():
+            starts = [self.start(index) for index in range(self.phase(uid), len(self.plan))]
+            next_ = min((at for at in starts if at is not None and at > born + SOON), default=None)
+            if born <= self.seen or next_ is None or self.troubled(next_):
+                continue
+            if self.judged.first.get(uid, math.inf) > next_ + SOON:
+                self.judged.violated(next_, f"{uid} came late and was forgotten")
 
     def _not_cut_short(self, uid):
         """Hooks, sidecars and main containers have their time."""
@@ -335,7 +349,7 @@ def seeds():
     return [wanted[at : at + BATCH] for at in range(0, len(wanted), BATCH)]
 
 
-@pytest.mark.parametrize("batch", seeds(), ids=str)
+@pytest.mark.parametrize("batch", seeds(), ids=lambda batch: f"{batch[0]}-{batch[-1]}")
 def test_whatever_happens(batch):
     for seed in batch:
         history = virtual.run(play(seed))

@@ -166,7 +166,7 @@ class Chaos:
         machine.logind = Witness(machine.clock, self.history, version=choose.choice((257, 257, 257, 252)))
         machine.holder.logind = machine.logind
         machine.node.slow = choose.choice((0.0,) * 8 + (0.3, 1.0, 5.0))
-        machine.node.slowly_back = choose.choice((0.0,) * 8 + (0.3, 3.0))
+        machine.node.slowly_back = choose.choice((0.0,) * 5 + (0.3, 3.0, 3.0))
         self.history.deliveries, self.history.told = machine.runtime.deliveries, machine.node.told
         self._configure(self._groups())
         if choose.random() < 0.3:

@@ -193,7 +193,7 @@ class Shutdowns:
         uids = run.open
         await run.abandon()
         records = pods(fold(self._recorder.events))
-        return {uid: records[uid] for uid in uids}
+        return {uid: records[uid] for uid in uids if uid in records}
 
     def _start(
         self,
