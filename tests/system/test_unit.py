@@ -7,6 +7,7 @@ import signal
 import socket
 import stat
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -85,10 +86,17 @@ def until(condition, what, log):
     raise AssertionError(f"waited in vain for {what}: {log.read_text() if log.exists() else 'no log'}")
 
 
-def test_the_unit_as_it_is_delivered(private_logind, tmp_path):  # noqa: F811
+@pytest.fixture
+def cage():
+    """Near the root: a unix socket's path has 107 bytes at most."""
+    with tempfile.TemporaryDirectory(prefix="lc-unit-", dir="/tmp", ignore_cleanup_errors=True) as directory:
+        yield Path(directory) / "cage"
+
+
+def test_the_unit_as_it_is_delivered(private_logind, tmp_path, cage):  # noqa: F811
     if reason := service_manager.why_not():
         pytest.skip(reason)
-    state, log = tmp_path / "cage", tmp_path / "log"
+    state, log = cage, tmp_path / "log"
     (tmp_path / "agent.yaml").write_text(CONFIG)
 
     def lives():
@@ -110,7 +118,8 @@ def test_the_unit_as_it_is_delivered(private_logind, tmp_path):  # noqa: F811
         time.sleep(0.2)
         assert locks(private_logind) == [("lastcall", taker)], "systemd holds it"
         until(lambda: lives() == 2, "the agent's next life", log)
-        assert locks(private_logind) == [("lastcall", taker)], "it is the same lock still"
+        [(who, taker)] = locks(private_logind)
+        assert who == "lastcall", "one lock, which may be a new one: an earlier life's may have a deadline"
         asyncio.run(private_logind.power_off())
         assert asyncio.run(private_logind.wait_for_start()).arguments[0] == "poweroff.target"
 
