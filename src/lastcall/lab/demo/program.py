@@ -5,6 +5,7 @@ import logging
 import shutil
 from collections.abc import Coroutine
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -87,7 +88,7 @@ class Demo:
 
     async def _show(self, node: LabNode, machine: power.Power) -> None:
         self._view.say("starting the pods of demo-node ...")
-        while any(pod["status"]["phase"] == "Pending" for pod in node.pods.values()) or len(node.pods) < self._count():
+        while len(node.pods) < self._count() or any(_starting(pod) for pod in node.pods.values()):
             await self._clock.sleep(0.05)
         await self._clock.sleep(0.5)
         for pod in node.pods.values():
@@ -133,3 +134,9 @@ class Demo:
         path = self._directory / "report.html"
         path.write_text(html(timeline(record)))
         return path
+
+
+def _starting(pod: dict[str, Any]) -> bool:
+    """Also a job that has not done its work yet."""
+    phase = pod["status"]["phase"]
+    return phase == "Pending" or (phase == "Running" and pod["spec"]["restartPolicy"] == "Never")
