@@ -236,7 +236,11 @@ class PodStarter(Protocol):
 
 
 class NodeFace(Protocol):
-    """What others see of this node. The lab's node writes all of it; beside a real kubelet, the kubelet does."""
+    """What others see of this node. The lab's node writes all of it; beside a real kubelet, the kubelet does.
+
+    ``going_down`` and ``back`` are never asked for at once: the one that is overtaken is cancelled first. ``back`` is
+    tried again if it raises; what the others raise is noted, and the shutdown goes on.
+    """
 
     def refuse_pods(self) -> None:
         """From this moment new pods are refused. At once, no I/O."""

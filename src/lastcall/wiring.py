@@ -96,7 +96,7 @@ class Program:
             ),
             node_name=settings.node_name,
             boot_id=boot_id(),
-            listeners=[_log_events(), self._metrics.event, *listeners],
+            listeners=[_log_events(since=self._clock.boottime()), self._metrics.event, *listeners],
             on_status=self._on_status,
         )
 
@@ -214,12 +214,13 @@ class Program:
             log.warning("configuration: %s", warning)
 
 
-def _log_events() -> Listener:
+def _log_events(*, since: float) -> Listener:
+    """What an earlier life of this program has told is not told again."""
     lines = Lines()
 
     def tell(event: Event) -> None:
         level = _level(event)
-        if not log.isEnabledFor(level):
+        if event.at < since or not log.isEnabledFor(level):
             lines.know(event)
         elif line := lines.line(event):
             log.log(level, "%s", line)

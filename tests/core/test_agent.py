@@ -6,11 +6,12 @@ import pytest
 from support.core import phases, pod
 from support.machine import Machine, on_machine
 
+from lastcall import wiring
 from lastcall.graceful.config import AgentConfig
 from lastcall.graceful.machine import State
 from lastcall.lab import virtual
 from lastcall.lab.actors import Behaviour
-from lastcall.model.shutdown import Mode, Outcome, PodOutcome
+from lastcall.model.shutdown import Mode, Outcome, PodEnded, PodOutcome, PodStarted, Signalled
 from lastcall.ports import Inhibitor
 
 STUBBORN = {"main": Behaviour(after_term=math.inf)}
@@ -704,3 +705,13 @@ async def test_who_only_observes_refuses_no_pods_after_a_restart_either(machine)
     machine.logind.restart_logind()
     await machine.clock.sleep(5)
     assert machine.node.told == []
+
+
+def test_the_log_does_not_repeat_what_an_earlier_life_has_said(caplog):
+    caplog.set_level("INFO")
+    tell = wiring._log_events(since=10.0)
+    who = {"uid": "u", "namespace": "default", "name": "web"}
+    tell(PodStarted(at=4.0, **who, priority=0, phase=0, grace=30, asked=30, containers=("main",)))
+    tell(Signalled(at=5.0, uid="u", container="main", signal="KILL"))
+    tell(PodEnded(at=11.0, uid="u", outcome=PodOutcome.KILLED))
+    assert [record.getMessage() for record in caplog.records] == ["default/web has ended: Killed"]

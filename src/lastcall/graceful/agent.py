@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from lastcall.aio import first
 from lastcall.errors import Unavailable
+from lastcall.graceful import limit
 from lastcall.graceful.arming import Arming
 from lastcall.graceful.config import AgentConfig
 from lastcall.graceful.link import Link
@@ -247,4 +248,6 @@ class Agent:
             return f"asks for {requested}"
         if self._arming.degraded:
             return f"only {of_seconds(self._arming.granted)} of the {requested} asked for: {self._arming.degraded}"
+        if limit.needed(self._config.requested_seconds, self._arming.granted):
+            return f"{of_seconds(self._arming.granted)} so far, logind is being asked for {requested}"
         return f"{requested} for the pods when the machine goes down"

@@ -58,7 +58,7 @@ class Link:
         return self._session
 
     async def lose(self, error: Unavailable) -> None:
-        """The session has failed: close it; the next one is tried at once, then later and later."""
+        """The session has failed: close it; the next one is tried soon, then later and later."""
         await self.close()
         self._fail(error)
 

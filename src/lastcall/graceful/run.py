@@ -285,7 +285,7 @@ class Run:
                 before=record.containers if record else (),
             ).run()
         except Exception as error:
-            self._note(f"{live.pod.key} could not be ended: {type(error).__name__}: {error}")
+            self._note(f"the end of {live.pod.key} broke off: {type(error).__name__}: {error}")
         finally:
             self._roster.end(uid)
             self._changed.set()

@@ -6,7 +6,7 @@ kubelet, and tells it through ``ports.NodeFace``.
 
 import datetime as dt
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,8 +14,8 @@ import msgspec
 
 from lastcall import names
 from lastcall.adapters.manifests import read_directory
-from lastcall.aio import Group
-from lastcall.errors import LastcallError
+from lastcall.aio import Group, first
+from lastcall.errors import LastcallError, Unavailable
 from lastcall.lab.status_files import StatusFiles
 from lastcall.model import decode
 from lastcall.model.pods import FINISHED, Pod
@@ -48,17 +48,12 @@ class LabNode:
         self.pods: dict[str, dict[str, Any]] = {}
 
     async def run(self) -> None:
-        """Until cancelled: starts what is new in the directory, and notes what has ended."""
-        for live in await self._runtime.refresh():
-            self._adopt(live)
-        self._write_node(ready=not self._refusing)
-        group = Group()
-        group.start(self._watch_manifests(), "watch manifests")
-        group.start(self._watch_ends(), "watch ends")
-        try:
-            await group.join()
-        finally:
-            await group.cancel()
+        """Until cancelled: starts what is new in the directory, and notes what has ended.
+
+        A runtime, a directory or a disk that fails is told in the log, and tried again.
+        """
+        await self._until_it_works(self._take_over)
+        await first(self._watch_manifests(), self._watch_ends())
 
     # -- ports.NodeFace ------------------------------------------------------------------------------------------------
 
@@ -74,6 +69,8 @@ class LabNode:
     async def back(self) -> None:
         """Ready again; pods that were refused stay as they are, as with a kubelet."""
         self._refusing = False
+        for pod in self._known.values():
+            self._settle(pod)
         self._write_node(ready=True)
 
     async def pod_ended(self, live: LivePod, exit_codes: dict[str, int | None]) -> None:
@@ -99,18 +96,33 @@ class LabNode:
 
     async def _watch_manifests(self) -> None:
         while True:
-            pods, errors = read_directory(self._manifests, self.name)
-            for error in errors:
-                if self._told.get(error.source) != str(error):
-                    self._told[error.source] = str(error)
-                    log.error("%s", error)
-            starting = Group()
-            for pod in pods:
-                if pod.key not in self._known:
-                    self._known[pod.key] = pod
-                    starting.start(self._admit(pod), f"start {pod.key}")
-            await starting.join()
+            await self._until_it_works(self._read_manifests)
             await self._clock.sleep(READ_SECONDS)
+
+    async def _read_manifests(self) -> None:
+        pods, errors = read_directory(self._manifests, self.name)
+        for error in errors:
+            self._tell(error.source, error)
+        starting = Group()
+        for pod in pods:
+            if pod.key not in self._known:
+                self._known[pod.key] = pod
+                starting.start(self._admit(pod), f"start {pod.key}")
+        await starting.join()
+
+    async def _until_it_works(self, work: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            try:
+                return await work()
+            except (OSError, Unavailable) as error:
+                self._tell("", error)
+            await self._clock.sleep(READ_SECONDS)
+
+    def _tell(self, source: str, error: Exception) -> None:
+        """Once for each change."""
+        if self._told.get(source) != str(error):
+            self._told[source] = str(error)
+            log.error("%s", error)
 
     async def _admit(self, pod: Pod) -> None:
         before = self._status.read_pod(pod.metadata.namespace, pod.metadata.name)
@@ -132,25 +144,35 @@ class LabNode:
         self._write_pod(pod, "Running")
         self._settle(pod)
 
-    def _adopt(self, live: LivePod) -> None:
-        """A pod that an earlier life of this program started."""
-        self._known[live.pod.key] = live.pod
-        self._codes.setdefault(live.pod.metadata.uid, {})
-        self._write_pod(live.pod, "Running")
+    async def _take_over(self) -> None:
+        """The pods that an earlier life of this program started."""
+        for live in await self._runtime.refresh():
+            self._known[live.pod.key] = live.pod
+            self._codes.setdefault(live.pod.metadata.uid, {})
+            self._write_pod(live.pod, "Running")
+        self._write_node(ready=not self._refusing)
 
     async def _watch_ends(self) -> None:
         while True:
             uid, container, code = await self._runtime.ended()
             self._codes.setdefault(uid, {})[container] = code
             pod = next((pod for pod in self._known.values() if pod.metadata.uid == uid), None)
-            if pod and self.pods.get(pod.key, {}).get("status", {}).get("phase") == "Running":
-                self._settle(pod)
+            if pod:
+                try:
+                    self._settle(pod)
+                except OSError as error:
+                    self._tell(pod.key, error)
 
     def _settle(self, pod: Pod) -> None:
-        """Succeeded or Failed once every main container has ended by itself. (Nothing is restarted yet.)"""
+        """Succeeded or Failed once every main container has ended by itself. (Nothing is restarted yet.)
+
+        Not while the node goes down: it may be the agent that ends it, which says so by ``pod_ended``.
+        """
+        if self._refusing or self.pods.get(pod.key, {}).get("status", {}).get("phase") != "Running":
+            return
         codes = self._codes[pod.metadata.uid]
         ended = [codes[c.name] for c in pod.spec.containers if c.name in codes]
-        if len(ended) == len(pod.spec.containers) and not self._refusing:
+        if len(ended) == len(pod.spec.containers):
             self._write_pod(pod, "Failed" if any(ended) else "Succeeded")
 
     # -- status --------------------------------------------------------------------------------------------------------

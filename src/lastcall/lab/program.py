@@ -1,6 +1,7 @@
 """The lab's node with an agent in it, as one process."""
 
 import contextlib
+import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from lastcall.lab.containerd import LabCriRuntime
 from lastcall.lab.node import LabNode, Runtime
 from lastcall.lab.status_files import StatusFiles
 from lastcall.wiring import Program, Settings
+
+log = logging.getLogger(__name__)
 
 
 async def run_node(settings: Settings, *, manifests: Path, endpoint: str | None) -> None:
@@ -59,6 +62,12 @@ async def runtime(settings: Settings, manifests: Path, endpoint: str | None) -> 
 
 
 async def _node_after(program: Program, node: LabNode) -> None:
-    """No pod is started before the agent has looked whether a shutdown is under way."""
+    """No pod is started before the agent has looked whether a shutdown is under way.
+
+    A mistake in the node's part must not end the agent, which may have pods to see off.
+    """
     await program.first_round()
-    await node.run()
+    try:
+        await node.run()
+    except Exception:
+        log.exception("the node's part broke off: no pod is started any more")
