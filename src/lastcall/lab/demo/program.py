@@ -139,4 +139,4 @@ class Demo:
 def _starting(pod: dict[str, Any]) -> bool:
     """Also a job that has not done its work yet."""
     phase = pod["status"]["phase"]
-    return phase == "Pending" or (phase == "Running" and pod["spec"]["restartPolicy"] == "Never")
+    return phase == "Pending" or bool(phase == "Running" and pod["spec"]["restartPolicy"] == "Never")
