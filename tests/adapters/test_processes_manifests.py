@@ -113,13 +113,16 @@ class TestUsers:
 
 class TestAddresses:
     def test_the_same_pod_has_the_same_address(self):
-        assert addresses.choose("default/web", set()) == addresses.choose("default/web", set())
-        assert addresses.choose("default/web", set()) != addresses.choose("default/db", set())
+        assert addresses.choose("one", "default/web", set()) == addresses.choose("one", "default/web", set())
+        assert addresses.choose("one", "default/web", set()) != addresses.choose("one", "default/db", set())
+
+    def test_two_nodes_of_one_machine_do_not_share_addresses(self):
+        assert addresses.choose("one", "default/web", set()) != addresses.choose("two", "default/web", set())
 
     def test_no_two_pods_share_one(self):
         taken = set()
         for _ in range(1000):
-            address = addresses.choose("default/web", taken)
+            address = addresses.choose("one", "default/web", taken)
             assert address not in taken
             parts = [int(part) for part in address.split(".")]
             assert parts[0] == 127

@@ -49,12 +49,18 @@ class HolderProcess:
 
     @classmethod
     def find(cls, directory: Path) -> Self | None:
-        """One that an earlier life has left; None if there is none."""
+        """One that an earlier life has left; None if there is none, or if it is just ending."""
+        descriptor = None
         try:
             with _connection(directory) as client:
-                return cls(directory, _pidfd_of(client))
+                descriptor = _pidfd_of(client)
+                if _stands(client):
+                    return cls(directory, descriptor)
         except OSError:
-            return None
+            pass
+        if descriptor is not None:
+            os.close(descriptor)
+        return None
 
     @property
     def ended(self) -> bool:

@@ -60,12 +60,15 @@ class HolderKeeper:
         """
         if self.held:
             return True
-        self._adopt(HolderProcess.find(self._directory))
-        if self._holder:
+        holder = HolderProcess.find(self._directory)
+        self._adopt(holder)
+        if holder:
             try:
-                answer, descriptors = await self._holder.ask("give")
+                answer, descriptors = await holder.ask("give")
                 [self._own], self._deadline = descriptors, float(answer)
             except (OSError, TimeoutError, ValueError):
+                if await holder.wait():
+                    return self.held  # its deadline came while it was asked
                 log.warning("the holder of the lock does not answer: the lock is held, but not by this process")
         return self.held
 

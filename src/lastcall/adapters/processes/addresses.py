@@ -7,9 +7,12 @@ _PODS = 64 * 256 * 254
 """127.64.0.1 to 127.127.255.254: far from the addresses that systemd-resolved (127.0.0.53) and others use."""
 
 
-def choose(key: str, taken: Collection[str]) -> str:
-    """The same address for the same ``namespace/name`` every time, unless another pod has it: then the next free one."""
-    first = zlib.crc32(key.encode())
+def choose(node: str, key: str, taken: Collection[str]) -> str:
+    """The same address for the same ``namespace/name`` every time, or the next free one if another pod has it.
+
+    ``node`` is any text that tells the nodes of one machine apart: they know nothing of each other's pods.
+    """
+    first = zlib.crc32(f"{node} {key}".encode())
     for step in range(_PODS):
         address = _address((first + step) % _PODS)
         if address not in taken:

@@ -58,6 +58,7 @@ class ProcessRuntime:
     def __init__(self, state_dir: Path, clock: Clock) -> None:
         self._clock = clock
         self._files = StateDir(state_dir)
+        self._node = str(state_dir)
         self._pods: dict[str, _Pod] = {}
         self._containers: dict[str, Container] = {}
         self._ended: asyncio.Queue[tuple[str, str, int | None]] = asyncio.Queue()
@@ -183,7 +184,7 @@ class ProcessRuntime:
     def _create(self, pod: Pod) -> _Pod:
         taken = {other.state.address for other in self._pods.values()}
         state = PodState(
-            pod=pod, address=addresses.choose(pod.key, taken), boot_id=boot_id(), life=secrets.token_hex(4)
+            pod=pod, address=addresses.choose(self._node, pod.key, taken), boot_id=boot_id(), life=secrets.token_hex(4)
         )
         self._files.create(state)
         return self._know(state)
