@@ -75,3 +75,23 @@ class Group:
     async def cancel(self) -> None:
         """Cancels what still runs and waits for its end."""
         await cancel(*self._tasks)
+
+
+class Signal:
+    """Something that happens again and again, and that many may wait for."""
+
+    def __init__(self) -> None:
+        self._waiting: list[asyncio.Future[None]] = []
+
+    def next(self) -> "asyncio.Future[None]":
+        """Done when it happens the next time."""
+        future = asyncio.get_running_loop().create_future()
+        self._waiting.append(future)
+        return future
+
+    def set(self) -> None:
+        """It happens: all who wait go on, in the order in which they came."""
+        waiting, self._waiting = self._waiting, []
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)

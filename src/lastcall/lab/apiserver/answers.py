@@ -1,0 +1,100 @@
+"""Answers: objects, lists, events and errors in the form that the client has asked for."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from lastcall.lab.apiserver import media
+from lastcall.lab.apiserver.context import Context
+from lastcall.lab.apiserver.media import Form
+from lastcall.lab.apiserver.reads import Page
+from lastcall.lab.apiserver.request import Object, Request, Response
+from lastcall.lab.apiserver.scheme import Resource
+from lastcall.lab.apiserver.status import ApiError
+from lastcall.lab.apiserver.store import Stored
+from lastcall.lab.apiserver.watches import Event
+
+if TYPE_CHECKING:
+    from lastcall.lab.apiserver.server import ApiServer
+
+
+def one(context: Context, obj: Object, form: Form, server: "ApiServer", *, code: int = 200) -> Response:
+    """One object."""
+    return Response(code, _headers(context, form.media), media.encoded(obj, form))
+
+
+def page(context: Context, page: Page, form: Form, server: "ApiServer") -> Response:
+    """A list; its items are sent as they are stored, without a detour over Python's objects."""
+    resource = context.route.resource
+    metadata: Object = {"resourceVersion": str(page.revision)}
+    if page.token:
+        metadata["continue"] = page.token
+    if page.remaining:
+        metadata["remainingItemCount"] = page.remaining
+    head = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version, "metadata": metadata}
+    if form.media != media.JSON:
+        body = media.encoded({**head, "items": [item.object() for item in page.items]}, form)
+    else:
+        items = b",".join(item.data for item in page.items)
+        body = msgspec.json.encode(head)[:-1] + b',"items":[' + items + b"]}\n"
+    return Response(200, _headers(context, form.media), body)
+
+
+def events(context: Context, batches: AsyncIterator[Sequence[Event]], form: Form, server: "ApiServer") -> Response:
+    """A watch: one line of JSON for each event."""
+
+    async def lines() -> AsyncIterator[bytes]:
+        try:
+            async for batch in batches:
+                yield b"".join(_line(event, context.route.resource) for event in batch)
+        finally:
+            await batches.aclose()  # type: ignore[attr-defined]
+
+    return Response(200, _headers(context, form.media), lines())
+
+
+def deleted(context: Context, obj: Object, gone: bool, form: Form, server: "ApiServer") -> Response:
+    """After a DELETE: the object if it is still there, or if its kind says so, else a Status."""
+    resource = context.route.resource
+    if gone and resource.behaviour.status_after_delete:
+        details = {"name": context.route.name, "group": resource.group, "kind": resource.plural}
+        details = {name: value for name, value in details.items() if value}
+        details["uid"] = obj["metadata"]["uid"]
+        said = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
+        return one(context, said, form, server)
+    return one(context, obj, form, server)
+
+
+def failure(request: Request, error: ApiError) -> Response:
+    """A Status that says what is wrong."""
+    headers: dict[str, str | list[str]] = {"content-type": media.JSON}
+    if error.retry_after:
+        headers["retry-after"] = str(error.retry_after)
+    return Response(error.code, headers, msgspec.json.encode(error.status()) + b"\n")
+
+
+def page_not_found() -> Response:
+    """As Go's HTTP server says it, for paths that nobody serves."""
+    return Response(404, {"content-type": "text/plain; charset=utf-8"}, b"404 page not found\n")
+
+
+def wire(stored: Stored, resource: Resource) -> bytes:
+    """A stored object as JSON with its kind and apiVersion."""
+    return _prefix(resource) + stored.data[1:]
+
+
+def _prefix(resource: Resource) -> bytes:
+    return b'{"kind":"%s","apiVersion":"%s",' % (resource.kind.encode(), resource.api_version.encode())
+
+
+def _line(event: Event, resource: Resource) -> bytes:
+    obj = wire(event.stored, resource) if event.stored else msgspec.json.encode(event.said)
+    return b'{"type":"%s","object":%s}\n' % (event.type.encode(), obj)
+
+
+def _headers(context: Context, content_type: str) -> dict[str, str | list[str]]:
+    headers: dict[str, str | list[str]] = {"content-type": content_type}
+    if context.warnings:
+        headers["warning"] = [f'299 - "{text}"' for text in context.warnings]
+    return headers

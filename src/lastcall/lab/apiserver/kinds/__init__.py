@@ -1,0 +1,1 @@
+"""What each kind does differently, one module for each family of kinds."""

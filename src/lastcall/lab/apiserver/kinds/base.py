@@ -1,0 +1,103 @@
+"""What one kind does differently from the others; the verbs call it at fixed points, in the order given here."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lastcall.lab.apiserver import names
+from lastcall.lab.apiserver.request import Object
+from lastcall.lab.apiserver.status import Cause
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a DELETE says, from its body and query (``meta/v1 DeleteOptions``)."""
+
+    grace: int | None = None
+    uid: str | None = None
+    revision: str | None = None
+    propagation: str | None = None
+    """``Orphan``, ``Background`` or ``Foreground``."""
+    dry_run: bool = False
+    said: Object | None = None
+    """The options as they were sent, which webhooks are shown."""
+
+
+class Behaviour:
+    """Nothing particular. Objects are JSON with kind and apiVersion; methods change them in place.
+
+    Order when creating: default, (mutating admission), default, prepare_create, validate. When updating: default,
+    prepare_update or prepare_status, (mutating admission), validate_update or validate_status.
+    """
+
+    has_generation: ClassVar[bool] = False
+    """Whether ``metadata.generation`` counts the changes of what is wanted."""
+    has_status: ClassVar[bool] = False
+    """Whether ``status`` is written by its subresource alone."""
+    needs_revision: ClassVar[bool] = False
+    """Whether an update must say which version it replaces."""
+    status_after_delete: ClassVar[bool] = True
+    """Whether a deletion is answered by a Status instead of by the object."""
+    creates_on_update: ClassVar[bool] = False
+    """Whether a PUT of a name that is not there creates the object."""
+
+    def default(self, obj: Object) -> None:
+        """Fills in what the client has left out."""
+
+    def prepare_create(self, obj: Object) -> None:
+        """Sets what the server decides: an empty status, for instance."""
+        if self.has_status:
+            obj.pop("status", None)
+
+    def prepare_update(self, new: Object, old: Object) -> None:
+        """Takes back what this way of writing may not change: the status, for instance."""
+        if self.has_status:
+            keep(new, old, "status")
+
+    def prepare_status(self, new: Object, old: Object) -> None:
+        """The same for the status subresource: all but the status stays as it is."""
+        metadata = new["metadata"]
+        for name in [name for name in (*new, *old) if name not in ("metadata", "status", "kind", "apiVersion")]:
+            keep(new, old, name)
+        for name in ("labels", "annotations", "finalizers", "ownerReferences"):
+            keep(metadata, old["metadata"], name)
+
+    def validate(self, obj: Object) -> Iterable[Cause]:
+        """The rules that a new object violates; the rules of metadata that all kinds share are checked elsewhere."""
+        return ()
+
+    def validate_update(self, new: Object, old: Object) -> Iterable[Cause]:
+        """The rules that a change violates."""
+        return self.validate(new)
+
+    def validate_status(self, new: Object, old: Object) -> Iterable[Cause]:
+        """The rules that a change of the status violates."""
+        return ()
+
+    def validate_name(self, name: str) -> str:
+        """Why ``name`` cannot be one of this kind; empty if it can."""
+        return names.subdomain(name)
+
+    def warnings(self, obj: Object) -> Iterable[str]:
+        """What the client should know about what it has written."""
+        return ()
+
+    def fields(self, obj: Object) -> Mapping[str, str]:
+        """What field selectors can ask for besides ``metadata.name`` and ``metadata.namespace``."""
+        return {}
+
+    def grace(self, obj: Object, options: Options) -> int | None:
+        """Seconds until an object that is deleted goes; None for kinds that know no such thing, and go at once."""
+        return None
+
+    def wanted(self, obj: Object) -> object:
+        """The part of the object whose changes ``generation`` counts."""
+        return {name: value for name, value in obj.items() if name not in ("metadata", "status", "kind", "apiVersion")}
+
+
+def keep(new: Object, old: Object, name: str) -> None:
+    """The field is in ``new`` as it was in ``old``."""
+    if name in old:
+        new[name] = old[name]
+    else:
+        new.pop(name, None)

@@ -1,0 +1,140 @@
+"""``metadata``: what the server fills in, what it keeps, and the rules that all kinds share."""
+
+import uuid
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from random import Random
+
+from lastcall.lab.apiserver import fields, names
+from lastcall.lab.apiserver.request import Object
+from lastcall.lab.apiserver.status import Cause
+
+_SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
+"""``k8s.io/apimachinery/pkg/util/rand``: no vowels, and nothing that looks alike."""
+
+_OWNED = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation")
+
+
+def timestamp(wall: float) -> str:
+    """RFC 3339, whole seconds, UTC."""
+    return datetime.fromtimestamp(int(wall), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def micro_timestamp(wall: float) -> str:
+    """RFC 3339 with microseconds: leases and events."""
+    return datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def seconds(text: str) -> float:
+    """The time that either of them means."""
+    return datetime.fromisoformat(text).timestamp()
+
+
+def generated_name(prefix: str, random: Random) -> str:
+    """``generateName`` with five letters, cut so that it stays a label (``names.SimpleNameGenerator``)."""
+    return prefix[:58] + "".join(random.choice(_SUFFIX) for _ in range(5))
+
+
+def new_uid(random: Random) -> str:
+    """A version 4 UUID."""
+    return str(uuid.UUID(int=random.getrandbits(128), version=4))
+
+
+def fill(obj: Object, *, namespace: str, wall: float, random: Random, generation: bool) -> None:
+    """A new object gets what only the server decides (``rest.FillObjectMetaSystemFields``)."""
+    metadata = obj["metadata"]
+    for name in (*_OWNED, "resourceVersion"):
+        metadata.pop(name, None)
+    if namespace:
+        metadata["namespace"] = namespace
+    metadata["uid"] = new_uid(random)
+    if generation:
+        metadata["generation"] = 1
+    metadata["creationTimestamp"] = timestamp(wall)
+
+
+def carry_over(new: Object, old: Object) -> None:
+    """A change keeps what no change may touch (``rest.BeforeUpdate``)."""
+    metadata, before = new["metadata"], old["metadata"]
+    for name in _OWNED:
+        if name in before:
+            metadata[name] = before[name]
+        else:
+            metadata.pop(name, None)
+
+
+def tidy(obj: Object) -> None:
+    """Empty maps and lists of metadata are as good as none, and null is none, as a typed server has it."""
+    metadata = obj["metadata"]
+    for name in [name for name, value in metadata.items() if value in (None, "", {}, [])]:
+        del metadata[name]
+
+
+def check(obj: Object, *, validate_name: Callable[[str], str], namespaced: bool) -> Iterator[Cause]:
+    """The rules for a new object's metadata (``validation.ValidateObjectMeta``)."""
+    metadata = obj["metadata"]
+    prefix = metadata.get("generateName", "")
+    if prefix and (wrong := validate_name(prefix.rstrip("-.") if len(prefix) > 1 else prefix)):
+        yield fields.invalid("metadata.generateName", prefix, wrong)
+    if name := metadata.get("name", ""):
+        if wrong := validate_name(name):
+            yield fields.invalid("metadata.name", name, wrong)
+    else:
+        yield fields.required("metadata.name", "name or generateName is required")
+    if namespaced and (namespace := metadata.get("namespace", "")) and (wrong := names.label(namespace)):
+        yield fields.invalid("metadata.namespace", namespace, wrong)
+    yield from check_labels(metadata.get("labels") or {}, "metadata.labels")
+    for key in metadata.get("annotations") or {}:
+        if wrong := names.qualified(key.lower()):
+            yield fields.invalid("metadata.annotations", key, wrong)
+    yield from _finalizers(metadata)
+    yield from _owners(metadata)
+
+
+def check_labels(labels: Object, path: str) -> Iterator[Cause]:
+    """The rules for labels, wherever they stand."""
+    for key, value in labels.items():
+        if wrong := names.qualified(key):
+            yield fields.invalid(path, key, wrong)
+        if wrong := names.label_value(value):
+            yield fields.invalid(path, value, wrong)
+
+
+def check_update(new: Object, old: Object) -> Iterator[Cause]:
+    """The rules for a change of metadata (``validation.ValidateObjectMetaUpdate``)."""
+    metadata, before = new["metadata"], old["metadata"]
+    for name in ("name", "namespace", "uid"):
+        if metadata.get(name) != before.get(name):
+            yield fields.invalid(f"metadata.{name}", metadata.get(name), "field is immutable")
+    if before.get("deletionTimestamp"):
+        added = [one for one in metadata.get("finalizers") or () if one not in (before.get("finalizers") or ())]
+        if added:
+            why = f"no new finalizers can be added if the object is being deleted, found new finalizers {_go(added)}"
+            yield fields.forbidden("metadata.finalizers", why)
+    yield from check_labels(metadata.get("labels") or {}, "metadata.labels")
+    yield from _owners(metadata)
+
+
+def _go(values: list[str]) -> str:
+    """A list of strings as Go's ``%#v`` writes it."""
+    return "[]string{" + ", ".join(f'"{value}"' for value in values) + "}"
+
+
+def _finalizers(metadata: Object) -> Iterator[Cause]:
+    for index, finalizer in enumerate(metadata.get("finalizers") or ()):
+        if wrong := names.qualified(finalizer):
+            yield fields.invalid(f"metadata.finalizers[{index}]", finalizer, wrong)
+
+
+def _owners(metadata: Object) -> Iterator[Cause]:
+    controllers = []
+    for index, owner in enumerate(metadata.get("ownerReferences") or ()):
+        for name in ("apiVersion", "kind", "name", "uid"):
+            if not owner.get(name):
+                why = "must not be empty" if name != "apiVersion" else "version must not be empty"
+                yield fields.invalid(f"metadata.ownerReferences[{index}].{name}", owner.get(name, ""), why)
+        if owner.get("controller"):
+            controllers.append(owner)
+    if len(controllers) > 1:
+        why = "Only one reference can have Controller set to true."
+        yield fields.invalid("metadata.ownerReferences", controllers[1].get("name"), why)

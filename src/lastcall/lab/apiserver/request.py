@@ -1,0 +1,61 @@
+"""What comes to the API server and what leaves it, whatever carries it: HTTPS, or a call within the process."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qs
+
+Object = dict[str, Any]
+"""A Kubernetes object, or a part of one, as JSON has it."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Who asks. The lab evaluates no RBAC; the audit says who did what."""
+
+    name: str
+    groups: Sequence[str] = ()
+    uid: str = ""
+
+    @property
+    def node(self) -> str:
+        """The node whose kubelet this is; empty for everybody else."""
+        return self.name.removeprefix("system:node:") if self.name.startswith("system:node:") else ""
+
+
+ADMIN = Identity("kubernetes-admin", ("system:masters", "system:authenticated"))
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request. ``path`` is decoded, header names are lower case, ``query`` has the values of each parameter."""
+
+    method: str
+    path: str
+    query: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    user: Identity = ADMIN
+
+    @classmethod
+    def of(cls, method: str, target: str, **rest: Any) -> "Request":
+        """From a target as it stands in a request line: path and query."""
+        path, _, query = target.partition("?")
+        return cls(method, path, parse_qs(query, keep_blank_values=True), **rest)
+
+    def parameter(self, name: str) -> str:
+        """The first value of a query parameter; empty if there is none."""
+        return next(iter(self.query.get(name, ())), "")
+
+    def flag(self, name: str) -> bool:
+        """A boolean query parameter as Kubernetes reads them: anything but 0 and false is true, so is no value."""
+        return name in self.query and self.parameter(name).lower() not in ("0", "false")
+
+
+@dataclass
+class Response:
+    """``body`` is whole, or a stream that its reader closes with ``aclose``; header names are lower case."""
+
+    status: int
+    headers: dict[str, str | list[str]]
+    body: bytes | AsyncIterator[bytes]

@@ -1,0 +1,70 @@
+"""Paths of the API: which resource, which object, which subresource, and what is asked of it (pure)."""
+
+from typing import NamedTuple
+
+from lastcall.lab.apiserver.request import Request
+from lastcall.lab.apiserver.scheme import Resource, Scheme
+from lastcall.lab.apiserver.status import method_not_allowed, no_such_resource
+
+_ITEM = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_COLLECTION = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
+_SUBRESOURCE = {"GET": "get", "PUT": "update", "PATCH": "patch", "POST": "create", "DELETE": "delete"}
+
+
+class Route(NamedTuple):
+    """``verb`` is the one of RBAC and the audit. A collection has no name; a cluster-wide list no namespace."""
+
+    verb: str
+    resource: Resource
+    namespace: str
+    name: str
+    subresource: str
+
+
+class Place(NamedTuple):
+    """The parts of a path below ``/api/v1`` or ``/apis/GROUP/VERSION``."""
+
+    group: str
+    version: str
+    namespace: str
+    plural: str
+    name: str
+    subresource: str
+    watch: bool
+
+
+def place(path: str) -> Place | None:
+    """The parts of the path of a resource; None for every other path."""
+    parts = [part for part in path.split("/") if part]
+    if parts[:1] == ["api"] and len(parts) > 2:
+        group, version, rest = "", parts[1], parts[2:]
+    elif parts[:1] == ["apis"] and len(parts) > 3:
+        group, version, rest = parts[1], parts[2], parts[3:]
+    else:
+        return None
+    watch = rest[0] == "watch" and len(rest) > 1
+    rest = rest[1:] if watch else rest
+    namespace = ""
+    if rest[0] == "namespaces" and len(rest) > 2 and not (len(rest) == 3 and rest[2] in ("status", "finalize")):
+        namespace, rest = rest[1], rest[2:]
+    plural, name, subresource = (*rest, "", "")[:3]
+    return Place(group, version, namespace, plural, name, "/".join(rest[2:]) if subresource else "", watch)
+
+
+def route(request: Request, where: Place, scheme: Scheme) -> Route:
+    """What the request asks for. ApiError if there is no such resource, or if it has no such verb."""
+    resource = scheme.find(where.group, where.version, where.plural)
+    if resource is None or bool(where.namespace) > resource.namespaced:
+        raise no_such_resource()
+    subresource = where.subresource.partition("/")[0]
+    if subresource and subresource not in resource.subresources:
+        raise no_such_resource()
+    verbs = _SUBRESOURCE if subresource else _ITEM if where.name else _COLLECTION
+    verb = verbs.get(request.method, "")
+    if verb == "create" and not subresource and resource.namespaced and not where.namespace:
+        verb = ""
+    if not verb:
+        raise method_not_allowed()
+    if verb in ("list", "get") and not subresource and (where.watch or request.flag("watch")):
+        verb = "watch"
+    return Route(verb, resource, where.namespace, where.name, subresource)

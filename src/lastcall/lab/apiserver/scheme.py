@@ -1,0 +1,76 @@
+"""Which resources there are: names, subresources and behaviour, built in or by CustomResourceDefinitions."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from lastcall.lab.apiserver.kinds.base import Behaviour
+from lastcall.lab.apiserver.status import qualified
+
+
+@dataclass(frozen=True, eq=False)
+class Resource:
+    """One resource in one version. ``subresources`` are names such as ``status``; ``verbs`` those of the resource."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    behaviour: Behaviour
+    namespaced: bool = True
+    subresources: Sequence[str] = ()
+    short_names: Sequence[str] = ()
+    categories: Sequence[str] = ()
+    singular: str = ""
+    stored_as: str = ""
+    """The resource in which its objects lie, if not in its own: ``events.events.k8s.io`` lie in ``events``."""
+    custom: bool = False
+    """Defined by a CustomResourceDefinition."""
+
+    @property
+    def qualified(self) -> str:
+        """``pods`` or ``deployments.apps``."""
+        return qualified(self.plural, self.group)
+
+    @property
+    def storage(self) -> str:
+        """The resource part of the keys of its objects."""
+        return self.stored_as or self.qualified
+
+    @property
+    def api_version(self) -> str:
+        """``v1`` or ``apps/v1``."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+
+class Scheme:
+    """All resources; later ones may come and go."""
+
+    def __init__(self, resources: Sequence[Resource]) -> None:
+        self._resources = {(one.group, one.version, one.plural): one for one in resources}
+
+    def __iter__(self) -> Iterator[Resource]:
+        return iter(self._resources.values())
+
+    def find(self, group: str, version: str, plural: str) -> Resource | None:
+        """By the names in a path."""
+        return self._resources.get((group, version, plural))
+
+    def by_kind(self, api_version: str, kind: str) -> Resource | None:
+        """By the names in an object, as owner references and scale targets have them."""
+        return next((one for one in self if one.api_version == api_version and one.kind == kind), None)
+
+    def stored_in(self, storage: str) -> Resource | None:
+        """The resource whose objects have keys with ``storage``."""
+        return next((one for one in self if one.storage == storage and not one.stored_as), None)
+
+    def has_group(self, group: str) -> bool:
+        """Whether any version of the group is served."""
+        return any(one.group == group for one in self)
+
+    def add(self, resource: Resource) -> None:
+        """Serves it from now on, instead of one of the same names."""
+        self._resources[resource.group, resource.version, resource.plural] = resource
+
+    def remove(self, resource: Resource) -> None:
+        """Serves it no more."""
+        self._resources.pop((resource.group, resource.version, resource.plural), None)

@@ -1,0 +1,149 @@
+"""The API server without its sockets: a request comes in, an answer goes out; watches are answers that go on."""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from random import Random
+
+from lastcall.lab.apiserver import answers, media, patching, status
+from lastcall.lab.apiserver.admission.chain import Chain, Plugin
+from lastcall.lab.apiserver.catalog import built_in
+from lastcall.lab.apiserver.context import Context
+from lastcall.lab.apiserver.delete_options import delete_options
+from lastcall.lab.apiserver.managed_fields import ManagedFields
+from lastcall.lab.apiserver.reads import Reader
+from lastcall.lab.apiserver.request import Object, Request, Response
+from lastcall.lab.apiserver.routes import place, route
+from lastcall.lab.apiserver.schema import Schemas
+from lastcall.lab.apiserver.scheme import Scheme
+from lastcall.lab.apiserver.store import Store
+from lastcall.lab.apiserver.subresources import subresources
+from lastcall.lab.apiserver.watches import Watcher
+from lastcall.lab.apiserver.writes import Writer
+from lastcall.ports import Clock
+
+log = logging.getLogger(__name__)
+
+Verb = Callable[[Context], Awaitable[Response]]
+
+
+class ApiServer:
+    """Serves the built-in kinds and those that are defined in it. ``plugins`` are the admission, in their order.
+
+    ``clock`` and ``random`` decide everything that is not in a request: with a virtual clock and a seed, the same
+    requests have the same answers.
+    """
+
+    def __init__(self, clock: Clock, random: Random, *, store: Store | None = None) -> None:
+        self.clock = clock
+        self.random = random
+        self.scheme = Scheme(built_in())
+        self.store = store or Store()
+        self.store.fields_of = self._fields
+        self.schemas = Schemas(self.scheme)
+        self.reader = Reader(self.store)
+        self.watcher = Watcher(self.store, clock, self.reader)
+        self.managed = ManagedFields()
+        self.writer = Writer(self.store, clock, random, Chain(self._plugins()), self.managed)
+        self._subresources = subresources(self)
+        self._verbs: Mapping[str, Verb] = {
+            "get": self._get,
+            "list": self._list,
+            "watch": self._watch,
+            "create": self._create,
+            "update": self._update,
+            "patch": self._patch,
+            "delete": self._delete,
+            "deletecollection": self._delete_all,
+        }
+
+    async def handle(self, request: Request) -> Response:
+        """The answer; never an exception but for cancellation."""
+        try:
+            return await self._handle(request)
+        except status.ApiError as error:
+            return answers.failure(request, error)
+        except Exception as error:
+            log.exception("%s %s failed", request.method, request.path)
+            return answers.failure(request, status.internal(str(error) or type(error).__name__))
+
+    def _plugins(self) -> Sequence[Plugin]:
+        return []
+
+    async def _handle(self, request: Request) -> Response:
+        where = place(request.path)
+        if where is None or not self.scheme.has_group(where.group):
+            return answers.page_not_found()
+        context = Context(request, route(request, where, self.scheme))
+        if context.route.subresource not in ("", "status"):
+            return await self._subresource(context)
+        return await self._verbs[context.route.verb](context)
+
+    async def _subresource(self, context: Context) -> Response:
+        handler = self._subresources.get((context.route.resource.qualified, context.route.subresource))
+        if handler is None:
+            raise status.no_such_resource()
+        return await handler(context)
+
+    # -- the verbs -----------------------------------------------------------------------------------------------------
+
+    async def _get(self, context: Context) -> Response:
+        form = media.negotiated(context.request)
+        return answers.one(context, self.writer.answer(self.reader.get(context), context.route.resource), form, self)
+
+    async def _list(self, context: Context) -> Response:
+        form = media.negotiated(context.request)
+        return answers.page(context, self.reader.list(context), form, self)
+
+    async def _watch(self, context: Context) -> Response:
+        form = media.negotiated(context.request)
+        return answers.events(context, self.watcher.open(context), form, self)
+
+    async def _create(self, context: Context) -> Response:
+        form = media.negotiated(context.request)
+        obj = await self.writer.create(context, self.read(context))
+        return answers.one(context, obj, form, self, code=201)
+
+    async def _update(self, context: Context) -> Response:
+        form = media.negotiated(context.request)
+        wanted = self.read(context)
+
+        async def change(_: Object) -> Object:
+            return dict(wanted)
+
+        return answers.one(context, await self.writer.update(context, change), form, self)
+
+    async def _patch(self, context: Context) -> Response:
+        form = media.negotiated(context.request)
+        obj, created = await patching.patch(context, self)
+        return answers.one(context, obj, form, self, code=201 if created else 200)
+
+    async def _delete(self, context: Context) -> Response:
+        form = media.negotiated(context.request)
+        obj, gone = await self.writer.delete(context, delete_options(context))
+        return answers.deleted(context, obj, gone, form, self)
+
+    async def _delete_all(self, context: Context) -> Response:
+        form = media.negotiated(context.request)
+        options = delete_options(context)
+        page = self.reader.list(context)
+        for stored in page.items:
+            one = context.route._replace(verb="delete", namespace=stored.key.namespace, name=stored.key.name)
+            try:
+                await self.writer.delete(Context(context.request, one, context.warnings), options)
+            except status.ApiError as error:
+                if error.reason != "NotFound":
+                    raise
+        return answers.page(context, page, form, self)
+
+    # -- for the verbs -------------------------------------------------------------------------------------------------
+
+    def read(self, context: Context) -> Object:
+        """The object in the body of a write. ApiError if it is none, or is not of the resource's kind."""
+        obj: Object = media.decoded(context.request)
+        return self.schemas.checked(obj, context)
+
+    def _fields(self, storage: str, obj: Object) -> Mapping[str, str]:
+        resource = self.scheme.stored_in(storage)
+        metadata = obj["metadata"]
+        fields = {"metadata.name": metadata.get("name", ""), "metadata.namespace": metadata.get("namespace", "")}
+        return {**fields, **resource.behaviour.fields(obj)} if resource else fields

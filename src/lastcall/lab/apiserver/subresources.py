@@ -1,0 +1,17 @@
+"""The subresources that are more than a part of their object."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING
+
+from lastcall.lab.apiserver.context import Context
+from lastcall.lab.apiserver.request import Response
+
+if TYPE_CHECKING:
+    from lastcall.lab.apiserver.server import ApiServer
+
+Handler = Callable[[Context], Awaitable[Response]]
+
+
+def subresources(server: "ApiServer") -> Mapping[tuple[str, str], Handler]:
+    """Who serves which: by qualified resource and subresource."""
+    return {}

@@ -1,0 +1,205 @@
+"""The way of every write: defaults, admission, what the kind prepares, validation, and then the store."""
+
+import copy
+from collections.abc import Awaitable, Callable
+from random import Random
+
+from lastcall.lab.apiserver import deletion, meta, status
+from lastcall.lab.apiserver.admission.chain import Attributes, Plugin
+from lastcall.lab.apiserver.context import Context
+from lastcall.lab.apiserver.kinds.base import Options
+from lastcall.lab.apiserver.managed_fields import ManagedFields
+from lastcall.lab.apiserver.request import Object
+from lastcall.lab.apiserver.scheme import Resource
+from lastcall.lab.apiserver.store import Key, Outdated, Store, Stored
+from lastcall.ports import Clock
+
+Change = Callable[[Object], Awaitable[Object]]
+"""From the object as it is now (a copy) to the object as the client wants it."""
+
+_ATTEMPTS = 10
+
+
+class Writer:
+    """Creates, changes and deletes objects. All verbs return the object as it is answered, with kind and apiVersion."""
+
+    def __init__(self, store: Store, clock: Clock, random: Random, admission: Plugin, managed: ManagedFields) -> None:
+        self._store = store
+        self._clock = clock
+        self._random = random
+        self._admission = admission
+        self._managed = managed
+
+    # -- create --------------------------------------------------------------------------------------------------------
+
+    async def create(self, context: Context, obj: Object) -> Object:
+        """A new object. ApiError if a rule is violated, the name is taken, or somebody refuses."""
+        route, behaviour = context.route, context.route.resource.behaviour
+        self._place(context, obj)
+        behaviour.default(obj)
+        attributes = self._attributes(context, "CREATE", obj, None)
+        await self._admission.mutate(attributes)
+        behaviour.default(obj)
+        metadata = obj["metadata"]
+        if not metadata.get("name") and metadata.get("generateName"):
+            metadata["name"] = meta.generated_name(metadata["generateName"], self._random)
+            attributes.name = metadata["name"]
+        meta.fill(
+            obj,
+            namespace=route.namespace,
+            wall=self._clock.wall(),
+            random=self._random,
+            generation=behaviour.has_generation,
+        )
+        behaviour.prepare_create(obj)
+        meta.tidy(obj)
+        self._refuse(route.resource, obj, self._rules(route.resource, obj))
+        self._managed.created(obj, context.manager, route.resource, self._clock.wall())
+        await self._admission.validate(attributes)
+        context.warnings += [*behaviour.warnings(obj)]
+        key = Key(route.resource.storage, route.namespace, metadata["name"])
+        if self._store.get(key):
+            raise status.already_exists(route.resource.plural, route.resource.group, metadata["name"])
+        if context.dry_run:
+            return obj
+        return self.answer(self._store.put(key, obj, expected=None), route.resource)
+
+    def _place(self, context: Context, obj: Object) -> None:
+        """The object's namespace and name must be those of the path, if both say one."""
+        route, metadata = context.route, obj.setdefault("metadata", {})
+        said = metadata.get("namespace") or route.namespace
+        if said != route.namespace:
+            raise status.bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request"
+            )
+        if route.namespace:
+            metadata["namespace"] = route.namespace
+
+    def _rules(self, resource: Resource, obj: Object) -> list[status.Cause]:
+        shared = meta.check(obj, validate_name=resource.behaviour.validate_name, namespaced=resource.namespaced)
+        return [*shared, *resource.behaviour.validate(obj)]
+
+    # -- change --------------------------------------------------------------------------------------------------------
+
+    async def update(self, context: Context, change: Change) -> Object:
+        """A new version of the object that the route names; ``change`` is called again if somebody was faster.
+
+        An object that comes back as it was is not written. ApiError as for create, and a conflict if ``change`` set
+        another resourceVersion than the object has.
+        """
+        route = context.route
+        key = Key(route.resource.storage, route.namespace, route.name)
+        for _ in range(_ATTEMPTS):
+            stored = self._store.get(key)
+            if stored is None:
+                raise status.not_found(route.resource.plural, route.resource.group, route.name)
+            try:
+                return await self._replace(context, stored, change)
+            except Outdated:
+                continue
+        raise status.conflict(route.resource.plural, route.resource.group, route.name, status.MODIFIED)
+
+    async def _replace(self, context: Context, stored: Stored, change: Change) -> Object:
+        route, behaviour = context.route, context.route.resource.behaviour
+        old = self.answer(stored, route.resource)
+        new = await change(copy.deepcopy(old))
+        self._expect(context, new, old)
+        behaviour.default(new)
+        meta.carry_over(new, old)
+        part = route.subresource == "status"
+        behaviour.prepare_status(new, old) if part else behaviour.prepare_update(new, old)
+        attributes = self._attributes(context, "UPDATE", new, old)
+        await self._admission.mutate(attributes)
+        behaviour.default(new)
+        meta.tidy(new)
+        if behaviour.has_generation and behaviour.wanted(new) != behaviour.wanted(old):
+            new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+        check = behaviour.validate_status if part else behaviour.validate_update
+        self._refuse(route.resource, new, [*meta.check_update(new, old), *check(new, old)])
+        self._managed.updated(new, old, context.manager, route.resource, route.subresource, self._clock.wall())
+        await self._admission.validate(attributes)
+        context.warnings += [*behaviour.warnings(new)]
+        new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
+        if context.dry_run or new == old:
+            return new
+        if deletion.goes_with(new, old):
+            return self.answer(self._store.delete(stored.key, new, expected=stored.revision), route.resource)
+        return self.answer(self._store.put(stored.key, new, expected=stored.revision), route.resource)
+
+    def _expect(self, context: Context, new: Object, old: Object) -> None:
+        resource, metadata = context.route.resource, new.setdefault("metadata", {})
+        name, said = context.route.name, metadata.get("resourceVersion")
+        if said and said != "0" and said != old["metadata"]["resourceVersion"]:
+            raise status.conflict(resource.plural, resource.group, name, status.MODIFIED)
+        uid, found = metadata.get("uid"), old["metadata"]["uid"]
+        if uid and uid != found:
+            why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"
+            raise status.conflict(resource.plural, resource.group, name, why)
+
+    # -- delete --------------------------------------------------------------------------------------------------------
+
+    async def delete(self, context: Context, options: Options) -> tuple[Object, bool]:
+        """The object as it is now or was last, and whether it is gone."""
+        route = context.route
+        key = Key(route.resource.storage, route.namespace, route.name)
+        for _ in range(_ATTEMPTS):
+            stored = self._store.get(key)
+            if stored is None:
+                raise status.not_found(route.resource.plural, route.resource.group, route.name)
+            try:
+                return await self._remove(context, stored, options)
+            except Outdated:
+                continue
+        raise status.conflict(route.resource.plural, route.resource.group, route.name, status.MODIFIED)
+
+    async def _remove(self, context: Context, stored: Stored, options: Options) -> tuple[Object, bool]:
+        resource = context.route.resource
+        old = self.answer(stored, resource)
+        outcome = deletion.decide(
+            copy.deepcopy(old),
+            options,
+            resource.behaviour,
+            kind=resource.kind,
+            plural=resource.plural,
+            wall=self._clock.wall(),
+        )
+        if outcome.fate is deletion.Fate.STAYS:
+            return outcome.obj, False
+        attributes = self._attributes(context, "DELETE", None, old)
+        attributes.options = options.said or {}
+        await self._admission.validate(attributes)
+        if options.dry_run:
+            return outcome.obj, outcome.fate is deletion.Fate.GOES
+        if outcome.marked:
+            stored = self._store.put(stored.key, outcome.obj, expected=stored.revision)
+        if outcome.fate is deletion.Fate.GOES:
+            stored = self._store.delete(stored.key, outcome.obj, expected=stored.revision)
+            return self.answer(stored, resource), True
+        return self.answer(stored, resource), False
+
+    # -- within --------------------------------------------------------------------------------------------------------
+
+    def answer(self, stored: Stored, resource: Resource) -> Object:
+        """A stored object with its kind and apiVersion."""
+        return {"kind": resource.kind, "apiVersion": resource.api_version, **stored.object()}
+
+    def _refuse(self, resource: Resource, obj: Object, causes: list[status.Cause]) -> None:
+        if causes:
+            raise status.invalid(resource.kind, resource.group, obj["metadata"].get("name", ""), causes)
+
+    def _attributes(self, context: Context, operation: str, obj: Object | None, old: Object | None) -> Attributes:
+        kind = {"CREATE": "CreateOptions", "DELETE": "DeleteOptions"}.get(operation)
+        kind = kind or ("PatchOptions" if context.request.method == "PATCH" else "UpdateOptions")
+        return Attributes(
+            operation,
+            context.route.resource,
+            context.route.subresource,
+            context.route.namespace,
+            context.route.name,
+            context.user,
+            obj,
+            old,
+            context.dry_run,
+            context.options(kind) if operation != "DELETE" else {},
+            context.warnings,
+        )
