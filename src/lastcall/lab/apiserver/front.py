@@ -1,0 +1,177 @@
+"""The API server's door: HTTPS on a loopback address, by uvicorn; requests go to ``ApiServer.handle``."""
+
+import contextlib
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import parse_qs
+
+import uvicorn
+
+from lastcall.aio import Signal, first
+from lastcall.lab.apiserver import answers, status
+from lastcall.lab.apiserver.request import Request, Response
+
+BODY_LIMIT = 3 * 1024 * 1024
+"""Bytes of a request's body (the API server's own limit)."""
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+
+class Handler(Protocol):
+    """What answers."""
+
+    async def handle(self, request: Request) -> Response:
+        """Never raises."""
+        ...
+
+
+Upgrade = Callable[[Request, Scope, Receive, Send], Awaitable[None]]
+"""Serves a WebSocket: ``exec``, ``attach`` and ``port-forward``."""
+
+
+class Front:
+    """Listens from ``open`` to ``close``; ``url`` is where.
+
+    ``certificate`` and ``key`` are PEM files; without them it speaks plain HTTP, for debugging.
+    """
+
+    def __init__(
+        self, handler: Handler, upgrade: Upgrade, *, certificate: Path | None = None, key: Path | None = None
+    ) -> None:
+        self._handler = handler
+        self._upgrade = upgrade
+        self._certificate = certificate
+        self._key = key
+        self._closing = Signal()
+        self._server: _Server | None = None
+        self.url = ""
+
+    async def serve(self, host: str, port: int, *, ready: Callable[[], None] = lambda: None) -> None:
+        """Serves until cancelled; ``ready`` is called when ``url`` is there. Port 0 means any that is free."""
+        with _listener(host, port) as listener:
+            secure = self._certificate is not None
+            self.url = f"{'https' if secure else 'http'}://{host}:{listener.getsockname()[1]}"
+            config = uvicorn.Config(
+                self._app,
+                interface="asgi3",
+                http="httptools",
+                ws="websockets-sansio",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                ssl_certfile=self._certificate,
+                ssl_keyfile=self._key,
+                timeout_graceful_shutdown=1,
+            )
+            self._server = _Server(config)
+            ready()
+            try:
+                await self._server.serve(sockets=[listener])
+            finally:
+                self._closing.set()
+
+    def stop(self) -> None:
+        """Makes ``serve`` return soon: streams are ended, requests under way are answered."""
+        self._closing.set()
+        if self._server:
+            self._server.should_exit = True
+
+    # -- ASGI ----------------------------------------------------------------------------------------------------------
+
+    async def _app(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await self._upgrade(_request(scope, b""), scope, receive, send)
+        elif scope["type"] == "http":
+            await self._http(scope, receive, send)
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        body = await _body(receive)
+        if body is None:
+            return
+        request = _request(scope, body)
+        response = await self._handler.handle(request) if len(body) <= BODY_LIMIT else _too_large(request)
+        await send({"type": "http.response.start", "status": response.status, "headers": _headers(response)})
+        if isinstance(response.body, bytes):
+            await send({"type": "http.response.body", "body": response.body})
+        else:
+            await self._stream(response.body, receive, send)
+
+    async def _stream(self, chunks: AsyncIterator[bytes], receive: Receive, send: Send) -> None:
+        """Until it ends, the client goes, or the server closes."""
+
+        async def pump() -> None:
+            async for chunk in chunks:
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+
+        async def closing() -> None:
+            await self._closing.next()
+
+        try:
+            await first(pump(), _disconnected(receive), closing())
+        finally:
+            await chunks.aclose()  # type: ignore[attr-defined]
+            with contextlib.suppress(OSError):
+                await send({"type": "http.response.body", "body": b""})
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals to the program that it is a part of."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+@contextlib.contextmanager
+def _listener(host: str, port: int) -> Iterator[socket.socket]:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(128)
+        listener.setblocking(False)
+        yield listener
+
+
+def _request(scope: Scope, body: bytes) -> Request:
+    headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+    query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+    return Request(scope.get("method", "GET"), scope["path"], query, headers, body)
+
+
+async def _body(receive: Receive) -> bytes | None:
+    """The whole body, or more than allowed; None if the client has gone."""
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        part = message.get("body", b"")
+        size += len(part)
+        if size <= BODY_LIMIT + 1:
+            parts.append(part[: BODY_LIMIT + 1])
+        if not message.get("more_body"):
+            return b"".join(parts)
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _too_large(request: Request) -> Response:
+    message = f"Request entity too large: limit is {BODY_LIMIT}"
+    return answers.failure(request, status.ApiError(413, "RequestEntityTooLarge", message))
+
+
+def _headers(response: Response) -> list[tuple[bytes, bytes]]:
+    found = []
+    for name, value in response.headers.items():
+        for one in [value] if isinstance(value, str) else value:
+            found.append((name.encode("latin-1"), one.encode("latin-1")))
+    return found
