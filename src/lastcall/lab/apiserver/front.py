@@ -170,8 +170,8 @@ def _too_large(request: Request) -> Response:
 
 
 def _headers(response: Response) -> list[tuple[bytes, bytes]]:
-    found = []
-    for name, value in response.headers.items():
-        for one in [value] if isinstance(value, str) else value:
-            found.append((name.encode("latin-1"), one.encode("latin-1")))
-    return found
+    return [
+        (name.encode("latin-1"), one.encode("latin-1"))
+        for name, value in response.headers.items()
+        for one in ([value] if isinstance(value, str) else value)
+    ]

@@ -1,0 +1,69 @@
+"""What a controller wants done: values, which the runner turns into requests."""
+
+from dataclasses import dataclass
+
+from lastcall.lab.controllers.view import Object, Ref
+
+
+@dataclass(frozen=True)
+class Create:
+    """A new object; that it is there already is no failure."""
+
+    resource: str
+    namespace: str
+    obj: Object
+
+
+@dataclass(frozen=True)
+class Patch:
+    """A merge patch; ``uid`` and ``revision`` make it fail quietly if the object is another one, or has changed."""
+
+    ref: Ref
+    body: Object
+    subresource: str = ""
+    uid: str = ""
+    revision: str = ""
+
+
+@dataclass(frozen=True)
+class Delete:
+    """A DELETE; that the object is gone is no failure. ``uid`` is a precondition."""
+
+    ref: Ref
+    uid: str = ""
+    grace: int | None = None
+    propagation: str = ""
+
+
+@dataclass(frozen=True)
+class Bind:
+    """Binds a pod to a node."""
+
+    ref: Ref
+    uid: str
+    node: str
+
+
+@dataclass(frozen=True)
+class Tell:
+    """An event about an object; one that repeats is counted, not repeated."""
+
+    about: Ref
+    uid: str
+    kind: str
+    api_version: str
+    reason: str
+    message: str
+    type: str = "Normal"
+
+
+Action = Create | Patch | Delete | Bind | Tell
+
+
+@dataclass(frozen=True)
+class Decision:
+    """``again_in`` is when to look again although nothing has changed, in seconds; ``said`` one sentence for people."""
+
+    actions: tuple[Action, ...] = ()
+    again_in: float | None = None
+    said: str = ""

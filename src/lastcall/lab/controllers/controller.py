@@ -1,0 +1,24 @@
+"""What a controller is: which objects it looks at when something changes, and what it decides about each."""
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from lastcall.lab.controllers.actions import Decision
+from lastcall.lab.controllers.view import Object, Ref, View
+
+
+class Controller(Protocol):
+    """One controller. It keeps nothing that it could not find out again, unless it says so."""
+
+    name: str
+    """As ``kube-controller-manager --controllers`` names it; also the name under which it can be switched off."""
+    resources: Sequence[str]
+    """What it watches."""
+
+    def keys(self, resource: str, obj: Object, view: View) -> Iterable[Ref]:
+        """What is to be looked at since ``obj`` has come, changed or gone."""
+        ...
+
+    def decide(self, key: Ref, view: View, now: float) -> Decision:
+        """What is to be done about it, at ``now`` seconds since 1970 (pure). The view has all of its earlier writes."""
+        ...

@@ -1,0 +1,86 @@
+"""What the controllers know of the cluster: a copy of the objects that they watch, with the look-ups that they need."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+Object = dict[str, Any]
+"""A Kubernetes object as JSON has it. What a view hands out is shared: nobody changes it."""
+
+
+class Ref(NamedTuple):
+    """One object: ``resource`` is ``pods`` or ``deployments.apps``; no namespace: the empty string."""
+
+    resource: str
+    namespace: str
+    name: str
+
+
+@dataclass
+class View:
+    """Changes by ``apply`` alone. Iteration is in order of namespace and name, so that decisions repeat."""
+
+    _objects: dict[str, dict[tuple[str, str], Object]] = field(default_factory=dict)
+    _owned: dict[str, dict[Ref, Object]] = field(default_factory=dict)
+    _on_node: dict[str, dict[tuple[str, str], Object]] = field(default_factory=dict)
+
+    def get(self, resource: str, namespace: str, name: str) -> Object | None:
+        """One object; None if there is none."""
+        return self._objects.get(resource, {}).get((namespace, name))
+
+    def all(self, resource: str, namespace: str = "") -> Iterator[Object]:
+        """Those of a resource, in one namespace or in all."""
+        found = self._objects.get(resource, {})
+        for place in sorted(found):
+            if not namespace or place[0] == namespace:
+                yield found[place]
+
+    def owned(self, uid: str, resource: str) -> list[Object]:
+        """Those of a resource whose controller is the object with that uid."""
+        found = self._owned.get(uid, {})
+        return [found[ref] for ref in sorted(found) if ref.resource == resource]
+
+    def on_node(self, node: str) -> list[Object]:
+        """The pods that are bound to a node, whatever their phase."""
+        found = self._on_node.get(node, {})
+        return [found[place] for place in sorted(found)]
+
+    def apply(self, resource: str, obj: Object | None, before: Object | None) -> None:
+        """``obj`` is there now, None if it is gone; ``before`` is what the view had, None if it is new."""
+        known = self._objects.setdefault(resource, {})
+        if before is not None:
+            self._forget(resource, before, known)
+        if obj is not None:
+            self._learn(resource, obj, known)
+
+    def _learn(self, resource: str, obj: Object, known: dict[tuple[str, str], Object]) -> None:
+        place = _place(obj)
+        known[place] = obj
+        if owner := controller_of(obj):
+            self._owned.setdefault(owner["uid"], {})[Ref(resource, *place)] = obj
+        if resource == "pods" and (node := obj["spec"].get("nodeName")):
+            self._on_node.setdefault(node, {})[place] = obj
+
+    def _forget(self, resource: str, obj: Object, known: dict[tuple[str, str], Object]) -> None:
+        place = _place(obj)
+        known.pop(place, None)
+        if owner := controller_of(obj):
+            self._owned.get(owner["uid"], {}).pop(Ref(resource, *place), None)
+        if resource == "pods" and (node := obj["spec"].get("nodeName")):
+            self._on_node.get(node, {}).pop(place, None)
+
+
+def controller_of(obj: Object) -> Mapping[str, Any] | None:
+    """The owner reference that says ``controller: true``."""
+    owners = obj["metadata"].get("ownerReferences") or ()
+    return next((owner for owner in owners if owner.get("controller")), None)
+
+
+def ref(resource: str, obj: Object) -> Ref:
+    """Where an object lies."""
+    return Ref(resource, *_place(obj))
+
+
+def _place(obj: Object) -> tuple[str, str]:
+    metadata = obj["metadata"]
+    return metadata.get("namespace", ""), metadata["name"]
