@@ -7,6 +7,7 @@ from lastcall.lab.apiserver.kinds.base import Behaviour
 from lastcall.lab.apiserver.scheme import Resource
 
 _STATUS = ("status",)
+_POD = ("attach", "binding", "ephemeralcontainers", "eviction", "exec", "log", "resize", "status")
 _SCALE = ("scale", "status")
 _ALL = ("all",)
 _EXTENSIONS = ("api-extensions",)
@@ -22,7 +23,7 @@ def _core() -> Sequence[Resource]:
         _of("v1", "configmaps", "ConfigMap", Behaviour(), short_names=["cm"]),
         _cluster("v1", "namespaces", "Namespace", Behaviour(), short_names=["ns"], subresources=_STATUS),
         _cluster("v1", "nodes", "Node", Behaviour(), short_names=["no"], subresources=_STATUS),
-        _of("v1", "pods", "Pod", Behaviour(), short_names=["po"], categories=_ALL, subresources=_STATUS),
+        _of("v1", "pods", "Pod", Behaviour(), short_names=["po"], categories=_ALL, subresources=_POD),
         _of("v1", "secrets", "Secret", Behaviour()),
         _of("v1", "serviceaccounts", "ServiceAccount", Behaviour(), short_names=["sa"]),
     ]

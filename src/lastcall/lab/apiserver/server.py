@@ -9,6 +9,7 @@ from lastcall.lab.apiserver.admission.chain import Chain, Plugin
 from lastcall.lab.apiserver.catalog import built_in
 from lastcall.lab.apiserver.context import Context
 from lastcall.lab.apiserver.delete_options import delete_options
+from lastcall.lab.apiserver.kubelets import Kubelets
 from lastcall.lab.apiserver.managed_fields import ManagedFields
 from lastcall.lab.apiserver.reads import Reader
 from lastcall.lab.apiserver.request import Object, Request, Response
@@ -36,6 +37,7 @@ class ApiServer:
     def __init__(self, clock: Clock, random: Random, *, store: Store | None = None) -> None:
         self.clock = clock
         self.random = random
+        self.kubelets: Kubelets = lambda node: None
         self.scheme = Scheme(built_in())
         self.store = store or Store()
         self.store.fields_of = self._fields
@@ -55,6 +57,10 @@ class ApiServer:
             "delete": self._delete,
             "deletecollection": self._delete_all,
         }
+
+    def authenticated(self, request: Request) -> Request:
+        """The request with who asks. ApiError if nobody knows who that is."""
+        return request
 
     async def handle(self, request: Request) -> Response:
         """The answer; never an exception but for cancellation."""

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from lastcall.lab.apiserver.context import Context
 from lastcall.lab.apiserver.request import Response
+from lastcall.lab.apiserver.streams import Streams
 
 if TYPE_CHECKING:
     from lastcall.lab.apiserver.server import ApiServer
@@ -14,4 +15,9 @@ Handler = Callable[[Context], Awaitable[Response]]
 
 def subresources(server: "ApiServer") -> Mapping[tuple[str, str], Handler]:
     """Who serves which: by qualified resource and subresource."""
-    return {}
+    streams = Streams(server)
+    return {
+        ("pods", "log"): streams.log,
+        ("pods", "exec"): streams.refuse,
+        ("pods", "attach"): streams.refuse,
+    }

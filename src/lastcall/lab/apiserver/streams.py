@@ -1,0 +1,189 @@
+"""``pods/log``, ``pods/exec`` and ``pods/attach``: what the API server passes on between a client and a node."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, MutableMapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from lastcall.aio import first
+from lastcall.errors import InvalidInput, Unavailable
+from lastcall.lab.apiserver import status
+from lastcall.lab.apiserver.context import Context
+from lastcall.lab.apiserver.kubelets import Execution, Kubelet, LogOptions, chosen
+from lastcall.lab.apiserver.request import Object, Request, Response
+from lastcall.lab.apiserver.routes import place, route
+
+if TYPE_CHECKING:
+    from lastcall.lab.apiserver.front import Receive, Scope, Send
+    from lastcall.lab.apiserver.server import ApiServer
+
+PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
+"""Of the WebSocket: the first byte of each message is its channel."""
+
+_STDIN, _ERROR, _RESIZE, _CLOSE = 0, 3, 4, 255
+_NORMAL, _POLICY = 1000, 1008
+
+
+class Streams:
+    """Between clients and kubelets."""
+
+    def __init__(self, server: "ApiServer") -> None:
+        self._server = server
+
+    async def log(self, context: Context) -> Response:
+        """GET of ``pods/log``: text, as it comes if ``follow`` asks for it."""
+        pod = self._pod(context)
+        if not pod["spec"].get("nodeName"):
+            return Response(204, {}, b"")
+        options = _log_options(context, pod)
+        kubelet = self._kubelet(pod)
+        lines = kubelet.logs(pod, options)
+        try:
+            begin = await anext(lines, b"")
+        except InvalidInput as error:
+            raise status.bad_request(str(error)) from None
+        except Unavailable as error:
+            raise status.internal(str(error)) from None
+        headers: dict[str, str | list[str]] = {"content-type": "text/plain"}
+        return Response(200, headers, _rest(begin, lines))
+
+    async def refuse(self, context: Context) -> Response:
+        """``exec`` and ``attach`` without an upgrade of the connection."""
+        self._kubelet(self._pod(context))
+        raise status.bad_request("Upgrade request required")
+
+    async def upgrade(self, request: Request, scope: "Scope", receive: "Receive", send: "Send") -> None:
+        """A WebSocket for ``exec``; anything that is wrong is told before it is accepted."""
+        await receive()
+        try:
+            execution = await self._start(request)
+        except status.ApiError as error:
+            await _refused(error, scope, send)
+            return
+        offered = scope.get("subprotocols") or []
+        agreed = next((one for one in PROTOCOLS if one in offered), None)
+        await send({"type": "websocket.accept", "subprotocol": agreed})
+        try:
+            await first(_input(execution, receive), _output(execution, send))
+        finally:
+            execution.kill()
+
+    async def _start(self, request: Request) -> Execution:
+        request = self._server.authenticated(request)
+        where = place(request.path)
+        if where is None or where.subresource != "exec":
+            raise status.no_such_resource()
+        context = Context(request, route(request, where, self._server.scheme))
+        pod = self._pod(context)
+        kubelet = self._kubelet(pod)
+        command = list(request.query.get("command", ()))
+        if not command:
+            raise status.bad_request("you must specify at least 1 command for the container")
+        try:
+            return await kubelet.execute(
+                pod, chosen(context, pod), command, stdin=request.flag("stdin"), tty=request.flag("tty")
+            )
+        except InvalidInput as error:
+            raise status.internal(str(error)) from None
+        except Unavailable as error:
+            raise status.internal(str(error)) from None
+
+    def _pod(self, context: Context) -> Object:
+        whole = Context(context.request, context.route._replace(subresource=""))
+        return self._server.writer.answer(self._server.reader.get(whole), context.route.resource)
+
+    def _kubelet(self, pod: Object) -> Kubelet:
+        node = pod["spec"].get("nodeName", "")
+        if not node:
+            raise status.bad_request(f"pod {pod['metadata']['name']} does not have a host assigned")
+        kubelet = self._server.kubelets(node)
+        if kubelet is None:
+            raise status.not_found("pods", "", node)
+        return kubelet
+
+
+def _log_options(context: Context, pod: Object) -> LogOptions:
+    request = context.request
+    since = _number(request, "sinceSeconds")
+    return LogOptions(
+        container=chosen(context, pod),
+        follow=request.flag("follow"),
+        previous=request.flag("previous"),
+        timestamps=request.flag("timestamps"),
+        tail=_number(request, "tailLines"),
+        since=None if since is None else float(since),
+        limit_bytes=_number(request, "limitBytes"),
+    )
+
+
+def _number(request: Request, name: str) -> int | None:
+    text = request.parameter(name)
+    if not text:
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        raise status.bad_request(f'{name}: "{text}" is no whole number') from None
+
+
+async def _rest(begin: bytes, lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    try:
+        if begin:
+            yield begin
+        async for line in lines:
+            yield line
+    finally:
+        await lines.aclose()  # type: ignore[attr-defined]
+
+
+async def _input(execution: Execution, receive: "Receive") -> None:
+    """What the client sends; returns when it goes."""
+    while (message := await receive())["type"] == "websocket.receive":
+        data = message.get("bytes") or (message.get("text") or "").encode()
+        channel, content = (data[0], data[1:]) if data else (_STDIN, b"")
+        if channel == _STDIN and content:
+            await execution.write(content)
+        elif channel == _CLOSE and content[:1] == bytes([_STDIN]):
+            execution.end_input()
+        elif channel == _RESIZE:
+            size = msgspec.json.decode(content)
+            execution.resize(size.get("Width", 80), size.get("Height", 24))
+
+
+async def _output(execution: Execution, send: "Send") -> None:
+    """What the program says, and at last how it has ended."""
+    async for channel, content in execution.output():
+        await send(_message(channel, content))
+    ended = _ended(await execution.wait())
+    await send(_message(_ERROR, json.dumps(ended).encode()))
+    await send({"type": "websocket.close", "code": _NORMAL})
+    await asyncio.sleep(0)
+
+
+def _message(channel: int, content: bytes) -> MutableMapping[str, Any]:
+    return {"type": "websocket.send", "bytes": bytes([channel]) + content}
+
+
+def _ended(code: int) -> Object:
+    """``v1 Status`` on the error channel (``k8s.io/client-go/tools/remotecommand``)."""
+    if code == 0:
+        return {"metadata": {}, "status": "Success"}
+    causes = [{"reason": "ExitCode", "message": str(code)}]
+    return {
+        "metadata": {},
+        "status": "Failure",
+        "message": f"command terminated with non-zero exit code: exit status {code}",
+        "reason": "NonZeroExitCode",
+        "details": {"causes": causes},
+    }
+
+
+async def _refused(error: status.ApiError, scope: "Scope", send: "Send") -> None:
+    if "websocket.http.response" in scope.get("extensions", {}):
+        head = {"type": "websocket.http.response.start", "status": error.code}
+        await send({**head, "headers": [(b"content-type", b"application/json")]})
+        await send({"type": "websocket.http.response.body", "body": json.dumps(error.status()).encode()})
+        return
+    await send({"type": "websocket.close", "code": _POLICY, "reason": error.message[:120]})
