@@ -1,0 +1,132 @@
+"""The Common Expression Language, as rules of custom resources and match conditions of webhooks are written in it.
+
+The language comes from the library ``common-expression-language``, the functions that Kubernetes adds from
+``cel_functions``. Errors have the words of cel-go, which people see in the answers of the API server. The library is
+imported when the first expression is compiled: most servers never see one.
+
+What the library cannot do: optional fields (``self.?x``), ``cel.bind``, macros over keys and values at once, and the
+types of fields are not known when an expression is compiled.
+"""
+
+import functools
+import logging
+import re
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
+from lastcall.lab.apiserver import cel_functions
+
+if TYPE_CHECKING:
+    import cel
+
+_MACRO = re.compile(r"\.(?:all|exists|exists_one|existsOne|filter|map)\(\s*([A-Za-z_]\w*)\s*,")
+_UNDEFINED = re.compile(r"Undefined variable or function: '([^']*)'")
+_FUNCTION = re.compile(
+    r"Function '[^']*' error: (?:Python function call failed: \w+: )?(.*)\. Check function", re.DOTALL
+)
+
+
+class CelError(Exception):
+    """The expression cannot be compiled, or has no value; the text is the one of the real server."""
+
+
+def check(expression: str, *, declared: Collection[str] | None = None) -> str:
+    """Why the expression cannot be compiled, beginning with ``compilation failed: ``; empty if it can.
+
+    ``declared`` are the variables that there will be; without it any name may be one.
+    """
+    try:
+        program = _compiled(expression)
+    except CelError as error:
+        return str(error)
+    if declared is None:
+        return ""
+    known = {*declared, *_MACRO.findall(expression), *_ROOTS}
+    unknown = [name for name in program.variables() if name not in known]
+    reports = [_report(expression, name, f"undeclared reference to '{name}' (in container '')") for name in unknown]
+    return "compilation failed: " + "\n".join(reports) if reports else ""
+
+
+def undefined_field(expression: str, field: str) -> str:
+    """What the real server says of a field that the schema does not have, where it is first named."""
+    return "compilation failed: " + _report(expression, field, f"undefined field '{field}'", field=True)
+
+
+def evaluate(expression: str, variables: Mapping[str, Any]) -> Any:
+    """The value, as JSON has it, or a datetime, a timedelta or bytes. CelError if there is none."""
+    program = _compiled(expression)
+    try:
+        return program.execute(_environment(program, variables))
+    except KeyError as error:
+        raise CelError(f"no such key: {error.args[0]}") from None
+    except TypeError:
+        raise CelError("no such overload") from None
+    except ZeroDivisionError as error:
+        raise CelError("modulus by zero" if "modulo" in str(error) else "division by zero") from None
+    except OverflowError:
+        raise CelError("integer overflow") from None
+    except IndexError as error:
+        raise CelError(str(error)) from None
+    except (RuntimeError, ValueError) as error:
+        raise CelError(_words(str(error), variables)) from None
+
+
+@functools.lru_cache(maxsize=1024)
+def _compiled(expression: str) -> "cel.Program":
+    import cel  # noqa: PLC0415  (0.2 s that a server without expressions does not spend)
+
+    logging.getLogger("cel").setLevel(logging.ERROR)  # it warns of every error that is raised here anyway
+    try:
+        return cel.compile(expression)
+    except ValueError as error:
+        said = str(error).removeprefix(f"Failed to parse expression '{expression}': ")
+        raise CelError("compilation failed: " + said.replace("\n| ", "\n | ")) from None
+
+
+def _environment(program: "cel.Program", variables: Mapping[str, Any]) -> "cel.Context":
+    import cel  # noqa: PLC0415
+
+    wanted = {*program.functions(), *(name for root in program.variables() for name in _ROOTS.get(root, ()))}
+    functions = {name: cel_functions.FUNCTIONS[name] for name in wanted if name in cel_functions.FUNCTIONS}
+    return cel.Context(variables=dict(variables), functions=functions)
+
+
+def _words(said: str, variables: Mapping[str, Any]) -> str:
+    """The library's words as cel-go would have them."""
+    if found := _UNDEFINED.search(said):
+        known = found[1] in cel_functions.FUNCTIONS or found[1] in _NATIVE
+        return "no such overload" if known else f"undeclared reference to '{found[1]}' (in container '')"
+    if found := _FUNCTION.search(said):
+        return found[1]
+    return said
+
+
+def _report(expression: str, name: str, why: str, *, field: bool = False) -> str:
+    """An error at the place where ``name`` stands, as cel-go shows it; that of a field is its dot."""
+    found = re.search(rf"(?<=\.){re.escape(name)}\b" if field else rf"(?<![\w.]){re.escape(name)}\b", expression)
+    start = found.start() - field if found else 0
+    line = expression.count("\n", 0, start)
+    column = start - (expression.rfind("\n", 0, start) + 1)
+    text, dots = expression.splitlines()[line], "." * column
+    return f"ERROR: <input>:{line + 1}:{column + 1}: {why}\n | {text}\n | {dots}^"
+
+
+def _roots(functions: Mapping[str, Callable[..., Any]]) -> dict[str, list[str]]:
+    roots: dict[str, list[str]] = {}
+    for name in functions:
+        if "." in name:
+            roots.setdefault(name.partition(".")[0], []).append(name)
+    return roots
+
+
+_ROOTS = _roots(cel_functions.FUNCTIONS)
+"""``sets`` and the functions ``sets.contains`` ... below it."""
+
+_NATIVE = frozenset(
+    (
+        *("size", "contains", "startsWith", "endsWith", "matches", "type", "dyn", "duration", "timestamp"),
+        *("int", "uint", "double", "string", "bytes", "bool", "getFullYear", "getMonth", "getDate", "getDayOfMonth"),
+        *("getDayOfWeek", "getDayOfYear", "getHours", "getMinutes", "getSeconds", "getMilliseconds"),
+    )
+)
+"""What the language itself has; the library calls these undefined when they are called with other types."""
