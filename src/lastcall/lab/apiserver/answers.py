@@ -7,8 +7,10 @@ import msgspec
 
 from lastcall.lab.apiserver import media
 from lastcall.lab.apiserver.context import Context
+from lastcall.lab.apiserver.kinds.base import Options
 from lastcall.lab.apiserver.media import Form
 from lastcall.lab.apiserver.reads import Page
+from lastcall.lab.apiserver.removals import Removed
 from lastcall.lab.apiserver.request import Object, Request, Response
 from lastcall.lab.apiserver.scheme import Resource
 from lastcall.lab.apiserver.status import ApiError
@@ -54,16 +56,19 @@ def events(context: Context, batches: AsyncIterator[Sequence[Event]], form: Form
     return Response(200, _headers(context, form.media), lines())
 
 
-def deleted(context: Context, obj: Object, gone: bool, form: Form, server: "ApiServer") -> Response:
-    """After a DELETE: the object if it is still there, or if its kind says so, else a Status."""
-    resource = context.route.resource
-    if gone and resource.behaviour.status_after_delete:
+def deleted(context: Context, removed: Removed, options: Options, form: Form, server: "ApiServer") -> Response:
+    """After a DELETE: the object if it is still there, or if its kind says so, else a Status.
+
+    The code is 202 only if the object waits and the options say so by the old ``orphanDependents: false``.
+    """
+    resource, obj = context.route.resource, removed.obj
+    if removed.gone and resource.behaviour.status_after_delete:
         details = {"name": context.route.name, "group": resource.group, "kind": resource.plural}
         details = {name: value for name, value in details.items() if value}
         details["uid"] = obj["metadata"]["uid"]
         said = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
         return one(context, said, form, server)
-    return one(context, obj, form, server)
+    return one(context, obj, form, server, code=202 if options.orphan is False and not removed.gone else 200)
 
 
 def failure(request: Request, error: ApiError) -> Response:

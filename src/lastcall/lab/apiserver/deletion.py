@@ -1,110 +1,148 @@
 """What a DELETE does to an object (pure): the rules of the generic registry (``rest.BeforeDelete``, ``Store.Delete``)."""
 
-from enum import Enum
-from typing import NamedTuple
+from collections.abc import Sequence
+from dataclasses import replace
 
 from lastcall.lab.apiserver import fields, meta
-from lastcall.lab.apiserver.kinds.base import Behaviour, Options
+from lastcall.lab.apiserver.kinds.base import Behaviour, Dependents, Fate, Options, Outcome
 from lastcall.lab.apiserver.request import Object
-from lastcall.lab.apiserver.status import ApiError, conflict, invalid
+from lastcall.lab.apiserver.scheme import Resource
+from lastcall.lab.apiserver.status import ApiError, Cause, conflict, invalid
 
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
 _POLICIES = ("Foreground", "Background", "Orphan")
 
 
-class Fate(Enum):
-    """What becomes of the object."""
-
-    GOES = "it is removed now"
-    WAITS = "it is marked, and goes later"
-    STAYS = "it is being deleted already, and nothing changes"
-
-
-class Outcome(NamedTuple):
-    """``obj`` is the object as it is marked; it has changed unless it stays."""
-
-    fate: Fate
-    obj: Object
-    marked: bool
-    """Whether the mark is a version of its own, which watches see before the end."""
-
-
-def decide(obj: Object, options: Options, behaviour: Behaviour, *, kind: str, plural: str, wall: float) -> Outcome:
-    """The outcome for an object (which is changed in place). ApiError if the options forbid or make no sense."""
-    check(options)
-    preconditions(obj, options, kind)
+def decide(obj: Object, options: Options, resource: Resource, *, wall: float) -> Outcome:
+    """The outcome for an object (which is changed in place). ApiError if the object is not the one that is meant."""
+    behaviour = resource.behaviour
+    if own := behaviour.outcome(obj, options, wall):
+        return own
+    preconditions(obj, options, resource)
+    if options.grace is not None and options.grace < 0:
+        options = replace(options, grace=1)
     metadata = obj["metadata"]
     grace = behaviour.grace(obj, options)
-    if metadata.get("deletionTimestamp") and grace is not None:
-        return _again(obj, options)
-    finalizers = _finalizers(metadata.get("finalizers") or [], options.propagation)
-    if finalizers != (metadata.get("finalizers") or []):
-        metadata["finalizers"] = finalizers
-        if not finalizers:
-            del metadata["finalizers"]
-    if grace is None and not finalizers:
-        return Outcome(Fate.GOES, obj, marked=False)
-    _mark(metadata, grace or 0, wall)
-    return Outcome(Fate.WAITS if grace or finalizers else Fate.GOES, obj, marked=True)
+    gracefully = grace is not None
+    if gracefully and metadata.get("deletionTimestamp"):
+        left = metadata.get("deletionGracePeriodSeconds") or 0
+        if left and (options.grace is None or options.grace >= left):
+            return Outcome(Fate.STAYS, obj, options)
+        gracefully, grace = left > 0, options.grace
+        if gracefully:
+            _shorten(metadata, grace or 0, wall)
+    elif gracefully:
+        options = replace(options, grace=grace)
+        _mark(metadata, grace or 0, wall)
+    return _held(obj, options, behaviour, wall=wall, gracefully=gracefully)
 
 
-def goes_with(new: Object, old: Object) -> bool:
+def goes_with(new: Object, old: Object, behaviour: Behaviour) -> bool:
     """Whether a change removes the last thing that kept an object which is being deleted."""
-    return not new["metadata"].get("finalizers") and old["metadata"].get("deletionGracePeriodSeconds") == 0
+    before = old["metadata"]
+    if new["metadata"].get("finalizers") or not before.get("deletionTimestamp"):
+        return False
+    return not before.get("deletionGracePeriodSeconds") and not behaviour.held(new)
 
 
 def check(options: Options) -> None:
     """ApiError if the options make no sense (``validation.ValidateDeleteOptions``)."""
-    if options.propagation is not None and options.propagation not in _POLICIES:
-        cause = fields.not_supported("propagationPolicy", options.propagation, [*_POLICIES, "nil"])
-        raise invalid("DeleteOptions", "meta.k8s.io", "", [cause])
+    causes: list[Cause] = []
+    policy = options.propagation
+    if options.orphan is not None and policy is not None:
+        why = "orphanDependents and deletionPropagation cannot be both set"
+        causes.append(fields.invalid("propagationPolicy", policy, why))
+    if policy is not None and policy not in _POLICIES:
+        causes.append(fields.not_supported("propagationPolicy", policy, [*_POLICIES, "nil"]))
+    if set(options.dry_run) - {"All"}:
+        causes.append(fields.not_supported("dryRun", list(options.dry_run), ["All"]))
+    if causes:
+        raise invalid("DeleteOptions", "meta.k8s.io", "", causes)
 
 
-def preconditions(obj: Object, options: Options, kind: str) -> None:
+def preconditions(obj: Object, options: Options, resource: Resource) -> None:
     """ApiError if the object is not the one that is meant."""
     metadata = obj["metadata"]
-    if options.uid is not None and options.uid != metadata["uid"]:
-        raise _mismatch(kind, metadata["name"], "UID", options.uid, metadata["uid"], "deleted and then recreated")
-    if options.revision is not None and options.revision != metadata["resourceVersion"]:
-        raise _mismatch(
-            kind, metadata["name"], "ResourceVersion", options.revision, metadata["resourceVersion"], "modified"
-        )
+    found, revision = metadata["uid"], metadata["resourceVersion"]
+    if options.uid is not None and options.uid != found:
+        raise _mismatch(resource, metadata["name"], "UID", options.uid, found, "deleted and then recreated")
+    if options.revision is not None and options.revision != revision:
+        raise _mismatch(resource, metadata["name"], "ResourceVersion", options.revision, revision, "modified")
 
 
-def _mismatch(kind: str, name: str, what: str, said: str, found: str, how: str) -> ApiError:
+def _mismatch(resource: Resource, name: str, what: str, said: str, found: str, how: str) -> ApiError:
     why = (
         f"the {what} in the precondition ({said}) does not match the {what} in record ({found})."
         f" The object might have been {how}"
     )
-    return conflict(kind, "", name, why)
+    return conflict(resource.kind, resource.group, name, why)
 
 
-def _again(obj: Object, options: Options) -> Outcome:
-    """Only a shorter grace period changes anything."""
+def _held(obj: Object, options: Options, behaviour: Behaviour, *, wall: float, gracefully: bool) -> Outcome:
+    """The outcome once it is known whether there is a grace period: finalizers keep every object."""
     metadata = obj["metadata"]
-    left = metadata.get("deletionGracePeriodSeconds") or 0
-    if options.grace is None or options.grace >= left:
-        return Outcome(Fate.STAYS, obj, marked=False)
-    shorter = options.grace if options.grace >= 0 else 1
-    metadata["deletionTimestamp"] = meta.timestamp(meta.seconds(metadata["deletionTimestamp"]) - left + shorter)
-    metadata["deletionGracePeriodSeconds"] = shorter
-    waits = shorter > 0 or bool(metadata.get("finalizers"))
-    return Outcome(Fate.WAITS if waits else Fate.GOES, obj, marked=True)
+    kept = finalizers(metadata.get("finalizers") or [], options, behaviour.dependents)
+    metadata.pop("finalizers", None)
+    if kept:
+        metadata["finalizers"] = kept
+    if gracefully:
+        waits = bool(kept) or metadata["deletionGracePeriodSeconds"] > 0
+        return Outcome(Fate.WAITS if waits else Fate.GOES, obj, options, marked=True)
+    if kept:
+        _mark_ungraceful(metadata, wall)
+        return Outcome(Fate.WAITS, obj, options, marked=True)
+    return Outcome(Fate.GOES, obj, options)
 
 
 def _mark(metadata: Object, grace: int, wall: float) -> None:
-    if metadata.get("deletionTimestamp"):
-        return
     metadata["deletionTimestamp"] = meta.timestamp(wall + grace)
     metadata["deletionGracePeriodSeconds"] = grace
     if metadata.get("generation"):
         metadata["generation"] += 1
 
 
-def _finalizers(present: list[str], propagation: str | None) -> list[str]:
-    """Those of the garbage collector are as the policy says; without a policy they stay as they are."""
-    if propagation is None:
-        return present
+def _mark_ungraceful(metadata: Object, wall: float) -> None:
+    """An object that finalizers alone keep has no grace; one that is marked already is marked as of now at most."""
+    before = metadata.get("deletionTimestamp")
+    if before is None:
+        _mark(metadata, 0, wall)
+        return
+    metadata["deletionGracePeriodSeconds"] = 0
+    if meta.seconds(before) > wall:
+        metadata["deletionTimestamp"] = meta.timestamp(wall)
+
+
+def _shorten(metadata: Object, grace: int, wall: float) -> None:
+    """The end moves forward to where the shorter grace period puts it, but not into the past.
+
+    Who asks for some grace when none of it is left gets one second, so that it stays a graceful deletion, which the
+    node ends.
+    """
+    began = meta.seconds(metadata["deletionTimestamp"]) - metadata["deletionGracePeriodSeconds"]
+    if began + grace < wall:
+        began, grace = (wall, 0) if grace == 0 else (wall - 1, 1)
+    metadata["deletionTimestamp"] = meta.timestamp(began + grace)
+    metadata["deletionGracePeriodSeconds"] = grace
+
+
+def finalizers(present: Sequence[str], options: Options, default: Dependents) -> list[str]:
+    """Those that an object has from now on: the garbage collector's are as the options, or else the kind, say."""
+    orphaned = _policy(present, options, default)
     others = [one for one in present if one not in (ORPHAN, FOREGROUND)]
-    return others + {"Orphan": [ORPHAN], "Foreground": [FOREGROUND]}.get(propagation, [])
+    wanted = others + {"Orphan": [ORPHAN], "Foreground": [FOREGROUND]}.get(orphaned, [])
+    return list(present) if set(wanted) == set(present) else wanted
+
+
+def _policy(present: Sequence[str], options: Options, default: Dependents) -> str:
+    """In the order of their weight: what the options say, what an earlier deletion has left, what the kind does."""
+    if default is Dependents.NONE:
+        return ""
+    if options.orphan is not None:
+        return "Orphan" if options.orphan else ""
+    if options.propagation is not None:
+        return options.propagation
+    earlier = next((one for one in present if one in (ORPHAN, FOREGROUND)), None)
+    if earlier:
+        return "Orphan" if earlier == ORPHAN else "Foreground"
+    return "Orphan" if default is Dependents.ORPHANED else ""

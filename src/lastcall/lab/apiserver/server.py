@@ -12,6 +12,7 @@ from lastcall.lab.apiserver.delete_options import delete_options
 from lastcall.lab.apiserver.kubelets import Kubelets
 from lastcall.lab.apiserver.managed_fields import ManagedFields
 from lastcall.lab.apiserver.reads import Reader
+from lastcall.lab.apiserver.removals import Remover
 from lastcall.lab.apiserver.request import Object, Request, Response
 from lastcall.lab.apiserver.routes import place, route
 from lastcall.lab.apiserver.schema import Schemas
@@ -45,7 +46,9 @@ class ApiServer:
         self.reader = Reader(self.store)
         self.watcher = Watcher(self.store, clock, self.reader)
         self.managed = ManagedFields()
-        self.writer = Writer(self.store, clock, random, Chain(self._plugins()), self.managed)
+        self.admission = Chain(self._plugins())
+        self.writer = Writer(self.store, clock, random, self.admission, self.managed)
+        self.remover = Remover(self.store, clock, self.admission)
         self._subresources = subresources(self)
         self._verbs: Mapping[str, Verb] = {
             "get": self._get,
@@ -125,8 +128,9 @@ class ApiServer:
 
     async def _delete(self, context: Context) -> Response:
         form = media.negotiated(context.request)
-        obj, gone = await self.writer.delete(context, delete_options(context))
-        return answers.deleted(context, obj, gone, form, self)
+        options = delete_options(context)
+        removed = await self.remover.delete(context, options)
+        return answers.deleted(context, removed, options, form, self)
 
     async def _delete_all(self, context: Context) -> Response:
         form = media.negotiated(context.request)
@@ -135,7 +139,7 @@ class ApiServer:
         for stored in page.items:
             one = context.route._replace(verb="delete", namespace=stored.key.namespace, name=stored.key.name)
             try:
-                await self.writer.delete(Context(context.request, one, context.warnings), options)
+                await self.remover.delete(Context(context.request, one, context.warnings), options, collective=True)
             except status.ApiError as error:
                 if error.reason != "NotFound":
                     raise

@@ -7,7 +7,6 @@ from random import Random
 from lastcall.lab.apiserver import deletion, meta, status
 from lastcall.lab.apiserver.admission.chain import Attributes, Plugin
 from lastcall.lab.apiserver.context import Context
-from lastcall.lab.apiserver.kinds.base import Options
 from lastcall.lab.apiserver.managed_fields import ManagedFields
 from lastcall.lab.apiserver.request import Object
 from lastcall.lab.apiserver.scheme import Resource
@@ -122,8 +121,10 @@ class Writer:
         new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
         if context.dry_run or new == old:
             return new
-        if deletion.goes_with(new, old):
-            return self.answer(self._store.delete(stored.key, new, expected=stored.revision), route.resource)
+        if deletion.goes_with(new, old, behaviour):
+            # What is answered is the object as it was sent; what watches see last is the one that was stored.
+            self._store.delete(stored.key, stored.object(), expected=stored.revision)
+            return new
         return self.answer(self._store.put(stored.key, new, expected=stored.revision), route.resource)
 
     def _expect(self, context: Context, new: Object, old: Object) -> None:
@@ -135,47 +136,6 @@ class Writer:
         if uid and uid != found:
             why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"
             raise status.conflict(resource.plural, resource.group, name, why)
-
-    # -- delete --------------------------------------------------------------------------------------------------------
-
-    async def delete(self, context: Context, options: Options) -> tuple[Object, bool]:
-        """The object as it is now or was last, and whether it is gone."""
-        route = context.route
-        key = Key(route.resource.storage, route.namespace, route.name)
-        for _ in range(_ATTEMPTS):
-            stored = self._store.get(key)
-            if stored is None:
-                raise status.not_found(route.resource.plural, route.resource.group, route.name)
-            try:
-                return await self._remove(context, stored, options)
-            except Outdated:
-                continue
-        raise status.conflict(route.resource.plural, route.resource.group, route.name, status.MODIFIED)
-
-    async def _remove(self, context: Context, stored: Stored, options: Options) -> tuple[Object, bool]:
-        resource = context.route.resource
-        old = self.answer(stored, resource)
-        outcome = deletion.decide(
-            copy.deepcopy(old),
-            options,
-            resource.behaviour,
-            kind=resource.kind,
-            plural=resource.plural,
-            wall=self._clock.wall(),
-        )
-        if outcome.fate is deletion.Fate.STAYS:
-            return outcome.obj, False
-        attributes = self._attributes(context, "DELETE", None, old)
-        attributes.options = options.said or {}
-        await self._admission.validate(attributes)
-        if options.dry_run:
-            return outcome.obj, outcome.fate is deletion.Fate.GOES
-        if outcome.marked:
-            stored = self._store.put(stored.key, outcome.obj, expected=stored.revision)
-        if outcome.fate is deletion.Fate.GOES:
-            stored = self._store.delete(stored.key, outcome.obj, expected=stored.revision)
-            return self.answer(stored, resource), True
-        return self.answer(stored, resource), False
 
     # -- within --------------------------------------------------------------------------------------------------------
 

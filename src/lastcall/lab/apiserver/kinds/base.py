@@ -1,8 +1,9 @@
 """What one kind does differently from the others; the verbs call it at fixed points, in the order given here."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from enum import Enum
+from typing import ClassVar, NamedTuple
 
 from lastcall.lab.apiserver import names
 from lastcall.lab.apiserver.request import Object
@@ -11,16 +12,62 @@ from lastcall.lab.apiserver.status import Cause
 
 @dataclass(frozen=True)
 class Options:
-    """What a DELETE says, from its body and query (``meta/v1 DeleteOptions``)."""
+    """What a DELETE says, from its body or its query (``meta/v1 DeleteOptions``)."""
 
     grace: int | None = None
+    """Seconds; a negative one means 1."""
     uid: str | None = None
     revision: str | None = None
+    orphan: bool | None = None
+    """``orphanDependents``, which is older than ``propagation`` and says the same."""
     propagation: str | None = None
     """``Orphan``, ``Background`` or ``Foreground``."""
-    dry_run: bool = False
-    said: Object | None = None
-    """The options as they were sent, which webhooks are shown."""
+    dry_run: Sequence[str] = ()
+    """``All``, or nothing; any other value is refused."""
+
+    def shown(self) -> Object:
+        """As webhooks are shown them."""
+        preconditions = _present({"uid": self.uid, "resourceVersion": self.revision})
+        said = {
+            "gracePeriodSeconds": self.grace,
+            "preconditions": preconditions or None,
+            "orphanDependents": self.orphan,
+            "propagationPolicy": self.propagation,
+            "dryRun": list(self.dry_run) or None,
+        }
+        return {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1", **_present(said)}
+
+
+def _present(fields: Object) -> Object:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+class Dependents(Enum):
+    """What becomes of what an object owns when its deletion says nothing about that."""
+
+    DELETED = "the garbage collector deletes them"
+    ORPHANED = "they stay"
+    NONE = "it owns nothing, and the garbage collector's finalizers are never set"
+
+
+class Fate(Enum):
+    """What becomes of an object that is deleted."""
+
+    GOES = "it is removed now"
+    WAITS = "it is marked, and goes later"
+    STAYS = "it is being deleted already, and nothing changes"
+
+
+class Outcome(NamedTuple):
+    """Of a deletion."""
+
+    fate: Fate
+    obj: Object
+    """The object, marked if that is how it goes or waits."""
+    options: Options
+    """With the grace period that counts."""
+    marked: bool = False
+    """Whether the mark is a version of its own, which watches see before the end."""
 
 
 class Behaviour:
@@ -38,6 +85,8 @@ class Behaviour:
     """Whether an update must say which version it replaces."""
     status_after_delete: ClassVar[bool] = True
     """Whether a deletion is answered by a Status instead of by the object."""
+    dependents: ClassVar[Dependents] = Dependents.DELETED
+    """What becomes of what the object owns, unless the deletion says so."""
     creates_on_update: ClassVar[bool] = False
     """Whether a PUT of a name that is not there creates the object."""
 
@@ -89,6 +138,14 @@ class Behaviour:
     def grace(self, obj: Object, options: Options) -> int | None:
         """Seconds until an object that is deleted goes; None for kinds that know no such thing, and go at once."""
         return None
+
+    def outcome(self, obj: Object, options: Options, wall: float) -> Outcome | None:
+        """What a deletion does, for kinds that are deleted by rules of their own; None: the general rules."""
+        return None
+
+    def held(self, obj: Object) -> bool:
+        """Whether the kind itself keeps an object that is being deleted, even one without finalizers."""
+        return False
 
     def wanted(self, obj: Object) -> object:
         """The part of the object whose changes ``generation`` counts."""
