@@ -4,6 +4,9 @@ Each carries the exit code of the command line: 0 done, 1 a finding or a failure
 3 refused for safety, 4 timed out.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 
 class LastcallError(Exception):
     """A failure that is told to a person as it is, without a traceback."""
@@ -44,3 +47,53 @@ class ShutdownUnderWay(LastcallError):
 
 class NotPermitted(LastcallError):
     """The operating system refuses; retrying does not help until an administrator changes something."""
+
+
+class ApiFailure(LastcallError):
+    """The Kubernetes API has refused a request, and its Status says why; a subclass says what the caller may do."""
+
+    def __init__(
+        self, message: str, *, code: int = 0, reason: str = "", details: Mapping[str, Any] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+        self.details = details or {}
+
+
+class NotFound(ApiFailure):
+    """There is no such object, or no such kind: what was to be removed is gone."""
+
+
+class AlreadyExists(ApiFailure):
+    """The name is taken: read what is there."""
+
+
+class Conflict(ApiFailure):
+    """The object is not as the request supposes: read it again and decide again."""
+
+
+class Expired(ApiFailure):
+    """The revision is not kept any more: list again."""
+
+
+class NotNow(ApiFailure):
+    """Too many requests, or a budget allows no disruption now: try again, after ``after`` seconds if that is said."""
+
+    @property
+    def after(self) -> float | None:
+        """Seconds that the server asks to wait."""
+        seconds = self.details.get("retryAfterSeconds")
+        return float(seconds) if seconds else None
+
+
+class Refused(ApiFailure):
+    """The request breaks a rule, or an admission policy denies it: the same request will fail again."""
+
+
+class ApiNotPermitted(ApiFailure, NotPermitted):
+    """The identity is unknown or lacks the right."""
+
+
+class ApiUnavailable(ApiFailure, Unavailable):
+    """The server has failed or is overloaded; whether a write has happened is not known."""

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, unquote
 
 Object = dict[str, Any]
 """A Kubernetes object, or a part of one, as JSON has it."""
@@ -41,7 +41,7 @@ class Request:
     def of(cls, method: str, target: str, **rest: Any) -> "Request":
         """From a target as it stands in a request line: path and query."""
         path, _, query = target.partition("?")
-        return cls(method, path, parse_qs(query, keep_blank_values=True), **rest)
+        return cls(method, unquote(path), parse_qs(query, keep_blank_values=True), **rest)
 
     def parameter(self, name: str) -> str:
         """The first value of a query parameter; empty if there is none."""

@@ -1,0 +1,257 @@
+"""The verbs of the Kubernetes API on any transport. Errors are those of ``lastcall.errors``."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, Generic, TypeVar
+from urllib.parse import urlencode
+
+import msgspec
+
+from lastcall import __version__
+from lastcall.adapters.kube import failures
+from lastcall.adapters.kube.resources import PODS, Object, Resource
+from lastcall.adapters.kube.transport import JSON, Answer, Chunks, Transport
+from lastcall.errors import Unavailable
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+MERGE = "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
+_APPLY = "application/apply-patch+yaml"
+
+PAGE = 500
+"""Objects that one answer to a list holds at most (as kubectl asks for them)."""
+
+Body = Mapping[str, Any] | Sequence[Any] | msgspec.Struct
+"""What is sent: JSON as Python has it, or a struct."""
+
+
+class _ListMeta(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+    continue_: str = msgspec.field(default="", name="continue")
+
+
+class _Page(msgspec.Struct):
+    metadata: _ListMeta
+    items: list[msgspec.Raw] | None = None
+
+
+class Listing(msgspec.Struct, Generic[T], frozen=True):
+    """Objects of one moment: ``revision`` is where a watch goes on from."""
+
+    items: Sequence[T]
+    revision: str
+
+
+class Client:
+    """``manager`` owns the fields that it writes, and is told as the User-Agent."""
+
+    def __init__(self, transport: Transport, *, manager: str = "lastcall") -> None:
+        self._transport = transport
+        self._manager = manager
+        self._agent = f"{manager}/{__version__}"
+
+    # -- reading -------------------------------------------------------------------------------------------------------
+
+    async def get(self, resource: Resource[T], name: str, *, namespace: str = "") -> T:
+        """One object; NotFound if there is none."""
+        return self._read(resource, await self._ask("GET", resource.path(namespace, name)))
+
+    async def list(
+        self, resource: Resource[T], *, namespace: str = "", labels: str = "", fields: str = "", limit: int = PAGE
+    ) -> Listing[T]:
+        """All that the selectors choose (``app=a``, ``spec.nodeName=n1``), asked for ``limit`` at a time.
+
+        Expired if the pages took longer than the server keeps the revision of the first.
+        """
+        raw, revision = await self.list_raw(resource, namespace=namespace, labels=labels, fields=fields, limit=limit)
+        return Listing([_decoded(item, resource.shape) for item in raw], revision)
+
+    async def list_raw(
+        self, resource: Resource[Any], *, namespace: str = "", labels: str = "", fields: str = "", limit: int = PAGE
+    ) -> tuple[Sequence[msgspec.Raw], str]:
+        """The same, its objects as JSON."""
+        query = {"labelSelector": labels, "fieldSelector": fields, "limit": str(limit) if limit else ""}
+        items: list[msgspec.Raw] = []
+        while True:
+            page = _decoded(await self._ask("GET", resource.path(namespace), query), _Page)
+            items += page.items or ()
+            if not page.metadata.continue_:
+                return items, page.metadata.resource_version
+            query["continue"] = page.metadata.continue_
+
+    async def watch(
+        self,
+        resource: Resource[Any],
+        revision: str,
+        *,
+        namespace: str = "",
+        labels: str = "",
+        fields: str = "",
+        seconds: int = 300,
+    ) -> Chunks:
+        """One watch since ``revision``, with bookmarks, as the server sends it; ``watching.Watching`` keeps it going."""
+        query = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": revision,
+            "timeoutSeconds": str(seconds),
+            "labelSelector": labels,
+            "fieldSelector": fields,
+        }
+        answer = await self._answer("GET", resource.path(namespace), query, None, JSON, stream=True)
+        if isinstance(answer.body, bytes):
+            raise Unavailable("the server answered a watch with a single document")
+        return answer.body
+
+    # -- writing -------------------------------------------------------------------------------------------------------
+
+    async def create(self, resource: Resource[T], obj: Body, *, namespace: str = "", dry_run: bool = False) -> T:
+        """A new object; AlreadyExists, Refused."""
+        return self._read(resource, await self._ask("POST", resource.path(namespace), self._written(dry_run), obj))
+
+    async def create_below(
+        self, resource: Resource[Any], name: str, subresource: str, obj: Body, *, namespace: str = ""
+    ) -> Object:
+        """What a subresource answers to a POST: ``binding``, ``token``."""
+        path = resource.path(namespace, name, subresource)
+        return _decoded(await self._ask("POST", path, self._written(dry_run=False), obj), dict)
+
+    async def update(
+        self,
+        resource: Resource[T],
+        name: str,
+        obj: Body,
+        *,
+        namespace: str = "",
+        subresource: str = "",
+        dry_run: bool = False,
+    ) -> T:
+        """Replaces the object; Conflict if it carries a resourceVersion that is not the current one."""
+        path = resource.path(namespace, name, subresource)
+        return self._read(resource, await self._ask("PUT", path, self._written(dry_run), obj))
+
+    async def patch(
+        self,
+        resource: Resource[T],
+        name: str,
+        patch: Body,
+        *,
+        namespace: str = "",
+        subresource: str = "",
+        kind: str = MERGE,
+        dry_run: bool = False,
+    ) -> T:
+        """Changes a part; ``kind`` is MERGE, STRATEGIC or JSON_PATCH. A resourceVersion in it is a precondition."""
+        path = resource.path(namespace, name, subresource)
+        return self._read(resource, await self._ask("PATCH", path, self._written(dry_run), patch, kind))
+
+    async def apply(
+        self,
+        resource: Resource[T],
+        name: str,
+        obj: Body,
+        *,
+        namespace: str = "",
+        subresource: str = "",
+        force: bool = False,
+    ) -> T:
+        """Server-side apply: makes the object as far as ``obj`` says; Conflict if others own such a field."""
+        query = {**self._written(dry_run=False), "force": "true" if force else ""}
+        path = resource.path(namespace, name, subresource)
+        return self._read(resource, await self._ask("PATCH", path, query, obj, _APPLY))
+
+    async def delete(
+        self,
+        resource: Resource[Any],
+        name: str,
+        *,
+        namespace: str = "",
+        grace: int | None = None,
+        uid: str = "",
+        revision: str = "",
+        propagation: str = "",
+        dry_run: bool = False,
+    ) -> Object:
+        """Deletes; NotFound if it is gone, Conflict if ``uid`` or ``revision`` (preconditions) are another's.
+
+        What is answered: the object as it is now, or a Status.
+        """
+        options = _delete_options(grace, uid, revision, propagation, dry_run=dry_run)
+        answer: Object = _decoded(await self._ask("DELETE", resource.path(namespace, name), {}, options), dict)
+        return answer
+
+    async def evict(
+        self,
+        name: str,
+        *,
+        namespace: str,
+        grace: int | None = None,
+        uid: str = "",
+        dry_run: bool = False,
+    ) -> None:
+        """Asks for a pod's eviction; NotNow while a budget, or whoever guards it, allows none."""
+        eviction = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": name, "namespace": namespace},
+            "deleteOptions": _delete_options(grace, uid, "", "", dry_run=dry_run),
+        }
+        query = {"dryRun": "All" if dry_run else ""}
+        await self._ask("POST", PODS.path(namespace, name, "eviction"), query, eviction)
+
+    # -- within --------------------------------------------------------------------------------------------------------
+
+    def _written(self, dry_run: bool) -> dict[str, str]:
+        return {"fieldManager": self._manager, "dryRun": "All" if dry_run else ""}
+
+    def _read(self, resource: Resource[T], body: bytes) -> T:
+        return _decoded(body, resource.shape)
+
+    async def _ask(
+        self, method: str, path: str, query: Mapping[str, str] | None = None, obj: Body | None = None, kind: str = JSON
+    ) -> bytes:
+        answer = await self._answer(method, path, query or {}, obj, kind)
+        assert isinstance(answer.body, bytes)
+        return answer.body
+
+    async def _answer(
+        self, method: str, path: str, query: Mapping[str, str], obj: Body | None, kind: str, *, stream: bool = False
+    ) -> Answer:
+        said = urlencode({name: value for name, value in query.items() if value})
+        headers = {"accept": JSON, "user-agent": self._agent}
+        if obj is not None:
+            headers["content-type"] = kind
+        body = b"" if obj is None else msgspec.json.encode(obj)
+        answer = await self._transport.request(method, f"{path}?{said}" if said else path, headers, body, stream=stream)
+        if warning := answer.headers.get("warning"):
+            log.info("%s %s: %s", method, path, warning)
+        if answer.status >= 300:
+            raise failures.failure(answer)
+        return answer
+
+
+def _decoded(body: bytes | msgspec.Raw, type_: type[T]) -> T:
+    try:
+        return msgspec.json.decode(body, type=type_)
+    except (msgspec.DecodeError, ValueError) as error:
+        raise Unavailable(f"the server's answer cannot be read: {error}") from error
+
+
+def _delete_options(grace: int | None, uid: str, revision: str, propagation: str, *, dry_run: bool) -> Object:
+    options: Object = {"apiVersion": "v1", "kind": "DeleteOptions"}
+    if grace is not None:
+        options["gracePeriodSeconds"] = grace
+    if propagation:
+        options["propagationPolicy"] = propagation
+    if uid or revision:
+        options["preconditions"] = {
+            **({"uid": uid} if uid else {}),
+            **({"resourceVersion": revision} if revision else {}),
+        }
+    if dry_run:
+        options["dryRun"] = ["All"]
+    return options

@@ -1,0 +1,277 @@
+"""Where the API server is and who we are: kubeconfig files as kubectl reads them, or the pod that we run in."""
+
+import base64
+import binascii
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from lastcall.adapters.kube.credentials import Credential, Credentials, Files, read_text
+from lastcall.adapters.kube.exec_plugin import VERSIONS, ExecPlugin, Program
+from lastcall.adapters.kube.http import Endpoint
+from lastcall.errors import InvalidInput
+from lastcall.model import decode
+from lastcall.ports import Clock
+
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+_CLUSTER_CONFIG = "client.authentication.k8s.io/exec"
+
+
+@dataclass(frozen=True)
+class Access:
+    """Everything that a client needs; ``namespace`` is the context's, or ``default``."""
+
+    endpoint: Endpoint
+    credentials: Credentials
+    namespace: str = "default"
+
+
+class _Cluster(msgspec.Struct, rename="kebab"):
+    server: str = ""
+    tls_server_name: str = ""
+    insecure_skip_tls_verify: bool = False
+    certificate_authority: str = ""
+    certificate_authority_data: str = ""
+    proxy_url: str = ""
+    extensions: list[dict[str, Any]] = []
+
+
+class _EnvVar(msgspec.Struct):
+    name: str
+    value: str = ""
+
+
+class _Exec(msgspec.Struct, rename="camel"):
+    command: str
+    api_version: str
+    args: list[str] = []
+    env: list[_EnvVar] = []
+    install_hint: str = ""
+    provide_cluster_info: bool = False
+    interactive_mode: str = "IfAvailable"
+
+
+class _User(msgspec.Struct, rename="kebab"):
+    client_certificate: str = ""
+    client_certificate_data: str = ""
+    client_key: str = ""
+    client_key_data: str = ""
+    token: str = ""
+    token_file: str = msgspec.field(default="", name="tokenFile")
+    as_: str = msgspec.field(default="", name="as")
+    as_uid: str = ""
+    as_groups: list[str] = []
+    username: str = ""
+    password: str = ""
+    auth_provider: dict[str, Any] | None = None
+    exec: _Exec | None = None
+
+
+class _Context(msgspec.Struct):
+    cluster: str = ""
+    user: str = ""
+    namespace: str = ""
+
+
+class _NamedCluster(msgspec.Struct):
+    name: str
+    cluster: _Cluster
+
+
+class _NamedUser(msgspec.Struct):
+    name: str
+    user: _User
+
+
+class _NamedContext(msgspec.Struct):
+    name: str
+    context: _Context
+
+
+class _Config(msgspec.Struct, rename="kebab"):
+    current_context: str = ""
+    clusters: list[_NamedCluster] = []
+    users: list[_NamedUser] = []
+    contexts: list[_NamedContext] = []
+
+
+@dataclass
+class _Merged:
+    """Several files as one: of each name the first counts, with the folder that its relative paths are in."""
+
+    sources: list[str] = field(default_factory=list)
+    current: str = ""
+    clusters: dict[str, tuple[_Cluster, Path]] = field(default_factory=dict)
+    users: dict[str, tuple[_User, Path]] = field(default_factory=dict)
+    contexts: dict[str, _Context] = field(default_factory=dict)
+
+    def add(self, path: Path, config: _Config) -> None:
+        self.sources.append(str(path))
+        self.current = self.current or config.current_context
+        for cluster in config.clusters:
+            self.clusters.setdefault(cluster.name, (cluster.cluster, path.parent))
+        for user in config.users:
+            self.users.setdefault(user.name, (user.user, path.parent))
+        for context in config.contexts:
+            self.contexts.setdefault(context.name, context.context)
+
+
+def find(clock: Clock, environ: Mapping[str, str], *, kubeconfig: str = "", context: str = "") -> Access:
+    """As kubectl looks for it: the file given, $KUBECONFIG (several by ``:``), ~/.kube/config, the pod we run in.
+
+    InvalidInput if there is none, or if something is wrong in it.
+    """
+    listed = [Path(one) for one in environ.get("KUBECONFIG", "").split(":") if one]
+    home = Path(environ.get("HOME", "/nonexistent")) / ".kube" / "config"
+    paths = [Path(kubeconfig)] if kubeconfig else [one for one in listed or [home] if one.exists()]
+    if paths:
+        return load(paths, clock, context=context)
+    if environ.get("KUBERNETES_SERVICE_HOST"):
+        return in_cluster(clock, environ)
+    looked = kubeconfig or environ.get("KUBECONFIG") or str(home)
+    raise InvalidInput("kubeconfig", [f"there is no {looked}, and this is no pod: name a file by --kubeconfig"])
+
+
+def in_cluster(clock: Clock, environ: Mapping[str, str], *, directory: Path = SERVICE_ACCOUNT) -> Access:
+    """The API server as every pod is told of it; the token is read again as it is renewed. Unavailable without files."""
+    endpoint = Endpoint(
+        environ["KUBERNETES_SERVICE_HOST"],
+        int(environ.get("KUBERNETES_SERVICE_PORT", "443")),
+        authority=read_text(directory / "ca.crt"),
+    )
+    namespace = directory / "namespace"
+    credentials = Files(Credential(), clock, token_file=directory / "token")
+    return Access(endpoint, credentials, read_text(namespace).strip() if namespace.exists() else "default")
+
+
+def load(paths: Sequence[Path], clock: Clock, *, context: str = "") -> Access:
+    """The named context (or the current one) of these files. InvalidInput names file, field and rule."""
+    merged = _Merged()
+    for path in paths:
+        merged.add(path, _read(path))
+    source = ":".join(merged.sources)
+    name = context or merged.current
+    if not name:
+        raise InvalidInput(source, ["current-context: is empty, and no context is named"])
+    if name not in merged.contexts:
+        raise InvalidInput(
+            source, [f'contexts: there is no "{name}" (there is: {", ".join(merged.contexts) or "none"})']
+        )
+    chosen = merged.contexts[name]
+    for plural, wanted, known in (("clusters", chosen.cluster, merged.clusters), ("users", chosen.user, merged.users)):
+        if wanted and wanted not in known:
+            raise InvalidInput(source, [f'{plural}: there is no "{wanted}", which context "{name}" names'])
+    if not chosen.cluster:
+        raise InvalidInput(source, [f'contexts: "{name}" names no cluster'])
+    cluster, cluster_folder = merged.clusters[chosen.cluster]
+    user, user_folder = merged.users.get(chosen.user, (_User(), Path()))
+    endpoint = _endpoint(cluster, cluster_folder, f"{source}: cluster {chosen.cluster}")
+    credentials = _credentials(user, user_folder, f"{source}: user {chosen.user}", clock, cluster, endpoint)
+    return Access(endpoint, credentials, chosen.namespace or "default")
+
+
+def _read(path: Path) -> _Config:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InvalidInput(str(path), [f"cannot be read: {error.strerror}"]) from error
+    documents = decode.documents(data, str(path))
+    return decode.convert(documents[0], _Config, str(path)) if documents else _Config()
+
+
+def _endpoint(cluster: _Cluster, folder: Path, source: str) -> Endpoint:
+    if not cluster.server:
+        raise InvalidInput(source, ["server: must be set"])
+    if cluster.proxy_url:
+        raise InvalidInput(source, [f"proxy-url: {cluster.proxy_url}: proxies are not supported"])
+    authority = _pem(cluster.certificate_authority_data, "certificate-authority-data", source)
+    if not authority and cluster.certificate_authority:
+        authority = _file(folder / cluster.certificate_authority, "certificate-authority", source)
+    if authority and cluster.insecure_skip_tls_verify:
+        raise InvalidInput(source, ["insecure-skip-tls-verify: cannot be true beside a certificate authority"])
+    return Endpoint.of(
+        cluster.server,
+        authority=authority,
+        insecure=cluster.insecure_skip_tls_verify,
+        server_name=cluster.tls_server_name,
+    )
+
+
+def _credentials(
+    user: _User, folder: Path, source: str, clock: Clock, cluster: _Cluster, endpoint: Endpoint
+) -> Credentials:
+    if user.auth_provider is not None:
+        raise InvalidInput(source, ["auth-provider: was removed from Kubernetes 1.26; use exec"])
+    fixed = Credential(headers=_headers(user))
+    if user.exec is not None:
+        return ExecPlugin(_program(user.exec, folder, source, cluster, endpoint), clock, fixed)
+    certificate = _pem(user.client_certificate_data, "client-certificate-data", source)
+    key = _pem(user.client_key_data, "client-key-data", source)
+    if bool(certificate or user.client_certificate) != bool(key or user.client_key):
+        raise InvalidInput(source, ["client-certificate and client-key: both or neither must be set"])
+    return Files(
+        replace(fixed, token=user.token, certificate=certificate, key=key),
+        clock,
+        token_file=folder / user.token_file if user.token_file else None,
+        certificate_file=None if certificate or not user.client_certificate else folder / user.client_certificate,
+        key_file=None if key or not user.client_key else folder / user.client_key,
+    )
+
+
+def _headers(user: _User) -> Sequence[tuple[str, str]]:
+    """Basic authentication, and whom to impersonate."""
+    headers = []
+    if user.username:
+        pair = base64.b64encode(f"{user.username}:{user.password}".encode()).decode()
+        headers.append(("authorization", f"Basic {pair}"))
+    if user.as_:
+        headers.append(("impersonate-user", user.as_))
+    if user.as_uid:
+        headers.append(("impersonate-uid", user.as_uid))
+    return [*headers, *(("impersonate-group", group) for group in user.as_groups)]
+
+
+def _program(plugin: _Exec, folder: Path, source: str, cluster: _Cluster, endpoint: Endpoint) -> Program:
+    if plugin.api_version not in VERSIONS:
+        raise InvalidInput(source, [f"exec.apiVersion: {plugin.api_version}: must be one of {', '.join(VERSIONS)}"])
+    if plugin.interactive_mode == "Always":
+        raise InvalidInput(source, ["exec.interactiveMode: Always: the plugin cannot ask anybody here"])
+    command = str(folder / plugin.command) if "/" in plugin.command else plugin.command
+    return Program(
+        plugin.api_version,
+        command,
+        plugin.args,
+        {one.name: one.value for one in plugin.env},
+        plugin.install_hint,
+        _told(cluster, endpoint) if plugin.provide_cluster_info else None,
+    )
+
+
+def _told(cluster: _Cluster, endpoint: Endpoint) -> Mapping[str, Any]:
+    """What a plugin learns of the cluster (client.authentication.k8s.io Cluster)."""
+    told: dict[str, Any] = {"server": cluster.server}
+    if cluster.tls_server_name:
+        told["tls-server-name"] = cluster.tls_server_name
+    if cluster.insecure_skip_tls_verify:
+        told["insecure-skip-tls-verify"] = True
+    if endpoint.authority:
+        told["certificate-authority-data"] = base64.b64encode(endpoint.authority.encode()).decode()
+    config = next((one.get("extension") for one in cluster.extensions if one.get("name") == _CLUSTER_CONFIG), None)
+    return {**told, "config": config}
+
+
+def _pem(data: str, name: str, source: str) -> str:
+    try:
+        return base64.b64decode(data, validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError) as error:
+        raise InvalidInput(source, [f"{name}: not base64 of PEM text: {error}"]) from error
+
+
+def _file(path: Path, name: str, source: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(source, [f"{name}: {path} cannot be read: {error}"]) from error

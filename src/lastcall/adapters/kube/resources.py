@@ -1,0 +1,61 @@
+"""Which resource a request is about, and how its objects are read."""
+
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote
+
+Object = dict[str, Any]
+T = TypeVar("T")
+S = TypeVar("S")
+
+
+@dataclass(frozen=True)
+class Resource(Generic[T]):
+    """One resource in one version; its objects are read as ``shape``: a dict of JSON, or a msgspec struct."""
+
+    group: str
+    version: str
+    plural: str
+    shape: type[T]
+
+    def read_as(self, type_: type[S]) -> "Resource[S]":
+        """The same resource, its objects read as another type: only the fields that are needed, for instance."""
+        return replace(self, shape=type_)  # type: ignore[arg-type, return-value]  # replace cannot change T
+
+    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
+        """The path of a collection, an object, or its subresource; no namespace: cluster-wide, or of no namespace."""
+        parts = ["apis", self.group, self.version] if self.group else ["api", self.version]
+        if namespace:
+            parts += ["namespaces", namespace]
+        parts += [one for one in (self.plural, name, *subresource.split("/")) if one]
+        return "/" + "/".join(quote(part, safe=":") for part in parts)
+
+
+def resource(group: str, version: str, plural: str) -> Resource[Object]:
+    """A resource whose objects are dicts."""
+    return Resource(group, version, plural, dict)
+
+
+PODS = resource("", "v1", "pods")
+NODES = resource("", "v1", "nodes")
+NAMESPACES = resource("", "v1", "namespaces")
+EVENTS = resource("", "v1", "events")
+SERVICES = resource("", "v1", "services")
+CONFIG_MAPS = resource("", "v1", "configmaps")
+VOLUMES = resource("", "v1", "persistentvolumes")
+CLAIMS = resource("", "v1", "persistentvolumeclaims")
+ENDPOINT_SLICES = resource("discovery.k8s.io", "v1", "endpointslices")
+LEASES = resource("coordination.k8s.io", "v1", "leases")
+ATTACHMENTS = resource("storage.k8s.io", "v1", "volumeattachments")
+STORAGE_CLASSES = resource("storage.k8s.io", "v1", "storageclasses")
+CSI_NODES = resource("storage.k8s.io", "v1", "csinodes")
+DEPLOYMENTS = resource("apps", "v1", "deployments")
+REPLICA_SETS = resource("apps", "v1", "replicasets")
+STATEFUL_SETS = resource("apps", "v1", "statefulsets")
+DAEMON_SETS = resource("apps", "v1", "daemonsets")
+JOBS = resource("batch", "v1", "jobs")
+BUDGETS = resource("policy", "v1", "poddisruptionbudgets")
+PRIORITY_CLASSES = resource("scheduling.k8s.io", "v1", "priorityclasses")
+VALIDATING_WEBHOOKS = resource("admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations")
+MUTATING_WEBHOOKS = resource("admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations")
+DEFINITIONS = resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")

@@ -1,0 +1,40 @@
+"""TLS contexts from PEM text."""
+
+import os
+import ssl
+
+from lastcall.errors import InvalidInput
+
+
+def client_context(
+    authority: str = "", *, insecure: bool = False, certificate: str = "", key: str = ""
+) -> ssl.SSLContext:
+    """For a client that trusts ``authority`` (without one: the system's) and shows ``certificate``.
+
+    InvalidInput if one of them is no PEM, or if the key is not the certificate's.
+    """
+    try:
+        context = ssl.create_default_context(cadata=authority or None)
+    except ssl.SSLError as error:
+        raise InvalidInput("the certificate authority", [f"not PEM certificates: {error}"]) from error
+    if insecure:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if certificate:
+        load(context, certificate, key)
+    return context
+
+
+def load(context: ssl.SSLContext, certificate: str, key: str) -> None:
+    """The certificate chain that the context shows. InvalidInput as above.
+
+    OpenSSL reads files only; this one has no name and lies in memory, so that no key is left on a disk.
+    """
+    descriptor = os.memfd_create("tls", os.MFD_CLOEXEC)
+    try:
+        os.write(descriptor, f"{certificate}\n{key}".encode())
+        context.load_cert_chain(f"/proc/self/fd/{descriptor}")
+    except ssl.SSLError as error:
+        raise InvalidInput("the client certificate", [f"not a PEM certificate with its key: {error}"]) from error
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,244 @@
+"""The objects of one resource as they are, kept right for ever: what is deleted while nobody looked is told too."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from random import Random
+from typing import Generic, NamedTuple, TypeVar
+
+import msgspec
+
+from lastcall.adapters.kube import failures
+from lastcall.adapters.kube.client import Client
+from lastcall.adapters.kube.resources import Resource
+from lastcall.errors import Expired, LastcallError, Unavailable
+from lastcall.ports import Clock
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+INACTIVITY_SECONDS = 150.0
+"""Silence after which a watch is opened anew: the server sends a bookmark about every minute."""
+
+_SHORTEST = 1.0
+"""Seconds: a watch that ends sooner counts as failed, so that nobody is asked again and again without a pause."""
+
+_FIRST_WAIT, _LONGEST_WAIT, _CALM = 0.8, 30.0, 120.0
+"""Seconds: the first pause after a failure, the longest, and after which time without one it is the first again."""
+
+
+class Key(NamedTuple):
+    """Which object."""
+
+    namespace: str
+    name: str
+
+
+class Kind(Enum):
+    """Of a change."""
+
+    ADDED = "ADDED"
+    MODIFIED = "MODIFIED"
+    DELETED = "DELETED"
+    SYNCED = "SYNCED"
+    """All that is there has been told; comes after every list."""
+
+
+@dataclass(frozen=True)
+class Change(Generic[T]):
+    """``new`` is the object as it is now (deleted: as it was last), ``old`` as it was before; both None if SYNCED."""
+
+    kind: Kind
+    key: Key
+    new: T | None
+    old: T | None = None
+
+
+class _Metadata(msgspec.Struct, rename="camel", gc=False):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class _Meta(msgspec.Struct, gc=False):
+    metadata: _Metadata
+
+
+class _Line(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+@dataclass(frozen=True, slots=True)
+class _Known(Generic[T]):
+    uid: str
+    revision: str
+    obj: T
+
+
+class Watching(Generic[T]):
+    """Lists, then watches, for ever; every failure is logged and tried again with growing pauses.
+
+    After ``410 Gone``, as an answer or as an event, it lists again and tells what differs from what it knows.
+    ``random`` spreads the pauses and the ends of watches.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        resource: Resource[T],
+        *,
+        clock: Clock,
+        random: Random,
+        namespace: str = "",
+        labels: str = "",
+        fields: str = "",
+        inactivity: float = INACTIVITY_SECONDS,
+    ) -> None:
+        self._client = client
+        self._resource = resource
+        self._clock = clock
+        self._random = random
+        self._namespace, self._labels, self._fields = namespace, labels, fields
+        self._inactivity = inactivity
+        self._known: dict[Key, _Known[T]] = {}
+        self._revision = ""
+        self._wait = _FIRST_WAIT
+        self.failure: LastcallError | None = None
+        """Why it does not know how things are now; None while it does."""
+
+    @property
+    def revision(self) -> str:
+        """The revision at which everything is as it is known; empty before the first list."""
+        return self._revision
+
+    @property
+    def objects(self) -> Mapping[Key, T]:
+        """All that is known, by key: a copy."""
+        return {key: known.obj for key, known in self._known.items()}
+
+    def get(self, key: Key) -> T | None:
+        """One object as it is known."""
+        known = self._known.get(key)
+        return known.obj if known else None
+
+    async def changes(self) -> AsyncGenerator[Change[T], None]:
+        """Every change once, in order, beginning with what is there. Never ends; close it to give it up."""
+        while True:
+            begun, listed = self._clock.boottime(), not self._revision
+            failure: LastcallError | None = None
+            try:
+                if listed:
+                    for change in await self._list():
+                        yield change
+                async with contextlib.aclosing(self._watch()) as watch:
+                    async for change in watch:
+                        yield change
+            except Expired as error:
+                self._revision = ""
+                if not listed:
+                    continue
+                failure = error
+            except LastcallError as error:
+                failure = error
+            if failure is None and self._clock.boottime() - begun < _SHORTEST:
+                failure = Unavailable("the watch ended at once")
+            if failure is not None:
+                await self._pause(failure, begun)
+
+    async def _pause(self, error: LastcallError, begun: float) -> None:
+        self.failure = error
+        if self._clock.boottime() - begun > _CALM:
+            self._wait = _FIRST_WAIT
+        seconds = self._wait * (1 + self._random.random())
+        self._wait = min(_LONGEST_WAIT, self._wait * 2)
+        log.warning("watching %s: %s; again in %.1f s", self._resource.plural, error, seconds)
+        await self._clock.sleep(seconds)
+
+    # -- list ----------------------------------------------------------------------------------------------------------
+
+    async def _list(self) -> Sequence[Change[T]]:
+        """What a list says that was not known. Everything is known by then; the changes are to be told."""
+        items, revision = await self._client.list_raw(
+            self._resource, namespace=self._namespace, labels=self._labels, fields=self._fields
+        )
+        found = dict(self._decoded(item) for item in items)
+        changes = [
+            Change(Kind.DELETED, key, known.obj, known.obj)
+            for key, known in self._known.items()
+            if key not in found or found[key].uid != known.uid
+        ]
+        for key, now in found.items():
+            before = self._known.get(key)
+            if before is None or before.uid != now.uid:
+                changes.append(Change(Kind.ADDED, key, now.obj))
+            elif before.revision != now.revision:
+                changes.append(Change(Kind.MODIFIED, key, now.obj, before.obj))
+        self._known, self._revision, self.failure = found, revision, None
+        return [*changes, Change(Kind.SYNCED, Key("", ""), None)]
+
+    # -- watch ---------------------------------------------------------------------------------------------------------
+
+    async def _watch(self) -> AsyncGenerator[Change[T], None]:
+        """The changes of one watch, until the server ends it or has been silent for too long."""
+        seconds = self._random.randint(300, 600)
+        chunks = await self._client.watch(
+            self._resource,
+            self._revision,
+            namespace=self._namespace,
+            labels=self._labels,
+            fields=self._fields,
+            seconds=seconds,
+        )
+        rest = b""
+        async with contextlib.aclosing(chunks):
+            while True:
+                try:
+                    async with asyncio.timeout(self._inactivity):
+                        chunk = await anext(chunks)
+                except (TimeoutError, StopAsyncIteration):
+                    return
+                self.failure = None
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    if line and (change := self._heard(line)):
+                        yield change
+
+    def _heard(self, line: bytes) -> Change[T] | None:
+        event = _read(line, _Line)
+        if event.type == "ERROR":
+            self._revision = ""  # whatever it is, only a list tells what has been missed
+            raise failures.of(
+                failures.read(bytes(event.object)) or failures.Status(message="an error without a Status")
+            )
+        if event.type == "BOOKMARK":
+            self._revision = _read(event.object, _Meta).metadata.resource_version
+            return None
+        key, now = self._decoded(event.object)
+        self._revision, before = now.revision, self._known.get(key)
+        old = before.obj if before else None
+        if event.type == "DELETED":
+            self._known.pop(key, None)
+            return Change(Kind.DELETED, key, now.obj, old) if before else None
+        self._known[key] = now
+        return Change(Kind.MODIFIED if before else Kind.ADDED, key, now.obj, old)
+
+    def _decoded(self, raw: msgspec.Raw) -> tuple[Key, _Known[T]]:
+        metadata = _read(raw, _Meta).metadata
+        obj = _read(raw, self._resource.shape)
+        return Key(metadata.namespace, metadata.name), _Known(metadata.uid, metadata.resource_version, obj)
+
+
+S = TypeVar("S")
+
+
+def _read(data: bytes | msgspec.Raw, type_: type[S]) -> S:
+    try:
+        return msgspec.json.decode(data, type=type_)
+    except (msgspec.DecodeError, ValueError) as error:
+        raise Unavailable(f"what the server sent cannot be read: {error}") from error

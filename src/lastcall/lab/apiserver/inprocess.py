@@ -1,0 +1,34 @@
+"""Requests to the lab's API server without a network: the same programs in virtual time."""
+
+from collections.abc import Mapping
+
+from lastcall.adapters.kube.transport import Answer
+from lastcall.errors import Unavailable
+from lastcall.lab.apiserver.request import ADMIN, Identity, Request
+from lastcall.lab.apiserver.server import ApiServer
+
+
+class InProcess:
+    """``transport.Transport`` straight into the server, as ``user``."""
+
+    def __init__(self, server: ApiServer, user: Identity = ADMIN) -> None:
+        self._server = server
+        self._user = user
+        self._closed = False
+
+    async def request(
+        self, method: str, target: str, headers: Mapping[str, str], body: bytes, *, stream: bool = False
+    ) -> Answer:
+        """One answer."""
+        if self._closed:
+            raise Unavailable("the client is closed")
+        request = Request.of(method, target, headers=dict(headers), body=body, user=self._user)
+        response = await self._server.handle(request)
+        joined = {
+            name: value if isinstance(value, str) else ", ".join(value) for name, value in response.headers.items()
+        }
+        return Answer(response.status, joined, response.body)  # type: ignore[arg-type]  # a stream has aclose
+
+    def close(self) -> None:
+        """Nothing is answered any more."""
+        self._closed = True

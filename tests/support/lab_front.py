@@ -1,0 +1,30 @@
+"""The lab's API server behind its door, on a loopback address, for as long as a test lasts."""
+
+import asyncio
+import contextlib
+import time
+
+from lastcall.aio import cancel
+from lastcall.lab.apiserver import certificates
+from lastcall.lab.apiserver.front import Front
+
+
+@contextlib.asynccontextmanager
+async def serving(handler, directory, upgrade=None):
+    """Yields the URL and the PEM text of the authority that has signed the server's certificate."""
+    authority = certificates.authority("test", now=time.time())
+    pair = certificates.server("apiserver", ["127.0.0.1", "localhost"], authority, now=time.time())
+    for name, content in (("crt", pair.certificate), ("key", pair.key)):
+        (directory / f"front.{name}").write_bytes(content)
+    front = Front(handler, upgrade, certificate=directory / "front.crt", key=directory / "front.key")
+    ready = asyncio.Event()
+    task = asyncio.create_task(front.serve("127.0.0.1", 0, ready=ready.set))
+    try:
+        await ready.wait()
+        while not front._server.started:
+            await asyncio.sleep(0.01)
+        yield front.url, authority.certificate.decode()
+    finally:
+        front.stop()
+        await asyncio.wait_for(asyncio.gather(task, return_exceptions=True), 10)
+        await cancel(task)
