@@ -6,12 +6,27 @@ from lastcall.lab.controllers.view import Object, Ref
 
 
 @dataclass(frozen=True)
+class Tell:
+    """An event about an object; one that repeats is counted, not repeated."""
+
+    about: Ref
+    uid: str
+    kind: str
+    api_version: str
+    reason: str
+    message: str
+    type: str = "Normal"
+
+
+@dataclass(frozen=True)
 class Create:
     """A new object; that it is there already is no failure."""
 
     resource: str
     namespace: str
     obj: Object
+    event: Tell | None = None
+    """Told when it has worked; ``{name}`` in its message is the new object's name."""
 
 
 @dataclass(frozen=True)
@@ -44,19 +59,6 @@ class Bind:
     node: str
 
 
-@dataclass(frozen=True)
-class Tell:
-    """An event about an object; one that repeats is counted, not repeated."""
-
-    about: Ref
-    uid: str
-    kind: str
-    api_version: str
-    reason: str
-    message: str
-    type: str = "Normal"
-
-
 Action = Create | Patch | Delete | Bind | Tell
 
 
@@ -67,3 +69,12 @@ class Decision:
     actions: tuple[Action, ...] = ()
     again_in: float | None = None
     said: str = ""
+
+
+def status_patch(key: Ref, obj: Object, status: Object) -> tuple[Patch, ...]:
+    """Makes the status what it should be, also what is not in it any more; nothing if it is so already."""
+    old = obj.get("status") or {}
+    if status == old:
+        return ()
+    gone = {name: None for name in old if name not in status}
+    return (Patch(key, {"status": {**gone, **status}}, "status", uid=obj["metadata"]["uid"]),)

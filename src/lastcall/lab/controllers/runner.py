@@ -44,8 +44,8 @@ class Cluster(Protocol):
         """All objects of a resource first, in one batch, then their changes for ever."""
         ...
 
-    async def act(self, action: Action) -> Object | None:
-        """Carries it out; the object as written, None if nothing was or it is gone. LastcallError if it failed."""
+    async def act(self, action: Action, by: str) -> Object | None:
+        """Carries it out in the name of a controller; the object as written, None if nothing was or it is gone. LastcallError if it failed."""
         ...
 
 
@@ -119,7 +119,7 @@ class Runner:
         async for batch in self._cluster.follow(resource):
             for change in batch.changes:
                 self.view.apply(resource, change.now, change.before)
-            self._reached[resource] = batch.revision
+            self._reached[resource] = max(batch.revision, self._reached.get(resource, 0))
             for change in batch.changes:
                 self._changed(resource, change)
             last_one = self._missing == {resource}
@@ -186,10 +186,10 @@ class Runner:
         revisions: dict[str, int] = {}
         try:
             for action in decision.actions:
-                written = await self._cluster.act(action)
+                written = await self._cluster.act(action, queue.controller.name)
                 resource = _resource(action)
-                if written is not None and resource in queue.controller.resources:
-                    revisions[resource] = int(written["metadata"]["resourceVersion"])
+                if written and resource in queue.controller.resources:
+                    revisions[resource] = int(written["metadata"].get("resourceVersion", 0))
         finally:
             if revisions:
                 queue.blocked[key] = revisions

@@ -1,0 +1,134 @@
+"""The runner's hands: actions become requests of the Kubernetes client, watches become batches."""
+
+import hashlib
+from collections.abc import AsyncIterator
+from random import Random
+from typing import Any
+
+from lastcall.adapters.kube import resources
+from lastcall.adapters.kube.client import Client
+from lastcall.adapters.kube.watching import Kind, Watching
+from lastcall.errors import AlreadyExists, Conflict, NotFound
+from lastcall.lab.apiserver.meta import timestamp
+from lastcall.lab.controllers.actions import Action, Bind, Create, Delete, Patch, Tell
+from lastcall.lab.controllers.runner import Batch, Seen
+from lastcall.lab.controllers.view import Object
+from lastcall.ports import Clock
+
+
+class ClusterClient:
+    """``runner.Cluster`` on a client of the Kubernetes API."""
+
+    def __init__(self, client: Client, clock: Clock, random: Random) -> None:
+        self._client = client
+        self._clock = clock
+        self._random = random
+        self._told: dict[tuple[str, ...], tuple[str, int]] = {}
+
+    async def follow(self, resource: str) -> AsyncIterator[Batch]:
+        """All objects of a resource in one batch, then each change."""
+        watching = Watching(self._client, named(resource), clock=self._clock, random=self._random)
+        listed: list[Seen] | None = []
+        async for change in watching.changes():
+            if change.kind is Kind.SYNCED:
+                if listed is not None:
+                    yield Batch(int(watching.revision), listed)
+                    listed = None
+                continue
+            now = None if change.kind is Kind.DELETED else change.new
+            seen = Seen(now, change.old)
+            if listed is not None:
+                listed.append(seen)
+            else:
+                yield Batch(_revision(change.new), [seen])
+
+    async def act(self, action: Action, by: str) -> Object | None:
+        """What is there already, gone, or has changed meanwhile is no failure: the next decision sees it."""
+        try:
+            return await self._act(action, by)
+        except (AlreadyExists, Conflict, NotFound):
+            return None
+
+    async def _act(self, action: Action, by: str) -> Object | None:
+        match action:
+            case Create(resource, namespace, obj, event):
+                made: Object = await self._client.create(named(resource), obj, namespace=namespace)
+                if event:
+                    await self._tell(event, by, event.message.format(name=made["metadata"]["name"]))
+                return made
+            case Patch(ref, body, subresource, uid, revision):
+                conditions = {"uid": uid, "resourceVersion": revision}
+                metadata = {**body.get("metadata", {}), **{name: said for name, said in conditions.items() if said}}
+                whole = {**body, "metadata": metadata} if metadata else body
+                patched: Object = await self._client.patch(
+                    named(ref.resource), ref.name, whole, namespace=ref.namespace, subresource=subresource
+                )
+                return patched
+            case Delete(ref, uid, grace, propagation):
+                return await self._client.delete(
+                    named(ref.resource),
+                    ref.name,
+                    namespace=ref.namespace,
+                    uid=uid,
+                    grace=grace,
+                    propagation=propagation,
+                )
+            case Bind(ref, uid, node):
+                binding = {"metadata": {"name": ref.name, "uid": uid}, "target": {"kind": "Node", "name": node}}
+                await self._client.create_below(resources.PODS, ref.name, "binding", binding, namespace=ref.namespace)
+                return None
+            case Tell():
+                await self._tell(action, by, action.message)
+                return None
+
+    async def _tell(self, tell: Tell, by: str, message: str) -> None:
+        """A new event, or one more of an old one (``k8s.io/client-go/tools/record``)."""
+        key = (tell.uid, tell.reason, message, by)
+        now = timestamp(self._clock.wall())
+        namespace = tell.about.namespace or "default"
+        name, count = self._told.get(key, ("", 0))
+        if name:
+            try:
+                patch = {"count": count + 1, "lastTimestamp": now}
+                await self._client.patch(resources.EVENTS, name, patch, namespace=namespace)
+            except NotFound:
+                count = 0
+        if not count:
+            name = f"{tell.about.name}.{_hash(key, now)}"
+            await self._client.create(resources.EVENTS, _event(tell, by, message, now, name), namespace=namespace)
+        self._told[key] = (name, count + 1)
+
+
+def named(resource: str) -> resources.Resource[Any]:
+    """By its qualified name; everything that controllers look at is served as v1."""
+    plural, _, group = resource.partition(".")
+    return resources.resource(group, "v1", plural)
+
+
+def _revision(obj: Object | None) -> int:
+    return int(obj["metadata"]["resourceVersion"]) if obj else 0
+
+
+def _hash(key: tuple[str, ...], now: str) -> str:
+    return hashlib.sha256("\0".join((*key, now)).encode()).hexdigest()[:16]
+
+
+def _event(tell: Tell, by: str, message: str, now: str, name: str) -> Object:
+    namespace = tell.about.namespace
+    about = {"kind": tell.kind, "apiVersion": tell.api_version, "name": tell.about.name, "uid": tell.uid}
+    if namespace:
+        about["namespace"] = namespace
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": name, "namespace": namespace or "default"},
+        "involvedObject": about,
+        "reason": tell.reason,
+        "message": message,
+        "type": tell.type,
+        "source": {"component": by},
+        "reportingComponent": by,
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+        "count": 1,
+    }

@@ -1,0 +1,112 @@
+"""An API server and some controllers in virtual time, without nodes: what a kubelet would do, a test does."""
+
+import functools
+from random import Random
+
+from lastcall.adapters.kube.client import Client
+from lastcall.adapters.kube.resources import NAMESPACES, PODS
+from lastcall.aio import Group
+from lastcall.lab import virtual
+from lastcall.lab.apiserver import ApiServer
+from lastcall.lab.apiserver.inprocess import InProcess
+from lastcall.lab.apiserver.meta import timestamp
+from lastcall.lab.apiserver.request import Identity
+from lastcall.lab.controllers.cluster import ClusterClient
+from lastcall.lab.controllers.runner import Runner
+
+CONTROLLER = Identity("system:kube-controller-manager", ("system:masters", "system:authenticated"))
+
+
+class LabCluster:
+    """Verbs for tests; everything is in the namespace ``default``."""
+
+    def __init__(self, clock, controllers, seed=1):
+        self.clock, self.random = clock, Random(seed)
+        self.server = ApiServer(clock, self.random)
+        self.client = Client(InProcess(self.server), manager="test")
+        hands = Client(InProcess(self.server, CONTROLLER), manager="kube-controller-manager")
+        self.runner = Runner(ClusterClient(hands, clock, self.random), clock, controllers)
+
+    async def begin(self):
+        """What a cluster has from its start."""
+        if not any(one.key.name == "default" for one in self.server.store.objects("namespaces")):
+            await self.client.create(NAMESPACES, {"metadata": {"name": "default"}})
+
+    # -- looking, straight into the store ------------------------------------------------------------------------------
+
+    def all(self, resource):
+        """All objects of a resource."""
+        qualified = f"{resource.plural}.{resource.group}" if resource.group else resource.plural
+        return [stored.object() for stored in self.server.store.objects(qualified)]
+
+    def count(self, resource):
+        """How many there are."""
+        return len(self.all(resource))
+
+    def names(self, resource):
+        """Their names."""
+        return [obj["metadata"]["name"] for obj in self.all(resource)]
+
+    def get(self, resource, name):
+        """One of them; None if there is none."""
+        return next((obj for obj in self.all(resource) if obj["metadata"]["name"] == name), None)
+
+    # -- doing ---------------------------------------------------------------------------------------------------------
+
+    async def create(self, resource, obj, namespace="default"):
+        """A new object."""
+        return await self.client.create(resource, obj, namespace=namespace)
+
+    async def patch(self, resource, name, body, subresource="", namespace="default"):
+        """A merge patch."""
+        return await self.client.patch(resource, name, body, namespace=namespace, subresource=subresource)
+
+    async def delete(self, resource, name, namespace="default", **options):
+        """A DELETE."""
+        return await self.client.delete(resource, name, namespace=namespace, **options)
+
+    async def bind(self, pod, node):
+        """As the scheduler does."""
+        target = {"metadata": {"name": pod}, "target": {"kind": "Node", "name": node}}
+        await self.client.create_below(PODS, pod, "binding", target, namespace="default")
+
+    async def ready(self, pod, ready=True):
+        """The pod runs, and is ready or not."""
+        now = timestamp(self.clock.wall())
+        said = {"type": "Ready", "status": str(ready), "lastTransitionTime": now}
+        await self.patch(PODS, pod, {"status": {"phase": "Running", "conditions": [said]}}, "status")
+
+    async def settle(self, seconds=1.0):
+        """Lets the controllers do what they have to do."""
+        await self.clock.sleep(seconds)
+
+    async def until(self, condition, seconds=600.0):
+        """Waits until something holds."""
+        end = self.clock.boottime() + seconds
+        while not condition():
+            assert self.clock.boottime() < end, "it does not come to that"
+            await self.clock.sleep(0.1)
+
+
+def on_cluster(*controllers):
+    """Runs a test with such a cluster."""
+
+    def decorate(test):
+        @functools.wraps(test)
+        def run():
+            async def main():
+                cluster = LabCluster(virtual.VirtualClock(), list(controllers))
+                await cluster.begin()
+                group = Group()
+                group.start(cluster.runner.run(), "controllers")
+                try:
+                    await test(cluster)
+                finally:
+                    await group.cancel()
+
+            virtual.run(main())
+
+        del run.__wrapped__
+        return run
+
+    return decorate
