@@ -1,0 +1,132 @@
+"""What a pod, or a pod template, has without saying so (``pkg/apis/core/v1/defaults.go``), pure.
+
+Objects come here in the form that the schema gives them: no null, and no empty value where a typed server has none.
+"""
+
+from collections.abc import Iterator
+
+from lastcall.lab.apiserver.kinds.images import is_latest
+from lastcall.lab.apiserver.request import Object
+
+GRACE = 30
+"""Seconds of ``terminationGracePeriodSeconds``."""
+
+CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
+"""The fields of a pod's spec that hold containers, in the order in which Kubernetes visits them."""
+
+_MODE = 0o644
+
+
+def pod_defaults(pod: Object) -> None:
+    """Fills in a pod."""
+    spec = pod.setdefault("spec", {})
+    if spec.get("terminationGracePeriodSeconds", 0) < 0:
+        spec["terminationGracePeriodSeconds"] = 1
+    pod_spec_defaults(spec)
+    for container in containers(spec, ("containers", "initContainers")):
+        _requests_from_limits(container["resources"])
+        if spec.get("hostNetwork"):
+            _host_ports(container)
+    spec.setdefault("enableServiceLinks", True)
+
+
+def pod_template_defaults(template: Object) -> None:
+    """Fills in the template of a workload, which has fewer defaults than a pod."""
+    template.setdefault("metadata", {})
+    pod_spec_defaults(template.setdefault("spec", {}))
+
+
+def pod_spec_defaults(spec: Object) -> None:
+    """What pods and templates have in common."""
+    if account := spec.get("serviceAccountName") or spec.get("serviceAccount"):
+        spec["serviceAccountName"] = spec["serviceAccount"] = account
+    spec.setdefault("restartPolicy", "Always")
+    spec.setdefault("terminationGracePeriodSeconds", GRACE)
+    spec.setdefault("dnsPolicy", "ClusterFirst")
+    spec.setdefault("securityContext", {})
+    spec.setdefault("schedulerName", "default-scheduler")
+    for container in containers(spec):
+        container_defaults(container)
+    for volume in spec.get("volumes") or ():
+        _volume(volume)
+
+
+def container_defaults(container: Object) -> None:
+    """One container of whatever sort."""
+    container.setdefault("resources", {})
+    container.setdefault("terminationMessagePath", "/dev/termination-log")
+    container.setdefault("terminationMessagePolicy", "File")
+    latest = is_latest(container.get("image", ""))
+    container.setdefault("imagePullPolicy", "Always" if latest else "IfNotPresent")
+    for port in container.get("ports") or ():
+        port.setdefault("protocol", "TCP")
+    for variable in container.get("env") or ():
+        _references(variable.get("valueFrom") or {})
+    for name in ("livenessProbe", "readinessProbe", "startupProbe"):
+        if (probe := container.get(name)) is not None:
+            _probe(probe)
+    for handler in (container.get("lifecycle") or {}).values():
+        if isinstance(handler, dict):
+            _handler(handler)
+
+
+def containers(spec: Object, names: tuple[str, ...] = CONTAINERS) -> Iterator[Object]:
+    """The containers of a pod's spec."""
+    for name in names:
+        yield from spec.get(name) or ()
+
+
+def _requests_from_limits(resources: Object) -> None:
+    if limits := resources.get("limits"):
+        requests = resources.get("requests") or {}
+        resources["requests"] = {**requests, **{name: limits[name] for name in limits if name not in requests}}
+
+
+def _host_ports(container: Object) -> None:
+    for port in container.get("ports") or ():
+        if port.get("containerPort"):
+            port.setdefault("hostPort", port["containerPort"])
+
+
+def _probe(probe: Object) -> None:
+    for name, value in (("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)):
+        probe[name] = probe.get(name) or value
+    _handler(probe)
+
+
+def _handler(handler: Object) -> None:
+    if (request := handler.get("httpGet")) is not None:
+        request.setdefault("path", "/")
+        request.setdefault("scheme", "HTTP")
+    if (call := handler.get("grpc")) is not None:
+        call.setdefault("service", "")
+
+
+def _references(source: Object) -> None:
+    """Of a variable, or of a file of the downward API."""
+    if field := source.get("fieldRef"):
+        field.setdefault("apiVersion", "v1")
+    if resource := source.get("resourceFieldRef"):
+        resource.setdefault("divisor", "0")
+
+
+def _volume(volume: Object) -> None:
+    if not any(name != "name" for name in volume):
+        volume["emptyDir"] = {}
+    for name in ("secret", "configMap", "downwardAPI", "projected"):
+        if (source := volume.get(name)) is not None:
+            source.setdefault("defaultMode", _MODE)
+    if (path := volume.get("hostPath")) is not None:
+        path.setdefault("type", "")
+    for source in (volume.get("projected") or {}).get("sources") or ():
+        if (token := source.get("serviceAccountToken")) is not None:
+            token.setdefault("expirationSeconds", 3600)
+        _files(source.get("downwardAPI") or {})
+    _files(volume.get("downwardAPI") or {})
+    if template := (volume.get("ephemeral") or {}).get("volumeClaimTemplate"):
+        template.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
+
+
+def _files(source: Object) -> None:
+    for item in source.get("items") or ():
+        _references(item)
