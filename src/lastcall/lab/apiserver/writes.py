@@ -129,6 +129,8 @@ class Writer:
 
     def _expect(self, context: Context, new: Object, old: Object) -> None:
         resource, metadata = context.route.resource, new.setdefault("metadata", {})
+        if resource.namespaced:
+            metadata["namespace"] = metadata.get("namespace") or context.route.namespace
         name, said = context.route.name, metadata.get("resourceVersion")
         if said and said != "0" and said != old["metadata"]["resourceVersion"]:
             raise status.conflict(resource.plural, resource.group, name, status.MODIFIED)
