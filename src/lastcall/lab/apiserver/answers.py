@@ -5,16 +5,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from lastcall.lab.apiserver import media
+from lastcall.lab.apiserver import media, transforms
 from lastcall.lab.apiserver.context import Context
+from lastcall.lab.apiserver.event_lines import EventLines
 from lastcall.lab.apiserver.kinds.base import Options
 from lastcall.lab.apiserver.media import Form
 from lastcall.lab.apiserver.reads import Page
 from lastcall.lab.apiserver.removals import Removed
 from lastcall.lab.apiserver.request import Object, Request, Response
-from lastcall.lab.apiserver.scheme import Resource
 from lastcall.lab.apiserver.status import ApiError
-from lastcall.lab.apiserver.store import Stored
 from lastcall.lab.apiserver.watches import Event
 
 if TYPE_CHECKING:
@@ -23,7 +22,8 @@ if TYPE_CHECKING:
 
 def one(context: Context, obj: Object, form: Form, server: "ApiServer", *, code: int = 200) -> Response:
     """One object."""
-    return Response(code, _headers(context, form.media), media.encoded(obj, form))
+    said = transforms.one(context, obj, form, server)
+    return Response(code, _headers(context, form.media), media.encoded(said, form))
 
 
 def page(context: Context, page: Page, form: Form, server: "ApiServer") -> Response:
@@ -35,25 +35,20 @@ def page(context: Context, page: Page, form: Form, server: "ApiServer") -> Respo
     if page.remaining:
         metadata["remainingItemCount"] = page.remaining
     head = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version, "metadata": metadata}
-    if form.media != media.JSON:
+    if form.transform:
+        body = media.encoded(transforms.many(context, page, metadata, form, server), form)
+    elif form.media != media.JSON:
         body = media.encoded({**head, "items": [item.object() for item in page.items]}, form)
     else:
-        items = b",".join(item.data for item in page.items)
-        body = msgspec.json.encode(head)[:-1] + b',"items":[' + items + b"]}\n"
+        items = b",".join([item.data for item in page.items])
+        body = media.written(b'%s,"items":[%s]}' % (msgspec.json.encode(head)[:-1], items), form)
     return Response(200, _headers(context, form.media), body)
 
 
 def events(context: Context, batches: AsyncIterator[Sequence[Event]], form: Form, server: "ApiServer") -> Response:
     """A watch: one line of JSON for each event."""
-
-    async def lines() -> AsyncIterator[bytes]:
-        try:
-            async for batch in batches:
-                yield b"".join(_line(event, context.route.resource) for event in batch)
-        finally:
-            await batches.aclose()  # type: ignore[attr-defined]
-
-    return Response(200, _headers(context, form.media), lines())
+    lines = EventLines(context, form, server).written(batches)
+    return Response(200, _headers(context, form.media), lines)
 
 
 def deleted(context: Context, removed: Removed, options: Options, form: Form, server: "ApiServer") -> Response:
@@ -72,30 +67,22 @@ def deleted(context: Context, removed: Removed, options: Options, form: Form, se
 
 
 def failure(request: Request, error: ApiError) -> Response:
-    """A Status that says what is wrong."""
-    headers: dict[str, str | list[str]] = {"content-type": media.JSON}
+    """A Status that says what is wrong, in JSON for those to whom nothing else can be said."""
+    try:
+        form = media.negotiated(request)
+    except ApiError:
+        form = Form()
+    if form.transform:
+        form = Form(pretty=form.pretty)
+    headers: dict[str, str | list[str]] = {"content-type": form.media}
     if error.retry_after:
         headers["retry-after"] = str(error.retry_after)
-    return Response(error.code, headers, msgspec.json.encode(error.status()) + b"\n")
+    return Response(error.code, headers, media.encoded(error.status(), form))
 
 
 def page_not_found() -> Response:
     """As Go's HTTP server says it, for paths that nobody serves."""
     return Response(404, {"content-type": "text/plain; charset=utf-8"}, b"404 page not found\n")
-
-
-def wire(stored: Stored, resource: Resource) -> bytes:
-    """A stored object as JSON with its kind and apiVersion."""
-    return _prefix(resource) + stored.data[1:]
-
-
-def _prefix(resource: Resource) -> bytes:
-    return b'{"kind":"%s","apiVersion":"%s",' % (resource.kind.encode(), resource.api_version.encode())
-
-
-def _line(event: Event, resource: Resource) -> bytes:
-    obj = wire(event.stored, resource) if event.stored else msgspec.json.encode(event.said)
-    return b'{"type":"%s","object":%s}\n' % (event.type.encode(), obj)
 
 
 def _headers(context: Context, content_type: str) -> dict[str, str | list[str]]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lastcall.lab.apiserver.kinds.base import Behaviour
+from lastcall.lab.apiserver.request import Object
 from lastcall.lab.apiserver.status import qualified
 
 
@@ -25,6 +26,8 @@ class Resource:
     """The resource in which its objects lie, if not in its own: ``events.events.k8s.io`` lie in ``events``."""
     custom: bool = False
     """Defined by a CustomResourceDefinition."""
+    definition: Object | None = None
+    """Of a custom resource: its entry in ``spec.versions`` of the definition, with schema and printer columns."""
 
     @property
     def qualified(self) -> str:

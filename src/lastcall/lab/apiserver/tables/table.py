@@ -1,0 +1,99 @@
+"""Objects as a Table (pure): what all kinds have in common."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.resources import files
+from typing import Any, Literal, cast
+
+import msgspec
+
+from lastcall.lab.apiserver import status
+from lastcall.lab.apiserver.request import Object
+from lastcall.lab.apiserver.scheme import Resource
+from lastcall.lab.apiserver.tables import autoscalers, custom, nodes, others, pods, services, storage, workloads
+from lastcall.lab.apiserver.tables.words import Printer, name_of
+
+Include = Literal["None", "Metadata", "Object"]
+"""What of each object stands beside its cells."""
+
+_PRINTERS: Mapping[str, Printer] = {
+    **pods.PRINTERS,
+    **nodes.PRINTERS,
+    **workloads.PRINTERS,
+    **autoscalers.PRINTERS,
+    **services.PRINTERS,
+    **storage.PRINTERS,
+    **others.PRINTERS,
+}
+
+
+def table(
+    resource: Resource,
+    objects: Iterable[Object],
+    now: float,
+    include: Include = "Metadata",
+    *,
+    metadata: Object,
+    headers: bool = True,
+    version: str = "v1",
+) -> Object:
+    """The Table of some objects, which have kind and apiVersion; ``now`` in seconds since the epoch.
+
+    ``metadata`` is that of the list, or the resource version of the one object. Without ``headers`` it names no
+    columns: so are the later events of a watch. ``version`` is the one of meta.k8s.io that the client asks for.
+    """
+    found = list(objects)
+    kind = "Scale" if found and found[0].get("kind") == "Scale" else resource.kind
+    return {
+        "kind": "Table",
+        "apiVersion": f"meta.k8s.io/{version}",
+        "metadata": metadata,
+        "columnDefinitions": _columns(resource, kind) if headers else None,
+        "rows": [_row(resource, kind, obj, now, include, version) for obj in found],
+    }
+
+
+def included(said: str) -> Include:
+    """The parameter ``includeObject``. ApiError if it is none of its values."""
+    if said not in ("", "None", "Metadata", "Object"):
+        why = f"includeObject: Invalid value: \"{said}\": must be 'Metadata', 'Object', 'None', or empty"
+        raise status.bad_request(f"Unable to convert to Table as requested: {why}")
+    return cast("Include", said or "Metadata")
+
+
+def _row(resource: Resource, kind: str, obj: Object, now: float, include: Include, version: str) -> Object:
+    row: Object = {"cells": _cells(resource, kind, obj, now)}
+    if kind == "Pod" and not resource.custom and (said := pods.conditions(obj)):
+        row["conditions"] = said
+    row["object"] = {"None": None, "Object": obj}.get(include, _metadata(obj, version))
+    return row
+
+
+def _metadata(obj: Object, version: str) -> Object:
+    return {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}", "metadata": obj["metadata"]}
+
+
+def _cells(resource: Resource, kind: str, obj: Object, now: float) -> Sequence[Any]:
+    if resource.custom and kind == resource.kind:
+        return custom.cells(resource, obj, now)
+    printer = _PRINTERS.get(kind)
+    if printer:
+        return printer(obj, now)
+    return [name_of(obj), obj["metadata"].get("creationTimestamp")]
+
+
+def _columns(resource: Resource, kind: str) -> Sequence[Object]:
+    if resource.custom and kind == resource.kind:
+        return [_NAME, *custom.columns(resource, _AGE)]
+    return _COLUMNS.get(kind, _DEFAULT)
+
+
+def _load() -> tuple[Mapping[str, Sequence[Object]], Object, Sequence[Object]]:
+    content = msgspec.yaml.decode(files(__package__).joinpath("columns.yaml").read_bytes())
+    keys = ("name", "type", "format", "priority", "description")
+    kinds = {kind: [dict(zip(keys, one, strict=True)) for one in columns] for kind, columns in content["kinds"].items()}
+    name, *_, age = kinds["Namespace"]
+    return kinds, name, [name, {**age, "name": "Created At", "type": "date"}]
+
+
+_COLUMNS, _NAME, _DEFAULT = _load()
+_AGE: str = _DEFAULT[1]["description"]
