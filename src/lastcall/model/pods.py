@@ -33,6 +33,8 @@ class Metadata(Facts, frozen=True):
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
     deletion_grace_period_seconds: Int64 | None = None
+    generation: Int64 = 0
+    resource_version: str = ""
 
 
 class ExecAction(Facts, frozen=True):
