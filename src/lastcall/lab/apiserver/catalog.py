@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from lastcall.lab.apiserver.kinds.base import Behaviour
+from lastcall.lab.apiserver.kinds.namespaces import Namespace
 from lastcall.lab.apiserver.scheme import Resource
 
 _STATUS = ("status",)
 _POD = ("attach", "binding", "ephemeralcontainers", "eviction", "exec", "log", "resize", "status")
+_NAMESPACE = ("finalize", "status")
 _SCALE = ("scale", "status")
 _ALL = ("all",)
 _EXTENSIONS = ("api-extensions",)
@@ -21,7 +23,7 @@ def built_in() -> Sequence[Resource]:
 def _core() -> Sequence[Resource]:
     return [
         _of("v1", "configmaps", "ConfigMap", Behaviour(), short_names=["cm"]),
-        _cluster("v1", "namespaces", "Namespace", Behaviour(), short_names=["ns"], subresources=_STATUS),
+        _cluster("v1", "namespaces", "Namespace", Namespace(), short_names=["ns"], subresources=_NAMESPACE),
         _cluster("v1", "nodes", "Node", Behaviour(), short_names=["no"], subresources=_STATUS),
         _of("v1", "pods", "Pod", Behaviour(), short_names=["po"], categories=_ALL, subresources=_POD),
         _of("v1", "secrets", "Secret", Behaviour()),

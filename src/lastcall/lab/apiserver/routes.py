@@ -9,6 +9,18 @@ from lastcall.lab.apiserver.status import method_not_allowed, no_such_resource
 _ITEM = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _COLLECTION = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
 _SUBRESOURCE = {"GET": "get", "PUT": "update", "PATCH": "patch", "POST": "create", "DELETE": "delete"}
+_METHODS = {
+    "attach": ("GET", "POST"),
+    "binding": ("POST",),
+    "eviction": ("POST",),
+    "exec": ("GET", "POST"),
+    "finalize": ("PUT",),
+    "log": ("GET",),
+}
+"""What subresources can be asked that are not read and written like objects."""
+_PART = ("GET", "PUT", "PATCH")
+_ONE_BY_ONE = ("namespaces",)
+"""What cannot be deleted all at once."""
 
 
 class Route(NamedTuple):
@@ -59,12 +71,23 @@ def route(request: Request, where: Place, scheme: Scheme) -> Route:
     subresource = where.subresource.partition("/")[0]
     if subresource and subresource not in resource.subresources:
         raise no_such_resource()
-    verbs = _SUBRESOURCE if subresource else _ITEM if where.name else _COLLECTION
-    verb = verbs.get(request.method, "")
-    if verb == "create" and not subresource and resource.namespaced and not where.namespace:
-        verb = ""
-    if not verb:
+    asked = verb(request, where)
+    if not asked or not _allowed(asked, request.method, where, resource):
         raise method_not_allowed()
-    if verb in ("list", "get") and not subresource and (where.watch or request.flag("watch")):
-        verb = "watch"
-    return Route(verb, resource, where.namespace, where.name, subresource)
+    return Route(asked, resource, where.namespace, where.name, subresource)
+
+
+def verb(request: Request, where: Place) -> str:
+    """The verb of RBAC and the audit; empty if the method is none there."""
+    if where.subresource:
+        return _SUBRESOURCE.get(request.method, "")
+    found = (_ITEM if where.name else _COLLECTION).get(request.method, "")
+    return "watch" if found in ("list", "get") and (where.watch or request.flag("watch")) else found
+
+
+def _allowed(asked: str, method: str, where: Place, resource: Resource) -> bool:
+    if where.subresource:
+        return method in _METHODS.get(where.subresource.partition("/")[0], _PART)
+    if asked == "deletecollection" and resource.plural in _ONE_BY_ONE:
+        return False
+    return asked not in ("create", "deletecollection") or bool(where.namespace) == resource.namespaced

@@ -4,11 +4,15 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from random import Random
 
-from lastcall.lab.apiserver import answers, media, patching, status
+from lastcall.lab.apiserver import answers, media, meta, patching, status
 from lastcall.lab.apiserver.admission.chain import Chain, Plugin
+from lastcall.lab.apiserver.audit import Audit
 from lastcall.lab.apiserver.catalog import built_in
 from lastcall.lab.apiserver.context import Context
 from lastcall.lab.apiserver.delete_options import delete_options
+from lastcall.lab.apiserver.event_lines import LineCache
+from lastcall.lab.apiserver.kinds import namespaces
+from lastcall.lab.apiserver.kinds.base import Options
 from lastcall.lab.apiserver.kubelets import Kubelets
 from lastcall.lab.apiserver.managed_fields import ManagedFields
 from lastcall.lab.apiserver.reads import Reader
@@ -17,7 +21,7 @@ from lastcall.lab.apiserver.request import Object, Request, Response
 from lastcall.lab.apiserver.routes import place, route
 from lastcall.lab.apiserver.schema import Schemas
 from lastcall.lab.apiserver.scheme import Scheme
-from lastcall.lab.apiserver.store import Store
+from lastcall.lab.apiserver.store import Key, Store
 from lastcall.lab.apiserver.subresources import subresources
 from lastcall.lab.apiserver.watches import Watcher
 from lastcall.lab.apiserver.writes import Writer
@@ -27,6 +31,9 @@ log = logging.getLogger(__name__)
 
 Verb = Callable[[Context], Awaitable[Response]]
 
+_PARTS = ("", "status", "finalize")
+"""Subresources that are the object itself, of which they change a part."""
+
 
 class ApiServer:
     """Serves the built-in kinds and those that are defined in it. ``plugins`` are the admission, in their order.
@@ -35,17 +42,20 @@ class ApiServer:
     requests have the same answers.
     """
 
-    def __init__(self, clock: Clock, random: Random, *, store: Store | None = None) -> None:
+    def __init__(self, clock: Clock, random: Random, *, store: Store | None = None, audit: Audit | None = None) -> None:
         self.clock = clock
+        self.audit = audit or Audit(clock)
         self.random = random
         self.kubelets: Kubelets = lambda node: None
         self.scheme = Scheme(built_in())
         self.store = store or Store()
-        self.store.fields_of = self._fields
-        self.schemas = Schemas(self.scheme)
+        self.store.describe(self._fields)
+        self._begin()
+        self.schemas = Schemas()
         self.reader = Reader(self.store)
-        self.watcher = Watcher(self.store, clock, self.reader)
-        self.managed = ManagedFields()
+        self.watcher = Watcher(self.store, clock, random)
+        self.lines = LineCache()
+        self.managed = ManagedFields(self.schemas.of, self.scheme)
         self.admission = Chain(self._plugins())
         self.writer = Writer(self.store, clock, random, self.admission, self.managed)
         self.remover = Remover(self.store, clock, self.admission)
@@ -67,13 +77,26 @@ class ApiServer:
 
     async def handle(self, request: Request) -> Response:
         """The answer; never an exception but for cancellation."""
+        began = self.audit.begin()
         try:
-            return await self._handle(request)
+            response = await self._handle(request)
+            if self.store.journal:  # nothing is told, read or written, that a crash could take back
+                await self.store.journal.durable(self.store.revision)
         except status.ApiError as error:
-            return answers.failure(request, error)
+            response = answers.failure(request, error)
         except Exception as error:
             log.exception("%s %s failed", request.method, request.path)
-            return answers.failure(request, status.internal(str(error) or type(error).__name__))
+            response = answers.failure(request, status.internal(str(error) or type(error).__name__))
+        self.audit.end(began, request, response.status)
+        return response
+
+    def _begin(self) -> None:
+        """The namespaces that are always there."""
+        for name in namespaces.INITIAL:
+            key = Key("namespaces", "", name)
+            if self.store.get(key) is None:
+                uid = meta.new_uid(self.random)
+                self.store.put(key, namespaces.initial(name, uid=uid, wall=self.clock.wall()), expected=None)
 
     def _plugins(self) -> Sequence[Plugin]:
         return []
@@ -83,7 +106,10 @@ class ApiServer:
         if where is None or not self.scheme.has_group(where.group):
             return answers.page_not_found()
         context = Context(request, route(request, where, self.scheme))
-        if context.route.subresource not in ("", "status"):
+        context.check_timeout()
+        if deprecation := context.route.resource.behaviour.deprecation:
+            context.warnings.append(deprecation)
+        if context.route.subresource not in _PARTS:
             return await self._subresource(context)
         return await self._verbs[context.route.verb](context)
 
@@ -100,11 +126,11 @@ class ApiServer:
         return answers.one(context, self.writer.answer(self.reader.get(context), context.route.resource), form, self)
 
     async def _list(self, context: Context) -> Response:
-        form = media.negotiated(context.request)
+        form = media.negotiated(context.request, collection=True)
         return answers.page(context, self.reader.list(context), form, self)
 
     async def _watch(self, context: Context) -> Response:
-        form = media.negotiated(context.request)
+        form = media.negotiated(context.request, collection=True, stream=True)
         return answers.events(context, self.watcher.open(context), form, self)
 
     async def _create(self, context: Context) -> Response:
@@ -128,13 +154,13 @@ class ApiServer:
 
     async def _delete(self, context: Context) -> Response:
         form = media.negotiated(context.request)
-        options = delete_options(context)
+        options = self._deletion(context)
         removed = await self.remover.delete(context, options)
         return answers.deleted(context, removed, options, form, self)
 
     async def _delete_all(self, context: Context) -> Response:
-        form = media.negotiated(context.request)
-        options = delete_options(context)
+        form = media.negotiated(context.request, collection=True)
+        options = self._deletion(context)
         page = self.reader.list(context)
         for stored in page.items:
             one = context.route._replace(verb="delete", namespace=stored.key.namespace, name=stored.key.name)
@@ -145,12 +171,17 @@ class ApiServer:
                     raise
         return answers.page(context, page, form, self)
 
+    def _deletion(self, context: Context) -> Options:
+        """The options of a deletion, whose client is told what it should know."""
+        options = delete_options(context)
+        context.warnings += context.route.resource.behaviour.deletion_warnings(options)
+        return options
+
     # -- for the verbs -------------------------------------------------------------------------------------------------
 
     def read(self, context: Context) -> Object:
         """The object in the body of a write. ApiError if it is none, or is not of the resource's kind."""
-        obj: Object = media.decoded(context.request)
-        return self.schemas.checked(obj, context)
+        return self.schemas.read(context)
 
     def _fields(self, storage: str, obj: Object) -> Mapping[str, str]:
         resource = self.scheme.stored_in(storage)

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
 from lastcall.lab.apiserver.context import Context
+from lastcall.lab.apiserver.eviction import Evictions
 from lastcall.lab.apiserver.request import Response
 from lastcall.lab.apiserver.streams import Streams
 
@@ -16,7 +17,9 @@ Handler = Callable[[Context], Awaitable[Response]]
 def subresources(server: "ApiServer") -> Mapping[tuple[str, str], Handler]:
     """Who serves which: by qualified resource and subresource."""
     streams = Streams(server)
+    evictions = Evictions(server)
     return {
+        ("pods", "eviction"): evictions.create,
         ("pods", "log"): streams.log,
         ("pods", "exec"): streams.refuse,
         ("pods", "attach"): streams.refuse,

@@ -1,12 +1,13 @@
 """The way of every write: defaults, admission, what the kind prepares, validation, and then the store."""
 
 import copy
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from random import Random
 
 from lastcall.lab.apiserver import deletion, meta, status
 from lastcall.lab.apiserver.admission.chain import Attributes, Plugin
 from lastcall.lab.apiserver.context import Context
+from lastcall.lab.apiserver.kinds.base import Behaviour
 from lastcall.lab.apiserver.managed_fields import ManagedFields
 from lastcall.lab.apiserver.request import Object
 from lastcall.lab.apiserver.scheme import Resource
@@ -105,16 +106,15 @@ class Writer:
         self._expect(context, new, old)
         behaviour.default(new)
         meta.carry_over(new, old)
-        part = route.subresource == "status"
-        behaviour.prepare_status(new, old) if part else behaviour.prepare_update(new, old)
+        _prepare(behaviour, route.subresource, new, old)
         attributes = self._attributes(context, "UPDATE", new, old)
         await self._admission.mutate(attributes)
         behaviour.default(new)
         meta.tidy(new)
         if behaviour.has_generation and behaviour.wanted(new) != behaviour.wanted(old):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
-        check = behaviour.validate_status if part else behaviour.validate_update
-        self._refuse(route.resource, new, [*meta.check_update(new, old), *check(new, old)])
+        causes = [*meta.check_update(new, old), *_violations(behaviour, route.subresource, new, old)]
+        self._refuse(route.resource, new, causes)
         self._managed.updated(new, old, context.manager, route.resource, route.subresource, self._clock.wall())
         await self._admission.validate(attributes)
         context.warnings += [*behaviour.warnings(new)]
@@ -165,3 +165,23 @@ class Writer:
             context.options(kind) if operation != "DELETE" else {},
             context.warnings,
         )
+
+
+def _prepare(behaviour: Behaviour, part: str, new: Object, old: Object) -> None:
+    match part:
+        case "":
+            behaviour.prepare_update(new, old)
+        case "status":
+            behaviour.prepare_status(new, old)
+        case _:
+            behaviour.prepare_part(part, new, old)
+
+
+def _violations(behaviour: Behaviour, part: str, new: Object, old: Object) -> Iterable[status.Cause]:
+    match part:
+        case "":
+            return behaviour.validate_update(new, old)
+        case "status":
+            return behaviour.validate_status(new, old)
+        case _:
+            return behaviour.validate_part(part, new, old)

@@ -85,6 +85,10 @@ class Behaviour:
     """Whether an update must say which version it replaces."""
     status_after_delete: ClassVar[bool] = True
     """Whether a deletion is answered by a Status instead of by the object."""
+    status_keeps: ClassVar[Sequence[str]] = ("labels", "annotations", "finalizers", "ownerReferences")
+    """The metadata that the status subresource cannot change."""
+    deprecation: ClassVar[str] = ""
+    """What every client of the kind is told."""
     dependents: ClassVar[Dependents] = Dependents.DELETED
     """What becomes of what the object owns, unless the deletion says so."""
     creates_on_update: ClassVar[bool] = False
@@ -108,8 +112,11 @@ class Behaviour:
         metadata = new["metadata"]
         for name in [name for name in (*new, *old) if name not in ("metadata", "status", "kind", "apiVersion")]:
             keep(new, old, name)
-        for name in ("labels", "annotations", "finalizers", "ownerReferences"):
+        for name in self.status_keeps:
             keep(metadata, old["metadata"], name)
+
+    def prepare_part(self, part: str, new: Object, old: Object) -> None:
+        """The same for other subresources that are the object itself: ``finalize``, ``resize``."""
 
     def validate(self, obj: Object) -> Iterable[Cause]:
         """The rules that a new object violates; the rules of metadata that all kinds share are checked elsewhere."""
@@ -123,12 +130,20 @@ class Behaviour:
         """The rules that a change of the status violates."""
         return ()
 
+    def validate_part(self, part: str, new: Object, old: Object) -> Iterable[Cause]:
+        """The rules that a change by such another subresource violates."""
+        return self.validate_update(new, old)
+
     def validate_name(self, name: str) -> str:
         """Why ``name`` cannot be one of this kind; empty if it can."""
         return names.subdomain(name)
 
     def warnings(self, obj: Object) -> Iterable[str]:
         """What the client should know about what it has written."""
+        return ()
+
+    def deletion_warnings(self, options: Options) -> Iterable[str]:
+        """What the client should know about what it deletes."""
         return ()
 
     def fields(self, obj: Object) -> Mapping[str, str]:
