@@ -1,0 +1,51 @@
+"""Which endpoints of a Service get traffic (pure): kube-proxy's rule, KEP-1669.
+
+A terminating pod gets new connections only while no endpoint is ready; then those that still serve do.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+
+class Endpoint(NamedTuple):
+    """One address and port of a pod."""
+
+    address: str
+    port: int
+    pod: str = ""
+    """``namespace/name``; empty if the slice does not say."""
+
+
+class _Conditions(NamedTuple):
+    ready: bool
+    serving: bool
+    terminating: bool
+
+
+def endpoints(slices: Iterable[Mapping[str, Any]], port: str) -> Sequence[Endpoint]:
+    """Where new connections to a port of that name go, by address; ``slices`` are the Service's EndpointSlices."""
+    found = [(conditions, endpoint) for one in slices for conditions, endpoint in _of(one, port)]
+    ready = [endpoint for conditions, endpoint in found if conditions.ready]
+    if not ready:
+        ready = [endpoint for conditions, endpoint in found if conditions.serving and conditions.terminating]
+    return sorted(set(ready))
+
+
+def _of(one: Mapping[str, Any], port: str) -> Iterable[tuple[_Conditions, Endpoint]]:
+    number = next((said["port"] for said in one.get("ports") or () if said.get("name", "") == port), None)
+    if number is None:
+        return
+    for endpoint in one.get("endpoints") or ():
+        target = endpoint.get("targetRef") or {}
+        pod = f"{target.get('namespace', '')}/{target['name']}" if target.get("kind") == "Pod" else ""
+        for address in endpoint["addresses"]:
+            yield _conditions(endpoint), Endpoint(address, number, pod)
+
+
+def _conditions(endpoint: Mapping[str, Any]) -> _Conditions:
+    """Unset means ready, serving as ready, and not terminating (``discovery/v1``)."""
+    said = endpoint.get("conditions") or {}
+    ready = said.get("ready")
+    ready = True if ready is None else ready
+    serving = said.get("serving")
+    return _Conditions(ready, ready if serving is None else serving, bool(said.get("terminating")))
