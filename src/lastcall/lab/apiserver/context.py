@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from lastcall.lab.apiserver import fields
 from lastcall.lab.apiserver.request import Identity, Object, Request
 from lastcall.lab.apiserver.routes import Route
-from lastcall.lab.apiserver.status import invalid
+from lastcall.lab.apiserver.status import bad_request, invalid
+from lastcall.model import duration
 
-_VALIDATION = ("Ignore", "Warn", "Strict")
+_VALIDATION = ("Ignore", "Strict", "Warn")
 
 
 @dataclass
@@ -23,16 +24,24 @@ class Context:
         """Who asks."""
         return self.request.user
 
+    def check_timeout(self) -> None:
+        """ApiError if the parameter ``timeout`` is no duration. A watch has ``timeoutSeconds`` instead."""
+        said = self.request.parameter("timeout")
+        if said and self.route.verb != "watch":
+            try:
+                duration.parse(said)
+            except ValueError as error:
+                raise bad_request(f"invalid timeout specified in the request URL - {error}") from None
+
     @property
     def dry_run(self) -> bool:
         """Whether everything is to happen but the write. ApiError if the parameter says something else."""
         values = self.request.query.get("dryRun", ())
         wrong = [value for value in values if value != "All"]
         if wrong:
-            kind = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions"}.get(
-                self.request.method, "DeleteOptions"
+            raise invalid(
+                self._options_kind, "meta.k8s.io", "", [fields.not_supported("dryRun", list(values), ["All"])]
             )
-            raise invalid(kind, "meta.k8s.io", "", [fields.not_supported("dryRun", list(values), ["All"])])
         return bool(values)
 
     @property
@@ -40,13 +49,14 @@ class Context:
         """What to do with fields that nobody knows: Ignore, Warn (also without a word) or Strict."""
         value = self.request.parameter("fieldValidation") or "Warn"
         if value not in _VALIDATION:
-            raise invalid(
-                "CreateOptions",
-                "meta.k8s.io",
-                "",
-                [fields.not_supported("fieldValidation", value, ["", *_VALIDATION])],
-            )
+            cause = fields.not_supported("fieldValidation", value, ["", *_VALIDATION])
+            raise invalid(self._options_kind, "meta.k8s.io", "", [cause])
         return value
+
+    @property
+    def _options_kind(self) -> str:
+        kinds = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions"}
+        return kinds.get(self.request.method, "DeleteOptions")
 
     @property
     def manager(self) -> str:

@@ -10,7 +10,7 @@ from lastcall.lab.apiserver.status import qualified
 
 @dataclass(frozen=True, eq=False)
 class Resource:
-    """One resource in one version. ``subresources`` are names such as ``status``; ``verbs`` those of the resource."""
+    """One resource in one version. ``subresources`` are names such as ``status``."""
 
     group: str
     version: str
@@ -24,6 +24,10 @@ class Resource:
     singular: str = ""
     stored_as: str = ""
     """The resource in which its objects lie, if not in its own: ``events.events.k8s.io`` lie in ``events``."""
+    verbs: Sequence[str] = ()
+    """What can be done with it, if that is not everything."""
+    deprecation: str = ""
+    """The warning that everybody gets who uses it."""
     custom: bool = False
     """Defined by a CustomResourceDefinition."""
     definition: Object | None = None

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from random import Random
 
 from lastcall.lab.apiserver import answers, media, meta, patching, status
+from lastcall.lab.apiserver.admission import plugins
 from lastcall.lab.apiserver.admission.chain import Chain, Plugin
 from lastcall.lab.apiserver.audit import Audit
 from lastcall.lab.apiserver.catalog import built_in
@@ -31,7 +32,7 @@ log = logging.getLogger(__name__)
 
 Verb = Callable[[Context], Awaitable[Response]]
 
-_PARTS = ("", "status", "finalize")
+_PARTS = ("", "status", "finalize", "ephemeralcontainers", "resize")
 """Subresources that are the object itself, of which they change a part."""
 
 
@@ -99,7 +100,7 @@ class ApiServer:
                 self.store.put(key, namespaces.initial(name, uid=uid, wall=self.clock.wall()), expected=None)
 
     def _plugins(self) -> Sequence[Plugin]:
-        return []
+        return plugins.built_in(self.store, self.clock, self.random)
 
     async def _handle(self, request: Request) -> Response:
         where = place(request.path)

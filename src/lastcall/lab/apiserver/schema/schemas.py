@@ -1,17 +1,29 @@
-"""The schemas of all kinds that are served."""
+"""The schemas of all kinds that are served, and the check of what is written against them."""
 
-from lastcall.lab.apiserver import status
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from lastcall.lab.apiserver import fields, status
 from lastcall.lab.apiserver.context import Context
 from lastcall.lab.apiserver.request import Object
-from lastcall.lab.apiserver.schema.types import Node, Types
-from lastcall.lab.apiserver.scheme import Resource, Scheme
+from lastcall.lab.apiserver.schema import bodies
+from lastcall.lab.apiserver.schema.bodies import Kind
+from lastcall.lab.apiserver.schema.decode import Decoder, Undecodable
+from lastcall.lab.apiserver.schema.types import Node, Struct, Types
+from lastcall.lab.apiserver.scheme import Resource
+from lastcall.lab.apiserver.status import ApiError
+
+_OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+_PACKAGES = {"": "core", "events.k8s.io": "core"}
+"""The Go packages of groups whose names do not begin with theirs."""
 
 
 class Schemas:
-    """The schemas of all kinds that are served."""
+    """The types of all resources; ``types`` is the table behind them."""
 
-    def __init__(self, scheme: Scheme) -> None:
-        self._scheme = scheme
+    def __init__(self) -> None:
         self.types = Types()
         self._nodes: dict[Resource, Node | None] = {}
 
@@ -25,9 +37,133 @@ class Schemas:
             self._nodes[resource] = self.types.find(resource.group, resource.version, resource.kind)
         return self._nodes[resource]
 
-    def checked(self, obj: Object, context: Context) -> Object:
-        """The object of a body, with kind and apiVersion. ApiError if types or, when asked for, names are wrong."""
+    # -- what is written -----------------------------------------------------------------------------------------------
+
+    def read(self, context: Context, wanted: Kind | None = None, *, also: Sequence[str] = ()) -> Object:
+        """The object in the body of a POST or PUT: typed, complete, with kind and apiVersion.
+
+        ``wanted`` is what a subresource takes, if that is not the resource's own kind; ``also`` are other apiVersions
+        that mean the same. ApiError if it is none, is something else, or has fields that the client does not allow.
+        """
         resource = context.route.resource
-        if not isinstance(obj, dict):
-            raise status.bad_request("the body is no object")
-        return {**obj, "kind": resource.kind, "apiVersion": resource.api_version}
+        wanted = wanted or Kind(resource.group, resource.version, resource.kind)
+        body = bodies.read(context.request, wanted)
+        if resource.custom and wanted.group == resource.group:
+            obj, unknown = self._custom(body, wanted)
+        else:
+            obj, unknown = self._typed(body, wanted, also)
+        if context.validation != "Ignore":
+            self._complain(body.complaints(unknown), context, lambda why: bodies.unfit(body.said, wanted, why))
+        return {**obj, "kind": wanted.kind, "apiVersion": wanted.api_version}
+
+    def checked(
+        self,
+        obj: Object,
+        context: Context,
+        *,
+        shown: Callable[[Object], str] | None = None,
+        repeated: Sequence[str] = (),
+    ) -> Object:
+        """What a patch has made of an object, as it is stored, with kind and apiVersion.
+
+        ``shown`` says what an error shows of it, the object itself if None; ``repeated`` are complaints about the patch.
+        ApiError (422) if types are wrong or if the client does not allow unknown fields and there are some.
+        """
+        resource = context.route.resource
+
+        def unfit(why: str) -> ApiError:
+            value = shown(obj) if shown else msgspec.json.encode(obj).decode()
+            return status.invalid("", "", "", [fields.invalid("patch", value, why)])
+
+        node = self.types.node(_OBJECT_META) if resource.custom else self.of(resource)
+        if node is None or node.struct is None:
+            return obj
+        try:
+            if resource.custom:
+                decoded, unknown = self._with_metadata(obj)
+            else:
+                decoded, unknown = _decoded(obj, node.struct)
+        except Undecodable as error:
+            raise unfit(str(error)) from None
+        self._complain([*repeated, *(f'unknown field "{path}"' for path in unknown)], context, unfit)
+        return {**decoded, "kind": resource.kind, "apiVersion": resource.api_version}
+
+    def _typed(self, body: bodies.Body, wanted: Kind, also: Sequence[str]) -> tuple[Object, list[str]]:
+        said = body.said
+        if said.api_version in also and said.kind == wanted.kind:
+            said = wanted
+        node = self.types.find(*said)
+        if node is None or node.struct is None:
+            scheme = "pkg/runtime/scheme.go:111"
+            why = f'no kind "{said.kind}" is registered for version "{said.api_version}" in scheme "{scheme}"'
+            raise bodies.unfit(said, wanted, why)
+        try:
+            decoded = _decoded(body.obj, node.struct)
+        except Undecodable as error:
+            raise bodies.unfit(said, wanted, str(error)) from None
+        if said.kind != wanted.kind or _package(said.group) != _package(wanted.group):
+            why = f"converting ({node.go}) to ({_package(wanted.group)}.{wanted.kind}): unknown conversion"
+            raise bodies.unfit(said, wanted, why)
+        if said != wanted:
+            raise _other_version(said, wanted)
+        return decoded
+
+    def _custom(self, body: bodies.Body, wanted: Kind) -> tuple[Object, list[str]]:
+        if not body.obj.get("kind"):
+            why = f"Object 'Kind' is missing in '{body.data.decode(errors='replace')}'"
+            raise bodies.unrecognized(wanted, why, body.data)
+        try:
+            decoded = self._with_metadata(body.obj)
+        except Undecodable as error:
+            raise bodies.unfit(body.said, wanted, str(error)) from None
+        if body.said.api_version != wanted.api_version:
+            raise _other_version(body.said, wanted)
+        if body.said.kind != wanted.kind:
+            cause = fields.invalid("kind", body.said.kind, f"must be {wanted.kind}")
+            raise status.invalid(wanted.kind, wanted.group, decoded[0]["metadata"].get("name", ""), [cause])
+        return decoded
+
+    def _with_metadata(self, obj: Object) -> tuple[Object, list[str]]:
+        """An object of which only the metadata are typed."""
+        metadata = obj.get("metadata") or {}
+        struct = self.types.struct(_OBJECT_META)
+        if not isinstance(metadata, dict):
+            raise Undecodable(f"json: cannot unmarshal {type(metadata).__name__} into Go value of type v1.ObjectMeta")
+        decoded, unknown = _decoded(metadata, struct)
+        return {**obj, "metadata": decoded}, [f"metadata.{path}" for path in unknown]
+
+    def _complain(self, complaints: Sequence[str], context: Context, unfit: Callable[[str], ApiError]) -> None:
+        """Tells of repeated and unknown fields as the client has asked for it."""
+        if complaints and context.validation == "Strict":
+            raise unfit(f"strict decoding error: {', '.join(complaints)}")
+        if complaints and context.validation == "Warn":
+            context.warnings += complaints
+
+    # -- for messages --------------------------------------------------------------------------------------------------
+
+    def ordered(self, obj: Any, node: Node | None) -> Any:
+        """The same with the fields in the order in which Go writes them; maps by their keys."""
+        if node is not None and isinstance(obj, dict) and node.kind in ("struct", "map"):
+            names = [name for name in node.fields if name in obj] if node.fields else sorted(obj)
+            rest = [name for name in obj if name not in names]
+            return {name: self.ordered(obj[name], node.at(name)) for name in (*names, *rest)}
+        if node is not None and isinstance(obj, list):
+            return [self.ordered(one, node.element) for one in obj]
+        return obj
+
+
+def _decoded(obj: Object, struct: Struct) -> tuple[Object, list[str]]:
+    decoder = Decoder()
+    return decoder.decode(obj, struct), decoder.unknown
+
+
+def _package(group: str) -> str:
+    """The Go package of the group's internal types, as messages about conversions name it."""
+    return _PACKAGES.get(group) or group.partition(".")[0]
+
+
+def _other_version(said: Kind, wanted: Kind) -> ApiError:
+    return status.bad_request(
+        f"the API version in the data ({said.api_version}) does not match the expected API version"
+        f" ({wanted.api_version})"
+    )

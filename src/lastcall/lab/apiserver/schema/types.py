@@ -38,7 +38,7 @@ class Node:
         self._types = types
         self._type: str = facts["type"]
         self._go: str = facts.get("go", "")
-        self.kind = _CONTAINERS.get(self._type[0], self._type)
+        self.kind: str = _CONTAINERS.get(self._type[0], self._type)
         """``struct``, ``map``, ``list``, ``string``, ``bool``, ``int32``, ``int64``, ``float64``, ``bytes``, ``time``,
         ``microtime``, ``duration``, ``quantity``, ``intorstring``; ``raw`` (an object of any shape), ``any``."""
         self.write: str = facts.get("write", "")

@@ -1,0 +1,143 @@
+"""The body of a write: what it says that it is, and why it may not be what was wanted.
+
+The order of the checks and their words are those of the decoders in ``k8s.io/apimachinery/pkg/runtime/serializer`` and
+of ``transformDecodeError`` in ``k8s.io/apiserver/pkg/endpoints/handlers``.
+"""
+
+from collections.abc import Sequence
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import yaml
+
+from lastcall.lab.apiserver import status
+from lastcall.lab.apiserver.request import Object, Request
+from lastcall.lab.apiserver.schema import gojson
+from lastcall.lab.apiserver.schema.strict_yaml import Loader, repeated
+from lastcall.lab.apiserver.status import ApiError
+
+LIMIT = 3 * 1024 * 1024
+"""Bytes of a body (``MaxRequestBodyBytes``)."""
+
+_SUMMARY = 30
+_TYPE_META = (
+    "json: cannot unmarshal %s into Go value of type struct { APIVersion string"
+    ' "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+)
+
+
+class Kind(NamedTuple):
+    """What an object says that it is, or what is wanted."""
+
+    group: str
+    version: str
+    kind: str
+
+    @property
+    def api_version(self) -> str:
+        """``v1`` or ``apps/v1``."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+
+class Body(NamedTuple):
+    """``said`` is what it says that it is, as wanted where it says nothing."""
+
+    obj: Object
+    said: Kind
+    data: bytes
+    yaml: bool
+
+    def complaints(self, unknown: Sequence[str]) -> list[str]:
+        """What a strict decoder says, if ``unknown`` are the paths of the fields that nobody knows."""
+        if self.yaml:
+            return [*repeated(self.data), *(f'unknown field "{path}"' for path in unknown)]
+        return gojson.complaints(self.data, self.obj, unknown)
+
+
+def check_size(request: Request) -> None:
+    """ApiError (413) if the body is too large."""
+    if len(request.body) > LIMIT:
+        message = f"Request entity too large: limit is {LIMIT}"
+        raise ApiError(413, "RequestEntityTooLarge", message)
+
+
+def is_yaml(request: Request) -> bool:
+    """Whether the body is YAML, by its Content-Type; JSON if there is none. ApiError (415) if it is neither."""
+    media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media in ("", "application/json"):
+        return False
+    if media == "application/yaml":
+        return True
+    raise status.unsupported_media_type("application/json, application/yaml, application/vnd.kubernetes.protobuf")
+
+
+def read(request: Request, wanted: Kind) -> Body:
+    """The object in the body. ApiError if there is none."""
+    check_size(request)
+    data, text = request.body, is_yaml(request)
+    try:
+        obj = _yaml(data) if text else gojson.decoded(data)
+        obj = {} if obj is None else obj
+        return Body(obj, _said(obj, wanted), data, text)
+    except gojson.Malformed as error:
+        raise unrecognized(wanted, f"couldn't get version/kind; json parse error: {error}", data) from None
+    except ValueError as error:
+        raise unrecognized(wanted, str(error), data) from None
+
+
+def unrecognized(wanted: Kind, why: str, data: bytes) -> ApiError:
+    """The body does not even say what it is."""
+    return status.bad_request(
+        f"the object provided is unrecognized (must be of type {wanted.kind}): {why} ({_summary(data)})"
+    )
+
+
+def unfit(said: Kind, wanted: Kind, why: str) -> ApiError:
+    """The body says what it is, and cannot be read as what is wanted."""
+    return status.bad_request(f'{said.kind} in version "{said.version}" cannot be handled as a {wanted.kind}: {why}')
+
+
+def _yaml(data: bytes) -> Any:
+    try:
+        return _plain(yaml.load(data, Loader=Loader))  # noqa: S506  (a safe loader)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"line {mark.line + 1}: " if mark else ""
+        raise ValueError(f"error converting YAML to JSON: yaml: {where}{getattr(error, 'problem', error)}") from None
+
+
+def _plain(value: Any) -> Any:
+    """As JSON can have it: keys are text, and in their order, as Kubernetes turns YAML into JSON."""
+    if isinstance(value, dict):
+        return dict(sorted(((_key(key), _plain(inner)) for key, inner in value.items()), key=itemgetter(0)))
+    if isinstance(value, list):
+        return [_plain(inner) for inner in value]
+    return value if isinstance(value, str | int | float | bool | None) else str(value)
+
+
+def _key(key: Any) -> str:
+    return str(key).lower() if isinstance(key, bool) else str(key)
+
+
+def _said(obj: Any, wanted: Kind) -> Kind:
+    """What it says that it is; what it does not say, it is as wanted. Malformed, or ValueError, if that makes no sense."""
+    if not isinstance(obj, dict):
+        raise gojson.Malformed(_TYPE_META % gojson.name(obj))
+    for name in ("apiVersion", "kind"):
+        if not isinstance(obj.get(name, ""), str | None):
+            said = gojson.name(obj[name])
+            raise gojson.Malformed(f"json: cannot unmarshal {said} into Go struct field .{name} of type string")
+    group, slash, version = (obj.get("apiVersion") or "").rpartition("/")
+    if slash and "/" in group:
+        raise ValueError(f"unexpected GroupVersion string: {obj['apiVersion']}")
+    kind = obj.get("kind") or wanted.kind
+    return Kind(group, version, kind) if group or version else Kind(wanted.group, wanted.version, kind)
+
+
+def _summary(data: bytes) -> str:
+    if not data:
+        return "<empty>"
+    more = " ..." if len(data) > _SUMMARY else ""
+    if data.startswith(b"{"):
+        return data[:_SUMMARY].decode(errors="replace") + more
+    return data[:_SUMMARY].hex() + more
