@@ -1,16 +1,17 @@
 """Lists, in pages and at old revisions, and single objects."""
 
-import base64
-import binascii
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from lastcall.lab.apiserver import fields, selectors, status
+from lastcall.lab.apiserver import continuation, fields, list_options, selectors, status
 from lastcall.lab.apiserver.context import Context
-from lastcall.lab.apiserver.scheme import Resource
-from lastcall.lab.apiserver.store import Compacted, Key, Store, Stored
+from lastcall.lab.apiserver.continuation import Continuation
+from lastcall.lab.apiserver.list_options import ListOptions
+from lastcall.lab.apiserver.store import FIRST, Compacted, Key, Store, Stored, place
+from lastcall.model.label_selector import everything
+
+_LARGEST = 2**64
 
 
 class Page(NamedTuple):
@@ -29,8 +30,11 @@ class Selection:
     namespace: str
     labels: selectors.Selector
     fields: selectors.Selector
-    narrowed: bool
-    """Whether there is any selector."""
+
+    @property
+    def narrowed(self) -> bool:
+        """Whether there is any selector."""
+        return self.labels is not everything or self.fields is not everything
 
     def __contains__(self, stored: object) -> bool:
         return (
@@ -40,20 +44,24 @@ class Selection:
             and self.fields(stored.fields)
         )
 
+    def of(self, items: Sequence[Stored]) -> Sequence[Stored]:
+        """Those that are selected, of objects in the namespace."""
+        if not self.narrowed:
+            return items
+        return [one for one in items if self.labels(one.labels) and self.fields(one.fields)]
 
-def selection(context: Context) -> Selection:
-    """From the path and the query. ApiError if a selector cannot be read."""
-    route, request = context.route, context.request
-    label, text = request.parameter("labelSelector"), request.parameter("fieldSelector")
+
+def selection(context: Context, options: ListOptions) -> Selection:
+    """From the path and the query. ApiError if a selector asks for a field that the kind does not know."""
+    route = context.route
+    supported = route.resource.behaviour.fields({"metadata": {}})
+    chosen = selectors.fields(options.terms, route.resource, supported)
     if route.name:
-        text = f"metadata.name={route.name}" + (f",{text}" if text else "")
-    supported = {"metadata.name": "", "metadata.namespace": "", **route.resource.behaviour.fields({"metadata": {}})}
-    return Selection(
-        route.namespace,
-        selectors.labels(label) if label else selectors.everything,
-        selectors.fields(text, route.resource.qualified, supported) if text else selectors.everything,
-        narrowed=bool(label or text),
-    )
+        named = selectors.Term("metadata.name", True, route.name)
+        if options.terms and named not in options.terms:
+            raise status.bad_request("fieldSelector metadata.name doesn't match requested name")
+        chosen = selectors.fields([named, *options.terms], route.resource, supported)
+    return Selection(route.namespace, options.labels, chosen)
 
 
 class Reader:
@@ -65,7 +73,8 @@ class Reader:
     def get(self, context: Context) -> Stored:
         """One object. ApiError if there is none, or if its revision has not been reached yet."""
         route = context.route
-        self.reached(context.request.parameter("resourceVersion"))
+        revision = number(context.request.parameter("resourceVersion"))
+        self._reached(revision)
         stored = self._store.get(Key(route.resource.storage, route.namespace, route.name))
         if stored is None:
             raise status.not_found(route.resource.plural, route.resource.group, route.name)
@@ -73,87 +82,68 @@ class Reader:
 
     def list(self, context: Context) -> Page:
         """One page. ApiError for parameters that make no sense or ask for what is not kept any more."""
-        request, resource = context.request, context.route.resource
-        chosen = selection(context)
-        limit, token = _limit(request.parameter("limit")), request.parameter("continue")
-        revision, after = self._start(request.parameter("resourceVersion"), context)
-        if token:
-            revision, after = _opened(token)
-        items = [one for one in self._at(resource, chosen.namespace, revision, token) if one in chosen]
-        items = [one for one in items if one.key[1:] > after]
-        at = revision or self._store.revision
-        if not limit or len(items) <= limit:
-            return Page(items, at)
-        page = items[:limit]
-        remaining = None if chosen.narrowed else len(items) - limit
-        return Page(page, at, _token(at, page[-1].key), remaining)
+        options = list_options.read(context.request)
+        chosen = selection(context, options)
+        start = self._start(options, namespaced=context.route.resource.namespaced)
+        found = chosen.of(self._at(context, start, paged=bool(options.token)))
+        # A list of any revision comes from the API server's memory at once: it has no pages.
+        limit = 0 if options.revision == "0" and not options.token else options.limit
+        revision = start.revision if start.revision > 0 else self._store.revision
+        if not limit or len(found) <= limit:
+            return Page(found, revision)
+        page = found[:limit]
+        token = continuation.encoded(Continuation(revision, place(page[-1].key)))
+        return Page(page, revision, token, None if chosen.narrowed else len(found) - limit)
 
-    def reached(self, asked: str) -> int:
-        """A revision as a number, 0 for none. ApiError if it is none, or lies in the future."""
-        if not asked:
-            return 0
-        if not asked.isdigit():
-            cause = fields.invalid("resourceVersion", asked, "must be a decimal integer")
-            raise status.invalid("ListOptions", "meta.k8s.io", "", [cause])
-        if int(asked) > self._store.revision:
-            raise status.revision_of_the_future(int(asked), self._store.revision)
-        return int(asked)
-
-    def _start(self, asked: str, context: Context) -> tuple[int, tuple[str, str]]:
-        """The revision to list, 0 for the latest, and the name after which to begin."""
-        match = context.request.parameter("resourceVersionMatch")
-        _check_match(match, asked, context)
-        revision = self.reached(asked)
-        return (revision if match == "Exact" else 0), ("", "")
-
-    def _at(self, resource: Resource, namespace: str, revision: int, token: str) -> Sequence[Stored]:
-        if not revision or revision == self._store.revision:
-            return list(self._store.objects(resource.storage, namespace))
+    def _start(self, options: ListOptions, *, namespaced: bool) -> Continuation:
+        """Where to begin; revision 0 or less for the newest state."""
+        if options.token:
+            start = continuation.decoded(options.token, namespaced=namespaced)
+            if not options.legacy:
+                raise status.bad_request("specifying resource version is not allowed when using continue")
+            return start
         try:
-            return self._store.objects_at(resource.storage, namespace, revision)
+            revision = number(options.revision)
+        except status.ApiError as error:
+            raise status.bad_request(f"invalid resource version: {error.message}") from None
+        self._reached(revision)
+        exact = options.match == "Exact" or (not options.match and options.limit > 0)
+        return Continuation(revision if exact else 0, FIRST)
+
+    def _at(self, context: Context, start: Continuation, *, paged: bool) -> Sequence[Stored]:
+        storage, namespace = context.route.resource.storage, context.route.namespace
+        if start.revision <= 0 or start.revision == self._store.revision:
+            return list(self._store.objects(storage, namespace, start.after))
+        self._reached(start.revision)
+        try:
+            return self._store.objects_at(storage, namespace, start.revision, start.after)
         except Compacted:
-            raise status.expired(_too_old(token)) from None
+            raise _too_old(start, paged=paged) from None
+
+    def _reached(self, revision: int) -> None:
+        if revision > self._store.revision:
+            raise status.revision_of_the_future(revision, self._store.revision)
 
 
-def _check_match(match: str, revision: str, context: Context) -> None:
-    """``validation.ValidateListOptions``."""
-    path, causes = "resourceVersionMatch", []
-    if match and not revision and not context.request.flag("sendInitialEvents"):
-        causes.append(fields.forbidden(path, "resourceVersionMatch is forbidden unless resourceVersion is provided"))
-    if match == "Exact" and revision == "0":
-        causes.append(fields.forbidden(path, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'))
-    if match and match not in ("Exact", "NotOlderThan"):
-        causes.append(fields.not_supported(path, match, ["Exact", "NotOlderThan", ""]))
-    if causes:
-        raise status.invalid("ListOptions", "meta.k8s.io", "", causes)
+def number(revision: str) -> int:
+    """A revision as a number, 0 for none. ApiError, as the storage's errors come out, if it is none."""
+    if not revision:
+        return 0
+    if not (revision.isascii() and revision.isdigit() and int(revision) < _LARGEST):
+        why = "value out of range" if revision.isdigit() else "invalid syntax"
+        cause = fields.invalid("resourceVersion", revision, f'strconv.ParseUint: parsing "{revision}": {why}')
+        raise status.ApiError(500, "", f"{cause.field}: {cause.message}")
+    return int(revision)
 
 
-def _limit(text: str) -> int:
-    try:
-        return max(0, int(text or 0))
-    except ValueError:
-        raise status.bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
-
-
-def _token(revision: int, key: Key) -> str:
-    content = json.dumps({"v": "meta.k8s.io/v1", "rv": revision, "start": [key.namespace, key.name]})
-    return base64.urlsafe_b64encode(content.encode()).decode().rstrip("=")
-
-
-def _opened(token: str) -> tuple[int, tuple[str, str]]:
-    try:
-        content = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
-        return int(content["rv"]), tuple(content["start"])
-    except (binascii.Error, ValueError, KeyError, TypeError) as error:
-        raise status.bad_request(f"invalid continue token: continue key is not valid: {error}") from None
-
-
-def _too_old(token: str) -> str:
-    if not token:
-        return "The resourceVersion for the provided list is too old."
-    return (
+def _too_old(start: Continuation, *, paged: bool) -> status.ApiError:
+    if not paged:
+        return status.expired("The resourceVersion for the provided list is too old.")
+    error = status.expired(
         "The provided continue parameter is too old to display a consistent list result. You can start a new list"
         " without the continue parameter, or use the continue token in this response to retrieve the remainder of the"
         " results. Continuing with the provided token results in an inconsistent list - objects that were created,"
         " modified, or deleted between the time the first chunk was returned and now may show up in the list."
     )
+    error.metadata = {"continue": continuation.encoded(start._replace(revision=-1))}
+    return error

@@ -1,26 +1,103 @@
-"""Label and field selectors as query parameters have them (``k8s.io/apimachinery/pkg/labels`` and ``fields``), pure."""
+"""Label and field selectors of a request, ready to be asked (``k8s.io/apimachinery/pkg/labels`` and ``fields``), pure."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from typing import NamedTuple
 
-Selector = Callable[[Mapping[str, str]], bool]
+from lastcall.lab.apiserver import label_query
+from lastcall.lab.apiserver.scheme import Resource
+from lastcall.lab.apiserver.status import bad_request
+from lastcall.model.label_selector import Matcher, everything, matcher
+
+Selector = Matcher
 """Whether labels, or fields, are selected."""
 
+_ALWAYS = ("metadata.name", "metadata.namespace")
 
-def everything(_: Mapping[str, str]) -> bool:
-    """Selects all."""
-    return True
+
+class Term(NamedTuple):
+    """One comparison of a field selector."""
+
+    field: str
+    equal: bool
+    value: str
+
+    def matches(self, found: Mapping[str, str]) -> bool:
+        """A field that is not there is empty."""
+        return (found.get(self.field, "") == self.value) is self.equal
 
 
 def labels(text: str) -> Selector:
     """From ``app=x,tier in (a,b),!old``. ApiError says what is wrong with it."""
-    return _equalities(text)
+    try:
+        return matcher(label_query.parse(text))
+    except ValueError as error:
+        raise bad_request(str(error)) from None
 
 
-def fields(text: str, resource: str, supported: Mapping[str, str]) -> Selector:
-    """From ``spec.nodeName=n1,status.phase!=Failed``; ``supported`` has the fields that the kind knows."""
-    return _equalities(text)
+def terms(text: str) -> list[Term]:
+    r"""From ``spec.nodeName=n1,status.phase!=Failed``; in values ``\``, ``,`` and ``=`` are escaped by ``\``.
+
+    ApiError says what is wrong with it.
+    """
+    return [_term(part, text) for part in sorted(_parts(text)) if part]
 
 
-def _equalities(text: str) -> Selector:
-    wanted = dict(part.split("=", 1) for part in text.split(",") if part)
-    return lambda found: all(found.get(key, "") == value for key, value in wanted.items())
+def fields(wanted: Collection[Term], resource: Resource, supported: Collection[str]) -> Selector:
+    """What they select; ``supported`` are the fields that the kind knows besides name and namespace. ApiError for others."""
+    for term in wanted:
+        if not _known(term.field, resource, supported):
+            raise bad_request(_unsupported(term.field, resource, supported))
+    if not wanted:
+        return everything
+    return lambda found: all(term.matches(found) for term in wanted)
+
+
+def _known(field: str, resource: Resource, supported: Collection[str]) -> bool:
+    if field == "metadata.namespace" and not resource.namespaced and (supported or resource.custom):
+        return False
+    return field in _ALWAYS or field in supported
+
+
+def _unsupported(field: str, resource: Resource, supported: Collection[str]) -> str:
+    """Each kind with fields of its own says it in its own way; all others say what they know."""
+    if resource.kind == "Job":
+        return f'field label "{field}" not supported for batchv1.Job'
+    if supported or resource.custom:
+        return f"field label not supported: {field}"
+    return f'"{field}" is not a known field selector: only "metadata.name", "metadata.namespace"'
+
+
+def _parts(text: str) -> Iterator[str]:
+    """Between the commas that are not escaped."""
+    start, escaped = 0, False
+    for index, character in enumerate(text):
+        if escaped:
+            escaped = False
+        elif character == "\\":
+            escaped = True
+        elif character == ",":
+            yield text[start:index]
+            start = index + 1
+    yield text[start:]
+
+
+def _term(part: str, text: str) -> Term:
+    at = next((index for index, character in enumerate(part) if character == "=" or part.startswith("!=", index)), -1)
+    if at < 0:
+        raise bad_request(f"invalid selector: '{text}'; can't understand '{part}'")
+    operator = next(one for one in ("!=", "==", "=") if part.startswith(one, at))
+    return Term(part[:at], operator != "!=", _unescaped(part[at + len(operator) :]))
+
+
+def _unescaped(value: str) -> str:
+    result, rest = "", iter(value)
+    for character in rest:
+        if character in ",=":
+            # Go's %v of a rune is its number.
+            raise bad_request(f"invalid field selector: unescaped character in value: {ord(character)}")
+        if character == "\\":
+            character = next(rest, "")  # noqa: PLW2901  (the one that is escaped stands for itself)
+            if character not in ("\\", ",", "="):
+                raise bad_request(f"invalid field selector: invalid escape sequence: \\{character}")
+        result += character
+    return result

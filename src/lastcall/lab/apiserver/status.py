@@ -26,6 +26,8 @@ class ApiError(Exception):
         self.reason = reason
         self.message = message
         self.details = details
+        self.metadata: Object = {}
+        """Of the Status: a list that cannot go on has a token here."""
 
     @property
     def retry_after(self) -> int:
@@ -34,7 +36,7 @@ class ApiError(Exception):
 
     def status(self) -> Object:
         """The Status object."""
-        status: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
+        status: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": self.metadata, "status": "Failure"}
         status["message"] = self.message
         if self.reason:
             status["reason"] = self.reason
@@ -82,7 +84,7 @@ MODIFIED = "the object has been modified; please apply your changes to the lates
 
 def invalid(kind: str, group: str, name: str, causes: Sequence[Cause]) -> ApiError:
     """The object violates rules, all of which are named."""
-    said = [f"{cause.field}: {cause.message}" for cause in causes]
+    said = list(dict.fromkeys(f"{cause.field}: {cause.message}" for cause in causes))
     text = said[0] if len(said) == 1 else f"[{', '.join(said)}]"
     details = _details(name, group, kind, causes=[cause._asdict() for cause in causes])
     return ApiError(422, "Invalid", f'{qualified(kind, group)} "{name}" is invalid: {text}', details)
@@ -112,8 +114,14 @@ def method_not_allowed() -> ApiError:
 
 
 def not_acceptable(supported: str) -> ApiError:
-    """None of the media types that the client accepts can be served."""
+    """The client accepts a media type that is served, but with parameters that are not."""
     return ApiError(406, "NotAcceptable", f"only the following media types are accepted: {supported}")
+
+
+def no_representation(available: str) -> ApiError:
+    """None of the media types that the client accepts is served."""
+    message = f"406: Not Acceptable\n\nAvailable representations: {available}"
+    return ApiError(406, "NotAcceptable", message, {})
 
 
 def unsupported_media_type(supported: str) -> ApiError:

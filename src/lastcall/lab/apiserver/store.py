@@ -5,72 +5,46 @@ tens of MB, a watch with many readers encodes nothing twice, and nobody can chan
 """
 
 import bisect
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
-from typing import NamedTuple
+from typing import Protocol
 
 import msgspec
 
-from lastcall.aio import Signal
+from lastcall.lab.apiserver.changelog import Change, ChangeLog, Compacted, Feed, Key, Kind, Stored
 from lastcall.lab.apiserver.request import Object
 
+__all__ = ["Change", "Compacted", "Feed", "Journal", "Key", "Kind", "Outdated", "Store", "Stored"]
+
 HISTORY = 10_000
-"""Changes that are kept for watches and old lists, unless somebody compacts."""
+"""Changes of each resource that are kept for watches and old lists, unless somebody compacts."""
+
+Place = tuple[str, str]
+"""Namespace with a slash, and name: objects are in the order of the paths that these make, as in etcd."""
+
+FIRST: Place = ("", "")
+"""Before all objects."""
 
 
-class Key(NamedTuple):
-    """Where an object lies. ``resource`` is ``pods`` or ``deployments.apps``; no namespace: the empty string."""
-
-    resource: str
-    namespace: str
-    name: str
-
-
-class Kind(Enum):
-    """Of a change."""
-
-    ADDED = "ADDED"
-    MODIFIED = "MODIFIED"
-    DELETED = "DELETED"
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """One version of one object. ``labels`` and ``fields`` are what selectors can ask for."""
-
-    key: Key
-    revision: int
-    data: bytes
-    labels: Mapping[str, str]
-    fields: Mapping[str, str]
-
-    def object(self) -> Object:
-        """A copy of one's own, without kind and apiVersion."""
-        decoded: Object = msgspec.json.decode(self.data)
-        return decoded
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """``new`` is the object as it is now, with the revision of the change; when deleted, as it was last."""
-
-    kind: Kind
-    new: Stored
-    old: Stored | None
-
-    @property
-    def revision(self) -> int:
-        """The revision that the change made."""
-        return self.new.revision
+def place(key: Key) -> Place:
+    """Where an object stands among those of its resource."""
+    return f"{key.namespace}/", key.name
 
 
 class Outdated(Exception):
     """The object has another revision than expected."""
 
 
-class Compacted(Exception):
-    """The changes since that revision are not kept any more."""
+class Journal(Protocol):
+    """Writes changes down so that they outlive the process."""
+
+    def append(self, change: Change) -> None:
+        """At once; it is durable later."""
+        ...
+
+    async def durable(self, revision: int) -> None:
+        """Returns when all changes up to ``revision`` outlive the machine."""
+        ...
 
 
 @dataclass
@@ -80,12 +54,12 @@ class Store:
     fields_of: Callable[[str, Object], Mapping[str, str]] = lambda resource, obj: {}
     history: int = HISTORY
     on_change: Callable[[Change], None] = lambda change: None
+    journal: Journal | None = None
     revision: int = 0
     compacted: int = 0
     _objects: dict[Key, Stored] = field(default_factory=dict)
-    _order: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
-    _changes: list[Change] = field(default_factory=list)
-    _changed: dict[str, Signal] = field(default_factory=dict)
+    _order: dict[str, list[Place]] = field(default_factory=dict)
+    _logs: dict[str, ChangeLog] = field(default_factory=dict)
 
     def get(self, key: Key) -> Stored | None:
         """The object as it is now."""
@@ -109,69 +83,82 @@ class Store:
         self._apply(Change(Kind.DELETED, last, old))
         return last
 
-    def objects(self, resource: str, namespace: str = "") -> Iterator[Stored]:
-        """Those of one resource as they are now, by namespace and name."""
+    def objects(self, resource: str, namespace: str = "", after: Place = FIRST) -> Iterator[Stored]:
+        """Those of one resource as they are now, in order, behind ``after``."""
         order = self._order.get(resource, [])
-        start = bisect.bisect_left(order, (namespace, ""))
-        for place, name in order[start:]:
-            if namespace and place != namespace:
+        start = bisect.bisect_right(order, after)
+        if namespace:
+            start = max(start, bisect.bisect_left(order, (f"{namespace}/", "")))
+        for place in order[start:]:
+            if namespace and place[0][:-1] != namespace:
                 break
-            yield self._objects[Key(resource, place, name)]
+            yield self._objects[Key(resource, place[0][:-1], place[1])]
 
-    def objects_at(self, resource: str, namespace: str, revision: int) -> list[Stored]:
-        """Those of one resource as they were at ``revision``; Compacted if that is too long ago."""
+    def objects_at(self, resource: str, namespace: str, revision: int, after: Place = FIRST) -> Sequence[Stored]:
+        """The same as they were at ``revision``; Compacted if that is too long ago."""
         if revision < self.compacted:
             raise Compacted
-        found = {stored.key: stored for stored in self.objects(resource, namespace)}
-        for change in reversed(self._since(revision)):
+        changes = self._log(resource).since(revision)
+        if not changes:
+            return list(self.objects(resource, namespace, after))
+        found = {stored.key: stored for stored in self.objects(resource, namespace, after)}
+        for change in reversed(changes):
             key = change.new.key
-            if key.resource != resource or (namespace and key.namespace != namespace):
+            if place(key) <= after or (namespace and key.namespace != namespace):
                 continue
             if change.old:
                 found[key] = change.old
             else:
                 found.pop(key, None)
-        return [found[key] for key in sorted(found)]
+        return sorted(found.values(), key=lambda stored: place(stored.key))
 
     def count(self, resource: str) -> int:
         """How many there are."""
         return len(self._order.get(resource, ()))
 
-    def changes(self, since: int) -> Sequence[Change]:
-        """Those after revision ``since``, oldest first; Compacted if some of them are not kept any more."""
+    def feed(self, resource: str, since: int) -> Feed:
+        """The changes of one resource after ``since``, as they happen. Compacted if that is too long ago."""
         if since < self.compacted:
             raise Compacted
-        return self._since(since)
+        return self._log(resource).feed(since)
 
-    async def watch(self, resource: str, since: int) -> AsyncIterator[Sequence[Change]]:
-        """The changes of one resource after ``since``, as they happen, in batches.
+    def oldest(self, resource: str) -> int:
+        """The revision since which the changes of one resource are known."""
+        return max(self.compacted, self._log(resource).compacted)
 
-        Compacted when the reader has fallen too far behind. A batch is never empty.
-        """
-        signal = self._changed.setdefault(resource, Signal())
-        while True:
-            changes = [change for change in self.changes(since) if change.new.key.resource == resource]
-            if changes:
-                since = changes[-1].revision
-                yield changes
-            else:
-                since = max(since, self.revision)
-                await signal.next()
+    async def durable(self, revision: int) -> None:
+        """Returns when what has happened up to ``revision`` outlives the process, if there is a journal; else at once."""
+        if self.journal:
+            await self.journal.durable(revision)
 
     def compact(self, revision: int) -> None:
         """Forgets the changes up to ``revision``."""
-        self._changes = list(self._since(revision))
         self.compacted = max(self.compacted, min(revision, self.revision))
+        for log in self._logs.values():
+            log.compact(self.compacted)
 
-    def load(self, revision: int, objects: Sequence[Stored]) -> None:
-        """Begins with what an earlier life has left; its history is not known."""
+    def load(self, revision: int, objects: Iterable[tuple[Key, int, bytes]]) -> None:
+        """Begins with what an earlier life has left: keys, revisions and JSON. Its history is not known."""
         self.revision = self.compacted = revision
-        for stored in objects:
-            self._objects[stored.key] = stored
-            bisect.insort(self._order.setdefault(stored.key.resource, []), stored.key[1:])
+        for key, at, data in objects:
+            self._objects[key] = self._restored(key, at, data)
+            self._order.setdefault(key.resource, []).append(place(key))
+        for order in self._order.values():
+            order.sort()
 
-    def stored(self, key: Key, revision: int, data: bytes) -> Stored:
-        """Of what was written down."""
+    def describe(self, fields_of: Callable[[str, Object], Mapping[str, str]]) -> None:
+        """Says what field selectors can ask for, of objects that are there and of those to come."""
+        self.fields_of = fields_of
+        for key, stored in self._objects.items():
+            self._objects[key] = self._restored(key, stored.revision, stored.data)
+
+    def _log(self, resource: str) -> ChangeLog:
+        log = self._logs.get(resource)
+        if log is None:
+            log = self._logs[resource] = ChangeLog(self.history)
+        return log
+
+    def _restored(self, key: Key, revision: int, data: bytes) -> Stored:
         obj: Object = msgspec.json.decode(data)
         return Stored(key, revision, data, _labels(obj), self.fields_of(key.resource, obj))
 
@@ -186,21 +173,16 @@ class Store:
         order = self._order.setdefault(key.resource, [])
         if change.kind is Kind.DELETED:
             del self._objects[key]
-            del order[bisect.bisect_left(order, key[1:])]
+            del order[bisect.bisect_left(order, place(key))]
         else:
             self._objects[key] = change.new
             if change.kind is Kind.ADDED:
-                bisect.insort(order, key[1:])
+                bisect.insort(order, place(key))
         self.revision = change.revision
-        self._changes.append(change)
-        if len(self._changes) >= 2 * self.history:
-            self.compact(self._changes[-self.history].revision)
+        if self.journal:
+            self.journal.append(change)
         self.on_change(change)
-        if signal := self._changed.get(key.resource):
-            signal.set()
-
-    def _since(self, revision: int) -> list[Change]:
-        return self._changes[bisect.bisect_right(self._changes, revision, key=lambda change: change.revision) :]
+        self._log(key.resource).append(change)
 
 
 def _labels(obj: Object) -> Mapping[str, str]:

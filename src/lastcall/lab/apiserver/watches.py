@@ -1,104 +1,160 @@
 """Watches: the changes since a revision, as they happen, seen through selectors."""
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from random import Random
 from typing import NamedTuple
 
-from lastcall.aio import first
-from lastcall.lab.apiserver import fields, status
+from lastcall.aio import any_done, cancel
+from lastcall.lab.apiserver import list_options, status
 from lastcall.lab.apiserver.context import Context
-from lastcall.lab.apiserver.reads import Reader, Selection, selection
+from lastcall.lab.apiserver.reads import Selection, number, selection
 from lastcall.lab.apiserver.request import Object
-from lastcall.lab.apiserver.store import Change, Compacted, Kind, Store, Stored
+from lastcall.lab.apiserver.store import Change, Compacted, Feed, Kind, Store, Stored
 from lastcall.ports import Clock
 
-BOOKMARK_SECONDS = 60.0
+BATCH = 256
+"""Events that are handed out at once at most: a reader that is slow holds no more than these in memory."""
+
+SHORTEST = 1800.0
+"""Seconds that a watch without timeoutSeconds goes on at least; at most twice as long (``--min-request-timeout``)."""
 
 
 class Event(NamedTuple):
-    """One event of a watch: an object, or what a bookmark or an error says."""
+    """One event of a watch: an object, a bookmark (which is a ``revision``), or an error."""
 
     type: str
     stored: Stored | None = None
-    said: Object | None = None
+    revision: int = 0
+    initial: bool = False
+    """Of a bookmark: it ends the events that tell what was there already."""
+    error: Object | None = None
+
+
+@dataclass
+class Timetable:
+    """When a watch that began at ``start`` has bookmarks, and when it ends (pure; all in boottime).
+
+    As the API server's watch cache does it: soon after initial events, every minute, and two seconds before the end, so
+    that a client knows a revision to go on from (``cacheWatcher.nextBookmarkTime``).
+    """
+
+    start: float
+    end: float
+    bookmarks: bool
+    initial: bool
+
+    def __post_init__(self) -> None:
+        first = self.start + 0.5 if self.initial else float("inf")
+        self.bookmark = min(first, self._later(self.start)) if self.bookmarks else float("inf")
+
+    def told(self, now: float) -> None:
+        """A bookmark has been sent; says when the next one is due."""
+        self.bookmark = self._later(now)
+
+    def _later(self, now: float) -> float:
+        last = self.end - 2
+        return min(now + 60, last) if last > now else float("inf")
 
 
 class Watcher:
     """Opens watches on the store."""
 
-    def __init__(self, store: Store, clock: Clock, reader: Reader) -> None:
+    def __init__(self, store: Store, clock: Clock, random: Random) -> None:
         self._store = store
         self._clock = clock
-        self._reader = reader
+        self._random = random
 
     def open(self, context: Context) -> AsyncIterator[Sequence[Event]]:
-        """The events, in batches, until the reader closes it or ``timeoutSeconds`` are over. ApiError at once."""
-        request, resource = context.request, context.route.resource
-        chosen = selection(context)
-        asked = request.parameter("resourceVersion")
-        if asked and not asked.isdigit():
-            cause = fields.invalid("resourceVersion", asked, "must be a decimal integer")
-            raise status.invalid("ListOptions", "meta.k8s.io", "", [cause])
-        since = int(asked or 0)
-        begin: list[Event] = []
-        if not since or request.flag("sendInitialEvents"):
-            begin = [
-                Event("ADDED", one) for one in self._store.objects(resource.storage, chosen.namespace) if one in chosen
-            ]
-            since = self._store.revision
-            if request.flag("sendInitialEvents") and request.flag("allowWatchBookmarks"):
-                begin.append(self.bookmark(context, since, initial=True))
-        seconds = float(request.parameter("timeoutSeconds") or 0)
-        return self._events(context, chosen, begin, since, seconds)
+        """The events, in batches, until the reader closes it or its time is over.
+
+        ApiError at once for parameters that make no sense; what has been compacted is an event that says so.
+        """
+        options = list_options.read(context.request)
+        chosen = selection(context, options)
+        revision = number(options.revision)
+        now = self._clock.boottime()
+        seconds = options.timeout or SHORTEST * (1 + self._random.random())
+        initial = options.initial or (options.initial is None and options.legacy)
+        table = Timetable(now, now + seconds, options.bookmarks, initial=bool(options.initial))
+        if initial and revision > self._store.revision:
+            return _refused(status.revision_of_the_future(revision, self._store.revision))
+        since = self._store.revision if options.legacy or initial else revision
+        storage = context.route.resource.storage
+        try:
+            feed = self._store.feed(storage, since)
+        except Compacted:
+            return _refused(self._too_old(storage, since))
+        begin = self._begin(storage, chosen, ended=bool(options.initial and options.bookmarks)) if initial else []
+        return self._events(storage, chosen, begin, feed, table)
+
+    def _begin(self, storage: str, chosen: Selection, *, ended: bool) -> Sequence[Event]:
+        """What is there already, and the bookmark that ends it."""
+        found = chosen.of(list(self._store.objects(storage, chosen.namespace)))
+        end = [Event("BOOKMARK", revision=self._store.revision, initial=True)] if ended else []
+        return [*(Event("ADDED", one) for one in found), *end]
 
     async def _events(
-        self, context: Context, chosen: Selection, begin: list[Event], since: int, seconds: float
+        self, storage: str, chosen: Selection, begin: Sequence[Event], feed: Feed, table: Timetable
     ) -> AsyncIterator[Sequence[Event]]:
-        if begin:
-            yield begin
-        end = self._clock.boottime() + seconds if seconds else float("inf")
-        changes = self._store.watch(context.route.resource.storage, since)
+        for start in range(0, len(begin), BATCH):
+            yield begin[start : start + BATCH]
+        alarm = _Alarm(self._clock)
         try:
-            while (left := end - self._clock.boottime()) > 0:
-                batch = await self._next(changes, left)
-                if batch is None:
-                    return
-                if events := [event for change in batch for event in seen(change, chosen)]:
-                    yield events
+            while (now := self._clock.boottime()) < table.end:
+                if changes := feed.take(BATCH):
+                    await self._store.durable(changes[-1].revision)
+                    if events := [event for change in changes if (event := seen(change, chosen))]:
+                        yield events
+                elif now >= table.bookmark:
+                    table.told(now)
+                    yield [await self._bookmark()]
+                else:
+                    await alarm.until(feed.changed(), min(table.bookmark, table.end))
         except Compacted:
-            gone = status.expired(f"too old resource version: {since} ({self._store.compacted})")
-            yield [Event("ERROR", said=gone.status())]
+            yield [Event("ERROR", error=self._too_old(storage, feed.since).status())]
         finally:
-            await changes.aclose()  # type: ignore[attr-defined]
+            await alarm.close()
 
-    async def _next(self, changes: AsyncIterator[Sequence[Change]], seconds: float) -> Sequence[Change] | None:
-        """The next batch; None when the time is over."""
-        found: list[Sequence[Change]] = []
+    async def _bookmark(self) -> Event:
+        revision = self._store.revision
+        await self._store.durable(revision)
+        return Event("BOOKMARK", revision=revision)
 
-        async def wait() -> None:
-            found.append(await anext(changes))
-
-        if seconds == float("inf"):
-            await wait()
-        else:
-            await first(wait(), self._clock.sleep(seconds))
-        return found[0] if found else None
-
-    def bookmark(self, context: Context, revision: int, *, initial: bool = False) -> Event:
-        """How far the reader has come."""
-        resource = context.route.resource
-        metadata: Object = {"resourceVersion": str(revision)}
-        if initial:
-            metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
-        return Event("BOOKMARK", said={"kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata})
+    def _too_old(self, storage: str, since: int) -> status.ApiError:
+        return status.expired(f"too old resource version: {since} ({self._store.oldest(storage)})")
 
 
-def seen(change: Change, chosen: Selection) -> Iterator[Event]:
+def seen(change: Change, chosen: Selection) -> Event | None:
     """A change as who selects sees it: what leaves the selection is deleted, what enters it is added (pure)."""
     now = change.kind is not Kind.DELETED and change.new in chosen
     before = change.old is not None and change.old in chosen
-    if now and before:
-        yield Event("MODIFIED", change.new)
-    elif now:
-        yield Event("ADDED", change.new)
-    elif before:
-        yield Event("DELETED", change.new)
+    if now:
+        return Event("MODIFIED" if before else "ADDED", change.new)
+    return Event("DELETED", change.new) if before else None
+
+
+async def _refused(error: status.ApiError) -> AsyncIterator[Sequence[Event]]:
+    """A watch that cannot begin says so in its stream, as one that cannot go on does."""
+    yield [Event("ERROR", error=error.status())]
+
+
+class _Alarm:
+    """Waits for something, but no longer than until a given time; the time hardly ever changes between two waits."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._when = 0.0
+        self._sleep: asyncio.Task[None] | None = None
+
+    async def until(self, future: "asyncio.Future[None]", when: float) -> None:
+        if self._sleep is None or self._sleep.done() or self._when != when:
+            await self.close()
+            self._when = when
+            self._sleep = asyncio.create_task(self._clock.sleep(when - self._clock.boottime()), name="a watch's alarm")
+        await any_done(future, self._sleep)
+
+    async def close(self) -> None:
+        if self._sleep:
+            await cancel(self._sleep)

@@ -1,0 +1,150 @@
+"""The changes of one resource, in order, and who reads them.
+
+A reader is a place in the log and nothing more: a thousand watches cost a thousand numbers, a slow one holds up nobody,
+and one that falls behind further than the log reaches back is told so.
+"""
+
+import asyncio
+import bisect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+import msgspec
+
+from lastcall.aio import Signal
+from lastcall.lab.apiserver.request import Object
+
+_SLACK = 1000
+"""Changes beyond those to be kept, so that they are dropped many at a time."""
+
+
+class Key(NamedTuple):
+    """Where an object lies. ``resource`` is ``pods`` or ``deployments.apps``; no namespace: the empty string."""
+
+    resource: str
+    namespace: str
+    name: str
+
+
+class Kind(Enum):
+    """Of a change."""
+
+    ADDED = "ADDED"
+    MODIFIED = "MODIFIED"
+    DELETED = "DELETED"
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """One version of one object. ``labels`` and ``fields`` are what selectors can ask for."""
+
+    key: Key
+    revision: int
+    data: bytes
+    labels: Mapping[str, str]
+    fields: Mapping[str, str]
+
+    def object(self) -> Object:
+        """A copy of one's own, without kind and apiVersion."""
+        decoded: Object = msgspec.json.decode(self.data)
+        return decoded
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """``new`` is the object as it is now, with the revision of the change; when deleted, as it was last."""
+
+    kind: Kind
+    new: Stored
+    old: Stored | None
+
+    @property
+    def revision(self) -> int:
+        """The revision that the change made."""
+        return self.new.revision
+
+
+class Compacted(Exception):
+    """The changes since that revision are not kept any more."""
+
+
+@dataclass
+class ChangeLog:
+    """The newest changes of one resource, ``history`` of them at least."""
+
+    history: int
+    compacted: int = 0
+    """The revision up to which changes are not kept."""
+    _changes: list[Change] = field(default_factory=list)
+    _dropped: int = 0
+    _changed: Signal = field(default_factory=Signal)
+
+    def append(self, change: Change) -> None:
+        """Wakes all who wait."""
+        self._changes.append(change)
+        if len(self._changes) >= self.history + _SLACK:
+            self._drop(len(self._changes) - self.history)
+        self._changed.set()
+
+    def since(self, revision: int) -> Sequence[Change]:
+        """Those after ``revision``, oldest first. Compacted if some of them are not kept any more."""
+        if revision < self.compacted:
+            raise Compacted
+        return self._changes[self._after(revision) :]
+
+    def feed(self, since: int) -> "Feed":
+        """Reads from there on. Compacted if that is too long ago."""
+        if since < self.compacted:
+            raise Compacted
+        return Feed(self, self._dropped + self._after(since), since)
+
+    def compact(self, revision: int) -> None:
+        """Forgets the changes up to ``revision``."""
+        if gone := self._after(revision):
+            self._drop(gone)
+        self.compacted = max(self.compacted, revision)
+
+    def read(self, place: int, most: int) -> Sequence[Change]:
+        """Up to ``most`` changes from the ``place``-th on. Compacted if that one is not kept any more."""
+        if place < self._dropped:
+            raise Compacted
+        start = place - self._dropped
+        return self._changes[start : start + most]
+
+    def changed(self) -> "asyncio.Future[None]":
+        """Done at the next change."""
+        return self._changed.next()
+
+    def _after(self, revision: int) -> int:
+        return bisect.bisect_right(self._changes, revision, key=lambda change: change.revision)
+
+    def _drop(self, count: int) -> None:
+        self.compacted = self._changes[count - 1].revision
+        del self._changes[:count]
+        self._dropped += count
+
+
+class Feed:
+    """One reader of a log; ``since`` is the revision that it knew to begin with."""
+
+    def __init__(self, log: ChangeLog, place: int, since: int) -> None:
+        self.since = since
+        self._log = log
+        self._place = place
+        self._future: asyncio.Future[None] | None = None
+
+    def take(self, most: int) -> Sequence[Change]:
+        """The next changes, ``most`` at a time; none if there are none. Compacted if the reader is too far behind."""
+        changes = self._log.read(self._place, most)
+        self._place += len(changes)
+        if changes and changes[0].revision <= self.since:  # who asks for the future hears nothing of what comes before
+            return [change for change in changes if change.revision > self.since]
+        return changes
+
+    def changed(self) -> "asyncio.Future[None]":
+        """Done at the next change; to be asked for when ``take`` had none."""
+        if self._future is None or self._future.done():
+            self._future = self._log.changed()
+        return self._future

@@ -1,0 +1,70 @@
+"""Continue tokens: from which revision on, and behind which object, a list goes on (``apiserver/pkg/storage/continue.go``)."""
+
+import base64
+import binascii
+import json
+from typing import Any, NamedTuple
+
+from lastcall.lab.apiserver.status import ApiError, bad_request
+from lastcall.lab.apiserver.store import Place
+
+_VERSION = "meta.k8s.io/v1"
+
+
+class Continuation(NamedTuple):
+    """``revision`` is -1 to go on with the newest state, once the one that the list began with is not kept any more."""
+
+    revision: int
+    after: Place
+
+
+def encoded(token: Continuation) -> str:
+    """As clients get it. The NUL makes the key the smallest one behind that of the last object."""
+    content = {"v": _VERSION, "rv": token.revision, "start": f"{''.join(token.after).lstrip('/')}\0"}
+    return base64.urlsafe_b64encode(json.dumps(content, separators=(",", ":")).encode()).decode().rstrip("=")
+
+
+def decoded(text: str, *, namespaced: bool) -> Continuation:
+    """ApiError for what is no token."""
+    content = _content(text)
+    version, revision, start = content.get("v", ""), content.get("rv", 0), content.get("start", "")
+    if version != _VERSION:
+        raise _invalid(f": server does not recognize this encoded version {version}")
+    if not revision:
+        raise _invalid(f": incorrect encoded start resourceVersion (version {_VERSION})")
+    if not start:
+        raise _invalid(f": encoded start key empty (version {_VERSION})")
+    key = start.removeprefix("/")
+    if "//" in start or key.endswith("/") or any(part in (".", "..") for part in key.split("/")):
+        raise _invalid(f": {start}")
+    space, slash, rest = key.rstrip("\0").partition("/")
+    return Continuation(revision, (space + slash, rest) if namespaced else ("/", space))
+
+
+def _content(text: str) -> dict[str, Any]:
+    try:
+        data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        allowed = (character.isascii() and (character.isalnum() or character in "-_") for character in text)
+        wrong = next((index for index, good in enumerate(allowed) if not good), len(text))
+        raise _invalid(f": illegal base64 data at input byte {wrong}") from None
+    try:
+        content = json.loads(data)
+    except ValueError:
+        raise _invalid(f": {_json_error(data)}") from None
+    if not isinstance(content, dict):
+        raise _invalid(": json: cannot unmarshal a value that is no object into a continue token")
+    return content
+
+
+def _json_error(data: bytes) -> str:
+    """In the words of Go's ``encoding/json``, for a text that is none from its first byte on."""
+    rest = data.lstrip(b" \t\r\n")
+    if not rest or chr(rest[0]) in '{["-0123456789tfn':
+        return "unexpected end of JSON input"
+    shown = f"\\x{rest[0]:02x}" if rest[0] >= 0x7F or rest[0] < 0x20 else chr(rest[0]).replace("'", "\\'")
+    return f"invalid character '{shown}' looking for beginning of value"
+
+
+def _invalid(why: str) -> ApiError:
+    return bad_request(f"invalid continue token: continue key is not valid{why}")

@@ -1,0 +1,104 @@
+"""The lines of a watch, so that a thousand watches of one resource do not encode the same change a thousand times."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from lastcall.lab.apiserver import transforms
+from lastcall.lab.apiserver.context import Context
+from lastcall.lab.apiserver.media import Form
+from lastcall.lab.apiserver.request import Object
+from lastcall.lab.apiserver.store import Stored
+from lastcall.lab.apiserver.tables.asked import Asked
+from lastcall.lab.apiserver.watches import Event
+
+if TYPE_CHECKING:
+    from lastcall.lab.apiserver.server import ApiServer
+
+_KEPT = 512
+"""Lines of transformed objects that are remembered."""
+
+
+class LineCache:
+    """The newest lines of objects that had to be transformed; plain ones cost next to nothing."""
+
+    def __init__(self) -> None:
+        self._lines: dict[Any, bytes] = {}
+
+    def get(self, key: Any, make: Callable[[], bytes]) -> bytes:
+        """The line of that key, made if it is not known."""
+        line = self._lines.get(key)
+        if line is None:
+            line = self._lines[key] = make()
+            if len(self._lines) > _KEPT:
+                del self._lines[next(iter(self._lines))]
+        return line
+
+
+class EventLines:
+    """Writes the events of one watch. ApiError at once if they cannot have the form that is asked for."""
+
+    def __init__(self, context: Context, form: Form, server: "ApiServer") -> None:
+        self._resource = context.route.resource
+        self._include = context.request.parameter("includeObject")
+        self._form = form
+        self._server = server
+        self._table = Asked(context, form.version) if form.transform == "Table" else None
+        self._first = True
+        names = self._resource.kind.encode(), self._resource.api_version.encode()
+        self._head = b'"object":{"kind":"%s","apiVersion":"%s",' % names
+
+    async def written(self, batches: AsyncIterator[Sequence[Event]]) -> AsyncIterator[bytes]:
+        """The batches as they are sent."""
+        try:
+            async for batch in batches:
+                yield b"".join([self._line(event) for event in batch])
+        finally:
+            await batches.aclose()  # type: ignore[attr-defined]  # an async generator
+
+    def _line(self, event: Event) -> bytes:
+        if event.error is not None:
+            return _line(event.type, event.error)
+        if event.stored is None:
+            return _line(event.type, self._bookmark(event))
+        if not self._form.transform:
+            return b'{"type":"%s",%s%s}\n' % (event.type.encode(), self._head, event.stored.data[1:])
+        return self._transformed(event.type, event.stored)
+
+    def _transformed(self, kind: str, stored: Stored) -> bytes:
+        """The first table of a watch names the columns; all others are the same for everybody, for a second."""
+        if self._table is None:
+            form = self._form
+            return self._remembered(kind, stored, lambda: transforms.partial(transforms.raw(stored), form))
+        table, now, resource = self._table, self._server.clock.wall(), self._resource
+
+        def made() -> Object:
+            return table.one(self._server.writer.answer(stored, resource), now)
+
+        if self._first:
+            self._first = False
+            return _line(kind, made())
+        return self._remembered(kind, stored, made, int(now), self._include)
+
+    def _remembered(self, kind: str, stored: Stored, make: Callable[[], Object], *more: object) -> bytes:
+        key = (stored.revision, kind, self._resource.api_version, self._form, *more)
+        return self._server.lines.get(key, lambda: _line(kind, make()))
+
+    def _bookmark(self, event: Event) -> Object:
+        """How far the reader has come, as an object of which nothing else is set."""
+        metadata: Object = {"resourceVersion": str(event.revision)}
+        if event.initial:
+            metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
+        if self._form.transform.startswith("Partial"):
+            return transforms.partial(metadata, self._form)
+        resource = self._resource
+        node = self._server.schemas.of(resource)
+        empty: Object = node.zero() if node else {}
+        obj = {"kind": resource.kind, "apiVersion": resource.api_version, **empty, "metadata": metadata}
+        self._first = False
+        return self._table.one(obj, self._server.clock.wall()) if self._table else obj
+
+
+def _line(kind: str, obj: Object) -> bytes:
+    return b'{"type":"%s","object":%s}\n' % (kind.encode(), msgspec.json.encode(obj))

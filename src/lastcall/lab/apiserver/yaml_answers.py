@@ -1,0 +1,36 @@
+"""YAML as Kubernetes' servers write it (``sigs.k8s.io/yaml``): keys in order, double quotes where need be."""
+
+from typing import Any
+
+import yaml
+
+_STRING = "tag:yaml.org,2002:str"
+_RESOLVER = yaml.resolver.Resolver()
+_BOOLEANS = ("y", "Y", "n", "N")
+"""Booleans of YAML 1.1 that PyYAML does not know, but Go's library does."""
+
+
+class _Writer(yaml.CSafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _text(writer: _Writer, text: str) -> yaml.Node:
+    """Text that would be read as something else stands in double quotes; of several lines, as a block."""
+    if "\n" in text:
+        return writer.represent_scalar(_STRING, text, style="|")
+    other = text in _BOOLEANS or _tag(text) != _STRING
+    return writer.represent_scalar(_STRING, text, style='"' if other else None)
+
+
+def _tag(text: str) -> str:
+    """What the text would be read as."""
+    return str(_RESOLVER.resolve(yaml.ScalarNode, text, (True, False)))  # type: ignore[no-untyped-call]
+
+
+_Writer.add_representer(str, _text)
+
+
+def dumped(obj: Any) -> bytes:
+    """The object."""
+    return yaml.dump(obj, Dumper=_Writer, sort_keys=True, allow_unicode=True, width=2**30).encode()
