@@ -12,7 +12,12 @@ from lastcall.lab.apiserver.status import Cause
 _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
 """``k8s.io/apimachinery/pkg/util/rand``: no vowels, and nothing that looks alike."""
 
+_ANNOTATIONS = 256 * 1024
+"""Bytes of all annotations of an object together."""
+
 _OWNED = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation")
+_REFUSED = ("uid", "deletionTimestamp", "deletionGracePeriodSeconds")
+"""Who says another value for these is refused; other values for the rest are passed over in silence."""
 
 
 def timestamp(wall: float) -> str:
@@ -57,6 +62,8 @@ def carry_over(new: Object, old: Object) -> None:
     """A change keeps what no change may touch (``rest.BeforeUpdate``)."""
     metadata, before = new["metadata"], old["metadata"]
     for name in _OWNED:
+        if name in _REFUSED and name in metadata and (name != "deletionTimestamp" or name not in before):
+            continue
         if name in before:
             metadata[name] = before[name]
         else:
@@ -84,9 +91,7 @@ def check(obj: Object, *, validate_name: Callable[[str], str], namespaced: bool)
     if namespaced and (namespace := metadata.get("namespace", "")) and (wrong := names.label(namespace)):
         yield fields.invalid("metadata.namespace", namespace, wrong)
     yield from check_labels(metadata.get("labels") or {}, "metadata.labels")
-    for key in metadata.get("annotations") or {}:
-        if wrong := names.qualified(key.lower()):
-            yield fields.invalid("metadata.annotations", key, wrong)
+    yield from check_annotations(metadata.get("annotations") or {}, "metadata.annotations")
     yield from _finalizers(metadata)
     yield from _owners(metadata)
 
@@ -100,10 +105,19 @@ def check_labels(labels: Object, path: str) -> Iterator[Cause]:
             yield fields.invalid(path, value, wrong)
 
 
+def check_annotations(annotations: Object, path: str) -> Iterator[Cause]:
+    """The rules for annotations, wherever they stand."""
+    for key in annotations:
+        if wrong := names.qualified(key.lower()):
+            yield fields.invalid(path, key, wrong)
+    if sum(len(key) + len(value) for key, value in annotations.items()) > _ANNOTATIONS:
+        yield fields.too_long(path, _ANNOTATIONS)
+
+
 def check_update(new: Object, old: Object) -> Iterator[Cause]:
     """The rules for a change of metadata (``validation.ValidateObjectMetaUpdate``)."""
     metadata, before = new["metadata"], old["metadata"]
-    for name in ("name", "namespace", "uid"):
+    for name in ("name", "namespace", "uid", "deletionTimestamp", "deletionGracePeriodSeconds"):
         if metadata.get(name) != before.get(name):
             yield fields.invalid(f"metadata.{name}", metadata.get(name), "field is immutable")
     if before.get("deletionTimestamp"):

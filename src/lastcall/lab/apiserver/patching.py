@@ -2,42 +2,173 @@
 
 from typing import TYPE_CHECKING
 
-from lastcall.lab.apiserver import media, status
+from lastcall.lab.apiserver import fields, status
 from lastcall.lab.apiserver.context import Context
+from lastcall.lab.apiserver.patches import bodies, faults, go, shown
+from lastcall.lab.apiserver.patches.applying import Conflicts
+from lastcall.lab.apiserver.patches.field_sets import paths
 from lastcall.lab.apiserver.request import Object
+from lastcall.lab.apiserver.status import ApiError, Cause
+from lastcall.lab.apiserver.store import Key
 
 if TYPE_CHECKING:
     from lastcall.lab.apiserver.server import ApiServer
+    from lastcall.lab.apiserver.writes import Change
 
-_MERGE = "application/merge-patch+json"
-_TYPES = (
-    "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json,"
-    " application/apply-patch+yaml"
-)
+_CUSTOM = (bodies.JSON_PATCH, bodies.MERGE_PATCH, bodies.APPLY)
+_BUILT_IN = (*_CUSTOM, bodies.STRATEGIC)
+_LONGEST_MANAGER = 128
 
 
 async def patch(context: Context, server: "ApiServer") -> tuple[Object, bool]:
     """The object as it is now, and whether the patch has made it (only an apply does)."""
-    kind = context.request.headers.get("content-type", "").partition(";")[0].strip()
-    if kind != _MERGE:
-        raise status.unsupported_media_type(_TYPES)
-    said = media.decoded(context.request)
-
-    async def change(obj: Object) -> Object:
-        return server.schemas.checked(merged(obj, said), context)
-
-    return await server.writer.update(context, change), False
+    kind = media_type(context)
+    check_options(context, kind)
+    if kind == bodies.APPLY:
+        return await _apply(context, server)
+    return await server.writer.update(context, change(context, server, kind)), False
 
 
-def merged(target: Object, said: Object) -> Object:
-    """RFC 7386."""
-    result = dict(target)
-    for name, value in said.items():
-        if value is None:
-            result.pop(name, None)
-        elif isinstance(value, dict):
-            before = result.get(name)
-            result[name] = merged(before if isinstance(before, dict) else {}, value)
-        else:
-            result[name] = value
+def media_type(context: Context) -> str:
+    """The Content-Type of the patch. ApiError if objects of this kind take no such patches."""
+    kind = context.request.headers.get("content-type", "").partition(";")[0]
+    if context.route.resource.custom:
+        if kind not in _CUSTOM:
+            raise status.unsupported_media_type(", ".join(_CUSTOM))
+    elif kind not in _BUILT_IN:
+        raise ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
+    return kind
+
+
+def check_options(context: Context, kind: str) -> None:
+    """ApiError if the parameters do not go with the patch (``validation.ValidatePatchOptions``)."""
+    manager, causes = context.request.parameter("fieldManager"), []
+    if kind == bodies.APPLY and not manager:
+        causes.append(fields.required("fieldManager", "is required for apply patch"))
+    if kind != bodies.APPLY and "force" in context.request.query:
+        causes.append(fields.forbidden("force", "may not be specified for non-apply patch"))
+    if len(manager.encode()) > _LONGEST_MANAGER:
+        causes.append(fields.too_long("fieldManager", _LONGEST_MANAGER))
+    elif not manager.isprintable():
+        causes.append(fields.invalid("fieldManager", manager, "should only contain printable characters"))
+    if causes:
+        raise status.invalid("PatchOptions", "meta.k8s.io", "", causes)
+
+
+def change(context: Context, server: "ApiServer", kind: str) -> "Change":
+    """What a patch that is no apply makes of the object; for resources and for subresources that are whole objects."""
+    node = server.schemas.of(context.route.resource)
+
+    async def patched(obj: Object) -> Object:
+        said = bodies.read(kind, context.request.body, node)
+
+        def text(new: Object) -> str:
+            if kind == bodies.STRATEGIC:
+                return go.text(said.said)
+            return shown.text(shown.touched(server.schemas.ordered(new, node), said.said))
+
+        result = server.schemas.checked(said.apply(obj), context, shown=text, repeated=said.strict)
+        check_place(context, result)
+        return result
+
+    return patched
+
+
+def check_place(context: Context, obj: Object) -> None:
+    """The object must be the one of the path (``handlers.checkName``); it gets the path's namespace if it has none."""
+    route, metadata = context.route, obj.setdefault("metadata", {})
+    said = metadata.get("namespace") or ""
+    if route.namespace and said not in ("", route.namespace):
+        why = "the namespace of the provided object does not match the namespace sent on the request"
+        raise status.bad_request(why)
+    if route.namespace:
+        metadata["namespace"] = route.namespace
+    elif said:
+        del metadata["namespace"]
+    name = metadata.get("name")
+    if not name:
+        why = f"the name of the object ({route.name} based on URL) was undeterminable: name must be provided"
+        raise status.bad_request(why)
+    if name != route.name:
+        raise status.bad_request(f"the name of the object ({name}) does not match the name on the URL ({route.name})")
+
+
+# -- apply -------------------------------------------------------------------------------------------------------------
+
+
+async def _apply(context: Context, server: "ApiServer") -> tuple[Object, bool]:
+    async def changed(obj: Object) -> Object:
+        return _applied(context, server, obj)
+
+    try:
+        return await server.writer.update(context, changed, recorded=True), False
+    except ApiError as error:
+        if error.reason != "NotFound" or context.route.subresource or _exists(context, server):
+            raise
+    obj = _applied(context, server, None)
+    if uid := obj["metadata"].get("uid"):
+        why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+        resource = context.route.resource
+        raise status.conflict(resource.plural, resource.group, context.route.name, why)
+    return await server.writer.create(context, obj, recorded=True), True
+
+
+def _applied(context: Context, server: "ApiServer", live: Object | None) -> Object:
+    config = bodies.configuration(context.request.body)
+    _check_configuration(context, server, config)
+    manager, wall = context.request.parameter("fieldManager"), server.clock.wall()
+    route, force = context.route, context.request.flag("force")
+    try:
+        new = server.managed.applied(live, config, manager, route.resource, route.subresource, wall, force=force)
+    except Conflicts as error:
+        raise _conflict(error) from None
+    result = server.schemas.checked(new, context)
+    check_place(context, result)
     return result
+
+
+def _exists(context: Context, server: "ApiServer") -> bool:
+    route = context.route
+    return server.store.get(Key(route.resource.storage, route.namespace, route.name)) is not None
+
+
+def _check_configuration(context: Context, server: "ApiServer", config: Object) -> None:
+    """It must say what it is, and be what the types say. The order of the rules is that of ``FieldManager.Apply``."""
+    resource, metadata = context.route.resource, config.get("metadata")
+    version, kind = config.get("apiVersion", ""), config.get("kind", "")
+    if (version, kind) != (resource.api_version, resource.kind):
+        raise status.bad_request(f"invalid object type: {_said_kind(version, kind)}")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    if metadata.get("managedFields") is not None:
+        raise status.bad_request("metadata.managedFields must be nil")
+    wrong = faults.faults(config, server.managed.shape(resource))
+    if wrong:
+        what = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {_said_kind(version, kind)}"
+        text = wrong[0] if len(wrong) == 1 else "\n  ".join(["errors:", *wrong])
+        raise bodies.plain(f"failed to create typed patch object ({what}): {text}")
+    config.setdefault("metadata", {})
+
+
+def _said_kind(version: str, kind: str) -> str:
+    group, _, version = version.rpartition("/")
+    return f"{group}/{version}, Kind={kind}"
+
+
+def _conflict(error: Conflicts) -> ApiError:
+    """All fields that others own, by owner."""
+    found = {owner: list(paths(fields)) for owner, fields in sorted(error.fields.items())}
+    causes = [
+        Cause("FieldManagerConflict", f"conflict with {owner.shown}", path)._asdict()
+        for owner, owned in found.items()
+        for path in owned
+    ]
+    if len(causes) == 1:
+        message = f"Apply failed with 1 conflict: {causes[0]['message']}: {causes[0]['field']}"
+    else:
+        lines = [
+            line
+            for owner, owned in found.items()
+            for line in (f"conflicts with {owner.shown}:", *(f"- {path}" for path in owned))
+        ]
+        message = f"Apply failed with {len(causes)} conflicts: " + "\n".join(lines)
+    return ApiError(409, "Conflict", message, {"causes": causes})

@@ -1,6 +1,5 @@
 """The way of every write: defaults, admission, what the kind prepares, validation, and then the store."""
 
-import copy
 from collections.abc import Awaitable, Callable, Iterable
 from random import Random
 
@@ -32,12 +31,18 @@ class Writer:
 
     # -- create --------------------------------------------------------------------------------------------------------
 
-    async def create(self, context: Context, obj: Object) -> Object:
-        """A new object. ApiError if a rule is violated, the name is taken, or somebody refuses."""
+    async def create(self, context: Context, obj: Object, *, recorded: bool = False) -> Object:
+        """A new object. ApiError if a rule is violated, the name is taken, or somebody refuses.
+
+        ``recorded``: its managed fields are as they are to be.
+        """
         route, behaviour = context.route, context.route.resource.behaviour
         self._place(context, obj)
         behaviour.default(obj)
+        if not recorded:
+            self._managed.created(obj, context.manager, route.resource, self._clock.wall())
         attributes = self._attributes(context, "CREATE", obj, None)
+        attributes.name = obj["metadata"].get("name", "")
         await self._admission.mutate(attributes)
         behaviour.default(obj)
         metadata = obj["metadata"]
@@ -54,7 +59,6 @@ class Writer:
         behaviour.prepare_create(obj)
         meta.tidy(obj)
         self._refuse(route.resource, obj, self._rules(route.resource, obj))
-        self._managed.created(obj, context.manager, route.resource, self._clock.wall())
         await self._admission.validate(attributes)
         context.warnings += [*behaviour.warnings(obj)]
         key = Key(route.resource.storage, route.namespace, metadata["name"])
@@ -81,11 +85,11 @@ class Writer:
 
     # -- change --------------------------------------------------------------------------------------------------------
 
-    async def update(self, context: Context, change: Change) -> Object:
+    async def update(self, context: Context, change: Change, *, recorded: bool = False) -> Object:
         """A new version of the object that the route names; ``change`` is called again if somebody was faster.
 
         An object that comes back as it was is not written. ApiError as for create, and a conflict if ``change`` set
-        another resourceVersion than the object has.
+        another resourceVersion than the object has. ``recorded``: ``change`` sees to the managed fields.
         """
         route = context.route
         key = Key(route.resource.storage, route.namespace, route.name)
@@ -94,17 +98,19 @@ class Writer:
             if stored is None:
                 raise status.not_found(route.resource.plural, route.resource.group, route.name)
             try:
-                return await self._replace(context, stored, change)
+                return await self._replace(context, stored, change, recorded=recorded)
             except Outdated:
                 continue
         raise status.conflict(route.resource.plural, route.resource.group, route.name, status.MODIFIED)
 
-    async def _replace(self, context: Context, stored: Stored, change: Change) -> Object:
+    async def _replace(self, context: Context, stored: Stored, change: Change, *, recorded: bool) -> Object:
         route, behaviour = context.route, context.route.resource.behaviour
         old = self.answer(stored, route.resource)
-        new = await change(copy.deepcopy(old))
+        new = await change(self.answer(stored, route.resource))
         self._expect(context, new, old)
         behaviour.default(new)
+        if not recorded:
+            self._managed.updated(new, old, context.manager, route.resource, route.subresource, self._clock.wall())
         meta.carry_over(new, old)
         _prepare(behaviour, route.subresource, new, old)
         attributes = self._attributes(context, "UPDATE", new, old)
@@ -113,12 +119,13 @@ class Writer:
         meta.tidy(new)
         if behaviour.has_generation and behaviour.wanted(new) != behaviour.wanted(old):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
-        causes = [*meta.check_update(new, old), *_violations(behaviour, route.subresource, new, old)]
+        shared = [*meta.check_update(new, old)]  # the generic rules and those of the kind both say it
+        causes = [*shared, *shared, *_violations(behaviour, route.subresource, new, old)]
         self._refuse(route.resource, new, causes)
-        self._managed.updated(new, old, context.manager, route.resource, route.subresource, self._clock.wall())
         await self._admission.validate(attributes)
-        context.warnings += [*behaviour.warnings(new)]
+        context.warnings += behaviour.update_warnings(new, old)
         new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
+        self._managed.settled(new, old)
         if context.dry_run or new == old:
             return new
         if deletion.goes_with(new, old, behaviour):
@@ -132,10 +139,12 @@ class Writer:
         if resource.namespaced:
             metadata["namespace"] = metadata.get("namespace") or context.route.namespace
         name, said = context.route.name, metadata.get("resourceVersion")
+        if said and not said.isdecimal():
+            raise status.ApiError(500, "", f'strconv.ParseUint: parsing "{said}": invalid syntax')
         if said and said != "0" and said != old["metadata"]["resourceVersion"]:
             raise status.conflict(resource.plural, resource.group, name, status.MODIFIED)
         uid, found = metadata.get("uid"), old["metadata"]["uid"]
-        if uid and uid != found:
+        if uid and uid != found and context.request.method != "PATCH":
             why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"
             raise status.conflict(resource.plural, resource.group, name, why)
 

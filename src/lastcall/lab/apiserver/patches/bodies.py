@@ -1,0 +1,155 @@
+"""The bodies of patches: read, checked, and applied to an object as JSON (pure).
+
+Errors are those of ``k8s.io/apiserver/pkg/endpoints/handlers/patch.go``. ``strict`` in what comes back are the mistakes
+that clients are told or refused for, as ``fieldValidation`` says.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+import yaml
+
+from lastcall.lab.apiserver import status
+from lastcall.lab.apiserver.patches import json_patch, merge_patch, ordering, strategic
+from lastcall.lab.apiserver.request import Object
+from lastcall.lab.apiserver.schema import Node, gojson
+
+JSON_PATCH = "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
+APPLY = "application/apply-patch+yaml"
+
+_OPERATION = {"op": str, "path": str, "from": str, "value": object}
+
+
+class Patch(NamedTuple):
+    """``apply`` makes the new object of the old one, which it may change in place."""
+
+    said: Any
+    strict: list[str]
+    apply: Callable[[Object], Any]
+
+
+def read(kind: str, body: bytes, node: Node | None) -> Patch:
+    """The patch in a body; ``node`` is the type of the object. ApiError if it is none."""
+    try:
+        said = gojson.decoded(body)
+    except gojson.Malformed as error:
+        where = "" if kind == STRATEGIC else "error decoding patch: "
+        raise status.bad_request(f"{where}{error}") from None
+    return _READERS[kind](said, body, node)
+
+
+def _json_patch(said: Any, body: bytes, node: Node | None) -> Patch:
+    operations = [] if said is None else said
+    if not isinstance(operations, list):
+        raise _unreadable(said, "value of type []handlers.jsonPatchOp")
+    strict = []
+    for index, operation in enumerate(operations):
+        if not isinstance(operation, dict):
+            raise _unreadable(operation, "value of type handlers.jsonPatchOp")
+        for name, value in operation.items():
+            if name not in _OPERATION:
+                strict.append(f'json patch unknown field "[{index}].{name}"')
+            elif value is not None and not isinstance(value, _OPERATION[name]):
+                raise _unreadable(value, f"struct field jsonPatchOp.{name} of type string")
+    strict += [f"json patch {one}" for one in gojson.complaints(body, said)]
+    if len(operations) > json_patch.MAX_OPERATIONS:
+        limit = f"The allowed maximum operations in a JSON patch is {json_patch.MAX_OPERATIONS}, got {len(operations)}"
+        raise status.ApiError(413, "RequestEntityTooLarge", f"Request entity is too large: {limit}", {})
+
+    def apply(obj: Object) -> Any:
+        try:
+            return json_patch.patched(obj, operations)
+        except json_patch.DoesNotApply:
+            raise unprocessable() from None
+
+    return Patch(said, strict, apply)
+
+
+def _merge_patch(said: Any, body: bytes, node: Node | None) -> Patch:
+    if said is None:
+        raise status.bad_request("Invalid JSON Patch")
+    if not isinstance(said, dict):
+        raise _unreadable(said, "value of type map[string]interface {}")
+    strict = gojson.complaints(body, said)
+    return Patch(said, strict, lambda obj: merge_patch.merged(obj, said))
+
+
+def _strategic(said: Any, body: bytes, node: Node | None) -> Patch:
+    said = {} if said is None else said
+    if not isinstance(said, dict):
+        raise status.bad_request(_mismatch(said, "value of type map[string]interface {}"))
+    strict = gojson.complaints(body, said)
+
+    def apply(obj: Object) -> Any:
+        try:
+            return strategic.merged(obj, said, node)
+        except ordering.Malformed as error:
+            raise status.bad_request(str(error)) from None
+        except ordering.Unmergeable:
+            raise unprocessable() from None
+        except ordering.BadPatch as error:
+            raise plain(str(error)) from None
+
+    return Patch(said, strict, apply)
+
+
+_READERS: Mapping[str, Callable[[Any, bytes, Node | None], Patch]] = {
+    JSON_PATCH: _json_patch,
+    MERGE_PATCH: _merge_patch,
+    STRATEGIC: _strategic,
+}
+
+
+def configuration(body: bytes) -> Object:
+    """What is to be applied: YAML, or JSON. ApiError if it is no object."""
+    try:
+        said = msgspec.json.decode(body)
+    except msgspec.DecodeError:
+        said = _yaml(body)
+    if said is None:
+        return {}
+    if not isinstance(said, dict):
+        where = "error unmarshaling JSON: while decoding JSON: "
+        raise status.bad_request(
+            f"error decoding patch: {where}{_mismatch(said, 'value of type map[string]interface {}')}"
+        )
+    return said
+
+
+class _Plain(yaml.SafeLoader):
+    """YAML in which what looks like a time is text, as JSON has it."""
+
+
+_Plain.yaml_implicit_resolvers = {
+    character: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for character, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def _yaml(body: bytes) -> Any:
+    try:
+        return yaml.load(body, Loader=_Plain)  # noqa: S506  (a subclass of the safe one)
+    except yaml.YAMLError as error:
+        text = " ".join(str(error).split())
+        raise status.bad_request(f"error decoding patch: error converting YAML to JSON: yaml: {text}") from None
+
+
+def _unreadable(value: Any, what: str) -> status.ApiError:
+    return status.bad_request(f"error decoding patch: {_mismatch(value, what)}")
+
+
+def _mismatch(value: Any, what: str) -> str:
+    return f"json: cannot unmarshal {gojson.name(value)} into Go {what}"
+
+
+def unprocessable() -> status.ApiError:
+    """The patch does not apply to the object; Kubernetes does not say why."""
+    return status.ApiError(422, "Invalid", "the server rejected our request due to an error in our request", {})
+
+
+def plain(message: str) -> status.ApiError:
+    """An error that Kubernetes has no reason for."""
+    return status.ApiError(500, "", message)

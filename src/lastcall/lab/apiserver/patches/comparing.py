@@ -1,0 +1,143 @@
+"""Which fields an object has, and which differ between two versions of it (pure).
+
+The rules are those of ``sigs.k8s.io/structured-merge-diff/typed``: lists and maps that are one value are not looked into,
+an empty map or list is a value of its own, and a map, a list or an item that is new belongs to the set beside what is in
+it.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from lastcall.lab.apiserver.patches.field_sets import LEAF, SELF, FieldSet, field
+from lastcall.lab.apiserver.patches.shapes import Several, Shape
+
+_Pair = tuple[FieldSet | None, FieldSet | None]
+_SAME: _Pair = (None, None)
+
+
+class Difference(NamedTuple):
+    """``changed`` has what is new or has another value, ``removed`` what is not there any more."""
+
+    changed: FieldSet
+    removed: FieldSet
+
+
+def compared(old: Mapping[str, Any], new: Mapping[str, Any], shape: Shape) -> Difference:
+    """From one version of an object to another."""
+    changed, removed = _maps(old, new, shape)
+    return Difference(changed or {}, removed or {})
+
+
+def _values(old: Any, new: Any, shape: Shape) -> _Pair:
+    """Of two values that are there, and differ."""
+    if shape.whole or (not old and not new):
+        return LEAF, None
+    if shape.map and isinstance(old, dict | None) and isinstance(new, dict | None):
+        return _maps(old or {}, new or {}, shape)
+    if shape.keys is not None and isinstance(old, list | None) and isinstance(new, list | None):
+        return _lists(old, new, shape)
+    return LEAF, None
+
+
+def _maps(old: Mapping[str, Any], new: Mapping[str, Any], shape: Shape) -> _Pair:
+    changed, removed = {}, {}
+    fields, element = shape.fields, shape.element
+    for name, value in new.items():
+        if name not in old:
+            changed[field(name)] = _everything(value, fields.get(name, element))
+        elif (before := old[name]) != value:
+            more, less = _values(before, value, fields.get(name, element))
+            if more is not None:
+                changed[field(name)] = more
+            if less is not None:
+                removed[field(name)] = less
+    for name in old:
+        if name not in new:
+            removed[field(name)] = _everything(old[name], fields.get(name, element))
+    return changed or None, removed or None
+
+
+def _lists(old: list[Any] | None, new: list[Any] | None, shape: Shape) -> _Pair:
+    before, after = shape.index(old), shape.index(new)
+    changed, removed = {}, {}
+    for key, value in after.items():
+        more, less = _items(before[key], value, shape.element) if key in before else (_item(value, shape), None)
+        if more is not None:
+            changed[key] = more
+        if less is not None:
+            removed[key] = less
+    for key, value in before.items():
+        if key not in after:
+            removed[key] = _item(value, shape)
+    return changed or None, removed or None
+
+
+def _items(before: Any, after: Any, shape: Shape) -> _Pair:
+    """Of one item of a list; items that share their key are one value."""
+    if before == after:
+        return _SAME
+    if isinstance(before, Several) and isinstance(after, Several):
+        return LEAF, None
+    if isinstance(before, Several):
+        return _everything(after, shape), LEAF
+    if isinstance(after, Several):
+        return LEAF, _everything(before, shape)
+    return _values(before, after, shape)
+
+
+def _item(value: Any, shape: Shape) -> FieldSet:
+    return LEAF if isinstance(value, Several) else _everything(value, shape.element)
+
+
+def _everything(value: Any, shape: Shape) -> FieldSet:
+    """The node of a value that is on one side alone: itself and what is in it."""
+    if shape.whole or not value:
+        return LEAF
+    if isinstance(value, dict) and shape.map:
+        fields, element = shape.fields, shape.element
+        below = {field(name): _everything(one, fields.get(name, element)) for name, one in value.items()}
+    elif isinstance(value, list) and shape.keys is not None:
+        below = {key: _item(one, shape) for key, one in shape.index(value).items()}
+    else:
+        return LEAF
+    return {SELF: LEAF, **below} if below else LEAF
+
+
+# -- what an applied configuration says ----------------------------------------------------------------------------------
+
+
+def owned(config: Mapping[str, Any], shape: Shape) -> FieldSet:
+    """The fields that a configuration has an opinion on. Structs and lists are none of them, their contents are."""
+    return _owned_map(config, shape)
+
+
+def _owned(value: Any, shape: Shape) -> tuple[FieldSet, bool]:
+    """The places below a value, and whether its own place belongs to the set by what it is."""
+    if shape.whole:
+        return {}, True
+    if isinstance(value, dict) and shape.map:
+        return _owned_map(value, shape), not value
+    if isinstance(value, list) and shape.keys is not None:
+        return _owned_list(value, shape), False
+    return {}, value is None or shape.free
+
+
+def _owned_map(value: Mapping[str, Any], shape: Shape) -> FieldSet:
+    result = {}
+    fields, element = shape.fields, shape.element
+    for name, one in value.items():
+        declared = fields.get(name)
+        below, member = _owned(one, declared or element)
+        if member or declared is None:
+            result[field(name)] = {SELF: LEAF, **below} if below else LEAF
+        elif below:
+            result[field(name)] = below
+    return result
+
+
+def _owned_list(value: list[Any], shape: Shape) -> FieldSet:
+    result = {}
+    for key, one in shape.index(value).items():
+        below = {} if isinstance(one, Several) else _owned(one, shape.element)[0]
+        result[key] = {SELF: LEAF, **below} if below else LEAF
+    return result

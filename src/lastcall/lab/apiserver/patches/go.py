@@ -1,0 +1,43 @@
+"""Values in the forms in which Go's ``fmt`` writes them into messages (pure)."""
+
+import json
+from typing import Any
+
+
+def text(value: Any) -> str:
+    """As ``%v``: ``map[a:1 b:[x y]]``."""
+    if isinstance(value, dict):
+        return f"map[{' '.join(f'{name}:{text(one)}' for name, one in sorted(value.items()))}]"
+    if isinstance(value, list):
+        return f"[{' '.join(text(one) for one in value)}]"
+    if value is None:
+        return "<nil>"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def syntax(value: Any) -> str:
+    """As ``%#v``: ``map[string]interface {}{"a":1}``."""
+    if isinstance(value, dict):
+        pairs = ", ".join(f"{json.dumps(name)}:{syntax(one)}" for name, one in sorted(value.items()))
+        return f"map[string]interface {{}}{{{pairs}}}"
+    if isinstance(value, list):
+        return f"[]interface {{}}{{{', '.join(syntax(one) for one in value)}}}"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    return "interface {}(nil)" if value is None else text(value)
+
+
+def type_name(value: Any) -> str:
+    """The type that a value of JSON has in Go."""
+    if isinstance(value, bool):
+        return "bool"
+    names = {dict: "map[string]interface {}", list: "[]interface {}", str: "string", int: "int64", float: "float64"}
+    return names.get(type(value), "%!s(<nil>)")
+
+
+def json_kind(value: Any) -> str:
+    """What ``encoding/json`` calls a value that does not fit."""
+    if isinstance(value, bool):
+        return "bool"
+    names = {dict: "object", list: "array", str: "string", int: "number", float: "number"}
+    return names.get(type(value), "null")

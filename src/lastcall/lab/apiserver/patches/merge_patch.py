@@ -1,0 +1,29 @@
+"""JSON merge patches (RFC 7386) as ``evanphx/json-patch`` applies them (pure)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from lastcall.lab.apiserver.request import Object
+
+
+def merged(document: Object, patch: Mapping[str, Any]) -> Object:
+    """The document after the patch, in which null removes a field; it is changed in place."""
+    for name, value in patch.items():
+        if value is None:
+            document.pop(name, None)
+            continue
+        before = document.get(name)
+        if isinstance(before, dict) and isinstance(value, dict):
+            merged(before, value)
+        else:
+            document[name] = without_nulls(value)
+    return document
+
+
+def without_nulls(value: Any) -> Any:
+    """The value without fields that are null; nulls in lists stay."""
+    if isinstance(value, dict):
+        return {name: without_nulls(one) for name, one in value.items() if one is not None}
+    if isinstance(value, list):
+        return [without_nulls(one) for one in value]
+    return value

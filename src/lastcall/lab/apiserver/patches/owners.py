@@ -1,0 +1,188 @@
+"""``metadata.managedFields``: who owns which fields, read, written and kept up to date (pure).
+
+The rules are those of ``apimachinery/pkg/util/managedfields`` and ``structured-merge-diff/merge``.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from lastcall.lab.apiserver.patches.comparing import Difference
+from lastcall.lab.apiserver.patches.field_sets import LEAF, FieldSet, difference, intersection, ordered, union
+from lastcall.lab.apiserver.request import Object
+
+MAX_UPDATERS = 10
+"""More entries of updates than this are merged, the oldest first."""
+ANCIENT = "ancient-changes"
+BEFORE_FIRST_APPLY = "before-first-apply"
+
+STRIPPED: FieldSet = {
+    "f:apiVersion": LEAF,
+    "f:kind": LEAF,
+    "f:metadata": {
+        ".": LEAF,
+        "f:name": LEAF,
+        "f:namespace": LEAF,
+        "f:creationTimestamp": LEAF,
+        "f:selfLink": LEAF,
+        "f:uid": LEAF,
+        "f:clusterName": LEAF,
+        "f:generation": LEAF,
+        "f:managedFields": LEAF,
+        "f:resourceVersion": LEAF,
+    },
+}
+"""Fields that nobody owns: those that name the object, and those that the server alone writes."""
+
+
+class Owner(NamedTuple):
+    """Who writes: by ``operation`` Update or Apply. An applier is the same one in all versions; its ``version`` is empty."""
+
+    manager: str
+    operation: str
+    version: str = ""
+    subresource: str = ""
+
+    @property
+    def shown(self) -> str:
+        """As conflicts name it."""
+        text = f'"{self.manager}"'
+        if self.subresource:
+            text += f' with subresource "{self.subresource}"'
+        return f"{text} using {self.version}" if self.operation == "Update" else text
+
+
+class Claim(NamedTuple):
+    """``version`` is the one in which the fields are named; ``time`` that of the last change, or nothing."""
+
+    fields: FieldSet
+    version: str
+    time: str
+
+
+Claims = dict[Owner, Claim]
+
+
+def updater(manager: str, version: str, subresource: str = "") -> Owner:
+    """Who writes by POST, PUT and every PATCH but apply."""
+    return Owner(manager or "unknown", "Update", version, subresource)
+
+
+def applier(manager: str, subresource: str = "") -> Owner:
+    """Who writes by apply."""
+    return Owner(manager, "Apply", "", subresource)
+
+
+def decoded(entries: Sequence[Mapping[str, Any]]) -> Claims:
+    """From the form in which objects have it. ValueError if it is not that form."""
+    claims: Claims = {}
+    for index, entry in enumerate(entries):
+        operation, version = entry.get("operation", ""), entry.get("apiVersion", "")
+        if operation not in ("Apply", "Update"):
+            raise ValueError("operation must be `Apply` or `Update`")
+        if not version:
+            raise ValueError("apiVersion must not be empty")
+        if (kind := entry.get("fieldsType", "")) != "FieldsV1":
+            what = f'invalid fieldsType "{kind}"' if kind else "missing fieldsType"
+            raise ValueError(f"{what} in managed fields entry {index}")
+        said = version if operation == "Update" else ""
+        owner = Owner(entry.get("manager", ""), operation, said, entry.get("subresource") or "")
+        claims[owner] = Claim(entry.get("fieldsV1") or {}, version, entry.get("time") or "")
+    return claims
+
+
+def encoded(claims: Claims) -> list[Object]:
+    """In the form in which objects have it, and in the order of Kubernetes: appliers first, then by time."""
+
+    def order(pair: tuple[Owner, Claim]) -> tuple[str, ...]:
+        owner, claim = pair
+        return owner.operation, claim.time, owner.manager, claim.version, owner.subresource
+
+    return [_entry(owner, claim) for owner, claim in sorted(claims.items(), key=order)]
+
+
+def _entry(owner: Owner, claim: Claim) -> Object:
+    entry: Object = {"manager": owner.manager, "operation": owner.operation, "apiVersion": claim.version}
+    if claim.time:
+        entry["time"] = claim.time
+    entry |= {"fieldsType": "FieldsV1", "fieldsV1": claim.fields}
+    if owner.subresource:
+        entry["subresource"] = owner.subresource
+    return entry
+
+
+def given(new: Object, old: Object | None, *, subresource: bool) -> Claims:
+    """The claims that a write begins with: those that it says, if it may and makes sense, else those that there were.
+
+    An empty list, or one with an empty entry, says that all of them are to be forgotten.
+    """
+    said, before = new["metadata"].get("managedFields"), (old or {"metadata": {}})["metadata"].get("managedFields")
+    if not subresource and said in ([], [{}]):
+        return {}
+    try:
+        claims = decoded(said) if said and not subresource else {}
+    except (ValueError, AttributeError, TypeError):
+        claims = {}
+    return claims or decoded(before or ())
+
+
+def dropped(claims: Claims, changes: Difference, *, but: Owner | None = None) -> Claims:
+    """The claims of all others after a change: nobody keeps what somebody else has written, or what is gone."""
+    left: Claims = {}
+    for owner, claim in claims.items():
+        if owner == but:
+            left[owner] = claim
+            continue
+        fields = difference(difference(claim.fields, changes.changed), changes.removed)
+        if fields:
+            left[owner] = claim._replace(fields=fields)
+    return left
+
+
+def conflicts(claims: Claims, changes: Difference, *, but: Owner) -> dict[Owner, FieldSet]:
+    """What others own of the fields that are about to change."""
+    found = {owner: intersection(claim.fields, changes.changed) for owner, claim in claims.items() if owner != but}
+    return {owner: fields for owner, fields in found.items() if fields}
+
+
+def updated(claims: Claims, changes: Difference, owner: Owner, *, version: str, now: str) -> Claims:
+    """After a write that is no apply: what has changed is the owner's."""
+    left = dropped(claims, changes)
+    fields = difference(changes.changed, STRIPPED)
+    if not fields:
+        return left
+    before = left.get(owner)
+    left[owner] = Claim(ordered(union(fields, before.fields) if before else fields), version, now)
+    return _capped(left)
+
+
+def _capped(claims: Claims) -> Claims:
+    updaters = [owner for owner in claims if owner.operation == "Update"]
+    if len(updaters) <= MAX_UPDATERS:
+        return claims
+    updaters.sort(key=lambda owner: (claims[owner].time, owner))
+    merged, count, first = dict(claims), len(updaters), dict[str, Owner]()
+    for owner in updaters:
+        if count <= MAX_UPDATERS:
+            break
+        claim = merged[owner]
+        if claim.version not in first:
+            first[claim.version] = owner
+            continue
+        bucket = updater(ANCIENT, claim.version)
+        if bucket not in merged:
+            merged[bucket] = merged.pop(first[claim.version])
+        fields = ordered(union(claim.fields, merged[bucket].fields))
+        merged[bucket] = Claim(fields, claim.version, claim.time)
+        del merged[owner]
+        count -= 1
+    return merged
+
+
+def served(claims: Claims, known: Callable[[str], bool]) -> Claims:
+    """Without those whose version nobody serves any more."""
+    return {owner: claim for owner, claim in claims.items() if known(claim.version)}
+
+
+def timeless(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The entries without their times."""
+    return [{name: value for name, value in entry.items() if name != "time"} for entry in entries]

@@ -1,0 +1,131 @@
+"""How ownership of fields sees the types: what is one value, what is a struct, and what tells the items of a list apart.
+
+The rules are those of ``kube-openapi/pkg/schemaconv``. A shape is made once for each place of a kind; it is only a quicker
+form of ``schema.Node`` for the walk that every write makes.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from lastcall.lab.apiserver.patches import field_sets
+from lastcall.lab.apiserver.schema import Node
+
+_SCALARS = {
+    "string": "string",
+    "bytes": "string",
+    "bool": "boolean",
+    "int32": "numeric",
+    "int64": "numeric",
+    "float64": "numeric",
+}
+_DEFAULT_KEYS = {"protocol": "TCP"}
+"""The only key fields with defaults: those of the ports of containers and services."""
+
+
+class Unnamed(Exception):
+    """An item of a list lacks what tells it apart."""
+
+
+class Shape:
+    """One place in a kind of object. ``node`` None is a place of which nothing is known."""
+
+    def __init__(self, node: Node | None) -> None:
+        self._node = node if node is not None and node.kind not in ("any", "object") else None
+        self.free = self._node is None
+        """Whether anything can be there: its form is seen from the value."""
+        self.struct = self._node is not None and self._node.kind == "struct"
+        self.map = self.free or (self._node is not None and self._node.kind in ("struct", "map"))
+        self.list = self._node is not None and self._node.kind == "list"
+        self.keys = self._keys()
+        """The key fields of the items of a list; None if it is one value, nothing if items are their own keys."""
+        self.whole = self._whole()
+        """Whether it is one value, whatever is in it."""
+
+    def _keys(self) -> Sequence[str] | None:
+        node = self._node
+        if node is None or node.kind != "list":
+            return None
+        if node.list_type == "map":
+            return tuple(node.list_keys)
+        return () if node.list_type == "set" else None
+
+    def _whole(self) -> bool:
+        if self.free:
+            return False
+        return self.keys is None if self.list else not self.map or (self._node is not None and self._node.atomic)
+
+    @cached_property
+    def fields(self) -> Mapping[str, "Shape"]:
+        """The fields of a struct."""
+        return {name: Shape(node) for name, node in self._node.fields.items()} if self._node else {}
+
+    @cached_property
+    def element(self) -> "Shape":
+        """The items of a list, the values of a map, the fields of a struct that nobody knows."""
+        return Shape(self._node.element) if self._node else self
+
+    @cached_property
+    def scalar(self) -> str:
+        """``string``, ``boolean``, ``numeric``, or nothing if it is no scalar or can be any."""
+        return _SCALARS.get(self._node.kind, "") if self._node else ""
+
+    @cached_property
+    def zero(self) -> Any:
+        """What a typed object has there before anybody has written it."""
+        return self._node.zero() if self._node else {}
+
+    def key(self, one: Any) -> str:
+        """What tells an item of the list apart. Unnamed if it lacks that."""
+        keys = self.keys or ()
+        if not keys:
+            return _own_key(one)
+        if not isinstance(one, dict):
+            null = "a null element" if one is None else "non-map elements"
+            raise Unnamed(f"associative list with keys may not have {null}")
+        found = {key: one.get(key, _DEFAULT_KEYS.get(key)) for key in keys if key in one or key in _DEFAULT_KEYS}
+        if not found:
+            said = " ".join(f'"{key}"' for key in keys)
+            raise Unnamed(
+                f"associative list with keys has an element that omits all key fields [{said}]"
+                " (and doesn't have default values for any key fields)"
+            )
+        return field_sets.item(found)
+
+    def index(self, items: Sequence[Any] | None) -> dict[str, Any]:
+        """The items by their keys; those that share one are a ``Several``, those that lack one are left out."""
+        found: dict[str, Any] = {}
+        for one in items or ():
+            try:
+                key = self.key(one)
+            except Unnamed:
+                continue
+            if key not in found:
+                found[key] = one
+            elif isinstance(found[key], Several):
+                found[key].items.append(one)
+            else:
+                found[key] = Several([found[key], one])
+        return found
+
+
+class Several:
+    """Items of a list with the same key; they are looked at as one value."""
+
+    def __init__(self, items: list[Any]) -> None:
+        self.items = items
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Several) and self.items == other.items
+
+    __hash__ = None  # type: ignore[assignment]  # it changes
+
+
+def _own_key(one: Any) -> str:
+    if isinstance(one, dict):
+        raise Unnamed("associative list without keys has an element that's a map type")
+    if isinstance(one, list):
+        raise Unnamed("not supported: associative list with lists as elements")
+    if one is None:
+        raise Unnamed("associative list without keys has an element that's an explicit null")
+    return field_sets.value(one)

@@ -1,0 +1,182 @@
+"""Strategic merge patches: merge patches that know how lists merge, and that obey directives (pure).
+
+The rules and the words are those of ``apimachinery/pkg/util/strategicpatch``. What lists and maps do is said by the types
+(``x-kubernetes-patch-strategy``, ``x-kubernetes-patch-merge-key``); ``$patch``, ``$retainKeys``, ``$setElementOrder/...``
+and ``$deleteFromPrimitiveList/...`` stand in the patch.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from lastcall.lab.apiserver.patches import go, ordering
+from lastcall.lab.apiserver.patches.merge_patch import without_nulls
+from lastcall.lab.apiserver.patches.ordering import BadPatch, Malformed, no_merge_key
+from lastcall.lab.apiserver.request import Object
+from lastcall.lab.apiserver.schema import Node
+
+__all__ = ["BadPatch", "Malformed", "merged"]
+
+DIRECTIVE = "$patch"
+RETAIN = "$retainKeys"
+DELETE_FROM = "$deleteFromPrimitiveList/"
+ORDER = "$setElementOrder/"
+
+_GONE: Any = object()
+
+
+def merged(original: Object, patch: Mapping[str, Any], node: Node | None) -> Object:
+    """The object after the patch; it may be changed in place. BadPatch or Malformed if the patch makes no sense."""
+    if DIRECTIVE in patch:
+        return _directed(patch)
+    rest = _retained(original, patch)
+    _merge_ordered(original, rest, node)
+    for key, value in rest.items():
+        _merge_field(original, key, value, node)
+    return original
+
+
+def _directed(patch: Mapping[str, Any]) -> Object:
+    directive = patch[DIRECTIVE]
+    if directive == "replace":
+        return {name: value for name, value in patch.items() if name != DIRECTIVE}
+    if directive == "delete":
+        return {}
+    raise BadPatch(f"unknown patch type: {go.text(directive)} in map: {go.text(dict(patch))}")
+
+
+def _retained(original: Object, patch: Mapping[str, Any]) -> Object:
+    """The patch without ``$retainKeys``; what these do not name is gone from the original."""
+    rest = {key: value for key, value in patch.items() if key != RETAIN}
+    if RETAIN not in patch:
+        return rest
+    keys = patch[RETAIN]
+    unnamed = (key for key, value in rest.items() if value is not None and not key.startswith((DELETE_FROM, ORDER)))
+    if not isinstance(keys, list) or any(key not in keys for key in unnamed):
+        raise Malformed("invalid patch format of retainKeys")
+    for key in [key for key in original if key not in keys]:
+        del original[key]
+    return rest
+
+
+def _merge_ordered(original: Object, patch: Object, node: Node | None) -> None:
+    """Merges the lists whose order the patch gives, and takes them and the orders out of the patch."""
+    for directive in [key for key in patch if key.startswith(ORDER)]:
+        order, key = patch.pop(directive), directive.removeprefix(ORDER)
+        if not isinstance(order, list):
+            raise BadPatch(f"expected a []interface {{}}, but received a {go.type_name(order)}")
+        before, ours = _list(original.get(key)), _list(patch.get(key))
+        field = _field(node, key)
+        ordering.check(ours, order, _merge_key(field))
+        if before is None and ours is None:
+            continue
+        if before is None:
+            value = _without_directives(ours)
+        else:
+            value = before if ours is None else _merge_list(before, ours, field)
+        original[key] = ordering.arranged(value, order, before or [], _merge_key(field))
+        patch.pop(key, None)
+
+
+def _list(value: Any) -> list[Any] | None:
+    if value is not None and not isinstance(value, list):
+        raise BadPatch(f"expected a []interface {{}}, but received a {go.type_name(value)}")
+    return value
+
+
+def _merge_field(original: Object, key: str, value: Any, node: Node | None) -> None:
+    if key.startswith(DELETE_FROM):
+        _delete_from(original, key.removeprefix(DELETE_FROM), value)
+        return
+    if value is None:
+        original.pop(key, None)
+        return
+    before = original.get(key, _GONE)
+    if isinstance(before, dict) and isinstance(value, dict):
+        field = _field(node, key)
+        replaced = field is not None and "replace" in field.patch_strategy
+        original[key] = value if replaced else merged(before, value, field)
+    elif isinstance(before, list) and isinstance(value, list):
+        original[key] = _merge_list(before, value, _field(node, key))
+    else:
+        new = _without_directives(without_nulls(value) if type(before) is not type(value) else value)
+        if new is _GONE:
+            original.pop(key, None)
+        else:
+            original[key] = new
+
+
+def _delete_from(original: Object, key: str, values: Any) -> None:
+    """A list of scalars loses some of them."""
+    before = original.get(key)
+    if isinstance(before, list) and isinstance(values, list):
+        original[key] = [one for one in before if one not in values]
+
+
+def _merge_list(before: list[Any], ours: list[Any], field: Node | None) -> list[Any]:
+    """Two lists of the same field; without the strategy ``merge`` the patch's replaces the other."""
+    if field is None or "merge" not in field.patch_strategy:
+        return ours
+    if not before and not ours:
+        return before
+    key = _merge_key(field)
+    if ordering.element_type(before, ours) is not dict:
+        together = [*before, *(one for one in ours if one not in before)]
+        return ordering.arranged(together, ours, before, "")
+    if not key:
+        raise BadPatch(f"cannot merge lists without merge key for {field.element.go if field.element else ''}")
+    before, ours = _special_items(before, ours, key)
+    together = list(before)
+    for one in ours:
+        place = ordering.place(together, key, ordering.merge_value(one, key))
+        if place is None:
+            together.append(one)
+        else:
+            together[place] = merged(together[place], one, field.element)
+    return ordering.arranged(together, ours, before, key)
+
+
+def _special_items(before: list[Any], ours: list[Any], key: str) -> tuple[list[Any], list[Any]]:
+    """Obeys the items with a directive: the list as it is after them, and the other items of the patch."""
+    others, replaced = [], False
+    for one in ours:
+        directive = one.get(DIRECTIVE, _GONE)
+        if directive is _GONE:
+            others.append(one)
+        elif directive == "delete":
+            if key not in one:
+                raise no_merge_key(one, key)
+            before = [item for item in before if item.get(key, _GONE) != one[key]]
+        elif directive == "replace":
+            replaced = True
+        elif directive == "merge":
+            raise BadPatch("merging lists cannot yet be specified in the patch")
+        else:
+            raise BadPatch(f"unknown patch type: {go.text(directive)} in map: {go.text(one)}")
+    return (others, []) if replaced else (before, others)
+
+
+def _field(node: Node | None, key: str) -> Node | None:
+    """The type of a field. BadPatch if there is no such field; None where nothing is known."""
+    if node is None or node.kind in ("any", "raw", "object"):
+        return None
+    field = node.at(key)
+    if field is None:
+        name = node.struct.name if node.struct else node.go
+        raise BadPatch(f'unable to find api field in struct {name} for the json field "{key}"')
+    return field
+
+
+def _merge_key(field: Node | None) -> str:
+    return field.merge_key if field else ""
+
+
+def _without_directives(value: Any) -> Any:
+    """What the patch adds has nothing to merge with: its directives are void."""
+    if isinstance(value, dict):
+        if DIRECTIVE in value:
+            return _GONE
+        pairs = ((key, _without_directives(one)) for key, one in value.items())
+        return {key: one for key, one in pairs if one is not _GONE}
+    if isinstance(value, list):
+        return [one for item in value if (one := _without_directives(item)) is not _GONE]
+    return value
