@@ -5,6 +5,7 @@ from typing import Any
 
 from lastcall.lab.apiserver.kinds.base import Behaviour
 from lastcall.lab.apiserver.kinds.namespaces import Namespace
+from lastcall.lab.apiserver.kinds.pods import Pods
 from lastcall.lab.apiserver.scheme import Resource
 
 _STATUS = ("status",)
@@ -25,7 +26,7 @@ def _core() -> Sequence[Resource]:
         _of("v1", "configmaps", "ConfigMap", Behaviour(), short_names=["cm"]),
         _cluster("v1", "namespaces", "Namespace", Namespace(), short_names=["ns"], subresources=_NAMESPACE),
         _cluster("v1", "nodes", "Node", Behaviour(), short_names=["no"], subresources=_STATUS),
-        _of("v1", "pods", "Pod", Behaviour(), short_names=["po"], categories=_ALL, subresources=_POD),
+        _of("v1", "pods", "Pod", Pods(), short_names=["po"], categories=_ALL, subresources=_POD),
         _of("v1", "secrets", "Secret", Behaviour()),
         _of("v1", "serviceaccounts", "ServiceAccount", Behaviour(), short_names=["sa"]),
     ]

@@ -6,7 +6,9 @@ from random import Random
 
 from lastcall.lab.apiserver import answers, media, meta, patching, status
 from lastcall.lab.apiserver.admission import plugins
+from lastcall.lab.apiserver.admission.calling import HttpsCaller
 from lastcall.lab.apiserver.admission.chain import Chain, Plugin
+from lastcall.lab.apiserver.admission.webhooks import MutatingWebhooks, ValidatingWebhooks, Webhooks
 from lastcall.lab.apiserver.audit import Audit
 from lastcall.lab.apiserver.catalog import built_in
 from lastcall.lab.apiserver.context import Context
@@ -57,6 +59,7 @@ class ApiServer:
         self.watcher = Watcher(self.store, clock, random)
         self.lines = LineCache()
         self.managed = ManagedFields(self.schemas.of, self.scheme)
+        self.webhooks = Webhooks(self.store, self.scheme, random, HttpsCaller())
         self.admission = Chain(self._plugins())
         self.writer = Writer(self.store, clock, random, self.admission, self.managed)
         self.remover = Remover(self.store, clock, self.admission)
@@ -100,7 +103,8 @@ class ApiServer:
                 self.store.put(key, namespaces.initial(name, uid=uid, wall=self.clock.wall()), expected=None)
 
     def _plugins(self) -> Sequence[Plugin]:
-        return plugins.built_in(self.store, self.clock, self.random)
+        built_in = plugins.built_in(self.store, self.clock, self.random)
+        return [*built_in, MutatingWebhooks(self.webhooks), ValidatingWebhooks(self.webhooks)]
 
     async def _handle(self, request: Request) -> Response:
         where = place(request.path)
@@ -110,9 +114,12 @@ class ApiServer:
         context.check_timeout()
         if deprecation := context.route.resource.behaviour.deprecation:
             context.warnings.append(deprecation)
-        if context.route.subresource not in _PARTS:
-            return await self._subresource(context)
-        return await self._verbs[context.route.verb](context)
+        try:
+            if context.route.subresource not in _PARTS:
+                return await self._subresource(context)
+            return await self._verbs[context.route.verb](context)
+        except status.ApiError as error:
+            return answers.failure(request, error, context.warnings)
 
     async def _subresource(self, context: Context) -> Response:
         handler = self._subresources.get((context.route.resource.qualified, context.route.subresource))

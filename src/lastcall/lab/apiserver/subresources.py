@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
+from lastcall.lab.apiserver.binding import Binding
 from lastcall.lab.apiserver.context import Context
 from lastcall.lab.apiserver.eviction import Evictions
 from lastcall.lab.apiserver.request import Response
@@ -19,6 +20,7 @@ def subresources(server: "ApiServer") -> Mapping[tuple[str, str], Handler]:
     streams = Streams(server)
     evictions = Evictions(server)
     return {
+        ("pods", "binding"): Binding(server).create,
         ("pods", "eviction"): evictions.create,
         ("pods", "log"): streams.log,
         ("pods", "exec"): streams.refuse,

@@ -5,6 +5,27 @@ from dataclasses import dataclass, field
 
 from lastcall.lab.apiserver.request import Identity, Object
 from lastcall.lab.apiserver.scheme import Resource
+from lastcall.lab.apiserver.status import ApiError, forbidden
+
+
+@dataclass
+class Again:
+    """Who is to see the object once more because somebody after him has changed it (``reinvocationContext``)."""
+
+    wanted: bool = False
+    """Whether there is to be a second round."""
+    second_round: bool = False
+    asked: list[str] = field(default_factory=list)
+    """Webhooks that have been asked, and want to be asked again after a change."""
+    due: list[str] = field(default_factory=list)
+    """Those of them after whom something has changed."""
+    output: Object | None = None
+    """The object as webhooks have left it last."""
+
+    def require(self) -> None:
+        """All that have been asked so far are due."""
+        self.due += self.asked
+        self.asked = []
 
 
 @dataclass
@@ -28,6 +49,14 @@ class Attributes:
     """CreateOptions, UpdateOptions, PatchOptions or DeleteOptions, as webhooks are shown them."""
     warnings: list[str] = field(default_factory=list)
     """What the client is to be told besides the answer."""
+    again: Again = field(default_factory=Again)
+
+
+def refusal(attributes: Attributes, why: str) -> ApiError:
+    """What the client is told when a plugin says no (``admission.NewForbidden``)."""
+    metadata = (attributes.obj or {}).get("metadata") or {}
+    name = attributes.name or metadata.get("name") or metadata.get("generateName") or "Unknown"
+    return forbidden(attributes.resource.plural, attributes.resource.group, name, why)
 
 
 class Plugin:
@@ -47,9 +76,12 @@ class Chain(Plugin):
         self._plugins = plugins
 
     async def mutate(self, attributes: Attributes) -> None:
-        """All of them, one after the other."""
+        """All of them, one after the other; all once more if a webhook has changed something."""
         for plugin in self._plugins:
             await plugin.mutate(attributes)
+        if attributes.again.wanted and not attributes.again.second_round:
+            attributes.again.second_round = True
+            await self.mutate(attributes)
 
     async def validate(self, attributes: Attributes) -> None:
         """All of them, one after the other."""

@@ -142,6 +142,10 @@ class Behaviour:
         """What the client should know about what it has written."""
         return ()
 
+    def update_warnings(self, new: Object, old: Object) -> Iterable[str]:
+        """The same after a change."""
+        return self.warnings(new)
+
     def deletion_warnings(self, options: Options) -> Iterable[str]:
         """What the client should know about what it deletes."""
         return ()

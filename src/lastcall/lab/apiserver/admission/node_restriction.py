@@ -1,0 +1,132 @@
+"""A kubelet may write only what concerns its own node (``NodeRestriction``)."""
+
+from collections.abc import Callable, Mapping
+
+from lastcall.lab.apiserver import status
+from lastcall.lab.apiserver.admission.chain import Attributes, Plugin, refusal
+from lastcall.lab.apiserver.admission.node_pods import mirror_pod_violation
+from lastcall.lab.apiserver.request import Object
+from lastcall.lab.apiserver.store import Key, Store
+
+_RESTRICTED = "node-restriction.kubernetes.io"
+_OWN_LABELS = frozenset(
+    [
+        "kubernetes.io/hostname",
+        "kubernetes.io/os",
+        "kubernetes.io/arch",
+        "beta.kubernetes.io/os",
+        "beta.kubernetes.io/arch",
+        "beta.kubernetes.io/instance-type",
+        "node.kubernetes.io/instance-type",
+        "topology.kubernetes.io/zone",
+        "topology.kubernetes.io/region",
+        "failure-domain.beta.kubernetes.io/zone",
+        "failure-domain.beta.kubernetes.io/region",
+    ]
+)
+_OWN_PREFIXES = ("kubelet.kubernetes.io", "node.kubernetes.io")
+_KUBERNETES = ("kubernetes.io", "k8s.io")
+
+
+class NodeRestriction(Plugin):
+    """Sees what users ``system:node:NAME`` of the group ``system:nodes`` write."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._checks: Mapping[str, Callable[[Attributes, str], str]] = {
+            "pods": self._pod,
+            "nodes": _node,
+            "persistentvolumeclaims": _claim,
+            "leases.coordination.k8s.io": _lease,
+            "csinodes.storage.k8s.io": _csi_node,
+        }
+
+    async def mutate(self, attributes: Attributes) -> None:
+        """ApiError if the node may not."""
+        node = attributes.user.node
+        if not node or "system:nodes" not in attributes.user.groups:
+            return
+        check = self._checks.get(attributes.resource.storage)
+        if check and (why := check(attributes, node)):
+            raise refusal(attributes, why)
+
+    def _pod(self, attributes: Attributes, node: str) -> str:
+        operation, part = attributes.operation, attributes.subresource
+        if part not in ("", "status", "eviction"):
+            return f"unexpected pod subresource \"{part}\", only 'status' and 'eviction' are allowed"
+        if part == "eviction":
+            if self._existing(attributes)["spec"].get("nodeName", "") != node:
+                return f"node {node} can only evict pods with spec.nodeName set to itself"
+            return ""
+        if part == "status":
+            return _pod_status(attributes, node)
+        if operation == "CREATE":
+            found = self._store.get(Key("nodes", "", node))
+            return mirror_pod_violation(attributes.obj or {}, node, found.object() if found else None)
+        if operation == "DELETE":
+            if (attributes.old or {})["spec"].get("nodeName", "") != node:
+                return f'node "{node}" can only delete pods with spec.nodeName set to itself'
+            return ""
+        return f'unexpected operation "{operation}", node "{node}" can only create and delete mirror pods'
+
+    def _existing(self, attributes: Attributes) -> Object:
+        stored = self._store.get(Key("pods", attributes.namespace, attributes.name))
+        if stored is None:
+            raise status.not_found("pods", "", attributes.name)
+        return stored.object()
+
+
+def _pod_status(attributes: Attributes, node: str) -> str:
+    new, old = attributes.obj or {}, attributes.old or {}
+    if old["spec"].get("nodeName", "") != node:
+        return f'node "{node}" can only update pod status for pods with spec.nodeName set to itself'  # noqa: S608 (no SQL)
+    if (new["metadata"].get("labels") or {}) != (old["metadata"].get("labels") or {}):
+        return f'node "{node}" cannot update labels through pod status'
+    return ""
+
+
+def _node(attributes: Attributes, node: str) -> str:
+    if attributes.name != node:
+        return f'node "{node}" is not allowed to modify node "{attributes.name}"'
+    new, old = attributes.obj, attributes.old
+    if not new:
+        return ""
+    forbidden = [label for label in _changed_labels(new, old) if _is_forbidden(label)]
+    if old is None:
+        said = f'node "{node}" is not allowed to set the following labels: '
+        return said + ", ".join(forbidden) if forbidden else ""
+    if (new["spec"].get("taints") or []) != (old["spec"].get("taints") or []):
+        return f'node "{node}" is not allowed to modify taints'
+    return f"is not allowed to modify labels: {', '.join(forbidden)}" if forbidden else ""
+
+
+def _changed_labels(new: Object, old: Object | None) -> list[str]:
+    now, before = new["metadata"].get("labels") or {}, (old or {"metadata": {}})["metadata"].get("labels") or {}
+    return sorted(key for key in {*now, *before} if now.get(key) != before.get(key))
+
+
+def _is_forbidden(label: str) -> bool:
+    prefix = label.partition("/")[0] if "/" in label else ""
+    if _within(prefix, (_RESTRICTED,)):
+        return True
+    return _within(prefix, _KUBERNETES) and label not in _OWN_LABELS and not _within(prefix, _OWN_PREFIXES)
+
+
+def _within(prefix: str, domains: tuple[str, ...]) -> bool:
+    return any(prefix == domain or prefix.endswith(f".{domain}") for domain in domains)
+
+
+def _claim(attributes: Attributes, node: str) -> str:
+    return "" if attributes.subresource == "status" else "may only update PVC status"
+
+
+def _lease(attributes: Attributes, node: str) -> str:
+    if attributes.namespace != "kube-node-lease":
+        return 'can only access leases in the "kube-node-lease" system namespace'
+    same = attributes.name == node
+    return "" if same else "can only access node lease with the same name as the requesting node"
+
+
+def _csi_node(attributes: Attributes, node: str) -> str:
+    same = attributes.name == node
+    return "" if same else "can only access CSINode with the same name as the requesting node"

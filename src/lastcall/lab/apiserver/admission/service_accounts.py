@@ -1,0 +1,97 @@
+"""Every pod has a service account, and by default its token (``ServiceAccount``)."""
+
+from random import Random
+
+from lastcall.lab.apiserver import meta
+from lastcall.lab.apiserver.admission.chain import Attributes, Plugin, refusal
+from lastcall.lab.apiserver.kinds.pod_defaults import containers
+from lastcall.lab.apiserver.kinds.pod_updates import MIRROR
+from lastcall.lab.apiserver.request import Object
+from lastcall.lab.apiserver.store import Key, Store
+from lastcall.ports import Clock
+
+_MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+_VOLUME = "kube-api-access-"
+_LIFETIME = 3607
+"""Seconds: an hour, and a mark by which the API server knows a token that was mounted without being asked for."""
+
+_ATTEMPTS = 10
+"""Looks for an account ``default``, which a controller makes shortly after its namespace."""
+
+
+class ServiceAccounts(Plugin):
+    """Sees new pods."""
+
+    def __init__(self, store: Store, clock: Clock, random: Random) -> None:
+        self._store = store
+        self._clock = clock
+        self._random = random
+
+    async def mutate(self, attributes: Attributes) -> None:
+        """ApiError if the pod's account is not there, even after a second or so for the one called ``default``."""
+        pod = attributes.obj
+        if (
+            attributes.resource.storage != "pods"
+            or attributes.operation != "CREATE"
+            or attributes.subresource
+            or not pod
+        ):
+            return
+        spec = pod["spec"]
+        if MIRROR in (pod["metadata"].get("annotations") or {}):
+            _check_mirror(attributes, spec)
+            return
+        name = spec.get("serviceAccountName") or "default"
+        spec["serviceAccountName"] = spec["serviceAccount"] = name
+        account = await self._find(attributes.namespace, name)
+        if account is None:
+            why = f'error looking up service account {attributes.namespace}/{name}: serviceaccount "{name}" not found'
+            raise refusal(attributes, why)
+        if spec.get("automountServiceAccountToken", account.get("automountServiceAccountToken", True)):
+            self._mount_token(spec)
+        if not spec.get("imagePullSecrets") and account.get("imagePullSecrets"):
+            spec["imagePullSecrets"] = [{"name": one["name"]} for one in account["imagePullSecrets"]]
+
+    async def _find(self, namespace: str, name: str) -> Object | None:
+        interval = self._random.uniform(0.1, 0.2)
+        for attempt in range(_ATTEMPTS if name == "default" else 1):
+            if attempt:
+                await self._clock.sleep(interval)
+            if stored := self._store.get(Key("serviceaccounts", namespace, name)):
+                return stored.object()
+        return None
+
+    def _mount_token(self, spec: Object) -> None:
+        volumes = spec.get("volumes") or []
+        present = next((volume["name"] for volume in volumes if volume["name"].startswith(_VOLUME)), None)
+        name = present or meta.generated_name(_VOLUME, self._random)
+        without = [one for one in containers(spec, ("initContainers", "containers")) if not _has_token(one)]
+        for container in without:
+            mount = {"name": name, "readOnly": True, "mountPath": _MOUNT}
+            container["volumeMounts"] = [*(container.get("volumeMounts") or ()), mount]
+        if without and not present:
+            spec["volumes"] = [*volumes, {"name": name, "projected": _token()}]
+
+
+def _check_mirror(attributes: Attributes, spec: Object) -> None:
+    """A mirror pod stays as it is, and so it must not ask for anything of the API."""
+    if spec.get("serviceAccountName"):
+        raise refusal(attributes, "a mirror pod may not reference service accounts")
+    if any("secret" in volume for volume in spec.get("volumes") or ()):
+        raise refusal(attributes, "a mirror pod may not reference secrets")
+
+
+def _has_token(container: Object) -> bool:
+    return any(mount.get("mountPath") == _MOUNT for mount in container.get("volumeMounts") or ())
+
+
+def _token() -> Object:
+    namespace = {"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}
+    return {
+        "sources": [
+            {"serviceAccountToken": {"expirationSeconds": _LIFETIME, "path": "token"}},
+            {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+            {"downwardAPI": {"items": [namespace]}},
+        ],
+        "defaultMode": 0o644,
+    }
