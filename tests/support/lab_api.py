@@ -1,13 +1,17 @@
 """The lab's API server as ``replay`` plays to it: within the process, in virtual time, without sockets."""
 
 import json
+import re
 from random import Random
-
-import yaml
+from urllib.parse import urlsplit
 
 from lastcall.lab import virtual
 from lastcall.lab.apiserver import ApiServer
-from lastcall.lab.apiserver.request import ADMIN, Identity, Request
+from lastcall.lab.apiserver.admission.calling import HEADERS, NotReached, Reply
+from lastcall.lab.apiserver.request import Identity, Request
+
+RECORDED = Identity("admin", ("system:masters", "system:authenticated"), "u1")
+"""Who asked when the cases were recorded, if they do not say so."""
 
 
 class LabApi:
@@ -18,15 +22,19 @@ class LabApi:
     def __init__(self, clock, seed=1):
         self.clock = clock
         self.server = ApiServer(clock, Random(seed))
-        self._reviews = []
+        self.server.webhooks.caller = self.webhook = Webhook(clock)
 
     def answer_reviews(self, answer):
         """What the webhook answers from now on; the reviews so far are forgotten."""
-        self._reviews = []
+        self.webhook.answer, self.webhook.reviews = answer or {}, []
 
     def reviews(self):
         """What the webhook was asked."""
-        return self._reviews
+        return self.webhook.reviews
+
+    def compact(self):
+        """Forgets the past, as a restart after a compaction does."""
+        self.server.store.compact(self.server.store.revision)
 
     async def pause(self, seconds):
         """Lets everything happen that is under way."""
@@ -34,7 +42,7 @@ class LabApi:
 
     async def ask(self, method, target, headers, body, who):
         """Status, headers and body; the body of a watch as a stream of lines."""
-        headers, user = dict(headers), ADMIN
+        headers, user = dict(headers), RECORDED
         if isinstance(who, dict):
             user = Identity(who["user"], who["groups"])
         elif who:
@@ -46,11 +54,40 @@ class LabApi:
         return response.status, response.headers, parsed(response.body, kind)
 
 
+class Webhook:
+    """Every webhook at once, but for one that nobody listens for: port 1 of 127.0.0.1."""
+
+    def __init__(self, clock):
+        self.clock = clock
+        self.answer, self.reviews = {}, []
+
+    async def call(self, destination, body):
+        """Answers as it was told, by default that the write is allowed."""
+        parts = urlsplit(destination.url)
+        if parts.netloc == "127.0.0.1:1":
+            raise NotReached("dial tcp 127.0.0.1:1: connect: connection refused")
+        review = json.loads(body)
+        target = f"{parts.path}?{parts.query}"
+        self.reviews.append({"path": target, "headers": dict(HEADERS), "body": review})
+        if "sleep" in self.answer:
+            await self.clock.sleep(self.answer["sleep"])
+        if "http_status" in self.answer:
+            return Reply(self.answer["http_status"], "application/json", self.answer["body"].encode())
+        return Reply(200, "application/json", json.dumps(self._said(review["request"]["uid"])).encode())
+
+    def _said(self, uid):
+        if "_raw" not in self.answer:
+            response = {"uid": uid, "allowed": True, **{k: v for k, v in self.answer.items() if k != "sleep"}}
+            return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
+        said = {name: value for name, value in self.answer.items() if name != "_raw"}
+        return json.loads(re.sub(r"<uid:\d+>", uid, json.dumps(said)))
+
+
 def parsed(body, kind):
-    """JSON and YAML as objects, everything else as text."""
+    """JSON as an object, everything else as text."""
     if "json" in kind and body:
         return json.loads(body)
-    return yaml.safe_load(body) if "yaml" in kind else body.decode()
+    return body.decode()
 
 
 async def lines(stream):

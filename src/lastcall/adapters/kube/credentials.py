@@ -34,6 +34,21 @@ class Credentials(Protocol):
         ...
 
 
+class Fixed:
+    """Always the same."""
+
+    def __init__(self, credential: Credential) -> None:
+        self._credential = credential
+
+    async def current(self) -> Credential:
+        """That one."""
+        return self._credential
+
+    def refused(self) -> bool:
+        """There is no other."""
+        return False
+
+
 class Files:
     """A fixed credential, parts of which may lie in files (``token_file``, ``certificate_file``, ``key_file``)."""
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from lastcall.lab.apiserver import media, transforms
+from lastcall.lab.apiserver import media, transforms, warnings
 from lastcall.lab.apiserver.context import Context
 from lastcall.lab.apiserver.event_lines import EventLines
 from lastcall.lab.apiserver.kinds.base import Options
@@ -66,7 +66,7 @@ def deleted(context: Context, removed: Removed, options: Options, form: Form, se
     return one(context, obj, form, server, code=202 if options.orphan is False and not removed.gone else 200)
 
 
-def failure(request: Request, error: ApiError) -> Response:
+def failure(request: Request, error: ApiError, said: Sequence[str] = ()) -> Response:
     """A Status that says what is wrong, in JSON for those to whom nothing else can be said."""
     try:
         form = media.negotiated(request)
@@ -77,6 +77,8 @@ def failure(request: Request, error: ApiError) -> Response:
     headers: dict[str, str | list[str]] = {"content-type": form.media}
     if error.retry_after:
         headers["retry-after"] = str(error.retry_after)
+    if said:
+        headers["warning"] = list(warnings.headers(said))
     return Response(error.code, headers, media.encoded(error.status(), form))
 
 
@@ -88,5 +90,5 @@ def page_not_found() -> Response:
 def _headers(context: Context, content_type: str) -> dict[str, str | list[str]]:
     headers: dict[str, str | list[str]] = {"content-type": content_type}
     if context.warnings:
-        headers["warning"] = [f'299 - "{text}"' for text in context.warnings]
+        headers["warning"] = list(warnings.headers(context.warnings))
     return headers

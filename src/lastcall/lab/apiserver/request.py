@@ -16,6 +16,7 @@ class Identity:
     name: str
     groups: Sequence[str] = ()
     uid: str = ""
+    extra: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def node(self) -> str:

@@ -159,19 +159,19 @@ class Writer:
             raise status.invalid(resource.kind, resource.group, obj["metadata"].get("name", ""), causes)
 
     def _attributes(self, context: Context, operation: str, obj: Object | None, old: Object | None) -> Attributes:
-        kind = {"CREATE": "CreateOptions", "DELETE": "DeleteOptions"}.get(operation)
-        kind = kind or ("PatchOptions" if context.request.method == "PATCH" else "UpdateOptions")
+        kind = "CreateOptions" if operation == "CREATE" else "UpdateOptions"
+        name = context.route.name or ((obj or {}).get("metadata") or {}).get("name", "")
         return Attributes(
             operation,
             context.route.resource,
             context.route.subresource,
             context.route.namespace,
-            context.route.name,
+            name,
             context.user,
             obj,
             old,
             context.dry_run,
-            context.options(kind) if operation != "DELETE" else {},
+            context.options(kind),
             context.warnings,
         )
 

@@ -46,7 +46,7 @@ class Attributes:
     old: Object | None
     dry_run: bool
     options: Object
-    """CreateOptions, UpdateOptions, PatchOptions or DeleteOptions, as webhooks are shown them."""
+    """CreateOptions, UpdateOptions (of a patch too) or DeleteOptions, as webhooks are shown them."""
     warnings: list[str] = field(default_factory=list)
     """What the client is to be told besides the answer."""
     again: Again = field(default_factory=Again)

@@ -1,0 +1,161 @@
+"""How webhooks are called: over HTTPS, at a URL or by the name of a Service."""
+
+import base64
+import os
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+from urllib.parse import urlsplit, urlunsplit
+
+from lastcall.adapters.kube.credentials import Credential, Fixed
+from lastcall.adapters.kube.http import Endpoint, Http, Limits
+from lastcall.errors import InvalidInput, Unavailable
+from lastcall.lab.apiserver.store import Key, Store
+
+HEADERS: Mapping[str, str] = {
+    "user-agent": "kube-apiserver-admission",
+    "accept": "application/json, */*",
+    "content-type": "application/json",
+}
+
+
+@dataclass(frozen=True)
+class Destination:
+    """``url`` is what messages say; ``dial`` is host and port if they are others; ``bundle`` is the CA, PEM."""
+
+    url: str
+    dial: tuple[str, int] | None = None
+    bundle: str = ""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """An HTTP answer."""
+
+    status: int
+    content_type: str
+    body: bytes
+
+
+class NotReached(Exception):
+    """No answer; the text is what Go's HTTP client says behind ``Post "URL": ``."""
+
+
+class Caller(Protocol):
+    """Carries reviews to webhooks."""
+
+    async def call(self, destination: Destination, body: bytes) -> Reply:
+        """The answer; NotReached if there is none. Cancelled when the time is over."""
+        ...
+
+
+class HttpsCaller:
+    """Over the network; connections are kept for each destination."""
+
+    def __init__(self) -> None:
+        self._clients: dict[tuple[str, tuple[str, int] | None, str], Http] = {}
+
+    async def call(self, destination: Destination, body: bytes) -> Reply:
+        """One POST."""
+        base, target = _split(destination.url)
+        try:
+            answer = await self._client(base, destination).request("POST", target, HEADERS, body)
+        except Unavailable as error:
+            raise NotReached(_words(error.__cause__ or error, urlsplit(destination.url).netloc)) from error
+        except InvalidInput as error:
+            raise NotReached(str(error)) from error
+        assert isinstance(answer.body, bytes)
+        return Reply(answer.status, answer.headers.get("content-type", ""), answer.body)
+
+    def close(self) -> None:
+        """Gives up all connections."""
+        for client in self._clients.values():
+            client.close()
+        self._clients = {}
+
+    def _client(self, base: str, destination: Destination) -> Http:
+        key = (base, destination.dial, destination.bundle)
+        if key not in self._clients:
+            endpoint = Endpoint.of(base, authority=destination.bundle)
+            if destination.dial:
+                host, port = destination.dial
+                endpoint = replace(endpoint, host=host, port=port, server_name=endpoint.host)
+            self._clients[key] = Http(endpoint, Fixed(Credential()), limits=_LIMITS)
+        return self._clients[key]
+
+
+_LIMITS = Limits(connect=30.0, answer=30.0, inactivity=30.0, body=4 * 1024 * 1024)
+"""The timeout of the webhook ends a call before these do: it is 30 seconds at most."""
+
+
+def _split(url: str) -> tuple[str, str]:
+    """Scheme and authority, and the target of the request."""
+    parts = urlsplit(url)
+    query = f"?{parts.query}" if parts.query else ""
+    return f"{parts.scheme}://{parts.netloc}", f"{parts.path or '/'}{query}"
+
+
+def _words(error: BaseException, endpoint: str) -> str:
+    """As Go says it; ``endpoint`` is host and port."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        known = {18: _UNKNOWN, 19: _UNKNOWN, 20: _UNKNOWN, 10: "x509: certificate has expired or is not yet valid"}
+        return f"tls: failed to verify certificate: {known.get(error.verify_code, 'x509: ' + error.verify_message)}"
+    if isinstance(error, ssl.SSLError):
+        return f"tls: {error.reason}"
+    if isinstance(error, OSError) and error.errno and error.errno > 0:
+        return f"dial tcp {endpoint}: connect: {os.strerror(error.errno).lower()}"
+    return "EOF" if "closed the connection" in str(error) else str(error)
+
+
+_UNKNOWN = "x509: certificate signed by unknown authority"
+
+
+# -- services ----------------------------------------------------------------------------------------------------------
+
+
+def url(client: Mapping[str, Any], *, seconds: int) -> str:
+    """The URL of a clientConfig, with the time that the webhook has."""
+    service = client.get("service")
+    if not service:
+        return _with_timeout(client.get("url") or "", seconds)
+    authority = f"{service['name']}.{service['namespace']}.svc:{service.get('port') or 443}"
+    return _with_timeout(f"https://{authority}/{(service.get('path') or '').lstrip('/')}", seconds)
+
+
+def destination(client: Mapping[str, Any], store: Store, *, seconds: int) -> Destination:
+    """Where a webhook is, as its clientConfig says. NotReached if its Service leads nowhere."""
+    bundle = base64.b64decode(client.get("caBundle") or "").decode(errors="replace")
+    service = client.get("service")
+    dial = _resolved(store, service["namespace"], service["name"], service.get("port") or 443) if service else None
+    return Destination(url(client, seconds=seconds), dial, bundle)
+
+
+def _with_timeout(url: str, seconds: int) -> str:
+    parts = urlsplit(url)
+    query = f"{parts.query}&timeout={seconds}s" if parts.query else f"timeout={seconds}s"
+    return urlunsplit((parts.scheme, parts.netloc, parts.path or "/", query, ""))
+
+
+def _resolved(store: Store, namespace: str, name: str, number: int) -> tuple[str, int]:
+    """An endpoint that is ready; the same as long as it is."""
+    service = store.get(Key("services", namespace, name))
+    if service is None:
+        raise NotReached(f'service "{name}" not found')
+    port = next((one for one in service.object()["spec"].get("ports") or () if one["port"] == number), None)
+    if port is None:
+        raise NotReached(f'no service port {number} found for service "{name}"')
+    for stored in store.objects("endpointslices.discovery.k8s.io", namespace):
+        if stored.labels.get("kubernetes.io/service-name") == name:
+            found = _ready(stored.object(), port.get("name") or "")
+            if found:
+                return found
+    raise NotReached(f'no endpoints available for service "{name}"')
+
+
+def _ready(endpoints: Mapping[str, Any], name: str) -> tuple[str, int] | None:
+    ports = [one["port"] for one in endpoints.get("ports") or () if (one.get("name") or "") == name and one.get("port")]
+    for one in endpoints.get("endpoints") or ():
+        if ports and (one.get("conditions") or {}).get("ready") is not False:
+            return one["addresses"][0], ports[0]
+    return None

@@ -1,0 +1,179 @@
+"""Which webhooks a write concerns (pure): rules, selectors, match conditions.
+
+As ``k8s.io/apiserver/pkg/admission/plugin/webhook`` decides it (predicates/rules, namespace, object; matchconditions).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lastcall.lab.apiserver import cel, status
+from lastcall.lab.apiserver.admission.chain import Attributes
+from lastcall.lab.apiserver.request import Object
+from lastcall.lab.apiserver.scheme import Resource
+from lastcall.model.label_selector import Matcher, labels_of
+
+GROUP = "admissionregistration.k8s.io"
+_EXEMPT = (
+    "validatingwebhookconfigurations",
+    "mutatingwebhookconfigurations",
+    "validatingadmissionpolicies",
+    "validatingadmissionpolicybindings",
+    "mutatingadmissionpolicies",
+    "mutatingadmissionpolicybindings",
+)
+
+
+@dataclass(frozen=True)
+class Hook:
+    """One webhook of one configuration, its defaults filled in."""
+
+    configuration: str
+    name: str
+    client: Mapping[str, Any]
+    rules: Sequence[Mapping[str, Any]]
+    namespaces: Matcher
+    objects: Matcher
+    narrowed: bool
+    """Whether ``objects`` selects at all: an empty selector also takes what has no labels and no object."""
+    scoped: bool
+    """The same for ``namespaces``."""
+    conditions: Sequence[str]
+    equivalent: bool
+    fails_open: bool
+    seconds: int
+    side_effects: str
+    reinvoked: bool
+
+    @property
+    def identity(self) -> str:
+        """What tells it from all others."""
+        return f"{self.configuration}/{self.name}"
+
+
+def hooks(configuration: Object) -> Sequence[Hook]:
+    """Those of one Validating- or MutatingWebhookConfiguration, in their order."""
+    return [_hook(configuration["metadata"]["name"], one) for one in configuration.get("webhooks") or ()]
+
+
+def _hook(configuration: str, said: Mapping[str, Any]) -> Hook:
+    namespaces, objects = said.get("namespaceSelector") or {}, said.get("objectSelector") or {}
+    return Hook(
+        configuration=configuration,
+        name=said["name"],
+        client=said["clientConfig"],
+        rules=said.get("rules") or (),
+        namespaces=labels_of(namespaces),
+        objects=labels_of(objects),
+        narrowed=any(objects.values()),
+        scoped=any(namespaces.values()),
+        conditions=[one["expression"] for one in said.get("matchConditions") or ()],
+        equivalent=said.get("matchPolicy", "Equivalent") == "Equivalent",
+        fails_open=said.get("failurePolicy", "Fail") == "Ignore",
+        seconds=said.get("timeoutSeconds") or 10,
+        side_effects=said.get("sideEffects", ""),
+        reinvoked=said.get("reinvocationPolicy", "Never") == "IfNeeded",
+    )
+
+
+def exempt(attributes: Attributes) -> bool:
+    """Whether no webhook is asked: nobody may lock himself out of mending the configuration of webhooks."""
+    return attributes.resource.group == GROUP and attributes.resource.plural in _EXEMPT
+
+
+def concerned(
+    hook: Hook, attributes: Attributes, namespace: Object | None, equivalents: Sequence[Resource]
+) -> Resource | None:
+    """The resource as which the write is shown to the webhook; None if it is not asked.
+
+    ``namespace`` is the one the write happens in, if that is stored; ``equivalents`` are other names of the resource.
+    ApiError (404) if a selector asks for the labels of a namespace that is not there.
+    """
+    missing = None
+    try:
+        if not _in_namespace(hook, attributes, namespace):
+            return None
+    except status.ApiError as error:
+        missing = error
+    if hook.narrowed and not any(hook.objects(_labels(one)) for one in (attributes.obj, attributes.old) if one):
+        return None
+    candidates = [attributes.resource, *(equivalents if hook.equivalent else ())]
+    found = next((one for one in candidates if any(_rule(rule, attributes, one) for rule in hook.rules)), None)
+    if found is not None and missing is not None:
+        raise missing
+    return found
+
+
+def _in_namespace(hook: Hook, attributes: Attributes, namespace: Object | None) -> bool:
+    is_namespace = attributes.resource.qualified == "namespaces"
+    if not hook.scoped or not (attributes.namespace or is_namespace):
+        return True  # what lies in no namespace is never exempted by a selector
+    if is_namespace and not attributes.subresource and attributes.operation in ("CREATE", "UPDATE"):
+        return hook.namespaces(_labels(attributes.obj or {}))
+    if namespace is None:
+        raise status.not_found("namespaces", "", attributes.namespace or attributes.name)
+    return hook.namespaces(_labels(namespace))
+
+
+def _rule(rule: Mapping[str, Any], attributes: Attributes, resource: Resource) -> bool:
+    return (
+        _scope(rule.get("scope") or "*", attributes)
+        and _among(rule.get("operations"), attributes.operation)
+        and _among(rule.get("apiGroups"), resource.group)
+        and _among(rule.get("apiVersions"), resource.version)
+        and any(_resource(one, resource.plural, attributes.subresource) for one in rule.get("resources") or ())
+    )
+
+
+def _scope(scope: str, attributes: Attributes) -> bool:
+    inside = bool(attributes.namespace) and attributes.resource.qualified != "namespaces"
+    return scope == "*" or (scope == "Namespaced") == inside
+
+
+def _among(items: Sequence[str] | None, wanted: str) -> bool:
+    return any(item in ("*", wanted) for item in items or ())
+
+
+def _resource(said: str, plural: str, subresource: str) -> bool:
+    """``pods`` and ``*`` mean no subresource; ``pods/*`` and ``*/*`` mean all of them, and none."""
+    name, _, below = said.partition("/")
+    return name in ("*", plural) and below in ("*", subresource)
+
+
+def _labels(obj: Object) -> Mapping[str, str]:
+    return (obj.get("metadata") or {}).get("labels") or {}
+
+
+def conditions_met(hook: Hook, attributes: Attributes, request: Object) -> bool:
+    """Whether all match conditions are true; ``request`` is the AdmissionRequest.
+
+    One that is false decides, whatever the others do. ApiError (403) if one has no value and the webhook fails closed.
+    """
+    variables = {"object": request["object"], "oldObject": request["oldObject"], "request": _shown(request)}
+    wrong = []
+    for expression in hook.conditions:
+        try:
+            if cel.evaluate(expression, variables) is False:
+                return False
+        except cel.CelError as error:
+            wrong.append(f"expression '{expression}' resulted in error: {_words(expression, variables, error)}")
+    if not wrong:
+        return True
+    if hook.fails_open:
+        return False
+    resource = attributes.resource
+    why = wrong[0] if len(wrong) == 1 else f"[{', '.join(wrong)}]"
+    raise status.forbidden(resource.plural, resource.group, attributes.name, why)
+
+
+def _shown(request: Object) -> Object:
+    return {name: value for name, value in request.items() if name not in ("object", "oldObject")}
+
+
+def _words(expression: str, variables: Mapping[str, Any], error: cel.CelError) -> str:
+    """cel-go says of a field of null what it says of a field that is not there."""
+    try:
+        cel.evaluate(expression, {name: {} if value is None else value for name, value in variables.items()})
+    except cel.CelError as other:
+        return str(other)
+    return str(error)

@@ -1,0 +1,208 @@
+"""AdmissionReview, version v1 (pure): what webhooks are asked, and what their answers mean.
+
+The words are those of ``k8s.io/apiserver/pkg/admission/plugin/webhook`` (request, errors).
+"""
+
+import base64
+import binascii
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from lastcall.lab.apiserver.admission.chain import Attributes
+from lastcall.lab.apiserver.request import Identity, Object
+from lastcall.lab.apiserver.schema import gojson
+from lastcall.lab.apiserver.scheme import Resource
+from lastcall.lab.apiserver.status import ApiError
+
+_GROUP = "admission.k8s.io"
+_KIND = "AdmissionReview"
+
+
+class CallFailed(Exception):
+    """The webhook gave no answer that counts; the text is the reason, as the API server says it."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a webhook has said."""
+
+    allowed: bool
+    result: Object = field(default_factory=dict)
+    """The Status of a denial."""
+    warnings: Sequence[str] = ()
+    patch: Sequence[Any] = ()
+
+
+def request(attributes: Attributes, resource: Resource, uid: str) -> Object:
+    """The AdmissionRequest for a webhook whose rules match ``resource``, which may be another name of the real one."""
+    shown: Object = {"uid": uid, "kind": _kind(attributes, resource), "resource": _resource(resource)}
+    if attributes.subresource:
+        shown["subResource"] = attributes.subresource
+    shown["requestKind"] = _kind(attributes, attributes.resource)
+    shown["requestResource"] = _resource(attributes.resource)
+    if attributes.subresource:
+        shown["requestSubResource"] = attributes.subresource
+    if attributes.name:
+        shown["name"] = attributes.name
+    if attributes.namespace:
+        shown["namespace"] = attributes.namespace
+    return {
+        **shown,
+        "operation": attributes.operation,
+        "userInfo": user_info(attributes.user),
+        "object": _as(attributes.obj, attributes, resource),
+        "oldObject": _as(attributes.old, attributes, resource),
+        "dryRun": attributes.dry_run,
+        "options": attributes.options or None,
+    }
+
+
+def review(asked: Object) -> Object:
+    """The body of the call."""
+    return {"kind": _KIND, "apiVersion": f"{_GROUP}/v1", "request": asked}
+
+
+def user_info(user: Identity) -> Object:
+    """``authentication/v1 UserInfo``."""
+    info: Object = {"username": user.name, "uid": user.uid, "groups": list(user.groups)}
+    info["extra"] = {name: list(values) for name, values in user.extra.items()}
+    return {name: value for name, value in info.items() if value}
+
+
+def _kind(attributes: Attributes, resource: Resource) -> Object:
+    """A subresource such as ``scale`` has a kind of its own, which its object names."""
+    said = attributes.obj or attributes.old or {}
+    version, kind = said.get("apiVersion", ""), said.get("kind", "")
+    if not attributes.subresource or not kind or version == attributes.resource.api_version:
+        return {"group": resource.group, "version": resource.version, "kind": kind or resource.kind}
+    group, _, number = version.rpartition("/")
+    return {"group": group, "version": number, "kind": kind}
+
+
+def _resource(resource: Resource) -> Object:
+    return {"group": resource.group, "version": resource.version, "resource": resource.plural}
+
+
+def _as(obj: Object | None, attributes: Attributes, resource: Resource) -> Object | None:
+    """The object in the version that the rules name; versions differ in nothing but their names here."""
+    if obj is None or resource is attributes.resource or obj.get("apiVersion") != attributes.resource.api_version:
+        return obj
+    return {**obj, "apiVersion": resource.api_version, "kind": resource.kind}
+
+
+# -- answers -----------------------------------------------------------------------------------------------------------
+
+
+def understood(body: bytes, uid: str, *, mutating: bool) -> Answer:
+    """What the body of an answer says to the request ``uid``. CallFailed if it says nothing that counts."""
+    try:
+        said = gojson.decoded(body)
+    except gojson.Malformed as error:
+        raise _unread(f"couldn't get version/kind; json parse error: {error}") from None
+    if not isinstance(said, dict):
+        kind = gojson.name(said)
+        shape = (
+            'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+        )
+        raise _unread(
+            f"couldn't get version/kind; json parse error: json: cannot unmarshal {kind} into Go value of type {shape}"
+        )
+    _check_kind(said)
+    response = said.get("response")
+    if not isinstance(response, dict):
+        raise _invalid("webhook response was absent")
+    if response.get("uid", "") != uid:
+        raise _invalid(f"expected response.uid={json.dumps(uid)}, got {json.dumps(response.get('uid', ''))}")
+    version, kind = said.get("apiVersion") or "/", said.get("kind", "")
+    if (version, kind) != (f"{_GROUP}/v1", _KIND):
+        expected = f"{_GROUP}/v1, Kind={_KIND}"
+        raise _invalid(f"expected webhook response of {expected}, got {version}, Kind={kind}")
+    return _answer(response, mutating=mutating)
+
+
+def _check_kind(said: Object) -> None:
+    version, kind = said.get("apiVersion") or "", said.get("kind") or ""
+    if not version and not kind:
+        return  # decoded all the same, and found out later
+    if (version, kind) == (f"{_GROUP}/v1beta1", _KIND):
+        raise _unread("converting (v1beta1.AdmissionReview) to (v1.AdmissionReview): unknown conversion")
+    if (version, kind) != (f"{_GROUP}/v1", _KIND):
+        raise _unread(f'no kind "{kind}" is registered for version "{version}" in scheme "lastcall lab"')
+
+
+def _answer(response: Object, *, mutating: bool) -> Answer:
+    patch, kind = response.get("patch"), response.get("patchType")
+    if not mutating and patch:
+        raise _invalid("validating webhook may not return response.patch")
+    if not mutating and kind is not None:
+        raise _invalid("validating webhook may not return response.patchType")
+    if patch and kind is None:
+        raise _invalid("webhook returned response.patch but not response.patchType")
+    if kind is not None and not patch:
+        raise _invalid("webhook returned response.patchType but not response.patch")
+    if kind not in (None, "JSONPatch"):
+        raise _invalid(f"invalid value of patchType {json.dumps(kind)}")
+    return Answer(
+        allowed=response.get("allowed") is True,
+        result=response.get("status") or {},
+        warnings=response.get("warnings") or (),
+        patch=_patch(patch) if patch else (),
+    )
+
+
+def _patch(encoded: str) -> Sequence[Any]:
+    try:
+        patch = gojson.decoded(base64.b64decode(encoded, validate=True))
+    except (binascii.Error, gojson.Malformed, TypeError, ValueError) as error:
+        raise CallFailed(f"received undecodable patch in webhook response: {error}") from None
+    if not isinstance(patch, list):
+        raise CallFailed("received undecodable patch in webhook response: it is no list")
+    return patch
+
+
+def _unread(why: str) -> CallFailed:
+    return CallFailed(f"failed to call webhook: {why}")
+
+
+def _invalid(why: str) -> CallFailed:
+    return CallFailed(f"received invalid webhook response: {why}")
+
+
+class Denied(ApiError):
+    """A denial, which is passed on with the Status that the webhook gave, whatever else stands in that."""
+
+    def __init__(self, name: str, result: Object) -> None:
+        code = result.get("code") or 0
+        reason, said = result.get("reason", ""), result.get("message") or result.get("reason", "")
+        denied = f"admission webhook {json.dumps(name)} denied the request"
+        message = f"{denied}: {said}" if said else f"{denied} without explanation"
+        super().__init__(max(code, 400), reason, message, result.get("details"))
+
+
+def http_failure(code: int, text: str) -> CallFailed:
+    """An answer with an HTTP status that is no success; ``text`` is its body if that is text, else ``unknown``.
+
+    ``k8s.io/apimachinery/pkg/api/errors.NewGenericServerResponse``.
+    """
+    said = _BY_CODE.get(code, f"the server responded with the status code {code} but did not return more information")
+    if code in (403, 415) or (code == 406 and text != "unknown"):
+        said = text
+    elif code >= 500 and code not in _BY_CODE:
+        said = f"an error on the server ({json.dumps(text)}) has prevented the request from succeeding"
+    return _unread(said)
+
+
+_BY_CODE = {
+    400: "the server rejected our request for an unknown reason",
+    401: "the server has asked for the client to provide credentials",
+    404: "the server could not find the requested resource",
+    405: "the server does not allow this method on the requested resource",
+    406: "the server was unable to respond with a content type that the client supports",
+    409: "the server reported a conflict",
+    422: "the server rejected our request due to an error in our request",
+    429: "the server has received too many requests and has asked us to try again later",
+    503: "the server is currently unable to handle the request",
+    504: "the server was unable to return a response in the time allotted, but may still be processing the request",
+}
