@@ -65,6 +65,13 @@ class Change:
         """The revision that the change made."""
         return self.new.revision
 
+    def left(self) -> Stored:
+        """The object as it was before, with the revision of the change: what those hear whose selection it leaves."""
+        assert self.old
+        obj = self.old.object()
+        obj["metadata"]["resourceVersion"] = str(self.revision)
+        return Stored(self.new.key, self.revision, msgspec.json.encode(obj), self.old.labels, self.old.fields)
+
 
 class Compacted(Exception):
     """The changes since that revision are not kept any more."""

@@ -82,7 +82,8 @@ def verb(request: Request, where: Place) -> str:
     if where.subresource:
         return _SUBRESOURCE.get(request.method, "")
     found = (_ITEM if where.name else _COLLECTION).get(request.method, "")
-    return "watch" if found in ("list", "get") and (where.watch or request.flag("watch")) else found
+    watching = (found == "list" and request.flag("watch")) or (found in ("list", "get") and where.watch)
+    return "watch" if watching else found
 
 
 def _allowed(asked: str, method: str, where: Place, resource: Resource) -> bool:

@@ -132,7 +132,9 @@ def seen(change: Change, chosen: Selection) -> Event | None:
     before = change.old is not None and change.old in chosen
     if now:
         return Event("MODIFIED" if before else "ADDED", change.new)
-    return Event("DELETED", change.new) if before else None
+    if before:
+        return Event("DELETED", change.new if change.kind is Kind.DELETED else change.left())
+    return None
 
 
 async def _refused(error: status.ApiError) -> AsyncIterator[Sequence[Event]]:
