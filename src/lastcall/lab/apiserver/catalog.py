@@ -4,8 +4,24 @@ from collections.abc import Sequence
 from typing import Any
 
 from lastcall.lab.apiserver.kinds.base import Behaviour
+from lastcall.lab.apiserver.kinds.budgets import PodDisruptionBudget, PriorityClass
+from lastcall.lab.apiserver.kinds.claims import PersistentVolume, PersistentVolumeClaim
+from lastcall.lab.apiserver.kinds.configuration import ConfigMap, Secret, ServiceAccount
+from lastcall.lab.apiserver.kinds.daemons import DaemonSet
+from lastcall.lab.apiserver.kinds.endpoints import Endpoints, EndpointSlice
+from lastcall.lab.apiserver.kinds.events import RENAMED, Event, NewEvent
+from lastcall.lab.apiserver.kinds.jobs import CronJob, Job
+from lastcall.lab.apiserver.kinds.leases import Lease
 from lastcall.lab.apiserver.kinds.namespaces import Namespace
+from lastcall.lab.apiserver.kinds.networks import HorizontalPodAutoscaler, NetworkPolicy
+from lastcall.lab.apiserver.kinds.nodes import Node
 from lastcall.lab.apiserver.kinds.pods import Pods
+from lastcall.lab.apiserver.kinds.rbac import Binding, Role
+from lastcall.lab.apiserver.kinds.replicas import Deployment, ReplicaSet
+from lastcall.lab.apiserver.kinds.services import Service
+from lastcall.lab.apiserver.kinds.stateful import ControllerRevision, StatefulSet
+from lastcall.lab.apiserver.kinds.storage import CSIDriver, CSINode, StorageClass, VolumeAttachment
+from lastcall.lab.apiserver.kinds.webhooks import WebhookConfiguration
 from lastcall.lab.apiserver.scheme import Resource
 
 _STATUS = ("status",)
@@ -23,36 +39,45 @@ def built_in() -> Sequence[Resource]:
 
 def _core() -> Sequence[Resource]:
     return [
-        _of("v1", "configmaps", "ConfigMap", Behaviour(), short_names=["cm"]),
+        _of("v1", "bindings", "Binding", Behaviour(), verbs=["create"]),
+        _of("v1", "configmaps", "ConfigMap", ConfigMap(), short_names=["cm"]),
         _cluster("v1", "namespaces", "Namespace", Namespace(), short_names=["ns"], subresources=_NAMESPACE),
-        _cluster("v1", "nodes", "Node", Behaviour(), short_names=["no"], subresources=_STATUS),
+        _cluster("v1", "nodes", "Node", Node(), short_names=["no"], subresources=_STATUS),
         _of("v1", "pods", "Pod", Pods(), short_names=["po"], categories=_ALL, subresources=_POD),
-        _of("v1", "secrets", "Secret", Behaviour()),
-        _of("v1", "serviceaccounts", "ServiceAccount", Behaviour(), short_names=["sa"]),
+        _of("v1", "secrets", "Secret", Secret()),
+        _of("v1", "serviceaccounts", "ServiceAccount", ServiceAccount(), short_names=["sa"]),
     ]
 
 
 def _events() -> Sequence[Resource]:
     return [
-        _of("v1", "events", "Event", Behaviour(), short_names=["ev"]),
-        _of("events.k8s.io/v1", "events", "Event", Behaviour(), short_names=["ev"], stored_as="events"),
+        _of("v1", "events", "Event", Event(), short_names=["ev"]),
+        _of(
+            "events.k8s.io/v1",
+            "events",
+            "Event",
+            NewEvent(),
+            short_names=["ev"],
+            stored_as="events",
+            renamed=RENAMED,
+        ),
     ]
 
 
 def _workloads() -> Sequence[Resource]:
     return [
-        _of("apps/v1", "controllerrevisions", "ControllerRevision", Behaviour()),
-        _of("apps/v1", "daemonsets", "DaemonSet", Behaviour(), short_names=["ds"], **_workload(_STATUS)),
-        _of("apps/v1", "deployments", "Deployment", Behaviour(), short_names=["deploy"], **_workload(_SCALE)),
-        _of("apps/v1", "replicasets", "ReplicaSet", Behaviour(), short_names=["rs"], **_workload(_SCALE)),
-        _of("apps/v1", "statefulsets", "StatefulSet", Behaviour(), short_names=["sts"], **_workload(_SCALE)),
-        _of("batch/v1", "cronjobs", "CronJob", Behaviour(), short_names=["cj"], **_workload(_STATUS)),
-        _of("batch/v1", "jobs", "Job", Behaviour(), **_workload(_STATUS)),
+        _of("apps/v1", "controllerrevisions", "ControllerRevision", ControllerRevision()),
+        _of("apps/v1", "daemonsets", "DaemonSet", DaemonSet(), short_names=["ds"], **_workload(_STATUS)),
+        _of("apps/v1", "deployments", "Deployment", Deployment(), short_names=["deploy"], **_workload(_SCALE)),
+        _of("apps/v1", "replicasets", "ReplicaSet", ReplicaSet(), short_names=["rs"], **_workload(_SCALE)),
+        _of("apps/v1", "statefulsets", "StatefulSet", StatefulSet(), short_names=["sts"], **_workload(_SCALE)),
+        _of("batch/v1", "cronjobs", "CronJob", CronJob(), short_names=["cj"], **_workload(_STATUS)),
+        _of("batch/v1", "jobs", "Job", Job(), **_workload(_STATUS)),
         _of(
             "autoscaling/v2",
             "horizontalpodautoscalers",
             "HorizontalPodAutoscaler",
-            Behaviour(),
+            HorizontalPodAutoscaler(),
             short_names=["hpa"],
             **_workload(_STATUS),
         ),
@@ -60,20 +85,20 @@ def _workloads() -> Sequence[Resource]:
             "policy/v1",
             "poddisruptionbudgets",
             "PodDisruptionBudget",
-            Behaviour(),
+            PodDisruptionBudget(),
             short_names=["pdb"],
             subresources=_STATUS,
         ),
-        _cluster("scheduling.k8s.io/v1", "priorityclasses", "PriorityClass", Behaviour(), short_names=["pc"]),
+        _cluster("scheduling.k8s.io/v1", "priorityclasses", "PriorityClass", PriorityClass(), short_names=["pc"]),
     ]
 
 
 def _services() -> Sequence[Resource]:
     return [
-        _of("v1", "services", "Service", Behaviour(), short_names=["svc"], **_workload(_STATUS)),
-        _of("v1", "endpoints", "Endpoints", Behaviour(), short_names=["ep"]),
-        _of("discovery.k8s.io/v1", "endpointslices", "EndpointSlice", Behaviour()),
-        _of("networking.k8s.io/v1", "networkpolicies", "NetworkPolicy", Behaviour(), short_names=["netpol"]),
+        _of("v1", "services", "Service", Service(), short_names=["svc"], **_workload(_STATUS)),
+        _of("v1", "endpoints", "Endpoints", Endpoints(), short_names=["ep"]),
+        _of("discovery.k8s.io/v1", "endpointslices", "EndpointSlice", EndpointSlice()),
+        _of("networking.k8s.io/v1", "networkpolicies", "NetworkPolicy", NetworkPolicy(), short_names=["netpol"]),
     ]
 
 
@@ -84,25 +109,27 @@ def _storage() -> Sequence[Resource]:
             "v1",
             "persistentvolumeclaims",
             "PersistentVolumeClaim",
-            Behaviour(),
+            PersistentVolumeClaim(),
             short_names=["pvc"],
             subresources=_STATUS,
         ),
-        _cluster("v1", "persistentvolumes", "PersistentVolume", Behaviour(), short_names=["pv"], subresources=_STATUS),
-        _cluster(group, "csidrivers", "CSIDriver", Behaviour()),
-        _cluster(group, "csinodes", "CSINode", Behaviour()),
-        _cluster(group, "storageclasses", "StorageClass", Behaviour(), short_names=["sc"]),
-        _cluster(group, "volumeattachments", "VolumeAttachment", Behaviour(), subresources=_STATUS),
+        _cluster(
+            "v1", "persistentvolumes", "PersistentVolume", PersistentVolume(), short_names=["pv"], subresources=_STATUS
+        ),
+        _cluster(group, "csidrivers", "CSIDriver", CSIDriver()),
+        _cluster(group, "csinodes", "CSINode", CSINode()),
+        _cluster(group, "storageclasses", "StorageClass", StorageClass(), short_names=["sc"]),
+        _cluster(group, "volumeattachments", "VolumeAttachment", VolumeAttachment(), subresources=_STATUS),
     ]
 
 
 def _rbac() -> Sequence[Resource]:
     group = "rbac.authorization.k8s.io/v1"
     return [
-        _cluster(group, "clusterrolebindings", "ClusterRoleBinding", Behaviour()),
-        _cluster(group, "clusterroles", "ClusterRole", Behaviour()),
-        _of(group, "rolebindings", "RoleBinding", Behaviour()),
-        _of(group, "roles", "Role", Behaviour()),
+        _cluster(group, "clusterrolebindings", "ClusterRoleBinding", Binding(namespaced=False)),
+        _cluster(group, "clusterroles", "ClusterRole", Role(namespaced=False)),
+        _of(group, "rolebindings", "RoleBinding", Binding(namespaced=True)),
+        _of(group, "roles", "Role", Role(namespaced=True)),
     ]
 
 
@@ -113,14 +140,14 @@ def _others() -> Sequence[Resource]:
             admission,
             "mutatingwebhookconfigurations",
             "MutatingWebhookConfiguration",
-            Behaviour(),
+            WebhookConfiguration(mutating=True),
             categories=_EXTENSIONS,
         ),
         _cluster(
             admission,
             "validatingwebhookconfigurations",
             "ValidatingWebhookConfiguration",
-            Behaviour(),
+            WebhookConfiguration(mutating=False),
             categories=_EXTENSIONS,
         ),
         _cluster(
@@ -132,7 +159,7 @@ def _others() -> Sequence[Resource]:
             categories=_EXTENSIONS,
             subresources=_STATUS,
         ),
-        _of("coordination.k8s.io/v1", "leases", "Lease", Behaviour()),
+        _of("coordination.k8s.io/v1", "leases", "Lease", Lease()),
     ]
 
 

@@ -89,6 +89,8 @@ def verb(request: Request, where: Place) -> str:
 def _allowed(asked: str, method: str, where: Place, resource: Resource) -> bool:
     if where.subresource:
         return method in _METHODS.get(where.subresource.partition("/")[0], _PART)
+    if resource.verbs and asked not in resource.verbs:
+        return False
     if asked == "deletecollection" and resource.plural in _ONE_BY_ONE:
         return False
     return asked not in ("create", "deletecollection") or bool(where.namespace) == resource.namespaced

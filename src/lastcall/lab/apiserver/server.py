@@ -4,7 +4,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from random import Random
 
-from lastcall.lab.apiserver import answers, media, meta, patching, status
+from lastcall.lab.apiserver import answers, initial, media, patching, status
 from lastcall.lab.apiserver.admission import plugins
 from lastcall.lab.apiserver.admission.calling import HttpsCaller
 from lastcall.lab.apiserver.admission.chain import Chain, Plugin
@@ -14,17 +14,17 @@ from lastcall.lab.apiserver.catalog import built_in
 from lastcall.lab.apiserver.context import Context
 from lastcall.lab.apiserver.delete_options import delete_options
 from lastcall.lab.apiserver.event_lines import LineCache
-from lastcall.lab.apiserver.kinds import namespaces
 from lastcall.lab.apiserver.kinds.base import Options
 from lastcall.lab.apiserver.kubelets import Kubelets
 from lastcall.lab.apiserver.managed_fields import ManagedFields
+from lastcall.lab.apiserver.nonresource import NonResources
 from lastcall.lab.apiserver.reads import Reader
 from lastcall.lab.apiserver.removals import Remover
 from lastcall.lab.apiserver.request import Object, Request, Response
 from lastcall.lab.apiserver.routes import place, route
 from lastcall.lab.apiserver.schema import Schemas
 from lastcall.lab.apiserver.scheme import Scheme
-from lastcall.lab.apiserver.store import Key, Store
+from lastcall.lab.apiserver.store import Store
 from lastcall.lab.apiserver.subresources import subresources
 from lastcall.lab.apiserver.watches import Watcher
 from lastcall.lab.apiserver.writes import Writer
@@ -53,7 +53,7 @@ class ApiServer:
         self.scheme = Scheme(built_in())
         self.store = store or Store()
         self.store.describe(self._fields)
-        self._begin()
+        initial.begin(self.store, wall=clock.wall(), random=random)
         self.schemas = Schemas()
         self.reader = Reader(self.store)
         self.watcher = Watcher(self.store, clock, random)
@@ -63,6 +63,7 @@ class ApiServer:
         self.admission = Chain(self._plugins())
         self.writer = Writer(self.store, clock, random, self.admission, self.managed)
         self.remover = Remover(self.store, clock, self.admission)
+        self.others = NonResources(self.scheme, self.store)
         self._subresources = subresources(self)
         self._verbs: Mapping[str, Verb] = {
             "get": self._get,
@@ -94,14 +95,6 @@ class ApiServer:
         self.audit.end(began, request, response.status)
         return response
 
-    def _begin(self) -> None:
-        """The namespaces that are always there."""
-        for name in namespaces.INITIAL:
-            key = Key("namespaces", "", name)
-            if self.store.get(key) is None:
-                uid = meta.new_uid(self.random)
-                self.store.put(key, namespaces.initial(name, uid=uid, wall=self.clock.wall()), expected=None)
-
     def _plugins(self) -> Sequence[Plugin]:
         built_in = plugins.built_in(self.store, self.clock, self.random)
         return [*built_in, MutatingWebhooks(self.webhooks), ValidatingWebhooks(self.webhooks)]
@@ -109,7 +102,7 @@ class ApiServer:
     async def _handle(self, request: Request) -> Response:
         where = place(request.path)
         if where is None or not self.scheme.has_group(where.group):
-            return answers.page_not_found()
+            return self.others.answer(request) or answers.page_not_found()
         context = Context(request, route(request, where, self.scheme))
         context.check_timeout()
         if deprecation := context.route.resource.behaviour.deprecation:
@@ -142,6 +135,8 @@ class ApiServer:
         return answers.events(context, self.watcher.open(context), form, self)
 
     async def _create(self, context: Context) -> Response:
+        if handler := self._subresources.get((context.route.resource.qualified, "")):
+            return await handler(context)
         form = media.negotiated(context.request)
         obj = await self.writer.create(context, self.read(context))
         return answers.one(context, obj, form, self, code=201)
@@ -149,6 +144,7 @@ class ApiServer:
     async def _update(self, context: Context) -> Response:
         form = media.negotiated(context.request)
         wanted = self.read(context)
+        patching.check_place(context, wanted)
 
         async def change(_: Object) -> Object:
             return dict(wanted)

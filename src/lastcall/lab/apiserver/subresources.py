@@ -1,4 +1,4 @@
-"""The subresources that are more than a part of their object."""
+"""The subresources that are more than a part of their object, and the resources that are only ever posted."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
@@ -16,11 +16,13 @@ Handler = Callable[[Context], Awaitable[Response]]
 
 
 def subresources(server: "ApiServer") -> Mapping[tuple[str, str], Handler]:
-    """Who serves which: by qualified resource and subresource."""
+    """Who serves which: by qualified resource and subresource, which is empty for what is posted and never stored."""
     streams = Streams(server)
     evictions = Evictions(server)
+    binding = Binding(server)
     return {
-        ("pods", "binding"): Binding(server).create,
+        ("bindings", ""): binding.create,
+        ("pods", "binding"): binding.create,
         ("pods", "eviction"): evictions.create,
         ("pods", "log"): streams.log,
         ("pods", "exec"): streams.refuse,

@@ -59,11 +59,11 @@ class Writer:
         behaviour.prepare_create(obj)
         meta.tidy(obj)
         self._refuse(route.resource, obj, self._rules(route.resource, obj))
+        context.warnings += behaviour.warnings(obj)
         await self._admission.validate(attributes)
-        context.warnings += [*behaviour.warnings(obj)]
         key = Key(route.resource.storage, route.namespace, metadata["name"])
-        if self._store.get(key):
-            raise status.already_exists(route.resource.plural, route.resource.group, metadata["name"])
+        if present := self._store.get(key):
+            raise _taken(present, route.resource)
         if context.dry_run:
             return obj
         return self.answer(self._store.put(key, obj, expected=None), route.resource)
@@ -122,8 +122,8 @@ class Writer:
         shared = [*meta.check_update(new, old)]  # the generic rules and those of the kind both say it
         causes = [*shared, *shared, *_violations(behaviour, route.subresource, new, old)]
         self._refuse(route.resource, new, causes)
-        await self._admission.validate(attributes)
         context.warnings += behaviour.update_warnings(new, old)
+        await self._admission.validate(attributes)
         new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
         self._managed.settled(new, old)
         if context.dry_run or new == old:
@@ -174,6 +174,13 @@ class Writer:
             context.options(kind),
             context.warnings,
         )
+
+
+def _taken(present: Stored, resource: Resource) -> status.ApiError:
+    error = status.already_exists(resource.plural, resource.group, present.key.name)
+    if present.object()["metadata"].get("deletionTimestamp"):
+        error.message = f"object is being deleted: {error.message}"
+    return error
 
 
 def _prepare(behaviour: Behaviour, part: str, new: Object, old: Object) -> None:

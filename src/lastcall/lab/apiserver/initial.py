@@ -1,0 +1,48 @@
+"""The objects that every cluster has from its beginning."""
+
+from collections.abc import Iterator
+from random import Random
+
+from lastcall.lab.apiserver import meta
+from lastcall.lab.apiserver.kinds import namespaces
+from lastcall.lab.apiserver.request import Object
+from lastcall.lab.apiserver.store import Key, Store
+
+_CLASSES = (
+    (
+        "system-cluster-critical",
+        2_000_000_000,
+        "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
+    ),
+    (
+        "system-node-critical",
+        2_000_001_000,
+        "Used for system critical pods that must not be moved from their current node.",
+    ),
+)
+
+
+def begin(store: Store, *, wall: float, random: Random) -> None:
+    """Makes those that are not there."""
+    for key, obj in _objects(wall, random):
+        if store.get(key) is None:
+            store.put(key, obj, expected=None)
+
+
+def _objects(wall: float, random: Random) -> Iterator[tuple[Key, Object]]:
+    for name in namespaces.INITIAL:
+        namespace = namespaces.initial(name, uid=meta.new_uid(random), wall=wall)
+        yield Key("namespaces", "", name), namespace
+    for name, value, description in _CLASSES:
+        priority: Object = {
+            "metadata": {
+                "name": name,
+                "uid": meta.new_uid(random),
+                "generation": 1,
+                "creationTimestamp": meta.timestamp(wall),
+            },
+            "value": value,
+            "description": description,
+            "preemptionPolicy": "PreemptLowerPriority",
+        }
+        yield Key("priorityclasses.scheduling.k8s.io", "", name), priority
