@@ -1,0 +1,366 @@
+"""What a deletion on the lab's API server does to an object, and what its options say."""
+
+import json
+
+import pytest
+
+from lastcall.lab.apiserver import deletion
+from lastcall.lab.apiserver.context import Context
+from lastcall.lab.apiserver.delete_options import delete_options
+from lastcall.lab.apiserver.kinds.base import Behaviour, Dependents, Fate, Options
+from lastcall.lab.apiserver.kinds.namespaces import Namespace
+from lastcall.lab.apiserver.request import Request
+from lastcall.lab.apiserver.routes import Route
+from lastcall.lab.apiserver.scheme import Resource
+from lastcall.lab.apiserver.status import ApiError
+
+NOON = 1767268800.0
+"""2026-01-01T12:00:00Z."""
+
+
+class Graceful(Behaviour):
+    """Ten seconds, unless the options say otherwise."""
+
+    def grace(self, obj, options):
+        return 10 if options.grace is None else options.grace
+
+
+class Orphaning(Behaviour):
+    dependents = Dependents.ORPHANED
+
+
+class Childless(Behaviour):
+    dependents = Dependents.NONE
+
+
+def at(seconds):
+    return f"2026-01-01T12:00:{seconds:02d}Z"
+
+
+def thing(**metadata):
+    return {"metadata": {"name": "x", "uid": "u", "resourceVersion": "7", **metadata}}
+
+
+def resource(behaviour):
+    return Resource("apps", "v1", "things", "Thing", behaviour)
+
+
+def decided(behaviour, obj, *, wall=NOON, **options):
+    return deletion.decide(obj, Options(**options), resource(behaviour), wall=wall)
+
+
+def marked(seconds, grace, **metadata):
+    """A thing that is being deleted and goes ``seconds`` after noon."""
+    return {"deletionTimestamp": at(seconds), "deletionGracePeriodSeconds": grace, **metadata}
+
+
+HOLD = {"finalizers": ["example.com/hold"]}
+
+DECISIONS = {
+    # behaviour, metadata before, options, fate, whether that is a version of its own, metadata afterwards
+    "at once": (Behaviour, {}, {}, Fate.GOES, False, {}),
+    "grace means nothing to most kinds": (Behaviour, {}, {"grace": 5}, Fate.GOES, False, {}),
+    "by a finalizer": (Behaviour, HOLD, {}, Fate.WAITS, True, marked(0, 0, **HOLD)),
+    "generation counts": (
+        Behaviour,
+        {**HOLD, "generation": 3},
+        {},
+        Fate.WAITS,
+        True,
+        marked(0, 0, generation=4, **HOLD),
+    ),
+    "by a finalizer, again": (Behaviour, marked(0, 0, **HOLD), {}, Fate.WAITS, True, marked(0, 0, **HOLD)),
+    "finalizer gone meanwhile": (Behaviour, marked(0, 0), {}, Fate.GOES, False, marked(0, 0)),
+    "graceful": (Graceful, {"generation": 1}, {}, Fate.WAITS, True, marked(10, 10, generation=2)),
+    "graceful, as asked": (Graceful, {}, {"grace": 3}, Fate.WAITS, True, marked(3, 3)),
+    "negative grace is one second": (Graceful, {}, {"grace": -7}, Fate.WAITS, True, marked(1, 1)),
+    "grace 0": (Graceful, {}, {"grace": 0}, Fate.GOES, True, marked(0, 0)),
+    "grace 0, but held": (Graceful, HOLD, {"grace": 0}, Fate.WAITS, True, marked(0, 0, **HOLD)),
+    "again": (Graceful, marked(10, 10), {}, Fate.STAYS, False, marked(10, 10)),
+    "again, longer": (Graceful, marked(10, 10), {"grace": 20}, Fate.STAYS, False, marked(10, 10)),
+    "again, the same": (Graceful, marked(10, 10), {"grace": 10}, Fate.STAYS, False, marked(10, 10)),
+    "again, finalizers do not change any more": (
+        Graceful,
+        marked(10, 10),
+        {"propagation": "Foreground"},
+        Fate.STAYS,
+        False,
+        marked(10, 10),
+    ),
+    "shorter": (Graceful, marked(10, 10, generation=2), {"grace": 4}, Fate.WAITS, True, marked(4, 4, generation=2)),
+    "shorter than what has passed": (Graceful, marked(1, 30), {"grace": 4}, Fate.WAITS, True, marked(0, 1)),
+    "the end is not put into the past": (Graceful, marked(1, 30), {"grace": 0}, Fate.GOES, True, marked(0, 0)),
+    "shorter and held": (Graceful, marked(10, 10, **HOLD), {"grace": 0}, Fate.WAITS, True, marked(0, 0, **HOLD)),
+    "grace is over, but held": (Graceful, marked(0, 0, **HOLD), {"grace": 0}, Fate.WAITS, True, marked(0, 0, **HOLD)),
+    "grace is over": (Graceful, marked(0, 0), {}, Fate.GOES, False, marked(0, 0)),
+    "held until later, grace is over": (
+        Graceful,
+        {"deletionTimestamp": at(9), "deletionGracePeriodSeconds": 0, **HOLD},
+        {},
+        Fate.WAITS,
+        True,
+        marked(0, 0, **HOLD),
+    ),
+    "foreground": (
+        Behaviour,
+        {},
+        {"propagation": "Foreground"},
+        Fate.WAITS,
+        True,
+        marked(0, 0, finalizers=["foregroundDeletion"]),
+    ),
+    "the kind's own way": (Orphaning, {}, {}, Fate.WAITS, True, marked(0, 0, finalizers=["orphan"])),
+    "not the kind's own way": (Orphaning, {}, {"propagation": "Background"}, Fate.GOES, False, {}),
+    "graceful and orphaning": (
+        Graceful,
+        {},
+        {"propagation": "Orphan"},
+        Fate.WAITS,
+        True,
+        marked(10, 10, finalizers=["orphan"]),
+    ),
+}
+
+
+@pytest.mark.parametrize(("kind", "before", "options", "fate", "own", "after"), DECISIONS.values(), ids=DECISIONS)
+def test_decisions(kind, before, options, fate, own, after):
+    outcome = decided(kind(), thing(**before), **options)
+    assert (outcome.fate, outcome.marked) == (fate, own)
+    assert outcome.obj == thing(**after)
+
+
+def test_webhooks_are_shown_the_grace_that_counts():
+    assert decided(Graceful(), thing()).options.grace == 10
+    assert decided(Graceful(), thing(), grace=-1).options.grace == 1
+    assert decided(Behaviour(), thing()).options.grace is None
+    assert decided(Behaviour(), thing(), grace=-1).options.grace == 1
+
+
+POLICIES = {
+    # present, options, the kind's way, wanted
+    "nothing": ([], {}, Dependents.DELETED, []),
+    "kept in their order": (["a/b", "a/a"], {}, Dependents.DELETED, ["a/b", "a/a"]),
+    "orphan": (["a/b"], {"propagation": "Orphan"}, Dependents.DELETED, ["a/b", "orphan"]),
+    "foreground": (["a/b"], {"propagation": "Foreground"}, Dependents.DELETED, ["a/b", "foregroundDeletion"]),
+    "background": (["orphan", "a/b"], {"propagation": "Background"}, Dependents.ORPHANED, ["a/b"]),
+    "one for the other": (
+        ["orphan", "a/b"],
+        {"propagation": "Foreground"},
+        Dependents.DELETED,
+        ["a/b", "foregroundDeletion"],
+    ),
+    "what an earlier one left": (
+        ["foregroundDeletion", "a/b"],
+        {},
+        Dependents.ORPHANED,
+        ["foregroundDeletion", "a/b"],
+    ),
+    "orphan, as it is": (["orphan", "a/b"], {}, Dependents.DELETED, ["orphan", "a/b"]),
+    "the old word": ([], {"orphan": True}, Dependents.DELETED, ["orphan"]),
+    "the old word, no": (["orphan"], {"orphan": False}, Dependents.ORPHANED, []),
+    "the kind's way": ([], {}, Dependents.ORPHANED, ["orphan"]),
+    "without any": (["orphan", "a/b"], {"propagation": "Orphan"}, Dependents.NONE, ["a/b"]),
+}
+
+
+@pytest.mark.parametrize(("present", "options", "way", "wanted"), POLICIES.values(), ids=POLICIES)
+def test_finalizers_of_the_garbage_collector(present, options, way, wanted):
+    assert deletion.finalizers(present, Options(**options), way) == wanted
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"uid": "v"},
+            (
+                'Operation cannot be fulfilled on Thing.apps "x": the UID in the precondition (v) does not match the UID in'
+                " record (u). The object might have been deleted and then recreated"
+            ),
+        ),
+        (
+            {"revision": "6"},
+            (
+                'Operation cannot be fulfilled on Thing.apps "x": the ResourceVersion in the precondition (6) does not match'
+                " the ResourceVersion in record (7). The object might have been modified"
+            ),
+        ),
+    ],
+)
+def test_preconditions(options, message):
+    with pytest.raises(ApiError) as caught:
+        decided(Behaviour(), thing(), **options)
+    assert (caught.value.code, caught.value.reason, caught.value.message) == (409, "Conflict", message)
+    assert caught.value.details == {"name": "x", "group": "apps", "kind": "Thing"}
+
+
+class Held(Behaviour):
+    def held(self, obj):
+        return obj.get("held", False)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "goes"),
+    [
+        (marked(0, 0, **HOLD), {}, True),
+        ({"deletionTimestamp": at(0), **HOLD}, {}, True),
+        (marked(0, 0, **HOLD), HOLD, False),
+        (marked(9, 9, **HOLD), {}, False),
+        (HOLD, {}, False),
+    ],
+)
+def test_a_change_that_removes_the_last_finalizer(before, after, goes):
+    assert deletion.goes_with(thing(**after), thing(**before), Held()) is goes
+    assert not deletion.goes_with({**thing(**after), "held": True}, thing(**before), Held())
+
+
+# -- options -----------------------------------------------------------------------------------------------------------
+
+
+def said(target="/x", body=None, raw=None):
+    data = raw if raw is not None else b"" if body is None else json.dumps(body).encode()
+    request = Request.of("DELETE", target, body=data, headers={"content-type": "application/json"})
+    return delete_options(Context(request, Route("delete", resource(Behaviour()), "n", "x", "")))
+
+
+OPTIONS = {
+    "nothing": ({}, Options()),
+    "query": (
+        {
+            "target": "/x?gracePeriodSeconds=3&propagationPolicy=Orphan&dryRun=All&uid=u&resourceVersion=8"
+            "&labelSelector=a%3Db"
+        },
+        Options(grace=3, propagation="Orphan", dry_run=("All",), uid="u", revision="8"),
+    ),
+    "old word": ({"target": "/x?orphanDependents=false"}, Options(orphan=False)),
+    "only the body counts": (
+        {"target": "/x?gracePeriodSeconds=3&dryRun=All", "body": {"propagationPolicy": "Foreground"}},
+        Options(propagation="Foreground"),
+    ),
+    "all in the body": (
+        {
+            "body": {
+                "kind": "DeleteOptions",
+                "apiVersion": "anything/v7",
+                "gracePeriodSeconds": -1,
+                "orphanDependents": True,
+                "dryRun": ["All"],
+                "preconditions": {"uid": "u", "resourceVersion": "8"},
+                "unknown": {"field": 1},
+            }
+        },
+        Options(grace=-1, orphan=True, dry_run=("All",), uid="u", revision="8"),
+    ),
+    "nulls": ({"body": {"gracePeriodSeconds": None, "preconditions": None, "dryRun": None}}, Options()),
+}
+
+
+@pytest.mark.parametrize(("arguments", "options"), OPTIONS.values(), ids=OPTIONS)
+def test_options(arguments, options):
+    assert said(**arguments) == options
+
+
+UNUSABLE = {
+    "another kind": (
+        {"body": {"kind": "Pod"}},
+        400,
+        'no kind "Pod" is registered for version "meta.k8s.io/v1" in scheme "pkg/runtime/scheme.go:111"',
+    ),
+    "a number in words": (
+        {"target": "/x?gracePeriodSeconds=soon"},
+        400,
+        'strconv.ParseInt: parsing "soon": invalid syntax',
+    ),
+    "a wrong type": (
+        {"body": {"gracePeriodSeconds": "5"}},
+        400,
+        "json: cannot unmarshal string into Go struct field DeleteOptions.gracePeriodSeconds of type int64",
+    ),
+    "a boolean is no number": (
+        {"body": {"gracePeriodSeconds": True}},
+        400,
+        "json: cannot unmarshal bool into Go struct field DeleteOptions.gracePeriodSeconds of type int64",
+    ),
+    "a wrong type within": (
+        {"body": {"preconditions": {"uid": 5}}},
+        400,
+        "json: cannot unmarshal number into Go struct field DeleteOptions.preconditions.uid of type types.UID",
+    ),
+    "no list of words": (
+        {"body": {"dryRun": [1]}},
+        400,
+        "json: cannot unmarshal number into Go struct field DeleteOptions.dryRun of type string",
+    ),
+    "policy": (
+        {"body": {"propagationPolicy": "Sideways"}},
+        422,
+        (
+            'DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Unsupported value: "Sideways":'
+            ' supported values: "Foreground", "Background", "Orphan", "nil"'
+        ),
+    ),
+    "dry run": (
+        {"target": "/x?dryRun=Some"},
+        422,
+        'DeleteOptions.meta.k8s.io "" is invalid: dryRun: Unsupported value: ["Some"]: supported values: "All"',
+    ),
+    "both words": (
+        {"body": {"propagationPolicy": "Orphan", "orphanDependents": True}},
+        422,
+        (
+            'DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Invalid value: "Orphan":'
+            " orphanDependents and deletionPropagation cannot be both set"
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize(("arguments", "code", "message"), UNUSABLE.values(), ids=UNUSABLE)
+def test_options_that_cannot_be(arguments, code, message):
+    with pytest.raises(ApiError) as caught:
+        said(**arguments)
+    assert (caught.value.code, caught.value.message) == (code, message)
+
+
+def test_options_as_webhooks_see_them():
+    options = Options(grace=0, uid="u", propagation="Background", dry_run=("All",))
+    assert options.shown() == {
+        "kind": "DeleteOptions",
+        "apiVersion": "meta.k8s.io/v1",
+        "gracePeriodSeconds": 0,
+        "preconditions": {"uid": "u"},
+        "propagationPolicy": "Background",
+        "dryRun": ["All"],
+    }
+    assert Options().shown() == {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"}
+
+
+# -- namespaces --------------------------------------------------------------------------------------------------------
+
+
+def namespace(**metadata):
+    return {**thing(**metadata), "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}}
+
+
+def test_a_namespace_is_marked_first():
+    outcome = decided(Namespace(), namespace(), propagation="Foreground")
+    assert (outcome.fate, outcome.marked) == (Fate.WAITS, True)
+    assert outcome.obj["metadata"] == thing(deletionTimestamp=at(0), finalizers=["foregroundDeletion"])["metadata"]
+    assert outcome.obj["status"] == {"phase": "Terminating"}
+    assert outcome.options.uid == "u"
+
+
+def test_a_namespace_that_is_not_empty_stays():
+    assert decided(Namespace(), namespace(deletionTimestamp=at(0))).fate is Fate.STAYS
+    assert decided(Namespace(), {**namespace(deletionTimestamp=at(0)), "spec": {}}).fate is Fate.GOES
+
+
+def test_a_namespace_goes_with_its_last_finalizer():
+    before = namespace(deletionTimestamp=at(0))
+    assert deletion.goes_with({**before, "spec": {}}, before, Namespace())
+    assert not deletion.goes_with(before, before, Namespace())
+
+
+def test_a_namespace_has_its_own_words_for_a_conflict():
+    with pytest.raises(ApiError, match='on namespaces "x": Precondition failed: UID in precondition: v, UID in object'):
+        decided(Namespace(), namespace(), uid="v")
