@@ -27,6 +27,7 @@ from lastcall.lab.apiserver.scheme import Resource
 _STATUS = ("status",)
 _POD = ("attach", "binding", "ephemeralcontainers", "eviction", "exec", "log", "resize", "status")
 _NAMESPACE = ("finalize", "status")
+_ONE_BY_ONE = ("create", "delete", "get", "list", "patch", "update", "watch")
 _SCALE = ("scale", "status")
 _ALL = ("all",)
 _EXTENSIONS = ("api-extensions",)
@@ -41,7 +42,15 @@ def _core() -> Sequence[Resource]:
     return [
         _of("v1", "bindings", "Binding", Behaviour(), verbs=["create"]),
         _of("v1", "configmaps", "ConfigMap", ConfigMap(), short_names=["cm"]),
-        _cluster("v1", "namespaces", "Namespace", Namespace(), short_names=["ns"], subresources=_NAMESPACE),
+        _cluster(
+            "v1",
+            "namespaces",
+            "Namespace",
+            Namespace(),
+            short_names=["ns"],
+            subresources=_NAMESPACE,
+            verbs=_ONE_BY_ONE,
+        ),
         _cluster("v1", "nodes", "Node", Node(), short_names=["no"], subresources=_STATUS),
         _of("v1", "pods", "Pod", Pods(), short_names=["po"], categories=_ALL, subresources=_POD),
         _of("v1", "secrets", "Secret", Secret()),
@@ -96,7 +105,7 @@ def _workloads() -> Sequence[Resource]:
 def _services() -> Sequence[Resource]:
     return [
         _of("v1", "services", "Service", Service(), short_names=["svc"], **_workload(_STATUS)),
-        _of("v1", "endpoints", "Endpoints", Endpoints(), short_names=["ep"]),
+        _of("v1", "endpoints", "Endpoints", Endpoints(), short_names=["ep"], singular="endpoints"),
         _of("discovery.k8s.io/v1", "endpointslices", "EndpointSlice", EndpointSlice()),
         _of("networking.k8s.io/v1", "networkpolicies", "NetworkPolicy", NetworkPolicy(), short_names=["netpol"]),
     ]
@@ -173,4 +182,4 @@ def _cluster(api_version: str, plural: str, kind: str, behaviour: Behaviour, **m
 
 def _of(api_version: str, plural: str, kind: str, behaviour: Behaviour, **more: Any) -> Resource:
     group, _, version = api_version.rpartition("/")
-    return Resource(group, version, plural, kind, behaviour, singular=kind.lower(), **more)
+    return Resource(group, version, plural, kind, behaviour, **{"singular": kind.lower(), **more})

@@ -1,7 +1,7 @@
 """Which resources there are: names, subresources and behaviour, built in or by CustomResourceDefinitions."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from lastcall.lab.apiserver.kinds.base import Behaviour
 from lastcall.lab.apiserver.request import Object
@@ -26,8 +26,8 @@ class Resource:
     """The resource in which its objects lie, if not in its own: ``events.events.k8s.io`` lie in ``events``."""
     verbs: Sequence[str] = ()
     """What can be done with it, if that is not everything."""
-    deprecation: str = ""
-    """The warning that everybody gets who uses it."""
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    """The fields that have another name where the objects are stored, and that name."""
     custom: bool = False
     """Defined by a CustomResourceDefinition."""
     definition: Object | None = None

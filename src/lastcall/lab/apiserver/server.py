@@ -7,6 +7,7 @@ from random import Random
 from lastcall.lab.apiserver import answers, initial, media, patching, status
 from lastcall.lab.apiserver.admission import plugins
 from lastcall.lab.apiserver.admission.calling import HttpsCaller
+from lastcall.lab.apiserver.admission.addresses import ServiceAddresses
 from lastcall.lab.apiserver.admission.chain import Chain, Plugin
 from lastcall.lab.apiserver.admission.webhooks import MutatingWebhooks, ValidatingWebhooks, Webhooks
 from lastcall.lab.apiserver.audit import Audit
@@ -97,7 +98,8 @@ class ApiServer:
 
     def _plugins(self) -> Sequence[Plugin]:
         built_in = plugins.built_in(self.store, self.clock, self.random)
-        return [*built_in, MutatingWebhooks(self.webhooks), ValidatingWebhooks(self.webhooks)]
+        hooks = [MutatingWebhooks(self.webhooks), ValidatingWebhooks(self.webhooks)]
+        return [*built_in, *hooks, ServiceAddresses(self.store, self.random)]
 
     async def _handle(self, request: Request) -> Response:
         where = place(request.path)

@@ -10,6 +10,7 @@ from lastcall.lab.apiserver.admission.node_taints import NodeTaints
 from lastcall.lab.apiserver.admission.priorities import Priorities
 from lastcall.lab.apiserver.admission.service_accounts import ServiceAccounts
 from lastcall.lab.apiserver.admission.tolerations import DefaultTolerations
+from lastcall.lab.apiserver.admission.volumes import DefaultStorageClass, StorageProtection
 from lastcall.lab.apiserver.store import Store
 from lastcall.ports import Clock
 
@@ -23,4 +24,6 @@ def built_in(store: Store, clock: Clock, random: Random) -> Sequence[Plugin]:
         NodeTaints(),
         Priorities(store),
         DefaultTolerations(),
+        DefaultStorageClass(store),
+        StorageProtection(),
     ]

@@ -1,0 +1,116 @@
+"""Gives Services their addresses and node ports (``pkg/registry/core/service``).
+
+The real server does so between admission and validation; here it is the last mutating plugin.
+"""
+
+import ipaddress
+from collections.abc import Iterator
+from random import Random
+
+from lastcall.lab.apiserver import fields
+from lastcall.lab.apiserver.admission.chain import Attributes, Plugin
+from lastcall.lab.apiserver.kinds.services import NO_ADDRESS, headless, needs_address, needs_node_ports
+from lastcall.lab.apiserver.request import Object
+from lastcall.lab.apiserver.status import ApiError, Cause, invalid
+from lastcall.lab.apiserver.store import Store
+
+NETWORK = ipaddress.ip_network("10.96.0.0/16")
+NODE_PORTS = range(30000, 32768)
+
+_STATIC_ADDRESSES, _STATIC_PORTS = 256, 86
+"""The first ones are given only to who asks for them (``calculateRangeOffset``)."""
+
+_ADDRESS_RULE = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+
+
+class ServiceAddresses(Plugin):
+    """What is taken is read from the services themselves, so that nothing can be lost or leak."""
+
+    def __init__(self, store: Store, random: Random) -> None:
+        self._store = store
+        self._random = random
+
+    async def mutate(self, attributes: Attributes) -> None:
+        """A service that is written gets what it still lacks. ApiError if what it asks for is taken."""
+        if attributes.resource.storage != "services" or attributes.subresource or attributes.obj is None:
+            return
+        spec, old = attributes.obj["spec"], attributes.old
+        had = (old or {}).get("spec")
+        if spec["type"] != "ExternalName" and (had is None or had["type"] == "ExternalName"):
+            _families(spec)
+            if needs_address(spec):
+                self._address(attributes.obj)
+            else:
+                spec["clusterIP"] = NO_ADDRESS
+        if needs_node_ports(spec):
+            self._node_ports(attributes.obj, {port.get("nodePort") for port in (had or {}).get("ports") or ()})
+
+    def _address(self, service: Object) -> None:
+        spec = service["spec"]
+        taken = {address for other in self._others(service) for address in other.get("clusterIPs") or ()}
+        address = (spec.get("clusterIPs") or [""])[0]
+        if address:
+            if wrong := _refused(address, taken):
+                raise _invalid(service, wrong)
+        else:
+            address = self._free_address(taken)
+        spec["clusterIP"], spec["clusterIPs"] = address, [address]
+
+    def _free_address(self, taken: set[str]) -> str:
+        size = NETWORK.num_addresses
+        start = self._random.randrange(_STATIC_ADDRESSES, size - 1)
+        after = (*range(start, size - 1), *range(_STATIC_ADDRESSES, start), *range(1, _STATIC_ADDRESSES))
+        return next(address for offset in after if (address := str(NETWORK[offset])) not in taken)
+
+    def _node_ports(self, service: Object, own: set[int | None]) -> None:
+        taken = {port.get("nodePort") for other in self._others(service) for port in other.get("ports") or ()}
+        for index, port in enumerate(service["spec"].get("ports") or ()):
+            number, path = port.get("nodePort"), f"spec.ports[{index}].nodePort"
+            if not number:
+                port["nodePort"] = self._free_port(taken | own)
+            elif number not in own and number not in NODE_PORTS:
+                limits = f"{NODE_PORTS[0]}-{NODE_PORTS[-1]}"
+                why = f"provided port is not in the valid range. The range of valid ports is {limits}"
+                raise _invalid(service, fields.invalid(path, number, why))
+            elif number not in own and number in taken:
+                raise _invalid(service, fields.invalid(path, number, "provided port is already allocated"))
+            taken.add(port["nodePort"])
+
+    def _free_port(self, taken: set[int | None]) -> int:
+        dynamic = NODE_PORTS[_STATIC_PORTS:]
+        start = self._random.randrange(len(dynamic))
+        after = (*dynamic[start:], *dynamic[:start], *NODE_PORTS[:_STATIC_PORTS])
+        return next(port for port in after if port not in taken)
+
+    def _others(self, service: Object) -> Iterator[Object]:
+        metadata = service["metadata"]
+        for stored in self._store.objects("services"):
+            if stored.key[1:] != (metadata.get("namespace"), metadata.get("name")):
+                yield stored.object()["spec"]
+
+
+def _families(spec: Object) -> None:
+    """The lab has IPv4 alone; a headless service without a selector gets both, as nobody knows its endpoints."""
+    both = headless(spec) and not spec.get("selector")
+    spec["ipFamilyPolicy"] = spec.get("ipFamilyPolicy") or ("RequireDualStack" if both else "SingleStack")
+    if not spec.get("ipFamilies"):
+        spec["ipFamilies"] = ["IPv4", "IPv6"] if both and spec["ipFamilyPolicy"] != "SingleStack" else ["IPv4"]
+
+
+def _refused(address: str, taken: set[str]) -> Cause | None:
+    """Why the address cannot be had."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return fields.invalid("spec.clusterIPs[0]", address, _ADDRESS_RULE)
+    if parsed not in NETWORK:
+        why = f"the provided IP ({address}) is not in the valid range. The range of valid IPs is {NETWORK}"
+    elif address in taken:
+        why = "provided IP is already allocated"
+    else:
+        return None
+    return fields.invalid("spec.clusterIPs", [address], f"failed to allocate IP {address}: {why}")
+
+
+def _invalid(service: Object, cause: Cause) -> ApiError:
+    return invalid("Service", "", service["metadata"].get("name", ""), [cause])

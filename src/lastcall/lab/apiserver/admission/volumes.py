@@ -1,0 +1,50 @@
+"""What admission does to claims and volumes: the default class, and the finalizers that protect what is in use."""
+
+from lastcall.lab.apiserver.admission.chain import Attributes, Plugin
+from lastcall.lab.apiserver.request import Object
+from lastcall.lab.apiserver.store import Store
+
+_DEFAULT = "storageclass.kubernetes.io/is-default-class"
+_FINALIZERS = {
+    "persistentvolumeclaims": "kubernetes.io/pvc-protection",
+    "persistentvolumes": "kubernetes.io/pv-protection",
+}
+
+
+class DefaultStorageClass(Plugin):
+    """A claim that names no class gets the default one, of several the newest."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def mutate(self, attributes: Attributes) -> None:
+        """Only when the claim is created."""
+        claim = attributes.obj
+        if (attributes.operation, attributes.resource.storage) != ("CREATE", "persistentvolumeclaims") or not claim:
+            return
+        if claim["spec"].get("storageClassName") is None and (name := self._default()):
+            claim["spec"]["storageClassName"] = name
+
+    def _default(self) -> str:
+        classes = [stored.object()["metadata"] for stored in self._store.objects("storageclasses.storage.k8s.io")]
+        defaults = [one for one in classes if (one.get("annotations") or {}).get(_DEFAULT) == "true"]
+        newest = max(defaults, key=_age, default={"name": ""})
+        return str(newest["name"])
+
+
+class StorageProtection(Plugin):
+    """``StorageObjectInUseProtection``: controllers take the finalizers off when nothing uses the object."""
+
+    async def mutate(self, attributes: Attributes) -> None:
+        """Only when the object is created."""
+        finalizer = _FINALIZERS.get(attributes.resource.storage)
+        if attributes.operation != "CREATE" or finalizer is None or not attributes.obj or attributes.subresource:
+            return
+        finalizers = attributes.obj["metadata"].setdefault("finalizers", [])
+        if finalizer not in finalizers:
+            finalizers.append(finalizer)
+
+
+def _age(metadata: Object) -> tuple[str, list[int]]:
+    """The newest is the largest; among equals, the first by name."""
+    return metadata["creationTimestamp"], [-ord(character) for character in metadata["name"]]

@@ -1,0 +1,181 @@
+"""PersistentVolumes and PersistentVolumeClaims (``pkg/apis/core``).
+
+The finalizers that protect them are put on by admission (``StorageObjectInUseProtection``), the phases and the binding
+are written by controllers.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from lastcall.lab.apiserver import fields, names, quantities
+from lastcall.lab.apiserver.kinds import rules
+from lastcall.lab.apiserver.kinds.base import Behaviour
+from lastcall.lab.apiserver.kinds.label_selectors import validate_selector
+from lastcall.lab.apiserver.request import Object
+from lastcall.lab.apiserver.status import Cause
+
+_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+_POLICIES = ("Delete", "Recycle", "Retain")
+_NOT_SOURCES = (
+    "capacity",
+    "accessModes",
+    "claimRef",
+    "persistentVolumeReclaimPolicy",
+    "storageClassName",
+    "mountOptions",
+    "volumeMode",
+    "nodeAffinity",
+    "volumeAttributesClassName",
+)
+_RIGID = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+_RIGID_SOURCE = "spec.persistentvolumesource is immutable after creation"
+
+
+class PersistentVolumeClaim(Behaviour):
+    """A wish for storage."""
+
+    has_status = True
+    status_after_delete = False
+    status_keeps = ()
+
+    def default(self, obj: Object) -> None:
+        """A filesystem, pending."""
+        claim_defaults(obj)
+
+    def prepare_create(self, obj: Object) -> None:
+        """Nothing is bound yet."""
+        obj["status"] = {"phase": "Pending"}
+
+    def validate(self, obj: Object) -> Iterable[Cause]:
+        """``ValidatePersistentVolumeClaim``."""
+        return check_claim(obj["spec"], "spec")
+
+    def validate_update(self, new: Object, old: Object) -> Iterable[Cause]:
+        """The volume may be named once, and a bound claim may grow (``ValidatePersistentVolumeClaimUpdate``)."""
+        yield from self.validate(new)
+        after, before = dict(new["spec"]), dict(old["spec"])
+        if not before.get("volumeName"):
+            before["volumeName"] = after.get("volumeName")
+        bound = (old.get("status") or {}).get("phase") == "Bound"
+        if bound:
+            for spec in (after, before):
+                spec["resources"] = {k: v for k, v in spec["resources"].items() if k != "requests"}
+                spec.pop("volumeAttributesClassName", None)
+        if _set(after) != _set(before):
+            yield fields.forbidden("spec", _RIGID)
+        wanted, had = (one["spec"]["resources"].get("requests", {}).get("storage") for one in (new, old))
+        granted = ((old.get("status") or {}).get("capacity") or {}).get("storage")
+        if bound and wanted and had and _less(wanted, had) and not (granted and _less(granted, wanted)):
+            yield fields.forbidden("spec.resources.requests.storage", "field can not be less than status.capacity")
+
+
+class PersistentVolume(Behaviour):
+    """A piece of storage."""
+
+    has_status = True
+    status_after_delete = False
+    status_keeps = ()
+
+    def default(self, obj: Object) -> None:
+        """A filesystem that is kept when its claim goes."""
+        spec = rules.fill(rules.part(obj, "spec"), persistentVolumeReclaimPolicy="Retain", volumeMode="Filesystem")
+        if spec.get("hostPath") is not None:
+            rules.fill(spec["hostPath"], type="")
+        rules.fill(rules.part(obj, "status"), phase="Pending")
+
+    def prepare_create(self, obj: Object) -> None:
+        """Nothing has looked at it yet."""
+        obj["status"] = {"phase": "Pending"}
+
+    def validate(self, obj: Object) -> Iterable[Cause]:
+        """``ValidatePersistentVolumeSpec``."""
+        spec = obj["spec"]
+        yield from _check_modes(spec.get("accessModes") or (), "spec.accessModes")
+        capacity = spec.get("capacity") or {}
+        if not capacity:
+            yield fields.required("spec.capacity")
+        if "storage" not in capacity or len(capacity) > 1:
+            yield fields.not_supported("spec.capacity", capacity or None, ["storage"])
+        for name, text in capacity.items():
+            if not _positive(text):
+                yield fields.invalid(f"spec.capacity[{name}]", text, "must be greater than zero")
+        yield from rules.one_of(spec["persistentVolumeReclaimPolicy"], "spec.persistentVolumeReclaimPolicy", *_POLICIES)
+        yield from _check_source(spec)
+        yield from rules.one_of(spec["volumeMode"], "spec.volumeMode", "Block", "Filesystem")
+
+    def validate_update(self, new: Object, old: Object) -> Iterable[Cause]:
+        """Where the storage is does not change (``ValidatePersistentVolumeUpdate``)."""
+        yield from self.validate(new)
+        if _source(new["spec"]) != _source(old["spec"]):
+            yield fields.forbidden("spec.persistentvolumesource", _RIGID_SOURCE)
+        yield from rules.immutable(new["spec"], old["spec"], "spec", "volumeMode")
+        if old["spec"].get("nodeAffinity") is not None:
+            yield from rules.immutable(new["spec"], old["spec"], "spec", "nodeAffinity")
+
+
+def claim_defaults(claim: Object) -> None:
+    """Of a claim, or of the template of one in a StatefulSet."""
+    spec = rules.fill(rules.part(claim, "spec"), volumeMode="Filesystem")
+    rules.part(spec, "resources")
+    rules.fill(rules.part(claim, "status"), phase="Pending")
+
+
+def check_claim(spec: Object, path: str) -> Iterator[Cause]:
+    """``ValidatePersistentVolumeClaimSpec``."""
+    modes = spec.get("accessModes") or ()
+    if not modes:
+        yield fields.required(f"{path}.accessModes", "at least 1 access mode is required")
+    yield from validate_selector(spec.get("selector"), f"{path}.selector")
+    yield from _check_modes(modes, f"{path}.accessModes", needed=False)
+    size = (spec["resources"].get("requests") or {}).get("storage")
+    if size is None:
+        yield fields.required(f"{path}.resources[storage]")
+    elif not _positive(size):
+        yield fields.invalid(f"{path}.resources[storage]", size, "must be greater than zero")
+    name = spec.get("storageClassName")
+    if name and (wrong := names.subdomain(name)):
+        yield fields.invalid(f"{path}.storageClassName", name, wrong)
+    yield from rules.one_of(spec["volumeMode"], f"{path}.volumeMode", "Block", "Filesystem")
+
+
+def _check_modes(modes: Iterable[str], path: str, *, needed: bool = True) -> Iterator[Cause]:
+    modes = list(modes)
+    if needed and not modes:
+        yield fields.required(path)
+    for mode in modes:
+        if mode not in _MODES:
+            yield fields.not_supported(path, mode, _MODES)
+    if "ReadWriteOncePod" in modes and len(modes) > 1:
+        yield fields.forbidden(path, "may not use ReadWriteOncePod with other access modes")
+
+
+def _source(spec: Object) -> Object:
+    return {name: value for name, value in spec.items() if name not in _NOT_SOURCES and value is not None}
+
+
+def _check_source(spec: Object) -> Iterator[Cause]:
+    sources = _source(spec)
+    if not sources:
+        yield fields.required("spec", "must specify a volume type")
+    for name in list(sources)[1:]:
+        yield fields.forbidden(f"spec.{name}", "may not specify more than 1 volume type")
+    if (csi := spec.get("csi")) is not None:
+        for name in ("driver", "volumeHandle"):
+            if not csi.get(name):
+                yield fields.required(f"spec.csi.{name}")
+    for name in ("hostPath", "local"):
+        if spec.get(name) is not None and not spec[name].get("path"):
+            yield fields.required(f"spec.{name}.path")
+    if spec.get("local") is not None and not spec.get("nodeAffinity"):
+        yield fields.required("spec.nodeAffinity", "Local volume requires node affinity")
+
+
+def _positive(text: str) -> bool:
+    return _less("0", text)
+
+
+def _less(one: str, other: str) -> bool:
+    return quantities.parse(one) < quantities.parse(other)
+
+
+def _set(spec: Object) -> Object:
+    return {name: value for name, value in spec.items() if value is not None}

@@ -1,0 +1,85 @@
+"""DaemonSets (``pkg/apis/apps``, ``pkg/registry/apps/daemonset``)."""
+
+from collections.abc import Iterable, Iterator
+from typing import ClassVar
+
+from lastcall.lab.apiserver import fields
+from lastcall.lab.apiserver.kinds import rules
+from lastcall.lab.apiserver.kinds.label_selectors import validate_selector
+from lastcall.lab.apiserver.kinds.workloads import Workload, check_always, check_match, check_template
+from lastcall.lab.apiserver.request import Object
+from lastcall.lab.apiserver.status import Cause
+
+_GENERATION = "deprecated.daemonset.template.generation"
+_COUNTS = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
+
+
+class DaemonSet(Workload):
+    """One pod on each node. An annotation counts the changes of the template."""
+
+    empty_status: ClassVar[Object] = dict.fromkeys(_COUNTS, 0)
+
+    def default(self, obj: Object) -> None:
+        """Rolling update of one node after the other."""
+        super().default(obj)
+        spec = rules.fill(obj["spec"], revisionHistoryLimit=10)
+        strategy = rules.part(spec, "updateStrategy")
+        strategy["type"] = strategy.get("type") or "RollingUpdate"
+        if strategy["type"] == "RollingUpdate":
+            rules.fill(rules.part(strategy, "rollingUpdate"), maxUnavailable=1, maxSurge=0)
+
+    def prepare_create(self, obj: Object) -> None:
+        """The template's first generation."""
+        super().prepare_create(obj)
+        annotations = rules.part(obj["metadata"], "annotations")
+        annotations.setdefault(_GENERATION, "1")
+
+    def prepare_update(self, new: Object, old: Object) -> None:
+        """The next generation of the template, if it is another one."""
+        super().prepare_update(new, old)
+        before = (old["metadata"].get("annotations") or {}).get(_GENERATION, "1")
+        changed = new["spec"]["template"] != old["spec"]["template"]
+        rules.part(new["metadata"], "annotations")[_GENERATION] = str(int(before) + changed)
+
+    def validate(self, obj: Object) -> Iterable[Cause]:
+        """``ValidateDaemonSetSpec``."""
+        spec = obj["spec"]
+        selector = spec.get("selector")
+        yield from validate_selector(selector, "spec.selector")
+        yield from check_match(spec)
+        if selector is not None and rules.empty(selector):
+            yield fields.invalid("spec.selector", selector, "empty selector is invalid for daemonset")
+        yield from check_template(spec["template"])
+        yield from check_always(spec)
+        deadline = spec["template"]["spec"].get("activeDeadlineSeconds")
+        if deadline is not None:
+            why = "activeDeadlineSeconds in DaemonSet is not Supported"
+            yield fields.forbidden("spec.template.spec.activeDeadlineSeconds", why)
+        yield from rules.not_negative(spec, "spec", "minReadySeconds")
+        yield from _strategy(spec["updateStrategy"])
+        yield from rules.not_negative(spec, "spec", "revisionHistoryLimit")
+
+    def validate_status(self, new: Object, old: Object) -> Iterable[Cause]:
+        """``ValidateDaemonSetStatus``."""
+        more = ("observedGeneration", "updatedNumberScheduled", "numberAvailable", "numberUnavailable")
+        yield from self.counts(new, old, *_COUNTS, *more)
+
+
+def _strategy(strategy: Object) -> Iterator[Cause]:
+    path = "spec.updateStrategy"
+    if strategy["type"] == "OnDelete":
+        return
+    if strategy["type"] != "RollingUpdate":
+        said = {"Type": strategy["type"], "RollingUpdate": strategy.get("rollingUpdate")}
+        yield fields.not_supported(path, said, ["RollingUpdate", "OnDelete"])
+        return
+    rolling, path = strategy["rollingUpdate"], f"{path}.rollingUpdate"
+    for name in ("maxUnavailable", "maxSurge"):
+        yield from rules.number_or_percent(rolling[name], f"{path}.{name}")
+    for name in ("maxUnavailable", "maxSurge"):
+        yield from rules.at_most_all(rolling[name], f"{path}.{name}")
+    unavailable, surge = (not rules.nothing(rolling[name]) for name in ("maxUnavailable", "maxSurge"))
+    if unavailable and surge:
+        yield fields.invalid(f"{path}.maxSurge", rolling["maxSurge"], "may not be set when maxUnavailable is non-zero")
+    elif not unavailable and not surge:
+        yield fields.required(f"{path}.maxUnavailable", "cannot be 0 when maxSurge is 0")

@@ -1,0 +1,240 @@
+"""Jobs and CronJobs (``pkg/apis/batch``, ``pkg/registry/batch``)."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from lastcall.lab.apiserver import fields, names
+from lastcall.lab.apiserver.kinds import rules
+from lastcall.lab.apiserver.kinds.base import Behaviour, Dependents, Options
+from lastcall.lab.apiserver.kinds.job_status import check_status
+from lastcall.lab.apiserver.kinds.label_selectors import validate_selector
+from lastcall.lab.apiserver.kinds.pod_defaults import pod_template_defaults
+from lastcall.lab.apiserver.kinds.workloads import MISMATCH, Workload, check_template
+from lastcall.lab.apiserver.request import Object
+from lastcall.lab.apiserver.status import Cause
+
+_UID, _NAME = "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"
+_OLD_UID, _OLD_NAME = "controller-uid", "job-name"
+_NUMBERS = ("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished")
+_NUMBERS_OF_INDEXES = ("backoffLimitPerIndex", "maxFailedIndexes")
+_RIGID = ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
+_DIRECTIVES = ("nodeSelector", "tolerations", "schedulingGates", "affinity")
+_MOST_INDEXES = 100_000
+_ORPHANS = (
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set"
+    " propagationPolicy=Orphan to suppress this warning"
+)
+
+
+class Job(Workload):
+    """Pods that end. The selector and the labels that it selects are made from the job's uid."""
+
+    dependents = Dependents.ORPHANED
+
+    def default(self, obj: Object) -> None:
+        """One pod, six more attempts."""
+        super().default(obj)
+        spec = obj["spec"]
+        job_spec_defaults(spec)
+        rules.fill(spec, manualSelector=False)
+        if not obj["metadata"].get("labels") and (labels := spec["template"]["metadata"].get("labels")):
+            obj["metadata"]["labels"] = dict(labels)
+
+    def prepare_create(self, obj: Object) -> None:
+        """The generated selector and labels; the job has the labels of its template if it has none of its own."""
+        super().prepare_create(obj)
+        spec = obj["spec"]
+        if spec["manualSelector"]:
+            return
+        uid, name = obj["metadata"]["uid"], obj["metadata"].get("name", "")
+        template, own = rules.part(spec["template"]["metadata"], "labels"), obj["metadata"].get("labels")
+        follows = not own or own == template
+        for old, new, value in ((_OLD_NAME, _NAME, name), (_OLD_UID, _UID, uid)):
+            if old not in template:
+                template.update({old: value, new: value})
+        rules.part(rules.part(spec, "selector"), "matchLabels").setdefault(_UID, uid)
+        if follows:
+            obj["metadata"]["labels"] = dict(template)
+
+    def validate(self, obj: Object) -> Iterable[Cause]:
+        """``ValidateJob``."""
+        spec = obj["spec"]
+        yield from _generated(obj)
+        yield from check_job_spec(spec, "spec")
+        selector = spec.get("selector")
+        if selector is None:
+            yield fields.required("spec.selector")
+        yield from validate_selector(selector, "spec.selector")
+        labels = spec["template"]["metadata"].get("labels")
+        if not rules.matches(selector, labels or {}):
+            yield fields.invalid("spec.template.metadata.labels", labels, MISMATCH)
+        yield from _hostnames(obj)
+
+    def validate_update(self, new: Object, old: Object) -> Iterable[Cause]:
+        """``ValidateJobUpdate``: what the pods are like stays as it is."""
+        after, before = new["spec"], old["spec"]
+        yield from (cause for cause in self.validate(new) if cause.field != "metadata.name")
+        yield from _completions(after, before)
+        yield from rules.immutable(after, before, "spec", "selector")
+        template = _schedulable(after, before) if _waits(old) else before["template"]
+        if after["template"] != template:
+            yield fields.invalid("spec.template", after["template"], rules.IMMUTABLE)
+        yield from rules.immutable(after, before, "spec", *_RIGID)
+
+    def validate_status(self, new: Object, old: Object) -> Iterable[Cause]:
+        """The rules of a module of their own."""
+        return check_status(new, old)
+
+    def deletion_warnings(self, options: Options) -> Iterable[str]:
+        """Most people expect the pods to go with their job."""
+        return (_ORPHANS,) if options.orphan is None and options.propagation is None else ()
+
+    def fields(self, obj: Object) -> Mapping[str, str]:
+        """How many pods succeeded."""
+        return {"status.successful": str((obj.get("status") or {}).get("succeeded") or 0)}
+
+
+class CronJob(Behaviour):
+    """Jobs at certain times. Nothing in the lab makes them."""
+
+    has_generation = True
+    has_status = True
+    status_keeps = ()
+
+    def default(self, obj: Object) -> None:
+        """Several may run at once; three good ones and a failed one are kept."""
+        spec = rules.fill(rules.part(obj, "spec"), successfulJobsHistoryLimit=3, failedJobsHistoryLimit=1)
+        rules.fill(spec, suspend=False, concurrencyPolicy="Allow")
+        template = rules.part(spec, "jobTemplate")
+        rules.part(template, "metadata")
+        inner = rules.part(template, "spec")
+        pod_template_defaults(rules.part(inner, "template"))
+        rules.part(obj, "status")
+
+    def prepare_create(self, obj: Object) -> None:
+        """Nothing has run yet."""
+        obj["status"] = {}
+
+    def validate_name(self, name: str) -> str:
+        """Jobs are named after it, with eleven characters more."""
+        return names.subdomain(name) or ("must be no more than 52 characters" if len(name) > 52 else "")
+
+    def validate(self, obj: Object) -> Iterable[Cause]:
+        """``ValidateCronJobSpec``."""
+        spec = obj["spec"]
+        if not (schedule := spec.get("schedule", "")):
+            yield fields.required("spec.schedule")
+        elif len(schedule.split()) != 5 and not schedule.startswith(("@", "TZ=", "CRON_TZ=")):
+            why = f"expected exactly 5 fields, found {len(schedule.split())}: [{' '.join(schedule.split())}]"
+            yield fields.invalid("spec.schedule", schedule, why)
+        yield from rules.not_negative(spec, "spec", "startingDeadlineSeconds")
+        yield from rules.one_of(spec["concurrencyPolicy"], "spec.concurrencyPolicy", "Allow", "Forbid", "Replace")
+        template = spec["jobTemplate"]["spec"]
+        yield from check_job_spec(template, "spec.jobTemplate.spec")
+        if template.get("selector") is not None:
+            why = "`selector` will be auto-generated"
+            yield fields.invalid("spec.jobTemplate.spec.selector", template["selector"], why)
+        yield from rules.not_negative(spec, "spec", "successfulJobsHistoryLimit", "failedJobsHistoryLimit")
+
+
+def job_spec_defaults(spec: Object) -> None:
+    """``SetDefaults_Job``."""
+    if spec.get("completions") is None and spec.get("parallelism") is None:
+        spec["completions"] = 1
+    limit = 2**31 - 1 if spec.get("backoffLimitPerIndex") is not None else 6
+    replacement = "Failed" if spec.get("podFailurePolicy") is not None else "TerminatingOrFailed"
+    rules.fill(spec, parallelism=1, backoffLimit=limit, completionMode="NonIndexed", suspend=False)
+    rules.fill(spec, podReplacementPolicy=replacement)
+    for rule in (spec.get("podFailurePolicy") or {}).get("rules") or ():
+        for condition in rule.get("onPodConditions") or ():
+            condition["status"] = condition.get("status") or "True"
+
+
+def check_job_spec(spec: Object, path: str) -> Iterator[Cause]:
+    """``validateJobSpec``."""
+    yield from rules.not_negative(spec, path, *_NUMBERS, *_NUMBERS_OF_INDEXES)
+    if spec.get("maxFailedIndexes") is not None and spec.get("backoffLimitPerIndex") is None:
+        yield fields.required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified")
+    yield from _mode(spec, path)
+    failing, policy = spec.get("podFailurePolicy") is not None, spec.get("podReplacementPolicy")
+    supported = ("Failed",) if failing else ("Failed", "TerminatingOrFailed")
+    yield from rules.one_of(policy, f"{path}.podReplacementPolicy", *supported)
+    yield from check_template(spec["template"], f"{path}.template")
+    restart, path = spec["template"]["spec"].get("restartPolicy"), f"{path}.template.spec.restartPolicy"
+    if restart == "Always":
+        yield fields.required(path, 'valid values: "OnFailure", "Never"')
+    elif restart not in ("OnFailure", "Never"):
+        yield fields.not_supported(path, restart, ["OnFailure", "Never"])
+    elif failing and restart != "Never":
+        yield fields.invalid(path, restart, 'only "Never" is supported when podFailurePolicy is specified')
+
+
+def _mode(spec: Object, path: str) -> Iterator[Cause]:
+    mode = spec.get("completionMode")
+    yield from rules.one_of(mode, f"{path}.completionMode", "NonIndexed", "Indexed")
+    if mode == "Indexed":
+        completions, failed = spec.get("completions"), spec.get("maxFailedIndexes")
+        if completions is None:
+            yield fields.required(f"{path}.completions", "when completion mode is Indexed")
+        if (spec.get("parallelism") or 0) > _MOST_INDEXES:
+            why = f"must be less than or equal to {_MOST_INDEXES} when completion mode is Indexed"
+            yield fields.invalid(f"{path}.parallelism", spec["parallelism"], why)
+        if None not in (completions, failed) and failed > completions:
+            yield fields.invalid(f"{path}.maxFailedIndexes", failed, "must be less than or equal to completions")
+    elif mode in (None, "NonIndexed"):
+        for name in (*_NUMBERS_OF_INDEXES, "successPolicy"):
+            if spec.get(name) is not None:
+                yield fields.invalid(f"{path}.{name}", spec[name], "requires indexed completion mode")
+
+
+def _generated(job: Object) -> Iterator[Cause]:
+    """``validateGeneratedSelector``."""
+    spec, metadata = job["spec"], job["metadata"]
+    if spec.get("manualSelector") or spec.get("selector") is None:
+        return
+    labels = spec["template"]["metadata"].get("labels") or {}
+    uid, name = metadata.get("uid", ""), metadata.get("name", "")
+    expected = {_OLD_UID: uid, _OLD_NAME: name, _UID: uid, _NAME: name}
+    for key, value in expected.items():
+        if key not in labels:
+            yield fields.required("spec.template.metadata.labels", f"must be '{value}'")
+        elif labels[key] != value:
+            why = f"must be '{value}'"
+            yield fields.invalid("spec.template.metadata.labels", labels, why)
+    if not rules.matches(spec["selector"], expected):
+        yield fields.invalid("spec.selector", spec["selector"], "`selector` not auto-generated")
+
+
+def _hostnames(job: Object) -> Iterator[Cause]:
+    spec, name = job["spec"], job["metadata"].get("name", "")
+    if spec.get("completionMode") == "Indexed" and (spec.get("completions") or 0) > 0:
+        longest = f"{name}-{spec['completions'] - 1}"
+        if names.label(longest):
+            why = f"will not able to create pod with invalid DNS label: {longest}"
+            yield fields.invalid("metadata.name", name, why)
+
+
+def _completions(new: Object, old: Object) -> Iterator[Cause]:
+    """Indexed jobs may grow and shrink, with as many pods at once as there are indexes."""
+    after, before = new.get("completions"), old.get("completions")
+    if after == before:
+        return
+    if new.get("completionMode") != "Indexed" or None in (after, before):
+        yield fields.invalid("spec.completions", after, rules.IMMUTABLE)
+    elif after != new.get("parallelism") or before != old.get("parallelism"):
+        why = "can only be modified in tandem with spec.parallelism"
+        yield fields.invalid("spec.completions", after, why)
+
+
+def _waits(job: Object) -> bool:
+    """Whether the job is suspended, and none of its pods has been started."""
+    return bool(job["spec"].get("suspend")) and not (job.get("status") or {}).get("startTime")
+
+
+def _schedulable(new: Object, old: Object) -> Object:
+    """The old template with the new directives for the scheduler."""
+    template, wanted = old["template"], new["template"]
+    spec = {name: value for name, value in template["spec"].items() if name not in _DIRECTIVES}
+    spec.update({name: wanted["spec"][name] for name in _DIRECTIVES if name in wanted["spec"]})
+    metadata = {k: v for k, v in template["metadata"].items() if k not in ("labels", "annotations")}
+    metadata.update({k: wanted["metadata"][k] for k in ("labels", "annotations") if k in wanted["metadata"]})
+    return {**template, "metadata": metadata, "spec": spec}

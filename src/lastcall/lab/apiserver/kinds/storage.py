@@ -1,0 +1,181 @@
+"""StorageClasses, CSI drivers and nodes, and VolumeAttachments (``pkg/apis/storage``)."""
+
+from collections.abc import Iterable, Iterator
+
+from lastcall.lab.apiserver import fields, names
+from lastcall.lab.apiserver.kinds import rules
+from lastcall.lab.apiserver.kinds.base import Behaviour
+from lastcall.lab.apiserver.request import Object
+from lastcall.lab.apiserver.status import Cause
+
+_NODE_ID = 256
+
+
+class StorageClass(Behaviour):
+    """How volumes are made."""
+
+    status_after_delete = False
+
+    def default(self, obj: Object) -> None:
+        """Made at once, deleted with the claim."""
+        rules.fill(obj, reclaimPolicy="Delete", volumeBindingMode="Immediate")
+
+    def validate(self, obj: Object) -> Iterable[Cause]:
+        """``ValidateStorageClass``."""
+        provisioner = obj.get("provisioner") or ""
+        if not provisioner:
+            yield fields.required("provisioner")
+        elif wrong := names.qualified(provisioner.lower()):
+            yield fields.invalid("provisioner", provisioner, wrong)
+        for key in obj.get("parameters") or {}:
+            if not key:
+                yield fields.invalid("parameters", key, "field can not be empty.")
+        yield from rules.one_of(obj["reclaimPolicy"], "reclaimPolicy", "Delete", "Retain")
+        yield from rules.one_of(obj["volumeBindingMode"], "volumeBindingMode", "Immediate", "WaitForFirstConsumer")
+
+    def validate_update(self, new: Object, old: Object) -> Iterable[Cause]:
+        """``ValidateStorageClassUpdate``."""
+        if (new.get("parameters") or {}) != (old.get("parameters") or {}):
+            yield fields.forbidden("parameters", "updates to parameters are forbidden.")
+        if new.get("provisioner") != old.get("provisioner"):
+            yield fields.forbidden("provisioner", "updates to provisioner are forbidden.")
+        if new["reclaimPolicy"] != old["reclaimPolicy"]:
+            yield fields.forbidden("reclaimPolicy", "updates to reclaimPolicy are forbidden.")
+        yield from rules.immutable(new, old, "", "volumeBindingMode")
+
+
+class CSIDriver(Behaviour):
+    """What a driver can do."""
+
+    has_generation = True
+    needs_revision = True
+    status_after_delete = False
+
+    def default(self, obj: Object) -> None:
+        """Attached before it is mounted, by the driver; lives as long as its volume."""
+        spec = rules.fill(
+            rules.part(obj, "spec"),
+            attachRequired=True,
+            podInfoOnMount=False,
+            storageCapacity=False,
+            fsGroupPolicy="ReadWriteOnceWithFSType",
+            requiresRepublish=False,
+            seLinuxMount=False,
+        )
+        if not spec.get("volumeLifecycleModes"):
+            spec["volumeLifecycleModes"] = ["Persistent"]
+
+    def validate(self, obj: Object) -> Iterable[Cause]:
+        """``ValidateCSIDriver``."""
+        yield from _check_driver(obj["metadata"].get("name", ""), "metadata.name")
+        spec = obj["spec"]
+        policies = ("File", "None", "ReadWriteOnceWithFSType")
+        yield from rules.one_of(spec["fsGroupPolicy"], "spec.fsGroupPolicy", *policies)
+        for mode in spec["volumeLifecycleModes"]:
+            yield from rules.one_of(mode, "spec.volumeLifecycleModes", "Ephemeral", "Persistent")
+
+    def validate_update(self, new: Object, old: Object) -> Iterable[Cause]:
+        """``ValidateCSIDriverUpdate``."""
+        yield from self.validate(new)
+        yield from rules.immutable(new["spec"], old["spec"], "spec", "attachRequired", "volumeLifecycleModes")
+
+
+class CSINode(Behaviour):
+    """The drivers of a node."""
+
+    needs_revision = True
+    status_after_delete = False
+
+    def default(self, obj: Object) -> None:
+        """The drivers are always there, as null if there are none."""
+        spec = rules.part(obj, "spec")
+        spec["drivers"] = spec.get("drivers")
+
+    def validate(self, obj: Object) -> Iterable[Cause]:
+        """``ValidateCSINode``."""
+        drivers = obj["spec"]["drivers"] or ()
+        for index, driver in enumerate(drivers):
+            yield from _check_node_driver(driver, f"spec.drivers[{index}]")
+        seen = [driver.get("name") for driver in drivers]
+        for name in dict.fromkeys(name for name in seen if seen.count(name) > 1):
+            yield fields.duplicate("spec.drivers", name)
+
+    def validate_update(self, new: Object, old: Object) -> Iterable[Cause]:
+        """A driver keeps the node's name (``ValidateCSINodeUpdate``)."""
+        yield from self.validate(new)
+        before = {driver["name"]: driver for driver in old["spec"]["drivers"] or ()}
+        for index, driver in enumerate(new["spec"]["drivers"] or ()):
+            was = before.get(driver["name"])
+            if was and was.get("nodeID") != driver.get("nodeID"):
+                yield fields.invalid(f"spec.drivers[{index}].nodeID", driver.get("nodeID"), "field is immutable")
+
+
+class VolumeAttachment(Behaviour):
+    """A volume that is to be at a node."""
+
+    has_status = True
+    needs_revision = True
+    status_after_delete = False
+
+    def default(self, obj: Object) -> None:
+        """The status always says whether it is attached."""
+        rules.part(rules.part(obj, "spec"), "source")
+        rules.fill(rules.part(obj, "status"), attached=False)
+
+    def prepare_create(self, obj: Object) -> None:
+        """It is not."""
+        obj["status"] = {"attached": False}
+
+    def validate(self, obj: Object) -> Iterable[Cause]:
+        """``ValidateVolumeAttachment``."""
+        spec = obj["spec"]
+        attacher, source, node = spec.get("attacher") or "", spec["source"], spec.get("nodeName") or ""
+        if not attacher:
+            yield fields.required("spec.attacher")
+        else:
+            yield from _check_driver(attacher, "spec.attacher")
+        named, inline = source.get("persistentVolumeName"), source.get("inlineVolumeSpec")
+        if inline is None and named is None:
+            yield fields.required(
+                "spec.source", "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
+            )
+        elif inline is not None and named is not None:
+            why = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
+            yield fields.forbidden("spec.source", why)
+        elif named is not None and not named:
+            yield fields.required("spec.source.persistentVolumeName", "must specify non empty persistentVolumeName")
+        if wrong := names.subdomain(node):
+            yield fields.invalid("spec.nodeName", node, wrong)
+
+    def validate_update(self, new: Object, old: Object) -> Iterable[Cause]:
+        """The spec stays as it is (``ValidateVolumeAttachmentUpdate``)."""
+        yield from self.validate(new)
+        if new["spec"] != old["spec"]:
+            yield fields.invalid("spec", new["spec"], "field is immutable")
+
+
+def _check_driver(name: str, path: str) -> Iterator[Cause]:
+    if len(name) > 63:
+        yield fields.too_long(path, 63)
+    if wrong := names.subdomain(name.lower()):
+        yield fields.invalid(path, name, wrong)
+
+
+def _check_node_driver(driver: Object, path: str) -> Iterator[Cause]:
+    if not driver.get("name"):
+        yield fields.required(f"{path}.name")
+    else:
+        yield from _check_driver(driver["name"], f"{path}.name")
+    node = driver.get("nodeID") or ""
+    if not node:
+        yield fields.required(f"{path}.nodeID")
+    elif len(node) > _NODE_ID:
+        why = f"must be {_NODE_ID} characters or less"
+        yield fields.invalid(f"{path}.nodeID", node, why)
+    count = (driver.get("allocatable") or {}).get("count")
+    if count is not None and count < 0:
+        yield fields.invalid(f"{path}.allocatable.count", count, rules.NOT_NEGATIVE)
+    yield from rules.unique(driver.get("topologyKeys") or (), f"{path}.topologyKeys")
+    for key in driver.get("topologyKeys") or ():
+        if wrong := names.qualified(key):
+            yield fields.invalid(f"{path}.topologyKeys", key, wrong)

@@ -1,0 +1,186 @@
+"""Validating- and MutatingWebhookConfigurations (``pkg/apis/admissionregistration``)."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from urllib.parse import SplitResult, urlsplit
+
+from lastcall.lab.apiserver import cel, fields, names
+from lastcall.lab.apiserver.kinds import rules
+from lastcall.lab.apiserver.kinds.base import Behaviour
+from lastcall.lab.apiserver.kinds.label_selectors import validate_selector
+from lastcall.lab.apiserver.kinds.webhook_rules import check_rule
+from lastcall.lab.apiserver.request import Object
+from lastcall.lab.apiserver.status import Cause
+
+_FORM = "; desired format: https://host[/path]"
+_SIDE_EFFECTS = ("None", "NoneOnDryRun")
+_VERSIONS = ("v1", "v1beta1")
+_VARIABLES = ("object", "oldObject", "request", "authorizer")
+_MOST_CONDITIONS = 64
+
+
+class WebhookConfiguration(Behaviour):
+    """Who is asked before something is written. ``mutating`` webhooks may change it."""
+
+    has_generation = True
+    needs_revision = True
+
+    def __init__(self, *, mutating: bool) -> None:
+        self._mutating = mutating
+
+    def default(self, obj: Object) -> None:
+        """A webhook that fails refuses; it matches everything, and has ten seconds."""
+        for hook in obj.get("webhooks") or ():
+            rules.fill(hook, failurePolicy="Fail", matchPolicy="Equivalent", timeoutSeconds=10)
+            for name in ("namespaceSelector", "objectSelector"):
+                if hook.get(name) is None:
+                    hook[name] = {}
+            if self._mutating:
+                rules.fill(hook, reinvocationPolicy="Never")
+            service = rules.part(hook, "clientConfig").get("service")
+            if service is not None:
+                rules.fill(service, port=443)
+            for rule in hook.get("rules") or ():
+                rules.fill(rule, scope="*")
+
+    def wanted(self, obj: Object) -> object:
+        """The webhooks."""
+        return obj.get("webhooks") or []
+
+    def validate(self, obj: Object) -> Iterable[Cause]:
+        """``ValidateValidatingWebhookConfiguration`` and ``ValidateMutatingWebhookConfiguration``."""
+        return self._check(obj, ())
+
+    def validate_update(self, new: Object, old: Object) -> Iterable[Cause]:
+        """The same, but match conditions that stay as they are are not looked at."""
+        return self._check(new, [hook.get("matchConditions") for hook in old.get("webhooks") or ()])
+
+    def _check(self, obj: Object, conditions: Sequence[object]) -> Iterator[Cause]:
+        hooks = obj.get("webhooks") or []
+        known = [hook.get("matchConditions") for hook in hooks] == list(conditions)
+        seen: set[str] = set()
+        for index, hook in enumerate(hooks):
+            path, name = f"webhooks[{index}]", hook.get("name", "")
+            yield from self._check_hook(hook, path)
+            if not known:
+                yield from _check_conditions(hook.get("matchConditions") or (), f"{path}.matchConditions")
+            yield from _check_versions(hook.get("admissionReviewVersions") or [], f"{path}.admissionReviewVersions")
+            if name in seen:
+                yield fields.duplicate(f"{path}.name", name)
+            seen.add(name)
+
+    def _check_hook(self, hook: Object, path: str) -> Iterator[Cause]:
+        yield from _check_name(hook.get("name", ""), f"{path}.name")
+        for index, rule in enumerate(hook.get("rules") or ()):
+            yield from check_rule(rule, f"{path}.rules[{index}]")
+        yield from rules.one_of(hook["failurePolicy"], f"{path}.failurePolicy", "Fail", "Ignore")
+        yield from rules.one_of(hook["matchPolicy"], f"{path}.matchPolicy", "Equivalent", "Exact")
+        if not hook.get("sideEffects"):
+            yield fields.required(f"{path}.sideEffects", f"must specify one of {', '.join(_SIDE_EFFECTS)}")
+        yield from rules.one_of(hook.get("sideEffects") or None, f"{path}.sideEffects", *_SIDE_EFFECTS)
+        if not 1 <= hook["timeoutSeconds"] <= 30:
+            why = "the timeout value must be between 1 and 30 seconds"
+            yield fields.invalid(f"{path}.timeoutSeconds", hook["timeoutSeconds"], why)
+        yield from validate_selector(hook["namespaceSelector"], f"{path}.namespaceSelector")
+        yield from validate_selector(hook["objectSelector"], f"{path}.objectSelector")
+        if self._mutating:
+            yield from rules.one_of(hook["reinvocationPolicy"], f"{path}.reinvocationPolicy", "IfNeeded", "Never")
+        yield from _check_client(hook["clientConfig"], f"{path}.clientConfig")
+
+
+def _check_name(name: str, path: str) -> Iterator[Cause]:
+    """``IsFullyQualifiedName``."""
+    if not name:
+        yield fields.required(path)
+    elif wrong := names.subdomain(name):
+        yield fields.invalid(path, name, wrong)
+    elif name.count(".") < 2:
+        yield fields.invalid(path, name, "should be a domain with at least three segments separated by dots")
+
+
+def _check_versions(versions: Sequence[str], path: str) -> Iterator[Cause]:
+    known = ", ".join(_VERSIONS)
+    if not versions:
+        yield fields.required(path, f"must specify one of {known}")
+        return
+    for index, version in enumerate(versions):
+        if version in versions[:index]:
+            yield fields.invalid(f"{path}[{index}]", version, "duplicate version")
+        elif wrong := names.service(version):
+            yield fields.invalid(f"{path}[{index}]", version, wrong)
+    if not set(versions) & set(_VERSIONS):
+        yield fields.invalid(path, list(versions), f"must include at least one of {known}")
+
+
+def _check_client(client: Object, path: str) -> Iterator[Cause]:
+    url, service = client.get("url"), client.get("service")
+    if (url is None) == (service is None):
+        yield fields.required(path, "exactly one of url or service is required")
+    elif url is not None:
+        yield from check_url(url, f"{path}.url")
+    else:
+        yield from check_service(service or {}, f"{path}.service")
+
+
+def check_url(url: str, path: str) -> Iterator[Cause]:
+    """``ValidateWebhookURL``."""
+    try:
+        parts: SplitResult = urlsplit(url)
+    except ValueError as error:
+        yield fields.required(path, f"url must be a valid URL: {error}{_FORM}")
+        return
+    if parts.scheme != "https":
+        yield fields.invalid(path, parts.scheme, f"'https' is the only allowed URL scheme{_FORM}")
+    user, _, host = parts.netloc.rpartition("@")
+    if not host:
+        yield fields.invalid(path, host, f"host must be specified{_FORM}")
+    if user:
+        yield fields.invalid(path, user, "user information is not permitted in the URL")
+    if parts.fragment:
+        yield fields.invalid(path, parts.fragment, "fragments are not permitted in the URL")
+    if parts.query:
+        yield fields.invalid(path, parts.query, "query parameters are not permitted in the URL")
+
+
+def check_service(service: Object, path: str) -> Iterator[Cause]:
+    """``ValidateWebhookService``, which is called with name and namespace in each other's place."""
+    if not service.get("namespace"):
+        yield fields.required(f"{path}.name")
+    if not service.get("name"):
+        yield fields.required(f"{path}.namespace")
+    if not 1 <= service["port"] <= 65535:
+        why = "port is not valid: must be between 1 and 65535, inclusive"
+        yield fields.invalid(f"{path}.port", service["port"], why)
+    yield from _check_path(service.get("path") or "/", f"{path}.path")
+
+
+def _check_path(url: str, path: str) -> Iterator[Cause]:
+    if url == "/":
+        return
+    if not url.startswith("/"):
+        yield fields.invalid(path, url, "must start with a '/'")
+    for index, step in enumerate(url[1:].removesuffix("/").split("/")):
+        if not step:
+            yield fields.invalid(path, url, f"segment[{index}] may not be empty")
+        elif wrong := names.subdomain(step):
+            yield fields.invalid(path, url, f"segment[{index}]: {wrong}")
+
+
+def _check_conditions(conditions: Sequence[Object], path: str) -> Iterator[Cause]:
+    """``validateMatchConditions``."""
+    if len(conditions) > _MOST_CONDITIONS:
+        why = f"Too many: {len(conditions)}: must have at most {_MOST_CONDITIONS} items"
+        yield Cause("FieldValueTooMany", why, path)
+    seen: set[str] = set()
+    for index, condition in enumerate(conditions):
+        at, name, expression = f"{path}[{index}]", condition.get("name", ""), condition.get("expression", "").strip()
+        if not expression:
+            yield fields.required(f"{at}.expression")
+        elif wrong := cel.check(condition["expression"], declared=_VARIABLES):
+            yield fields.invalid(f"{at}.expression", condition["expression"], wrong)
+        if not name:
+            yield fields.required(f"{at}.name")
+        elif wrong := names.qualified(name):
+            yield fields.invalid(f"{at}.name", name, wrong)
+        if name and name in seen:
+            yield fields.duplicate(f"{at}.name", name)
+        seen.add(name)
