@@ -19,8 +19,6 @@ _METHODS = {
 }
 """What subresources can be asked that are not read and written like objects."""
 _PART = ("GET", "PUT", "PATCH")
-_ONE_BY_ONE = ("namespaces",)
-"""What cannot be deleted all at once."""
 
 
 class Route(NamedTuple):
@@ -91,6 +89,6 @@ def _allowed(asked: str, method: str, where: Place, resource: Resource) -> bool:
         return method in _METHODS.get(where.subresource.partition("/")[0], _PART)
     if resource.verbs and asked not in resource.verbs:
         return False
-    if asked == "deletecollection" and resource.plural in _ONE_BY_ONE:
+    if resource.verbs and asked not in resource.verbs:
         return False
     return asked not in ("create", "deletecollection") or bool(where.namespace) == resource.namespaced

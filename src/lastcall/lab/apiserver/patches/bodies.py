@@ -8,12 +8,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
-import yaml
 
 from lastcall.lab.apiserver import status
 from lastcall.lab.apiserver.patches import json_patch, merge_patch, ordering, strategic
 from lastcall.lab.apiserver.request import Object
 from lastcall.lab.apiserver.schema import Node, gojson
+from lastcall.lab.apiserver.schema.bodies import from_yaml
+from lastcall.lab.apiserver.schema.strict_yaml import repeated
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -103,38 +104,36 @@ _READERS: Mapping[str, Callable[[Any, bytes, Node | None], Patch]] = {
 }
 
 
-def configuration(body: bytes) -> Object:
-    """What is to be applied: YAML, or JSON. ApiError if it is no object."""
-    try:
-        said = msgspec.json.decode(body)
-    except msgspec.DecodeError:
-        said = _yaml(body)
+class Configuration(NamedTuple):
+    """What is to be applied, and what is wrong with the text that it stood in."""
+
+    obj: Object
+    strict: list[str]
+
+
+def configuration(body: bytes) -> Configuration:
+    """From YAML, or JSON, which is YAML. ApiError if it is no object."""
+    said, strict = _configuration(body)
     if said is None:
-        return {}
+        return Configuration({}, [])
     if not isinstance(said, dict):
         where = "error unmarshaling JSON: while decoding JSON: "
         raise status.bad_request(
             f"error decoding patch: {where}{_mismatch(said, 'value of type map[string]interface {}')}"
         )
-    return said
+    return Configuration(said, strict)
 
 
-class _Plain(yaml.SafeLoader):
-    """YAML in which what looks like a time is text, as JSON has it."""
-
-
-_Plain.yaml_implicit_resolvers = {
-    character: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for character, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-
-
-def _yaml(body: bytes) -> Any:
+def _configuration(body: bytes) -> tuple[Any, list[str]]:
     try:
-        return yaml.load(body, Loader=_Plain)  # noqa: S506  (a subclass of the safe one)
-    except yaml.YAMLError as error:
-        text = " ".join(str(error).split())
-        raise status.bad_request(f"error decoding patch: error converting YAML to JSON: yaml: {text}") from None
+        said = msgspec.json.decode(body)
+        suspect = bool(gojson.complaints(body, said))
+    except msgspec.DecodeError:
+        try:
+            said, suspect = from_yaml(body), True
+        except ValueError as error:
+            raise status.bad_request(f"error decoding patch: {error}") from None
+    return said, [f"error converting YAML to JSON: {one}" for one in repeated(body)] if suspect else []
 
 
 def _unreadable(value: Any, what: str) -> status.ApiError:

@@ -1,0 +1,160 @@
+"""The paths that are no resources: discovery, OpenAPI, version, health and metrics."""
+
+import hashlib
+
+import msgspec
+
+from lastcall.lab.apiserver import discovery, health, media, openapi, status
+from lastcall.lab.apiserver.request import Object, Request, Response
+from lastcall.lab.apiserver.scheme import Scheme
+from lastcall.lab.apiserver.store import Store
+
+VERSION: Object = {
+    "major": "1",
+    "minor": "36",
+    "emulationMajor": "1",
+    "emulationMinor": "36",
+    "minCompatibilityMajor": "1",
+    "minCompatibilityMinor": "35",
+    "gitVersion": "v1.36.2+lastcall-lab",
+    "gitCommit": "",
+    "gitTreeState": "clean",
+    "buildDate": "1970-01-01T00:00:00Z",
+    "goVersion": "",
+    "compiler": "",
+    "platform": "linux/amd64",
+}
+"""The Kubernetes whose answers the lab gives."""
+
+_TEXT = "text/plain; charset=utf-8"
+_AS_LIST = {"as": "APIGroupDiscoveryList", "g": "apidiscovery.k8s.io", "v": "v2"}
+_OPENAPI_TYPES = ("application/json", "application/*", "*/*")
+
+
+class NonResources:
+    """What is served beside the resources."""
+
+    def __init__(self, scheme: Scheme, store: Store) -> None:
+        self._scheme = scheme
+        self._store = store
+
+    def answer(self, request: Request) -> Response | None:
+        """The answer; None if there is nothing at the path. ApiError if it cannot be had in this way."""
+        path = request.path.strip("/")
+        first, _, rest = path.partition("/")
+        if first in ("healthz", "livez", "readyz"):
+            return self._health(request, path)
+        if first == "openapi":
+            return self._openapi(request, rest)
+        if path == "metrics":
+            return Response(200, {"content-type": "text/plain; version=0.0.4; charset=utf-8"}, self._metrics())
+        found = self._aggregated(request, path) or self._document(request, path)
+        return found if found is None or request.method in ("GET", "HEAD") else _not_allowed()
+
+    # -- discovery -----------------------------------------------------------------------------------------------------
+
+    def _document(self, request: Request, path: str) -> Response | None:
+        match path.split("/"):
+            case [""]:
+                return _json(request, {"paths": self._paths()})
+            case ["version"]:
+                return _json(request, VERSION)
+            case ["api"]:
+                return _json(request, discovery.core_versions(request.headers.get("host", "")))
+            case ["apis"]:
+                return _json(request, discovery.group_list(self._scheme))
+            case ["apis", group]:
+                found = discovery.group(self._scheme, group)
+            case ["api", version]:
+                found = discovery.resource_list(self._scheme, "", version)
+            case ["apis", group, version]:
+                found = discovery.resource_list(self._scheme, group, version)
+            case _:
+                found = None
+        return _json(request, found) if found else None
+
+    def _aggregated(self, request: Request, path: str) -> Response | None:
+        """The document with everything, for those who ask for it."""
+        if path not in ("api", "apis") or not _wants_aggregated(request.headers.get("accept", "")):
+            return None
+        found = discovery.aggregated(self._scheme, core=path == "api")
+        return _tagged(request, msgspec.json.encode(found) + b"\n", discovery.AGGREGATED)
+
+    def _paths(self) -> list[str]:
+        named = discovery.groups(self._scheme)
+        groups = [f"/apis/{name}" for name, _ in named]
+        versions = [f"/apis/{name}/{version}" for name, versions in named for version in versions]
+        others = ("/api", "/api/v1", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz")
+        return sorted([*groups, *versions, *others, "/version"])
+
+    # -- the rest ------------------------------------------------------------------------------------------------------
+
+    def _health(self, request: Request, path: str) -> Response | None:
+        excluded = request.query.get("exclude", ())
+        said = health.report(path, verbose="verbose" in request.query, excluded=excluded)
+        if said is None:
+            return None
+        headers: dict[str, str | list[str]] = {"content-type": _TEXT, "x-content-type-options": "nosniff"}
+        return Response(200, headers, said.encode())
+
+    def _openapi(self, request: Request, path: str) -> Response | None:
+        version, _, rest = path.partition("/")
+        if path == "v3":
+            return _json(request, openapi.index(self._scheme))
+        document = openapi.v2() if path == "v2" else openapi.v3(self._scheme, rest) if version == "v3" else None
+        if document is None:
+            return None
+        accepted = [one.partition(";")[0].strip() for one in (request.headers.get("accept") or "*/*").split(",")]
+        if not any(one in _OPENAPI_TYPES for one in accepted):
+            return Response(406, {"content-type": _TEXT}, b"")
+        said = request.parameter("hash")
+        if said and said != document.hash:
+            return Response(301, {"location": f"/openapi/{path}?hash={document.hash}"}, b"")
+        return _compressed(request, document)
+
+    def _metrics(self) -> bytes:
+        head = "# HELP apiserver_storage_objects Number of stored objects.\n# TYPE apiserver_storage_objects gauge\n"
+        kinds = sorted({one.storage for one in self._scheme})
+        lines = [f'apiserver_storage_objects{{resource="{one}"}} {self._store.count(one)}\n' for one in kinds]
+        return (head + "".join(lines)).encode()
+
+
+def _wants_aggregated(accept: str) -> bool:
+    for one in accept.split(","):
+        name, *rest = (part.strip() for part in one.split(";"))
+        parameters = dict(part.partition("=")[::2] for part in rest)
+        if name == media.JSON and all(parameters.get(key) == value for key, value in _AS_LIST.items()):
+            return True
+        if name in (media.JSON, "*/*") and "as" not in parameters:
+            return False
+    return False
+
+
+def _json(request: Request, said: Object) -> Response:
+    form = media.negotiated(request)
+    return Response(200, {"content-type": form.media}, media.encoded(said, form))
+
+
+def _tagged(request: Request, body: bytes, content_type: str) -> Response:
+    """With a tag by which the client need not have it again."""
+    tag = f'"{hashlib.sha512(body).hexdigest().upper()}"'
+    headers: dict[str, str | list[str]] = {"content-type": content_type, "etag": tag, "vary": "Accept"}
+    if request.headers.get("if-none-match") == tag:
+        return Response(304, headers, b"")
+    return Response(200, headers, body)
+
+
+def _compressed(request: Request, document: openapi.Document) -> Response:
+    tag = f'"{document.hash}"'
+    headers: dict[str, str | list[str]] = {"content-type": media.JSON, "etag": tag, "vary": "Accept-Encoding"}
+    if request.parameter("hash"):
+        headers["cache-control"] = "public, immutable"
+    if request.headers.get("if-none-match") == tag:
+        return Response(304, headers, b"")
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        return Response(200, {**headers, "content-encoding": "gzip"}, document.compressed)
+    return Response(200, headers, document.plain)
+
+
+def _not_allowed() -> Response:
+    raise status.method_not_allowed()

@@ -1,0 +1,186 @@
+"""OpenAPI: Kubernetes' own documents for its groups, and documents made from definitions for custom resources.
+
+Kubernetes' documents lie compressed in data/openapi, and are sent so to whoever takes them compressed.
+"""
+
+import gzip
+import hashlib
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from typing import Any, NamedTuple
+
+import msgspec
+
+from lastcall.lab.apiserver.request import Object
+from lastcall.lab.apiserver.scheme import Resource, Scheme
+
+_META = "io.k8s.apimachinery.pkg.apis.meta.v1"
+_COMMON = ("ObjectMeta", "ListMeta", "ManagedFieldsEntry", "FieldsV1", "OwnerReference", "Time")
+_PATHS = {"get": "get", "put": "put", "patch": "patch", "delete": "delete"}
+_ACTIONS = {"get": "get", "put": "put", "patch": "patch", "delete": "delete", "post": "post"}
+
+
+class Document(NamedTuple):
+    """A document in JSON, compressed by gzip; ``hash`` tells its versions apart."""
+
+    compressed: bytes
+    hash: str
+
+    @property
+    def plain(self) -> bytes:
+        """The JSON."""
+        return gzip.decompress(self.compressed)
+
+
+def v2() -> Document:
+    """``/openapi/v2``: all that Kubernetes has; custom resources are in v3 alone."""
+    return _recorded("v2")
+
+
+def index(scheme: Scheme) -> Object:
+    """``/openapi/v3``: where the documents of the groups are."""
+    return {"paths": {path: _place(path, scheme) for path in sorted(_served(scheme))}}
+
+
+def v3(scheme: Scheme, path: str) -> Document | None:
+    """``/openapi/v3/PATH``, such as ``api/v1`` or ``apis/apps/v1``; None if there is no such group."""
+    found = _served(scheme).get(path)
+    if found is None:
+        return None
+    if _has(path):
+        return _recorded(_file(path))
+    return _document(_made(found))
+
+
+def _served(scheme: Scheme) -> Mapping[str, list[Resource]]:
+    served: dict[str, list[Resource]] = {}
+    for one in scheme:
+        served.setdefault(f"apis/{one.api_version}" if one.group else f"api/{one.version}", []).append(one)
+    return served
+
+
+def _place(path: str, scheme: Scheme) -> Object:
+    document = v3(scheme, path)
+    return {"serverRelativeURL": f"/openapi/v3/{path}?hash={document.hash if document else ''}"}
+
+
+def _file(path: str) -> str:
+    return "v3-" + path.replace("/", "-")
+
+
+def _directory() -> Any:
+    return resources.files("lastcall.lab.apiserver").joinpath("data", "openapi")
+
+
+@cache
+def _has(path: str) -> bool:
+    return bool(_directory().joinpath(f"{_file(path)}.json.gz").is_file())
+
+
+@cache
+def _recorded(name: str) -> Document:
+    data: bytes = _directory().joinpath(f"{name}.json.gz").read_bytes()
+    return Document(data, _hash(data))
+
+
+def _document(said: Object) -> Document:
+    data = msgspec.json.encode(said)
+    return Document(gzip.compress(data, 6, mtime=0), _hash(data))
+
+
+def _hash(data: bytes) -> str:
+    return hashlib.sha512(data).hexdigest().upper()
+
+
+# -- documents for groups of which there is none -----------------------------------------------------------------------
+
+
+def _made(found: list[Resource]) -> Object:
+    """With the schemas, and as many of the paths as kubectl looks at: which kinds take ``fieldValidation``."""
+    schemas = dict(_common())
+    paths: Object = {}
+    for one in found:
+        schemas |= _custom(one) if one.custom else _built_in(one)
+        paths |= _paths(one)
+    return {
+        "openapi": "3.0.0",
+        "info": {"title": "Kubernetes", "version": "v1.36.2"},
+        "paths": paths,
+        "components": {"schemas": schemas},
+    }
+
+
+def _common() -> Mapping[str, Object]:
+    return {f"{_META}.{name}": _v3_form(_definitions()[f"{_META}.{name}"]) for name in _COMMON}
+
+
+def _custom(one: Resource) -> Mapping[str, Object]:
+    schema = ((one.definition or {}).get("schema") or {}).get("openAPIV3Schema") or {"type": "object"}
+    text = {"type": "string"}
+    metadata = {"allOf": [{"$ref": f"#/components/schemas/{_META}.ObjectMeta"}]}
+    properties = {"apiVersion": text, "kind": text, **schema.get("properties", {}), "metadata": metadata}
+    name = ".".join([*reversed(one.group.split(".")), one.version, one.kind])
+    return {name: {**schema, "properties": properties, "x-kubernetes-group-version-kind": [_kind(one)]}}
+
+
+def _built_in(one: Resource) -> Mapping[str, Object]:
+    """The kind's definition and those that it refers to."""
+    definitions, kind = _definitions(), _kind(one)
+    names = [name for name, body in definitions.items() if kind in body.get("x-kubernetes-group-version-kind", ())]
+    for name in names:  # it grows
+        names += [other for other in _referred(definitions[name]) if other not in names]
+    return {name: _v3_form(definitions[name]) for name in names}
+
+
+@cache
+def _definitions() -> Mapping[str, Object]:
+    found: Mapping[str, Object] = msgspec.json.decode(v2().plain)["definitions"]
+    return found
+
+
+def _referred(schema: Any) -> list[str]:
+    if isinstance(schema, list):
+        return [name for one in schema for name in _referred(one)]
+    if not isinstance(schema, dict):
+        return []
+    own = [schema["$ref"].rpartition("/")[2]] if isinstance(schema.get("$ref"), str) else []
+    return own + [name for one in schema.values() for name in _referred(one)]
+
+
+def _v3_form(schema: Any) -> Any:
+    """A schema of version 2 in the form of version 3: what it refers to is elsewhere, and beside nothing else."""
+    if isinstance(schema, list):
+        return [_v3_form(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    changed = {key: _v3_form(value) for key, value in schema.items()}
+    if isinstance(changed.get("$ref"), str):
+        reference = {"$ref": changed.pop("$ref").replace("#/definitions/", "#/components/schemas/")}
+        return {**changed, "allOf": [reference]} if changed else reference
+    return changed
+
+
+def _paths(one: Resource) -> Object:
+    root = f"/apis/{one.api_version}" if one.group else f"/api/{one.version}"
+    collection = f"{root}/namespaces/{{namespace}}/{one.plural}" if one.namespaced else f"{root}/{one.plural}"
+    return {
+        collection: {"get": _operation(one, "list"), "post": _operation(one, "post")},
+        f"{collection}/{{name}}": {verb: _operation(one, verb) for verb in ("get", "put", "patch", "delete")},
+    }
+
+
+def _operation(one: Resource, action: str) -> Object:
+    operation: Object = {"x-kubernetes-action": action, "x-kubernetes-group-version-kind": _kind(one)}
+    if action in ("post", "put", "patch"):
+        names = ("dryRun", "fieldManager", "fieldValidation", *(("force",) if action == "patch" else ()))
+        types = {"force": "boolean"}
+        operation["parameters"] = [
+            {"name": name, "in": "query", "schema": {"type": types.get(name, "string"), "uniqueItems": True}}
+            for name in names
+        ]
+    return operation
+
+
+def _kind(one: Resource) -> Object:
+    return {"group": one.group, "kind": one.kind, "version": one.version}
