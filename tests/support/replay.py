@@ -26,6 +26,7 @@ PATTERNS = {
     "commit": r"[0-9a-f]+",
 }
 PLACEHOLDER = re.compile(r"<(time|microtime|rv|uid|gen|age|continue|ca|commit)(?::(\d+))?>")
+REPEATED = re.compile(r"<(\d+) times (\w)>")
 REFERENCE = re.compile(r"<(\w+): ([\w.\[\]]+)>")
 
 
@@ -174,6 +175,7 @@ class Play:
     def _resolved(self, text, *, quoted=False):
         """With the values from earlier answers, and the webhook's certificate authority, in their places."""
         text = text.replace("<ca>", self.server.ca)
+        text = REPEATED.sub(lambda match: int(match[1]) * match[2], text)
 
         def value(match):
             found = self.answers[match[1]]

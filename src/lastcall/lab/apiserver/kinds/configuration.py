@@ -41,7 +41,7 @@ class ConfigMap(Behaviour):
             yield from _check_key(key, "binaryData")
         size = sum(len(text.encode()) for text in data.values()) + sum(_bytes(text) for text in binary.values())
         if size > _LARGEST:
-            yield fields.too_long("", _LARGEST)
+            yield fields.too_long("[]", _LARGEST)
 
     def validate_update(self, new: Object, old: Object) -> Iterable[Cause]:
         """``ValidateConfigMapUpdate``."""
