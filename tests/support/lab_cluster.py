@@ -4,7 +4,7 @@ import functools
 from random import Random
 
 from lastcall.adapters.kube.client import Client
-from lastcall.adapters.kube.resources import NAMESPACES, PODS
+from lastcall.adapters.kube.resources import PODS, resource
 from lastcall.aio import Group
 from lastcall.lab import virtual
 from lastcall.lab.apiserver import ApiServer
@@ -14,6 +14,7 @@ from lastcall.lab.apiserver.request import Identity
 from lastcall.lab.controllers.cluster import ClusterClient
 from lastcall.lab.controllers.runner import Runner
 
+SERVICE_ACCOUNTS = resource("", "v1", "serviceaccounts")
 CONTROLLER = Identity("system:kube-controller-manager", ("system:masters", "system:authenticated"))
 
 
@@ -28,9 +29,8 @@ class LabCluster:
         self.runner = Runner(ClusterClient(hands, clock, self.random), clock, controllers)
 
     async def begin(self):
-        """What a cluster has from its start."""
-        if not any(one.key.name == "default" for one in self.server.store.objects("namespaces")):
-            await self.client.create(NAMESPACES, {"metadata": {"name": "default"}})
+        """What a cluster has once its controllers have run."""
+        await self.client.create(SERVICE_ACCOUNTS, {"metadata": {"name": "default"}}, namespace="default")
 
     # -- looking, straight into the store ------------------------------------------------------------------------------
 
