@@ -5,9 +5,12 @@ import re
 from random import Random
 from urllib.parse import urlsplit
 
+import yaml
+
 from lastcall.lab import virtual
 from lastcall.lab.apiserver import ApiServer
 from lastcall.lab.apiserver.admission.calling import HEADERS, NotReached, Reply
+from lastcall.lab.apiserver.identity import ANONYMOUS
 from lastcall.lab.apiserver.request import Identity, Request
 
 RECORDED = Identity("admin", ("system:masters", "system:authenticated"), "u1")
@@ -42,11 +45,12 @@ class LabApi:
 
     async def ask(self, method, target, headers, body, who):
         """Status, headers and body; the body of a watch as a stream of lines."""
-        headers, user = dict(headers), RECORDED
+        headers, user = {"user-agent": "client", **headers}, RECORDED
         if isinstance(who, dict):
             user = Identity(who["user"], who["groups"])
         elif who:
-            headers["authorization"] = "Bearer nobody-knows-it" if "token" in who else ""
+            headers |= {"authorization": "Bearer nobody-knows-it"} if "token" in who else {}
+            user = ANONYMOUS
         response = await self.server.handle(Request.of(method, target, headers=headers, body=body, user=user))
         kind = str(response.headers.get("content-type", ""))
         if not isinstance(response.body, bytes):
@@ -84,10 +88,10 @@ class Webhook:
 
 
 def parsed(body, kind):
-    """JSON as an object, everything else as text."""
+    """JSON and YAML as objects, everything else as text."""
     if "json" in kind and body:
         return json.loads(body)
-    return body.decode()
+    return yaml.safe_load(body) if "yaml" in kind else body.decode()
 
 
 async def lines(stream):

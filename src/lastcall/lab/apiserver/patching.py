@@ -1,5 +1,6 @@
 """PATCH: by its Content-Type a JSON patch, a merge patch, a strategic merge patch, or an apply."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lastcall.lab.apiserver import fields, status
@@ -114,7 +115,7 @@ async def _apply(context: Context, server: "ApiServer") -> tuple[Object, bool]:
 
 
 def _applied(context: Context, server: "ApiServer", live: Object | None) -> Object:
-    config = bodies.configuration(context.request.body)
+    config, strict = bodies.configuration(context.request.body)
     _check_configuration(context, server, config)
     manager, wall = context.request.parameter("fieldManager"), server.clock.wall()
     route, force = context.route, context.request.flag("force")
@@ -122,9 +123,18 @@ def _applied(context: Context, server: "ApiServer", live: Object | None) -> Obje
         new = server.managed.applied(live, config, manager, route.resource, route.subresource, wall, force=force)
     except Conflicts as error:
         raise _conflict(error) from None
+    _complain(context, strict)
     result = server.schemas.checked(new, context)
     check_place(context, result)
     return result
+
+
+def _complain(context: Context, strict: Sequence[str]) -> None:
+    """Fields that are in the configuration more than once are told, or refused if the client wants that."""
+    if strict and context.validation == "Strict":
+        raise status.bad_request(f"error strict decoding patch: {strict[0]}")
+    if strict and context.validation == "Warn":
+        context.warnings += strict
 
 
 def _exists(context: Context, server: "ApiServer") -> bool:

@@ -6,8 +6,8 @@ from random import Random
 
 from lastcall.lab.apiserver import answers, initial, media, patching, status
 from lastcall.lab.apiserver.admission import plugins
-from lastcall.lab.apiserver.admission.calling import HttpsCaller
 from lastcall.lab.apiserver.admission.addresses import ServiceAddresses
+from lastcall.lab.apiserver.admission.calling import HttpsCaller
 from lastcall.lab.apiserver.admission.chain import Chain, Plugin
 from lastcall.lab.apiserver.admission.webhooks import MutatingWebhooks, ValidatingWebhooks, Webhooks
 from lastcall.lab.apiserver.audit import Audit
@@ -15,6 +15,7 @@ from lastcall.lab.apiserver.catalog import built_in
 from lastcall.lab.apiserver.context import Context
 from lastcall.lab.apiserver.delete_options import delete_options
 from lastcall.lab.apiserver.event_lines import LineCache
+from lastcall.lab.apiserver.identity import Identities
 from lastcall.lab.apiserver.kinds.base import Options
 from lastcall.lab.apiserver.kubelets import Kubelets
 from lastcall.lab.apiserver.managed_fields import ManagedFields
@@ -60,6 +61,7 @@ class ApiServer:
         self.watcher = Watcher(self.store, clock, random)
         self.lines = LineCache()
         self.managed = ManagedFields(self.schemas.of, self.scheme)
+        self.identities = Identities(self.store, clock, random)
         self.webhooks = Webhooks(self.store, self.scheme, random, HttpsCaller())
         self.admission = Chain(self._plugins())
         self.writer = Writer(self.store, clock, random, self.admission, self.managed)
@@ -79,12 +81,13 @@ class ApiServer:
 
     def authenticated(self, request: Request) -> Request:
         """The request with who asks. ApiError if nobody knows who that is."""
-        return request
+        return self.identities.authenticated(request)
 
     async def handle(self, request: Request) -> Response:
         """The answer; never an exception but for cancellation."""
         began = self.audit.begin()
         try:
+            request = self.authenticated(request)
             response = await self._handle(request)
             if self.store.journal:  # nothing is told, read or written, that a crash could take back
                 await self.store.journal.durable(self.store.revision)

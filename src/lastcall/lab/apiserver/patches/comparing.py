@@ -13,6 +13,7 @@ from lastcall.lab.apiserver.patches.shapes import Several, Shape
 
 _Pair = tuple[FieldSet | None, FieldSet | None]
 _SAME: _Pair = (None, None)
+_SCALARS = frozenset((str, int, bool, float))
 
 
 class Difference(NamedTuple):
@@ -95,7 +96,10 @@ def _everything(value: Any, shape: Shape) -> FieldSet:
         return LEAF
     if isinstance(value, dict) and shape.map:
         fields, element = shape.fields, shape.element
-        below = {field(name): _everything(one, fields.get(name, element)) for name, one in value.items()}
+        below = {
+            f"f:{name}": LEAF if one.__class__ in _SCALARS else _everything(one, fields.get(name, element))
+            for name, one in value.items()
+        }
     elif isinstance(value, list) and shape.keys is not None:
         below = {key: _item(one, shape) for key, one in shape.index(value).items()}
     else:

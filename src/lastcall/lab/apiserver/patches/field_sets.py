@@ -9,6 +9,7 @@ No function changes its arguments, and results share parts with them: sets are n
 
 import json
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -19,6 +20,8 @@ SELF = "."
 LEAF: FieldSet = {}
 """A place with nothing below it."""
 
+_ENCODER = msgspec.json.Encoder()
+
 
 def field(name: str) -> str:
     """The key of a field."""
@@ -27,7 +30,7 @@ def field(name: str) -> str:
 
 def item(keys: Mapping[str, Any]) -> str:
     """The key of an item of a list, by its key fields."""
-    return "k:" + _json({name: keys[name] for name in sorted(keys)})
+    return "k:" + _json({name: keys[name] for name in sorted(keys)} if len(keys) > 1 else keys)
 
 
 def value(one: Any) -> str:
@@ -37,8 +40,10 @@ def value(one: Any) -> str:
 
 def _json(one: Any) -> str:
     """As Go writes it, so that equal keys are equal text."""
-    text = msgspec.json.encode(one).decode()
-    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+    text = _ENCODER.encode(one).decode()
+    if "&" in text or "<" in text or ">" in text:
+        return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+    return text
 
 
 def belongs(node: FieldSet | None) -> bool:
@@ -127,18 +132,18 @@ def paths(one: FieldSet, prefix: str = "") -> Iterator[str]:
 
 def ordered(one: FieldSet) -> FieldSet:
     """The same set in the order in which Kubernetes writes it."""
-    items = one.items()
-    if len(one) > 1:
-        # Letters sort as Kubernetes sorts the kinds of keys; only what is in a key may sort differently than as text.
-        simple = all(key[0] in "f." for key in one)
-        items = sorted(items) if simple else sorted(items, key=lambda pair: _order(pair[0]))  # type: ignore[assignment]
-    return {key: ordered(below) if below else below for key, below in items}
+    keys = sorted(one)
+    # Text sorts as Kubernetes sorts the kinds of keys; only what is in a key may sort differently.
+    if len(keys) > 1 and keys[-1][0] in "kv":
+        keys.sort(key=_order)
+    return {key: ordered(below) if (below := one[key]) else LEAF for key in keys}
 
 
 _RANKS = {".": 0, "f": 1, "k": 2, "v": 3, "i": 4}
 _TYPES = {float: 0, int: 0, str: 1, bool: 2}
 
 
+@lru_cache(maxsize=4096)
 def _order(key: str) -> tuple[Any, ...]:
     """By kind of key, then by what is in it: numbers as numbers."""
     kind, content = key[0], key[2:]

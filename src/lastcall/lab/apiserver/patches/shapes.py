@@ -80,6 +80,8 @@ class Shape:
         keys = self.keys or ()
         if not keys:
             return _own_key(one)
+        if len(keys) == 1 and isinstance(one, dict) and keys[0] in one:
+            return field_sets.item({keys[0]: one[keys[0]]})
         if not isinstance(one, dict):
             null = "a null element" if one is None else "non-map elements"
             raise Unnamed(f"associative list with keys may not have {null}")

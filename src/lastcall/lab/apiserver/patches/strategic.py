@@ -69,11 +69,14 @@ def _merge_ordered(original: Object, patch: Object, node: Node | None) -> None:
         ordering.check(ours, order, _merge_key(field))
         if before is None and ours is None:
             continue
+        seats = before or []
         if before is None:
             value = _without_directives(ours)
+        elif ours is None:
+            value = before
         else:
-            value = before if ours is None else _merge_list(before, ours, field)
-        original[key] = ordering.arranged(value, order, before or [], _merge_key(field))
+            value, seats = _merge_list(before, ours, field)
+        original[key] = ordering.arranged(value, order, seats, _merge_key(field))
         patch.pop(key, None)
 
 
@@ -84,8 +87,10 @@ def _list(value: Any) -> list[Any] | None:
 
 
 def _merge_field(original: Object, key: str, value: Any, node: Node | None) -> None:
-    if key.startswith(DELETE_FROM):
-        _delete_from(original, key.removeprefix(DELETE_FROM), value)
+    deleted = key.startswith(DELETE_FROM)
+    key = key.removeprefix(DELETE_FROM)
+    if deleted and value is not None:
+        _delete_from(original, key, value)
         return
     if value is None:
         original.pop(key, None)
@@ -96,7 +101,7 @@ def _merge_field(original: Object, key: str, value: Any, node: Node | None) -> N
         replaced = field is not None and "replace" in field.patch_strategy
         original[key] = value if replaced else merged(before, value, field)
     elif isinstance(before, list) and isinstance(value, list):
-        original[key] = _merge_list(before, value, _field(node, key))
+        original[key] = _merge_list(before, value, _field(node, key))[0]
     else:
         new = _without_directives(without_nulls(value) if type(before) is not type(value) else value)
         if new is _GONE:
@@ -112,27 +117,31 @@ def _delete_from(original: Object, key: str, values: Any) -> None:
         original[key] = [one for one in before if one not in values]
 
 
-def _merge_list(before: list[Any], ours: list[Any], field: Node | None) -> list[Any]:
-    """Two lists of the same field; without the strategy ``merge`` the patch's replaces the other."""
+def _merge_list(before: list[Any], ours: list[Any], field: Node | None) -> tuple[list[Any], list[Any]]:
+    """Two lists of the same field, and the order that the items count as having had before.
+
+    Without the strategy ``merge`` the patch's list replaces the other. An item that is added counts as having been where
+    deleted ones leave room: that is so in Go, where both lists share their memory, and tests there hold it.
+    """
     if field is None or "merge" not in field.patch_strategy:
-        return ours
+        return ours, before
     if not before and not ours:
-        return before
+        return before, before
     key = _merge_key(field)
     if ordering.element_type(before, ours) is not dict:
         together = [*before, *(one for one in ours if one not in before)]
-        return ordering.arranged(together, ours, before, "")
+        return ordering.arranged(together, ours, before, ""), before
     if not key:
         raise BadPatch(f"cannot merge lists without merge key for {field.element.go if field.element else ''}")
-    before, ours = _special_items(before, ours, key)
-    together = list(before)
-    for one in ours:
+    left, others = _special_items(before, ours, key)
+    together = list(left)
+    for one in others:
         place = ordering.place(together, key, ordering.merge_value(one, key))
         if place is None:
             together.append(one)
         else:
             together[place] = merged(together[place], one, field.element)
-    return ordering.arranged(together, ours, before, key)
+    return ordering.arranged(together, others, left, key), together[: len(before)]
 
 
 def _special_items(before: list[Any], ours: list[Any], key: str) -> tuple[list[Any], list[Any]]:

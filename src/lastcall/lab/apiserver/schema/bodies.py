@@ -76,7 +76,7 @@ def read(request: Request, wanted: Kind) -> Body:
     check_size(request)
     data, text = request.body, is_yaml(request)
     try:
-        obj = _yaml(data) if text else gojson.decoded(data)
+        obj = from_yaml(data) if text else gojson.decoded(data)
         obj = {} if obj is None else obj
         return Body(obj, _said(obj, wanted), data, text)
     except gojson.Malformed as error:
@@ -97,7 +97,8 @@ def unfit(said: Kind, wanted: Kind, why: str) -> ApiError:
     return status.bad_request(f'{said.kind} in version "{said.version}" cannot be handled as a {wanted.kind}: {why}')
 
 
-def _yaml(data: bytes) -> Any:
+def from_yaml(data: bytes) -> Any:
+    """The value that YAML stands for in JSON. ValueError, in the words of Kubernetes, if it is none."""
     try:
         return _plain(yaml.load(data, Loader=Loader))  # noqa: S506  (a safe loader)
     except yaml.YAMLError as error:
