@@ -8,14 +8,13 @@ import msgspec
 from lastcall.lab.apiserver import fields, status
 from lastcall.lab.apiserver.context import Context
 from lastcall.lab.apiserver.request import Object
-from lastcall.lab.apiserver.schema import bodies
+from lastcall.lab.apiserver.schema import bodies, custom
 from lastcall.lab.apiserver.schema.bodies import Kind
 from lastcall.lab.apiserver.schema.decode import Decoder, Undecodable
 from lastcall.lab.apiserver.schema.types import Node, Struct, Types
 from lastcall.lab.apiserver.scheme import Resource
 from lastcall.lab.apiserver.status import ApiError
 
-_OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 _PACKAGES = {"": "core", "events.k8s.io": "core"}
 """The Go packages of groups whose names do not begin with theirs."""
 
@@ -34,7 +33,8 @@ class Schemas:
         ``list_keys`` and ``atomic`` say how a list or a map merges.
         """
         if resource not in self._nodes:
-            self._nodes[resource] = self.types.find(resource.group, resource.version, resource.kind)
+            found = self.types.find(resource.group, resource.version, resource.kind)
+            self._nodes[resource] = custom.node(resource, self.types) if resource.custom else found
         return self._nodes[resource]
 
     # -- what is written -----------------------------------------------------------------------------------------------
@@ -49,11 +49,11 @@ class Schemas:
         wanted = wanted or Kind(resource.group, resource.version, resource.kind)
         body = bodies.read(context.request, wanted)
         if resource.custom and wanted.group == resource.group:
-            obj, unknown = self._custom(body, wanted)
+            obj, complaints = self._custom(body, wanted, resource)
         else:
             obj, unknown = self._typed(body, wanted, also)
-        if context.validation != "Ignore":
-            self._complain(body.complaints(unknown), context, lambda why: bodies.unfit(body.said, wanted, why))
+            complaints = body.complaints(unknown) if context.validation != "Ignore" else []
+        self._complain(complaints, context, lambda why: bodies.unfit(body.said, wanted, why))
         return {**obj, "kind": wanted.kind, "apiVersion": wanted.api_version}
 
     def checked(
@@ -75,14 +75,14 @@ class Schemas:
             value = shown(obj) if shown else msgspec.json.encode(obj).decode()
             return status.invalid("", "", "", [fields.invalid("patch", value, why)])
 
-        node = self.types.node(_OBJECT_META) if resource.custom else self.of(resource)
-        if node is None or node.struct is None:
-            return obj
+        node = self.of(resource)
         try:
             if resource.custom:
-                decoded, unknown = self._with_metadata(obj)
-            else:
+                decoded, unknown = custom.read(obj, resource, self.types)
+            elif node is not None and node.struct is not None:
                 decoded, unknown = _decoded(obj, node.struct)
+            else:
+                return obj
         except Undecodable as error:
             raise unfit(str(error)) from None
         self._complain([*repeated, *(f'unknown field "{path}"' for path in unknown)], context, unfit)
@@ -108,29 +108,20 @@ class Schemas:
             raise _other_version(said, wanted)
         return decoded
 
-    def _custom(self, body: bodies.Body, wanted: Kind) -> tuple[Object, list[str]]:
+    def _custom(self, body: bodies.Body, wanted: Kind, resource: Resource) -> tuple[Object, list[str]]:
         if not body.obj.get("kind"):
             why = f"Object 'Kind' is missing in '{body.data.decode(errors='replace')}'"
             raise bodies.unrecognized(wanted, why, body.data)
         try:
-            decoded = self._with_metadata(body.obj)
+            obj, unknown = custom.read(body.obj, resource, self.types)
         except Undecodable as error:
             raise bodies.unfit(body.said, wanted, str(error)) from None
         if body.said.api_version != wanted.api_version:
             raise _other_version(body.said, wanted)
         if body.said.kind != wanted.kind:
             cause = fields.invalid("kind", body.said.kind, f"must be {wanted.kind}")
-            raise status.invalid(wanted.kind, wanted.group, decoded[0]["metadata"].get("name", ""), [cause])
-        return decoded
-
-    def _with_metadata(self, obj: Object) -> tuple[Object, list[str]]:
-        """An object of which only the metadata are typed."""
-        metadata = obj.get("metadata") or {}
-        struct = self.types.struct(_OBJECT_META)
-        if not isinstance(metadata, dict):
-            raise Undecodable(f"json: cannot unmarshal {type(metadata).__name__} into Go value of type v1.ObjectMeta")
-        decoded, unknown = _decoded(metadata, struct)
-        return {**obj, "metadata": decoded}, [f"metadata.{path}" for path in unknown]
+            raise status.invalid(wanted.kind, wanted.group, obj["metadata"].get("name", ""), [cause])
+        return obj, [*body.complaints(()), *(f'unknown field "{path}"' for path in unknown)]
 
     def _complain(self, complaints: Sequence[str], context: Context, unfit: Callable[[str], ApiError]) -> None:
         """Tells of repeated and unknown fields as the client has asked for it."""
