@@ -46,8 +46,7 @@ class World:
 @pytest.fixture(params=["https", "in process"])
 async def world(request, tmp_path):
     server = ApiServer(SystemClock(), Random(1))
-    if hasattr(server, "tokens"):
-        server.tokens.add(TOKEN, "kubernetes-admin", ["system:masters"])
+    server.identities.add(TOKEN, "kubernetes-admin", ["system:masters"])
     if request.param == "in process":
         world = World(server, InProcess(server))
         await make_default(world)

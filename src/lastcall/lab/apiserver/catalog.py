@@ -35,7 +35,7 @@ _EXTENSIONS = ("api-extensions",)
 
 def built_in() -> Sequence[Resource]:
     """All of them, with their names, subresources and behaviour."""
-    return [*_core(), *_events(), *_workloads(), *_services(), *_storage(), *_rbac(), *_others()]
+    return [*_core(), *_events(), *_workloads(), *_services(), *_storage(), *_rbac(), *_reviews(), *_others()]
 
 
 def _core() -> Sequence[Resource]:
@@ -54,7 +54,7 @@ def _core() -> Sequence[Resource]:
         _cluster("v1", "nodes", "Node", Node(), short_names=["no"], subresources=_STATUS),
         _of("v1", "pods", "Pod", Pods(), short_names=["po"], categories=_ALL, subresources=_POD),
         _of("v1", "secrets", "Secret", Secret()),
-        _of("v1", "serviceaccounts", "ServiceAccount", ServiceAccount(), short_names=["sa"]),
+        _of("v1", "serviceaccounts", "ServiceAccount", ServiceAccount(), short_names=["sa"], subresources=["token"]),
     ]
 
 
@@ -139,6 +139,18 @@ def _rbac() -> Sequence[Resource]:
         _cluster(group, "clusterroles", "ClusterRole", Role(namespaced=False)),
         _of(group, "rolebindings", "RoleBinding", Binding(namespaced=True)),
         _of(group, "roles", "Role", Role(namespaced=True)),
+    ]
+
+
+def _reviews() -> Sequence[Resource]:
+    who, may, only = "authentication.k8s.io/v1", "authorization.k8s.io/v1", ["create"]
+    return [
+        _cluster(who, "selfsubjectreviews", "SelfSubjectReview", Behaviour(), verbs=only),
+        _cluster(who, "tokenreviews", "TokenReview", Behaviour(), verbs=only),
+        _of(may, "localsubjectaccessreviews", "LocalSubjectAccessReview", Behaviour(), verbs=only),
+        _cluster(may, "selfsubjectaccessreviews", "SelfSubjectAccessReview", Behaviour(), verbs=only),
+        _cluster(may, "selfsubjectrulesreviews", "SelfSubjectRulesReview", Behaviour(), verbs=only),
+        _cluster(may, "subjectaccessreviews", "SubjectAccessReview", Behaviour(), verbs=only),
     ]
 
 

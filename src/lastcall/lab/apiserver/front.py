@@ -11,6 +11,7 @@ import uvicorn
 
 from lastcall.aio import Signal, first
 from lastcall.lab.apiserver import answers, status
+from lastcall.lab.apiserver.identity import ANONYMOUS
 from lastcall.lab.apiserver.request import Request, Response
 
 BODY_LIMIT = 3 * 1024 * 1024
@@ -138,9 +139,12 @@ def _listener(host: str, port: int) -> Iterator[socket.socket]:
 
 
 def _request(scope: Scope, body: bytes) -> Request:
-    headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+    headers: dict[str, str] = {}
+    for name, value in scope["headers"]:
+        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+        headers[key] = f"{headers[key]}, {text}" if key in headers else text
     query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-    return Request(scope.get("method", "GET"), scope["path"], query, headers, body)
+    return Request(scope.get("method", "GET"), scope["path"], query, headers, body, ANONYMOUS)
 
 
 async def _body(receive: Receive) -> bytes | None:

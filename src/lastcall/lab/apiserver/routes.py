@@ -16,6 +16,7 @@ _METHODS = {
     "exec": ("GET", "POST"),
     "finalize": ("PUT",),
     "log": ("GET",),
+    "token": ("POST",),
 }
 """What subresources can be asked that are not read and written like objects."""
 _PART = ("GET", "PUT", "PATCH")

@@ -26,7 +26,7 @@ from lastcall.lab.apiserver.request import Object, Request, Response
 from lastcall.lab.apiserver.routes import place, route
 from lastcall.lab.apiserver.schema import Schemas
 from lastcall.lab.apiserver.scheme import Scheme
-from lastcall.lab.apiserver.store import Store
+from lastcall.lab.apiserver.store import Key, Store
 from lastcall.lab.apiserver.subresources import subresources
 from lastcall.lab.apiserver.watches import Watcher
 from lastcall.lab.apiserver.writes import Writer
@@ -154,7 +154,15 @@ class ApiServer:
         async def change(_: Object) -> Object:
             return dict(wanted)
 
+        if self._creates(context):
+            return answers.one(context, await self.writer.create(context, wanted), form, self, code=201)
         return answers.one(context, await self.writer.update(context, change), form, self)
+
+    def _creates(self, context: Context) -> bool:
+        """Whether a PUT makes the object, which some kinds allow."""
+        route = context.route
+        key = Key(route.resource.storage, route.namespace, route.name)
+        return route.resource.behaviour.creates_on_update and not route.subresource and self.store.get(key) is None
 
     async def _patch(self, context: Context) -> Response:
         form = media.negotiated(context.request)

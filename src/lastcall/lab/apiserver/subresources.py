@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
+from lastcall.lab.apiserver.access import Access
 from lastcall.lab.apiserver.binding import Binding
 from lastcall.lab.apiserver.context import Context
 from lastcall.lab.apiserver.eviction import Evictions
@@ -20,7 +21,15 @@ def subresources(server: "ApiServer") -> Mapping[tuple[str, str], Handler]:
     streams = Streams(server)
     evictions = Evictions(server)
     binding = Binding(server)
+    access = Access(server)
     return {
+        ("selfsubjectreviews.authentication.k8s.io", ""): access.self_review,
+        ("tokenreviews.authentication.k8s.io", ""): access.token_review,
+        ("localsubjectaccessreviews.authorization.k8s.io", ""): access.access_review,
+        ("selfsubjectaccessreviews.authorization.k8s.io", ""): access.access_review,
+        ("selfsubjectrulesreviews.authorization.k8s.io", ""): access.rules_review,
+        ("subjectaccessreviews.authorization.k8s.io", ""): access.access_review,
+        ("serviceaccounts", "token"): access.token_request,
         ("bindings", ""): binding.create,
         ("pods", "binding"): binding.create,
         ("pods", "eviction"): evictions.create,

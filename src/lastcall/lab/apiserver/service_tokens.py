@@ -1,0 +1,113 @@
+"""Tokens of service accounts: JWTs with the claims of Kubernetes' own, signed by a secret of the server's (HS256)."""
+
+import base64
+import hashlib
+import hmac
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from lastcall.lab.apiserver import meta
+from lastcall.lab.apiserver.request import Identity, Object
+from lastcall.lab.apiserver.store import Key, Store
+
+AUDIENCE = "https://kubernetes.default.svc.cluster.local"
+"""Of the API server itself, and the issuer's name."""
+
+_HEADER = {"alg": "HS256", "typ": "JWT"}
+_BOUND = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
+
+
+@dataclass(frozen=True)
+class Issued:
+    """A token as it was asked for; ``bound`` is the object without which it is worth nothing."""
+
+    namespace: str
+    name: str
+    uid: str
+    audiences: Sequence[str]
+    seconds: int
+    bound: Mapping[str, str] | None = None
+
+
+class ServiceTokens:
+    """Signs and checks them; ``random`` makes the secret and the tokens' own names."""
+
+    def __init__(self, store: Store, random: Random) -> None:
+        self._store = store
+        self._random = random
+        self._secret = random.randbytes(32)
+
+    def sign(self, issued: Issued, wall: float) -> str:
+        """The token, valid from ``wall`` (seconds since 1970)."""
+        account: Object = {
+            "namespace": issued.namespace,
+            "serviceaccount": {"name": issued.name, "uid": issued.uid},
+        }
+        if issued.bound:
+            account[issued.bound["kind"].lower()] = {"name": issued.bound["name"], "uid": issued.bound["uid"]}
+        claims = {
+            "aud": list(issued.audiences),
+            "exp": int(wall) + issued.seconds,
+            "iat": int(wall),
+            "iss": AUDIENCE,
+            "jti": meta.new_uid(self._random),
+            "kubernetes.io": account,
+            "nbf": int(wall),
+            "sub": f"system:serviceaccount:{issued.namespace}:{issued.name}",
+        }
+        signed = f"{_packed(_HEADER)}.{_packed(claims)}"
+        return f"{signed}.{self._signature(signed)}"
+
+    def identity(self, token: str, wall: float, audiences: Sequence[str] = (AUDIENCE,)) -> Identity | None:
+        """Whose token it is; None unless it is signed here, valid now, for one of ``audiences``, its account there."""
+        signed, _, signature = token.rpartition(".")
+        if not signed or not hmac.compare_digest(signature.encode(), self._signature(signed).encode()):
+            return None
+        claims = _unpacked(signed.partition(".")[2])
+        if not claims["nbf"] <= wall < claims["exp"] or not set(claims["aud"]) & set(audiences):
+            return None
+        account = claims["kubernetes.io"]
+        namespace, name = account["namespace"], account["serviceaccount"]["name"]
+        if not self._there("serviceaccounts", namespace, account["serviceaccount"]) or not self._bound_there(account):
+            return None
+        return Identity(
+            f"system:serviceaccount:{namespace}:{name}",
+            ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"),
+            account["serviceaccount"]["uid"],
+            _extra(claims["jti"], account),
+        )
+
+    def _bound_there(self, account: Object) -> bool:
+        bound = [(plural, account[kind.lower()]) for kind, plural in _BOUND.items() if kind.lower() in account]
+        return all(self._there(plural, "" if plural == "nodes" else account["namespace"], one) for plural, one in bound)
+
+    def _there(self, plural: str, namespace: str, wanted: Object) -> bool:
+        stored = self._store.get(Key(plural, namespace, wanted["name"]))
+        return stored is not None and stored.object()["metadata"]["uid"] == wanted["uid"]
+
+    def _signature(self, signed: str) -> str:
+        return _text(hmac.new(self._secret, signed.encode(), hashlib.sha256).digest())
+
+
+def _extra(identifier: str, account: Object) -> Mapping[str, Sequence[str]]:
+    extra = {"authentication.kubernetes.io/credential-id": [f"JTI={identifier}"]}
+    for kind in ("pod", "node"):
+        if kind in account:
+            extra[f"authentication.kubernetes.io/{kind}-name"] = [account[kind]["name"]]
+            extra[f"authentication.kubernetes.io/{kind}-uid"] = [account[kind]["uid"]]
+    return extra
+
+
+def _packed(value: Any) -> str:
+    return _text(json.dumps(value, separators=(",", ":")).encode())
+
+
+def _unpacked(text: str) -> Any:
+    return json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+
+
+def _text(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")
