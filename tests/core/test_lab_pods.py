@@ -1,0 +1,542 @@
+"""Pods on the lab's API server: what they default to, which rules they keep, and what may change of them."""
+
+import pytest
+from support.lab_pods import MERGE, PODS, changed, made, pod, said, with_api
+
+from lastcall.lab.apiserver.kinds.base import Options
+from lastcall.lab.apiserver.kinds.images import is_latest
+from lastcall.lab.apiserver.kinds.pod_defaults import pod_defaults, pod_template_defaults
+from lastcall.lab.apiserver.kinds.pod_updates import MIRROR
+from lastcall.lab.apiserver.kinds.pod_validation import validate_pod_spec
+from lastcall.lab.apiserver.kinds.pod_warnings import pod_warnings
+from lastcall.lab.apiserver.kinds.pods import Pods
+
+# -- defaults ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("image", "latest"),
+    [
+        ("app", True),
+        ("app:latest", True),
+        ("localhost:5000/app", True),
+        ("registry.example:5000/team/app:latest", True),
+        ("app:1", False),
+        ("localhost:5000/app:1", False),
+        ("app@sha256:0123", False),
+        ("app:latest@sha256:0123", True),
+        ("Team/app", True),
+        ("Team/App", False),
+        ("registry.example/Team/App", False),
+        ("", False),
+    ],
+)
+def test_the_tag_latest(image, latest):
+    assert is_latest(image) == latest
+
+
+def test_defaults_of_a_pod():
+    obj = pod(
+        hostNetwork=True,
+        containers=[
+            {
+                "name": "c",
+                "image": "i:1",
+                "ports": [{"containerPort": 80}],
+                "resources": {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "500m"}},
+                "readinessProbe": {"httpGet": {"port": 80}, "periodSeconds": 5},
+                "env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
+            }
+        ],
+        volumes=[{"name": "a"}, {"name": "b", "secret": {"secretName": "s"}}, {"name": "c", "hostPath": {"path": "/"}}],
+        serviceAccount="robot",
+    )
+    pod_defaults(obj)
+    spec, container = obj["spec"], obj["spec"]["containers"][0]
+    assert spec["serviceAccountName"] == "robot"
+    assert spec["enableServiceLinks"] is True
+    assert container["ports"] == [{"containerPort": 80, "protocol": "TCP", "hostPort": 80}]
+    assert container["resources"]["requests"] == {"cpu": "500m", "memory": "1Gi"}
+    assert container["readinessProbe"] == {
+        "httpGet": {"port": 80, "path": "/", "scheme": "HTTP"},
+        "periodSeconds": 5,
+        "timeoutSeconds": 1,
+        "successThreshold": 1,
+        "failureThreshold": 3,
+    }
+    assert container["env"][0]["valueFrom"]["fieldRef"]["apiVersion"] == "v1"
+    assert spec["volumes"][0]["emptyDir"] == {}
+    assert spec["volumes"][1]["secret"]["defaultMode"] == 0o644
+    assert spec["volumes"][2]["hostPath"]["type"] == ""
+
+
+def test_a_template_defaults_to_less_than_a_pod():
+    template = {"spec": {"terminationGracePeriodSeconds": -1, "containers": [{"name": "c", "image": "i"}]}}
+    template["spec"]["containers"][0]["resources"] = {"limits": {"cpu": "1"}}
+    pod_template_defaults(template)
+    assert template["metadata"] == {}
+    assert template["spec"]["restartPolicy"] == "Always"
+    assert template["spec"]["terminationGracePeriodSeconds"] == -1
+    assert "enableServiceLinks" not in template["spec"]
+    assert "requests" not in template["spec"]["containers"][0]["resources"]
+
+
+@pytest.mark.parametrize(
+    ("requests", "limits", "expected"),
+    [
+        ({}, {}, "BestEffort"),
+        ({"ephemeral-storage": "1Gi"}, {}, "BestEffort"),
+        ({"cpu": "1"}, {}, "Burstable"),
+        ({"cpu": "1", "memory": "1Gi"}, {"cpu": "1000m", "memory": "1024Mi"}, "Guaranteed"),
+        ({"cpu": "1", "memory": "1Gi"}, {"cpu": "2", "memory": "1Gi"}, "Burstable"),
+        ({"cpu": "1"}, {"cpu": "1"}, "Burstable"),
+        ({"cpu": "0"}, {}, "BestEffort"),
+    ],
+)
+def test_quality_of_service(requests, limits, expected):
+    container = {"name": "c", "image": "i", "resources": {"requests": requests, "limits": limits}}
+    assert made(containers=[container])["status"]["qosClass"] == expected
+
+
+def test_every_container_must_be_guaranteed():
+    full = {"cpu": "1", "memory": "1Gi"}
+    guaranteed = {"name": "a", "image": "i", "resources": {"requests": full, "limits": full}}
+    obj = made(containers=[guaranteed], initContainers=[{"name": "b", "image": "i"}])
+    assert obj["status"]["qosClass"] == "Burstable"
+
+
+def test_a_pod_behind_gates_says_why_it_waits():
+    condition = made(schedulingGates=[{"name": "example.com/g"}])["status"]["conditions"][0]
+    assert (condition["type"], condition["status"], condition["reason"]) == ("PodScheduled", "False", "SchedulingGated")
+
+
+# -- rules -------------------------------------------------------------------------------------------------------------
+
+
+def container(**more):
+    return {"name": "c", "image": "i", **more}
+
+
+NO_HANDLER = "may not specify more than 1 handler type"
+SIDECARS = "may not be set for init containers without restartPolicy=Always"
+FULL = {"containers": [container()]}
+RULES = {
+    "good": (FULL, []),
+    "no name": ({"containers": [{"image": "i"}]}, ["spec.containers[0].name: Required value"]),
+    "twice": (
+        {"containers": [container()], "initContainers": [container()]},
+        ['spec.initContainers[0].name: Duplicate value: "c"'],
+    ),
+    "port": (
+        {"containers": [container(ports=[{"containerPort": 0, "name": "a--b"}])]},
+        [
+            'spec.containers[0].ports[0].name: Invalid value: "a--b": must not contain consecutive hyphens',
+            "spec.containers[0].ports[0].containerPort: Required value",
+        ],
+    ),
+    "host port": (
+        {"containers": [container(ports=[{"containerPort": 1, "hostPort": 9}, {"containerPort": 2, "hostPort": 9}])]},
+        ['spec.containers[0].ports[1].hostPort: Duplicate value: "TCP//9"'],
+    ),
+    "host network": (
+        {**FULL, "hostNetwork": True, "containers": [container(ports=[{"containerPort": 80, "hostPort": 81}])]},
+        [
+            (
+                "spec.containers[0].ports[0].hostPort: Invalid value: 81: must match `containerPort` when `hostNetwork` is"
+                " true"
+            )
+        ],
+    ),
+    "variable": (
+        {"containers": [container(env=[{"name": "A", "value": "1", "valueFrom": {"fieldRef": {"fieldPath": "x"}}}])]},
+        ['spec.containers[0].env[0].valueFrom: Invalid value: "": may not be specified when `value` is not empty'],
+    ),
+    "resource": (
+        {"containers": [container(resources={"requests": {"gpus": "1"}})]},
+        [
+            (
+                'spec.containers[0].resources.requests[gpus]: Invalid value: "gpus": must be a standard resource type or'
+                " fully qualified"
+            ),
+            (
+                'spec.containers[0].resources.requests[gpus]: Invalid value: "gpus": must be a standard resource for'
+                " containers"
+            ),
+        ],
+    ),
+    "extended resource": (
+        {"containers": [container(resources={"requests": {"x.example/gpu": "1"}})]},
+        ["spec.containers[0].resources.limits: Required value: Limit must be set for non overcommitable resources"],
+    ),
+    "negative": (
+        {"containers": [container(resources={"requests": {"cpu": "-1"}})]},
+        ['spec.containers[0].resources.requests[cpu]: Invalid value: "-1": must be greater than or equal to 0'],
+    ),
+    "probe": (
+        {"containers": [container(livenessProbe={"successThreshold": 2, "exec": {}, "grpc": {"port": 1}})]},
+        [
+            "spec.containers[0].livenessProbe.exec.command: Required value",
+            f"spec.containers[0].livenessProbe.grpc: Forbidden: {NO_HANDLER}",
+            "spec.containers[0].livenessProbe.successThreshold: Invalid value: 2: must be 1",
+        ],
+    ),
+    "empty probe": (
+        {"containers": [container(startupProbe={})]},
+        ["spec.containers[0].startupProbe: Required value: must specify a handler type"],
+    ),
+    "sleep": (
+        {
+            "terminationGracePeriodSeconds": 5,
+            "containers": [container(lifecycle={"preStop": {"sleep": {"seconds": 6}}})],
+        },
+        [
+            (
+                "spec.containers[0].lifecycle.preStop.sleep: Invalid value: 6: must be non-negative and less than"
+                " terminationGracePeriodSeconds (5)"
+            )
+        ],
+    ),
+    "init hooks": (
+        {
+            **FULL,
+            "initContainers": [{"name": "i", "image": "i", "lifecycle": {"preStop": {"exec": {"command": ["x"]}}}}],
+        },
+        [f"spec.initContainers[0].lifecycle: Forbidden: {SIDECARS}"],
+    ),
+    "sidecar": (
+        {
+            **FULL,
+            "initContainers": [
+                {
+                    "name": "i",
+                    "image": "i",
+                    "restartPolicy": "Always",
+                    "lifecycle": {"preStop": {"exec": {"command": ["x"]}}},
+                }
+            ],
+        },
+        [],
+    ),
+    "volumes": (
+        {
+            "volumes": [{"name": "v", "emptyDir": {}, "secret": {"secretName": "s"}}, {"name": "w"}, {"name": "w"}],
+            "containers": [
+                container(volumeMounts=[{"name": "v", "mountPath": "/a"}, {"name": "w", "mountPath": "/a"}])
+            ],
+        },
+        [
+            "spec.volumes[0].secret: Forbidden: may not specify more than 1 volume type",
+            'spec.volumes[2].name: Duplicate value: "w"',
+            'spec.containers[0].volumeMounts[0].name: Not found: "v"',
+            'spec.containers[0].volumeMounts[1].mountPath: Invalid value: "/a": must be unique',
+        ],
+    ),
+    "volume paths": (
+        {**FULL, "volumes": [{"name": "v", "hostPath": {"path": "/a/../b"}}, {"name": "w", "secret": {}}]},
+        [
+            "spec.volumes[0].hostPath.path: Invalid value: \"/a/../b\": must not contain '..'",
+            "spec.volumes[1].secret.secretName: Required value",
+        ],
+    ),
+    "tolerations": (
+        {
+            **FULL,
+            "tolerations": [{"key": "a", "operator": "Exists", "value": "b", "tolerationSeconds": 1}, {"key": ""}],
+        },
+        [
+            "spec.tolerations[0].effect: Invalid value: \"\": effect must be 'NoExecute' when `tolerationSeconds` is set",
+            "spec.tolerations[0].operator: Invalid value: \"b\": value must be empty when `operator` is 'Exists'",
+            (
+                'spec.tolerations[1].operator: Invalid value: "": operator must be Exists when `key` is empty, which means'
+                ' "match all values and all keys"'
+            ),
+        ],
+    ),
+    "affinity": (
+        {
+            **FULL,
+            "affinity": {
+                "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {}},
+                "podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 0}]},
+            },
+        },
+        [
+            (
+                "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms: Required"
+                " value: must have at least one node selector term"
+            ),
+            (
+                "spec.affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight: Invalid value: 0:"
+                " must be in the range 1-100"
+            ),
+            (
+                "spec.affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].podAffinityTerm"
+                ".topologyKey: Required value: can not be empty"
+            ),
+            (
+                "spec.affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].podAffinityTerm"
+                '.topologyKey: Invalid value: "": name part must be non-empty'
+            ),
+        ],
+    ),
+    "spreading": (
+        {**FULL, "topologySpreadConstraints": [{"maxSkew": 0, "topologyKey": "zone", "whenUnsatisfiable": "Never"}]},
+        [
+            "spec.topologySpreadConstraints[0].maxSkew: Invalid value: 0: must be greater than zero",
+            (
+                'spec.topologySpreadConstraints[0].whenUnsatisfiable: Unsupported value: "Never": supported values:'
+                ' "DoNotSchedule", "ScheduleAnyway"'
+            ),
+        ],
+    ),
+    "gates": (
+        {**FULL, "schedulingGates": [{"name": "g"}, {"name": "g"}]},
+        ['spec.schedulingGates[1]: Duplicate value: "g"'],
+    ),
+    "dns": (
+        {**FULL, "dnsPolicy": "None"},
+        ["spec.dnsConfig: Required value: must provide `dnsConfig` when `dnsPolicy` is None"],
+    ),
+    "deadline": (
+        {**FULL, "activeDeadlineSeconds": 0},
+        ["spec.activeDeadlineSeconds: Invalid value: 0: must be between 1 and 2147483647, inclusive"],
+    ),
+    "users": (
+        {**FULL, "securityContext": {"runAsUser": -1}},
+        ["spec.securityContext.runAsUser: Invalid value: -1: must be between 0 and 2147483647, inclusive"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_rules(name):
+    spec, expected = RULES[name]
+    obj = pod(**spec)
+    pod_defaults(obj)
+    assert said(validate_pod_spec(obj["spec"], "spec", is_pod=True)) == expected
+
+
+def test_a_token_needs_an_account_and_a_mirror_a_node():
+    token = {"name": "t", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}
+    wrong = said(Pods().validate(made(volumes=[token], metadata={"annotations": {MIRROR: "x"}})))
+    assert wrong == [
+        f'metadata.annotations[{MIRROR}]: Invalid value: "x": must set spec.nodeName if mirror pod annotation is set',
+        (
+            "spec.volumes[0].projected.sources[0].serviceAccountToken: Forbidden: must not be specified when"
+            " serviceAccountName is not set"
+        ),
+    ]
+
+
+def test_nothing_that_only_comes_later_may_be_there_at_first():
+    obj = made(ephemeralContainers=[container(name="e")], nodeName="n", schedulingGates=[{"name": "g"}])
+    assert said(Pods().validate(obj)) == [
+        "spec.ephemeralContainers: Forbidden: cannot be set on create",
+        "spec.nodeName: Forbidden: cannot be set until all schedulingGates have been cleared",
+    ]
+
+
+# -- changes -----------------------------------------------------------------------------------------------------------
+
+FIXED = "spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`,"
+TOLERATION = {"key": "a", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5}
+CHANGES = {
+    "image": ({}, {"containers": [container(image="j", imagePullPolicy="Always")]}, ""),
+    "no image": ({}, {"containers": [container(image="")]}, "spec.containers[0].image: Required value"),
+    "command": ({}, {"containers": [container(command=["x"])]}, FIXED),
+    "containers": ({}, {"containers": [container(), container(name="d")]}, "may not add or remove containers"),
+    "node": ({}, {"nodeName": "n"}, FIXED),
+    "deadline": ({"activeDeadlineSeconds": 9}, {"activeDeadlineSeconds": 5}, ""),
+    "longer deadline": ({"activeDeadlineSeconds": 9}, {"activeDeadlineSeconds": 10}, "must be less than or equal to"),
+    "no deadline": ({"activeDeadlineSeconds": 9}, {"activeDeadlineSeconds": None}, "must not update from a positive"),
+    "toleration": ({"tolerations": [TOLERATION]}, {"tolerations": [{**TOLERATION, "tolerationSeconds": 9}]}, ""),
+    "other toleration": ({"tolerations": [TOLERATION]}, {"tolerations": []}, "existing toleration can not be modified"),
+    "gate removed": ({"schedulingGates": [{"name": "g"}]}, {"schedulingGates": None}, ""),
+    "gate added": ({"schedulingGates": [{"name": "g"}]}, {"schedulingGates": [{"name": "h"}]}, "only deletion is"),
+    "gated selector": ({"schedulingGates": [{"name": "g"}]}, {"nodeSelector": {"a": "b"}}, ""),
+    "selector": ({}, {"nodeSelector": {"a": "b"}}, FIXED),
+    "grace": ({}, {"terminationGracePeriodSeconds": 5}, FIXED),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_changes(name):
+    before, after, expected = CHANGES[name]
+    old = made(**before)
+    wrong = said(Pods().validate_update(changed(old, **after), old))
+    assert any(expected in text for text in wrong) if expected else not wrong, wrong
+
+
+def ended(code, **more):
+    return {"name": "c", "state": {"terminated": {"exitCode": code}}, **more}
+
+
+RUNNING = {"name": "c", "state": {"running": {}}}
+STATUSES = {
+    "restart": ("Always", ended(1), RUNNING, []),
+    "failed once": ("OnFailure", ended(1), RUNNING, []),
+    "done": ("OnFailure", ended(0), RUNNING, ["status.containerStatuses[0].state: Forbidden: may not be transitioned"]),
+    "over": ("Never", ended(1), RUNNING, ["status.containerStatuses[0].state: Forbidden: may not be transitioned"]),
+    "still over": ("Never", ended(1), ended(1), []),
+}
+
+
+@pytest.mark.parametrize("name", STATUSES)
+def test_a_container_that_has_ended_stays_ended(name):
+    policy, before, after, expected = STATUSES[name]
+    old = made(restartPolicy=policy)
+    new = changed(old)
+    old["status"]["containerStatuses"], new["status"]["containerStatuses"] = [before], [after]
+    wrong = said(Pods().validate_status(new, old))
+    assert [text[: len(start)] for text, start in zip(wrong, expected, strict=True)] == expected
+
+
+def test_a_status_keeps_what_its_writer_leaves_out():
+    old = made(nodeName="n")
+    old["status"].update(
+        observedGeneration=3, conditions=[{"type": "Ready", "status": "True", "observedGeneration": 2}]
+    )
+    new = changed(old)
+    new["status"] = {"phase": "Running", "podIP": "10.0.0.1", "conditions": [{"type": "Ready", "status": "False"}]}
+    new["metadata"] = {**new["metadata"], "labels": {"a": "b"}, "ownerReferences": [{"name": "x"}]}
+    Pods().prepare_status(new, old)
+    assert new["status"] == {
+        "phase": "Running",
+        "qosClass": "BestEffort",
+        "observedGeneration": 3,
+        "podIP": "10.0.0.1",
+        "podIPs": [{"ip": "10.0.0.1"}],
+        "conditions": [{"type": "Ready", "status": "False", "observedGeneration": 2}],
+    }
+    assert new["metadata"]["labels"] == {"a": "b"}
+    assert "ownerReferences" not in new["metadata"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "phase", "asked", "seconds"),
+    [
+        ({}, "Pending", None, 0),
+        ({"nodeName": "n"}, "Pending", None, 30),
+        ({"nodeName": "n", "terminationGracePeriodSeconds": 7}, "Running", None, 7),
+        ({"nodeName": "n"}, "Running", 3, 3),
+        ({"nodeName": "n"}, "Running", -3, 1),
+        ({"nodeName": "n"}, "Failed", 30, 0),
+        ({"nodeName": "n"}, "Succeeded", None, 0),
+    ],
+)
+def test_grace(spec, phase, asked, seconds):
+    obj = made(**spec)
+    obj["status"]["phase"] = phase
+    assert Pods().grace(obj, Options(grace=asked)) == seconds
+
+
+def test_warnings():
+    obj = made(
+        metadata={"annotations": {"scheduler.alpha.kubernetes.io/critical-pod": ""}},
+        name="a.b",
+        nodeSelector={"beta.kubernetes.io/arch": "amd64"},
+        volumes=[{"name": "v", "gitRepo": {"repository": "r"}}],
+        containers=[
+            container(
+                env=[{"name": "A", "value": "1"}, {"name": "A", "value": "$(A)2"}],
+                ports=[{"containerPort": 80}, {"containerPort": 80}],
+                resources={"requests": {"memory": "100m"}},
+            )
+        ],
+    )
+    starts = [text.partition(":")[0] for text in pod_warnings(obj)]
+    assert starts == [
+        "metadata.name",
+        "spec.nodeSelector[beta.kubernetes.io/arch]",
+        "metadata.annotations[scheduler.alpha.kubernetes.io/critical-pod]",
+        "spec.volumes[0].gitRepo",
+        "spec.containers[0].resources.requests[memory]",
+        "spec.containers[0].ports[1]",
+    ]
+
+
+# -- on a server -------------------------------------------------------------------------------------------------------
+
+
+def binding(**more):
+    return {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n1"}, **more}
+
+
+@with_api
+async def test_binding(api):
+    """It brings annotations, and takes effect once."""
+    await api.good("POST", PODS, pod())
+    await api.good("PATCH", f"{PODS}/p/status", {"status": {"nominatedNodeName": "n1"}}, media=MERGE)
+    await api.good("POST", f"{PODS}/p/binding?dryRun=All", binding())
+    assert "nodeName" not in (await api.good("GET", f"{PODS}/p"))["spec"]
+    await api.good("POST", f"{PODS}/p/binding", binding(metadata={"name": "p", "annotations": {"a": "b"}}))
+    bound = await api.good("GET", f"{PODS}/p")
+    assert bound["spec"]["nodeName"] == "n1"
+    assert bound["metadata"]["annotations"] == {"a": "b"}
+    assert bound["metadata"]["generation"] == 1
+    assert [(one["type"], one["status"]) for one in bound["status"]["conditions"]] == [("PodScheduled", "True")]
+    assert "nominatedNodeName" not in bound["status"]
+    _, _, message = await api.refused("POST", f"{PODS}/p/binding", binding())
+    assert message.endswith('pod p is already assigned to node "n1"')
+
+
+@with_api
+async def test_a_pod_on_its_way_out_gets_no_node(api):
+    await api.good("POST", PODS, pod(metadata={"finalizers": ["example.com/hold"]}))
+    await api.good("DELETE", f"{PODS}/p")
+    code, reason, message = await api.refused("POST", "/api/v1/namespaces/default/bindings", binding())
+    assert (code, reason) == (409, "Conflict")
+    assert message.endswith("pod p is being deleted, cannot be assigned to a host")
+
+
+@with_api
+async def test_a_binding_names_its_pod(api):
+    await api.good("POST", PODS, pod())
+    code, _, message = await api.refused("POST", f"{PODS}/p/binding", binding(metadata={"name": "q"}))
+    assert (code, message) == (400, "name in URL does not match name in Binding object")
+    code, reason, _ = await api.refused("GET", "/api/v1/namespaces/default/bindings")
+    assert (code, reason) == (405, "MethodNotAllowed")
+
+
+@with_api
+async def test_ephemeral_containers_come_and_never_go(api):
+    await api.good("POST", PODS, pod())
+    path = f"{PODS}/p/ephemeralcontainers"
+    change = {"spec": {"nodeName": "n9", "ephemeralContainers": [{"name": "e", "image": "i"}]}}
+    answer = await api.good("PATCH", path, change, media=MERGE)
+    assert answer["spec"]["ephemeralContainers"][0]["terminationMessagePolicy"] == "File"
+    assert "nodeName" not in answer["spec"]
+    assert answer["metadata"]["generation"] == 2
+    code, _, message = await api.refused("PATCH", path, {"spec": {"ephemeralContainers": None}}, media=MERGE)
+    assert code == 422
+    assert 'existing ephemeral containers "e" may not be removed' in message
+
+
+@with_api
+async def test_resize(api):
+    sized = container(resources={"requests": {"cpu": "1"}})
+    await api.good("POST", PODS, pod(containers=[sized]))
+    more = {"spec": {"containers": [{**sized, "image": "other", "resources": {"requests": {"cpu": "2"}}}]}}
+    answer = await api.good("PATCH", f"{PODS}/p/resize", more, media=MERGE)
+    assert answer["spec"]["containers"][0]["resources"] == {"requests": {"cpu": "2"}}
+    assert answer["spec"]["containers"][0]["image"] == "i"
+    none = {"spec": {"containers": [{**sized, "resources": {}}]}}
+    _, _, message = await api.refused("PATCH", f"{PODS}/p/resize", none, media=MERGE)
+    assert "Pod QOS Class may not change as a result of resizing" in message
+    assert "spec.containers[0].resources.requests: Forbidden: resource requests cannot be removed" in message
+
+
+@with_api
+async def test_field_selectors(api):
+    await api.good("POST", PODS, pod("a", nodeName="n1", hostNetwork=True))
+    await api.good("POST", PODS, pod("b", restartPolicy="Never"))
+    for selector, expected in {
+        "spec.nodeName=n1": ["a"],
+        "spec.host=n1": ["a"],
+        "spec.hostNetwork=true": ["a"],
+        "spec.restartPolicy=Never,status.phase=Pending": ["b"],
+        "spec.schedulerName!=default-scheduler": [],
+        "spec.serviceAccountName=default": ["a", "b"],
+    }.items():
+        found = await api.good("GET", f"{PODS}?fieldSelector={selector.replace('=', '%3D')}")
+        assert [item["metadata"]["name"] for item in found["items"]] == expected, selector
