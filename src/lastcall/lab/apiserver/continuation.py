@@ -5,6 +5,7 @@ import binascii
 import json
 from typing import Any, NamedTuple
 
+from lastcall.lab.apiserver.schema import gojson
 from lastcall.lab.apiserver.status import ApiError, bad_request
 from lastcall.lab.apiserver.store import Place
 
@@ -58,12 +59,11 @@ def _content(text: str) -> dict[str, Any]:
 
 
 def _json_error(data: bytes) -> str:
-    """In the words of Go's ``encoding/json``, for a text that is none from its first byte on."""
-    rest = data.lstrip(b" \t\r\n")
-    if not rest or chr(rest[0]) in '{["-0123456789tfn':
-        return "unexpected end of JSON input"
-    shown = f"\\x{rest[0]:02x}" if rest[0] >= 0x7F or rest[0] < 0x20 else chr(rest[0]).replace("'", "\\'")
-    return f"invalid character '{shown}' looking for beginning of value"
+    """In the words of Go's ``encoding/json``."""
+    first = data.lstrip(b" \t\r\n")[:1]
+    if first >= b"\x80":
+        return f"invalid character '\\x{first.hex()}' looking for beginning of value"
+    return gojson.fault(data.decode(errors="replace"))
 
 
 def _invalid(why: str) -> ApiError:

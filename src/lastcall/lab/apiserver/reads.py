@@ -113,7 +113,7 @@ class Reader:
     def _at(self, context: Context, start: Continuation, *, paged: bool) -> Sequence[Stored]:
         storage, namespace = context.route.resource.storage, context.route.namespace
         if start.revision <= 0 or start.revision == self._store.revision:
-            return list(self._store.objects(storage, namespace, start.after))
+            return self._store.objects(storage, namespace, start.after)
         self._reached(start.revision)
         try:
             return self._store.objects_at(storage, namespace, start.revision, start.after)

@@ -5,7 +5,7 @@ tens of MB, a watch with many readers encodes nothing twice, and nobody can chan
 """
 
 import bisect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -57,17 +57,17 @@ class Store:
     journal: Journal | None = None
     revision: int = 0
     compacted: int = 0
-    _objects: dict[Key, Stored] = field(default_factory=dict)
+    _objects: dict[str, dict[Place, Stored]] = field(default_factory=dict)
     _order: dict[str, list[Place]] = field(default_factory=dict)
     _logs: dict[str, ChangeLog] = field(default_factory=dict)
 
     def get(self, key: Key) -> Stored | None:
         """The object as it is now."""
-        return self._objects.get(key)
+        return self._objects.get(key.resource, {}).get(place(key))
 
     def put(self, key: Key, obj: Object, *, expected: int | None) -> Stored:
         """A new object (``expected`` None) or a new version of the one with that revision; Outdated otherwise."""
-        old = self._objects.get(key)
+        old = self.get(key)
         if (old.revision if old else None) != expected:
             raise Outdated
         new = self._stored(key, obj, self.revision + 1)
@@ -76,23 +76,21 @@ class Store:
 
     def delete(self, key: Key, obj: Object, *, expected: int) -> Stored:
         """Removes the object; ``obj`` is what watches are told it was last. Outdated if it has changed."""
-        old = self._objects.get(key)
+        old = self.get(key)
         if old is None or old.revision != expected:
             raise Outdated
         last = self._stored(key, obj, self.revision + 1)
         self._apply(Change(Kind.DELETED, last, old))
         return last
 
-    def objects(self, resource: str, namespace: str = "", after: Place = FIRST) -> Iterator[Stored]:
+    def objects(self, resource: str, namespace: str = "", after: Place = FIRST) -> Sequence[Stored]:
         """Those of one resource as they are now, in order, behind ``after``."""
-        order = self._order.get(resource, [])
-        start = bisect.bisect_right(order, after)
+        order, found = self._order.get(resource, []), self._objects.get(resource, {})
+        start, end = bisect.bisect_right(order, after), len(order)
         if namespace:
             start = max(start, bisect.bisect_left(order, (f"{namespace}/", "")))
-        for place in order[start:]:
-            if namespace and place[0][:-1] != namespace:
-                break
-            yield self._objects[Key(resource, place[0][:-1], place[1])]
+            end = bisect.bisect_left(order, (f"{namespace}0", ""))  # "0" comes behind "/"
+        return [found[one] for one in order[start:end]]
 
     def objects_at(self, resource: str, namespace: str, revision: int, after: Place = FIRST) -> Sequence[Stored]:
         """The same as they were at ``revision``; Compacted if that is too long ago."""
@@ -100,7 +98,7 @@ class Store:
             raise Compacted
         changes = self._log(resource).since(revision)
         if not changes:
-            return list(self.objects(resource, namespace, after))
+            return self.objects(resource, namespace, after)
         found = {stored.key: stored for stored in self.objects(resource, namespace, after)}
         for change in reversed(changes):
             key = change.new.key
@@ -141,7 +139,7 @@ class Store:
         """Begins with what an earlier life has left: keys, revisions and JSON. Its history is not known."""
         self.revision = self.compacted = revision
         for key, at, data in objects:
-            self._objects[key] = self._restored(key, at, data)
+            self._objects.setdefault(key.resource, {})[place(key)] = self._restored(key, at, data)
             self._order.setdefault(key.resource, []).append(place(key))
         for order in self._order.values():
             order.sort()
@@ -149,8 +147,9 @@ class Store:
     def describe(self, fields_of: Callable[[str, Object], Mapping[str, str]]) -> None:
         """Says what field selectors can ask for, of objects that are there and of those to come."""
         self.fields_of = fields_of
-        for key, stored in self._objects.items():
-            self._objects[key] = self._restored(key, stored.revision, stored.data)
+        for objects in self._objects.values():
+            for where, stored in objects.items():
+                objects[where] = self._restored(stored.key, stored.revision, stored.data)
 
     def _log(self, resource: str) -> ChangeLog:
         log = self._logs.get(resource)
@@ -169,15 +168,15 @@ class Store:
         return Stored(key, revision, data, dict(_labels(obj)), self.fields_of(key.resource, obj))
 
     def _apply(self, change: Change) -> None:
-        key = change.new.key
-        order = self._order.setdefault(key.resource, [])
+        key, where = change.new.key, place(change.new.key)
+        order, objects = self._order.setdefault(key.resource, []), self._objects.setdefault(key.resource, {})
         if change.kind is Kind.DELETED:
-            del self._objects[key]
-            del order[bisect.bisect_left(order, place(key))]
+            del objects[where]
+            del order[bisect.bisect_left(order, where)]
         else:
-            self._objects[key] = change.new
+            objects[where] = change.new
             if change.kind is Kind.ADDED:
-                bisect.insort(order, place(key))
+                bisect.insort(order, where)
         self.revision = change.revision
         if self.journal:
             self.journal.append(change)

@@ -1,0 +1,145 @@
+"""The store: order, history, who is woken, and what is given up."""
+
+import pytest
+
+from lastcall.lab.apiserver.store import Compacted, Key, Outdated, Store
+
+
+def put(store, name, *, resource="pods", namespace="n", **labels):
+    key = Key(resource, namespace, name)
+    old = store.get(key)
+    obj = {"kind": "Pod", "metadata": {"name": name, "labels": labels}}
+    return store.put(key, obj, expected=old.revision if old else None)
+
+
+def remove(store, name, resource="pods"):
+    stored = store.get(Key(resource, "n", name))
+    return store.delete(stored.key, stored.object(), expected=stored.revision)
+
+
+def names(items):
+    return " ".join(f"{one.key.namespace}/{one.key.name}" for one in items)
+
+
+def test_objects_come_in_the_order_of_their_paths():
+    store = Store()
+    for namespace, name in [("b", "x"), ("a", "x"), ("a-b", "y"), ("a", "a"), ("a0", "z")]:
+        put(store, name, namespace=namespace)
+    put(store, "other", resource="nodes", namespace="")
+    assert names(store.objects("pods")) == "a-b/y a/a a/x a0/z b/x"
+    assert names(store.objects("pods", "a")) == "a/a a/x"
+    assert names(store.objects("pods", "a", ("a/", "a"))) == "a/x"
+    assert names(store.objects("pods", "", ("a/", "a"))) == "a/x a0/z b/x"
+    assert names(store.objects("nodes")) == "/other"
+    assert store.count("pods") == 5
+    assert names(store.objects("leases")) == ""
+
+
+def test_a_write_must_know_what_it_replaces():
+    store = Store()
+    first = put(store, "a")
+    with pytest.raises(Outdated):
+        store.put(first.key, {"metadata": {"name": "a"}}, expected=None)
+    put(store, "a")
+    with pytest.raises(Outdated):
+        store.put(first.key, {"metadata": {"name": "a"}}, expected=first.revision)
+    with pytest.raises(Outdated):
+        store.delete(first.key, {"metadata": {"name": "a"}}, expected=first.revision)
+
+
+def test_the_past_can_be_listed():
+    store = Store()
+    put(store, "a", v="1")
+    put(store, "c")
+    then = store.revision
+    put(store, "a", v="2")
+    put(store, "b")
+    remove(store, "c")
+    put(store, "x", namespace="m")
+    past = store.objects_at("pods", "", then)
+    assert names(past) == "n/a n/c"
+    assert past[0].labels == {"v": "1"}
+    assert names(store.objects_at("pods", "n", then, ("n/", "a"))) == "n/c"
+    assert names(store.objects_at("pods", "", store.revision)) == "m/x n/a n/b"
+
+
+def test_compaction_forgets_the_past_of_all_resources():
+    store = Store()
+    put(store, "a")
+    put(store, "n1", resource="nodes")
+    store.compact(1)
+    assert names(store.objects_at("pods", "", 1)) == "n/a"
+    with pytest.raises(Compacted):
+        store.objects_at("nodes", "", 0)
+    with pytest.raises(Compacted):
+        store.feed("leases", 0)
+    assert [change.revision for change in store.feed("nodes", 1).take(10)] == [2]
+    store.compact(99)
+    assert store.compacted == store.revision == 2
+
+
+def test_history_is_bounded_for_each_resource():
+    store = Store(history=10)
+    put(store, "quiet", resource="nodes")
+    quiet, slow = store.feed("nodes", 0), store.feed("pods", 0)
+    for _ in range(1200):
+        put(store, "a")
+    with pytest.raises(Compacted):
+        slow.take(10)
+    assert len(quiet.take(10)) == 1
+    oldest = store.oldest("pods")
+    assert store.revision - 1010 <= oldest <= store.revision - 10
+    assert store.feed("pods", oldest).take(1)[0].revision == oldest + 1
+    with pytest.raises(Compacted):
+        store.feed("pods", oldest - 1)
+
+
+def test_a_feed_hands_out_changes_once_and_in_order():
+    store = Store()
+    feed = store.feed("pods", 0)
+    for name in "abc":
+        put(store, name)
+    assert [change.revision for change in feed.take(2)] == [1, 2]
+    assert [change.revision for change in feed.take(2)] == [3]
+    assert feed.take(2) == []
+    remove(store, "a")
+    assert [change.kind.value for change in feed.take(2)] == ["DELETED"]
+
+
+def test_who_waits_for_the_future_hears_nothing_of_what_comes_before():
+    store = Store()
+    feed = store.feed("pods", 2)
+    for name in "abc":
+        put(store, name)
+    assert [change.revision for change in feed.take(9)] == [3]
+
+
+async def test_only_readers_of_the_resource_wake():
+    store = Store()
+    pods, nodes = store.feed("pods", 0).changed(), store.feed("nodes", 0).changed()
+    put(store, "a")
+    assert pods.done()
+    assert not nodes.done()
+
+
+async def test_readers_that_come_and_go_leave_nothing_behind():
+    store = Store()
+    feed = store.feed("pods", 0)
+    assert feed.changed() is feed.changed()
+    put(store, "a")
+    assert not feed.changed().done()
+
+
+def test_what_was_written_down_goes_on():
+    store = Store()
+    put(store, "b", app="x")
+    put(store, "a")
+    again = Store()
+    again.load(7, [(one.key, one.revision, one.data) for one in reversed(store.objects("pods"))])
+    assert names(again.objects("pods")) == "n/a n/b"
+    assert again.get(Key("pods", "n", "b")).labels == {"app": "x"}
+    assert put(again, "c").revision == 8
+    with pytest.raises(Compacted):
+        again.feed("pods", 6)
+    again.describe(lambda resource, obj: {"f": resource + obj["metadata"]["name"]})
+    assert again.get(Key("pods", "n", "a")).fields == {"f": "podsa"}
