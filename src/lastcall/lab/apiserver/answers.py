@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from lastcall.lab.apiserver import media, transforms, warnings
+from lastcall.lab.apiserver import media, renaming, transforms, warnings
 from lastcall.lab.apiserver.context import Context
 from lastcall.lab.apiserver.event_lines import EventLines
 from lastcall.lab.apiserver.kinds.base import Options
@@ -38,9 +38,9 @@ def page(context: Context, page: Page, form: Form, server: "ApiServer") -> Respo
     if form.transform:
         body = media.encoded(transforms.many(context, page, metadata, form, server), form)
     elif form.media != media.JSON:
-        body = media.encoded({**head, "items": [item.object() for item in page.items]}, form)
+        body = media.encoded({**head, "items": [msgspec.json.decode(renaming.data(item, resource)) for item in page.items]}, form)
     else:
-        items = b",".join([item.data for item in page.items])
+        items = b",".join([renaming.data(item, resource) for item in page.items])
         body = media.written(b'%s,"items":[%s]}' % (msgspec.json.encode(head)[:-1], items), form)
     return Response(200, _headers(context, form.media), body)
 

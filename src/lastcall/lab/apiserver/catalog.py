@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
+from lastcall.lab.apiserver.custom.definition import Definition
 from lastcall.lab.apiserver.kinds.base import Behaviour
 from lastcall.lab.apiserver.kinds.budgets import PodDisruptionBudget, PriorityClass
 from lastcall.lab.apiserver.kinds.claims import PersistentVolume, PersistentVolumeClaim
-from lastcall.lab.apiserver.kinds.configuration import ConfigMap, Secret, ServiceAccount
+from lastcall.lab.apiserver.kinds.configuration import ComponentStatus, ConfigMap, Secret, ServiceAccount
 from lastcall.lab.apiserver.kinds.daemons import DaemonSet
 from lastcall.lab.apiserver.kinds.endpoints import Endpoints, EndpointSlice
 from lastcall.lab.apiserver.kinds.events import RENAMED, Event, NewEvent
@@ -41,6 +42,9 @@ def built_in() -> Sequence[Resource]:
 def _core() -> Sequence[Resource]:
     return [
         _of("v1", "bindings", "Binding", Behaviour(), verbs=["create"]),
+        _cluster(
+            "v1", "componentstatuses", "ComponentStatus", ComponentStatus(), short_names=["cs"], verbs=["get", "list"]
+        ),
         _of("v1", "configmaps", "ConfigMap", ConfigMap(), short_names=["cm"]),
         _cluster(
             "v1",
@@ -175,7 +179,7 @@ def _others() -> Sequence[Resource]:
             extensions,
             "customresourcedefinitions",
             "CustomResourceDefinition",
-            Behaviour(),
+            Definition(),
             short_names=["crd", "crds"],
             categories=_EXTENSIONS,
             subresources=_STATUS,

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from random import Random
 
 from lastcall.lab.apiserver import meta
+from lastcall.lab.apiserver.admission.addresses import NETWORK
 from lastcall.lab.apiserver.kinds import namespaces
 from lastcall.lab.apiserver.request import Object
 from lastcall.lab.apiserver.store import Key, Store
@@ -29,6 +30,32 @@ def begin(store: Store, *, wall: float, random: Random) -> None:
             store.put(key, obj, expected=None)
 
 
+def _service(wall: float, random: Random) -> Object:
+    """Where the API server itself is found."""
+    ports = [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": 6443}]
+    address = str(NETWORK[1])
+    return {
+        "metadata": {
+            "name": "kubernetes",
+            "namespace": "default",
+            "uid": meta.new_uid(random),
+            "creationTimestamp": meta.timestamp(wall),
+            "labels": {"component": "apiserver", "provider": "kubernetes"},
+        },
+        "spec": {
+            "ports": ports,
+            "clusterIP": address,
+            "clusterIPs": [address],
+            "type": "ClusterIP",
+            "sessionAffinity": "None",
+            "ipFamilies": ["IPv4"],
+            "ipFamilyPolicy": "SingleStack",
+            "internalTrafficPolicy": "Cluster",
+        },
+        "status": {"loadBalancer": {}},
+    }
+
+
 def _objects(wall: float, random: Random) -> Iterator[tuple[Key, Object]]:
     for name in namespaces.INITIAL:
         namespace = namespaces.initial(name, uid=meta.new_uid(random), wall=wall)
@@ -46,3 +73,4 @@ def _objects(wall: float, random: Random) -> Iterator[tuple[Key, Object]]:
             "preemptionPolicy": "PreemptLowerPriority",
         }
         yield Key("priorityclasses.scheduling.k8s.io", "", name), priority
+    yield Key("services", "default", "kubernetes"), _service(wall, random)

@@ -15,6 +15,11 @@ _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
 _ANNOTATIONS = 256 * 1024
 """Bytes of all annotations of an object together."""
 
+ORPHAN = "orphan"
+FOREGROUND = "foregroundDeletion"
+"""The garbage collector's finalizers: it takes them away when it has released, or deleted, what the object owns."""
+
+_IMMUTABLE = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 _OWNED = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation")
 _REFUSED = ("uid", "deletionTimestamp", "deletionGracePeriodSeconds")
 """Who says another value for these is refused; other values for the rest are passed over in silence."""
@@ -117,15 +122,16 @@ def check_annotations(annotations: Object, path: str) -> Iterator[Cause]:
 def check_update(new: Object, old: Object) -> Iterator[Cause]:
     """The rules for a change of metadata (``validation.ValidateObjectMetaUpdate``)."""
     metadata, before = new["metadata"], old["metadata"]
-    for name in ("name", "namespace", "uid", "deletionTimestamp", "deletionGracePeriodSeconds"):
-        if metadata.get(name) != before.get(name):
-            yield fields.invalid(f"metadata.{name}", metadata.get(name), "field is immutable")
     if before.get("deletionTimestamp"):
-        added = [one for one in metadata.get("finalizers") or () if one not in (before.get("finalizers") or ())]
+        added = sorted(set(metadata.get("finalizers") or ()) - set(before.get("finalizers") or ()))
         if added:
             why = f"no new finalizers can be added if the object is being deleted, found new finalizers {_go(added)}"
             yield fields.forbidden("metadata.finalizers", why)
+    for name in _IMMUTABLE:
+        if metadata.get(name) != before.get(name):
+            yield fields.invalid(f"metadata.{name}", metadata.get(name), "field is immutable")
     yield from check_labels(metadata.get("labels") or {}, "metadata.labels")
+    yield from check_annotations(metadata.get("annotations") or {}, "metadata.annotations")
     yield from _owners(metadata)
 
 
@@ -135,20 +141,39 @@ def _go(values: list[str]) -> str:
 
 
 def _finalizers(metadata: Object) -> Iterator[Cause]:
-    for index, finalizer in enumerate(metadata.get("finalizers") or ()):
+    finalizers = metadata.get("finalizers") or []
+    for finalizer in finalizers:
         if wrong := names.qualified(finalizer):
-            yield fields.invalid(f"metadata.finalizers[{index}]", finalizer, wrong)
+            yield fields.invalid("metadata.finalizers", finalizer, wrong)
+    if {ORPHAN, FOREGROUND} <= set(finalizers):
+        why = f"finalizer {ORPHAN} and {FOREGROUND} cannot be both set"
+        yield fields.invalid("metadata.finalizers", finalizers, why)
 
 
 def _owners(metadata: Object) -> Iterator[Cause]:
-    controllers = []
-    for index, owner in enumerate(metadata.get("ownerReferences") or ()):
-        for name in ("apiVersion", "kind", "name", "uid"):
-            if not owner.get(name):
-                why = "must not be empty" if name != "apiVersion" else "version must not be empty"
-                yield fields.invalid(f"metadata.ownerReferences[{index}].{name}", owner.get(name, ""), why)
-        if owner.get("controller"):
-            controllers.append(owner)
-    if len(controllers) > 1:
-        why = "Only one reference can have Controller set to true."
-        yield fields.invalid("metadata.ownerReferences", controllers[1].get("name"), why)
+    """The rules for owner references; Kubernetes names the field without saying which of them it means."""
+    path, controller = "metadata.ownerReferences", ""
+    owners = metadata.get("ownerReferences") or []
+    for owner in owners:
+        yield from _owner(owner, path)
+        if not owner.get("controller"):
+            continue
+        said = f"{owner.get('kind', '')}/{owner.get('name', '')}"
+        if controller:
+            why = (
+                'Only one reference can have Controller set to true. Found "true" in references for'
+                f" {controller} and {said}"
+            )
+            yield fields.invalid(path, owners, why)
+        controller = controller or said
+
+
+def _owner(owner: Object, path: str) -> Iterator[Cause]:
+    version = owner.get("apiVersion", "")
+    if not version.rpartition("/")[2] or version.count("/") > 1:
+        yield fields.invalid(f"{path}.apiVersion", version, "version must not be empty")
+    for name in ("kind", "name", "uid"):
+        if not owner.get(name):
+            yield fields.invalid(f"{path}.{name}", owner.get(name, ""), "must not be empty")
+    if (version, owner.get("kind")) == ("v1", "Event"):
+        yield fields.invalid(path, owner, "/v1, Kind=Event is disallowed from being an owner")

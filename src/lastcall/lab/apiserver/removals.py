@@ -3,7 +3,7 @@
 import copy
 from typing import NamedTuple
 
-from lastcall.lab.apiserver import deletion, status
+from lastcall.lab.apiserver import deletion, renaming, status
 from lastcall.lab.apiserver.admission.chain import Attributes, Plugin
 from lastcall.lab.apiserver.context import Context
 from lastcall.lab.apiserver.kinds.base import Fate, Options
@@ -62,9 +62,9 @@ class Remover:
         if options.dry_run:
             return Removed(outcome.obj, gone)
         if not outcome.marked:
-            return Removed(_answer(context, self._store.delete(stored.key, old, expected=stored.revision)), gone=True)
+            return Removed(_answer(context, self._store.delete(stored.key, stored.object(), expected=stored.revision)), gone=True)
         if outcome.obj != old:
-            stored = self._store.put(stored.key, outcome.obj, expected=stored.revision)
+            stored = self._store.put(stored.key, renaming.kept(outcome.obj, context.route.resource), expected=stored.revision)
         if gone:
             return await self._end(context, stored, admission)
         return Removed(_answer(context, stored), gone=False)
@@ -114,4 +114,4 @@ def _attributes(context: Context, options: Options, *, collective: bool) -> Attr
 
 def _answer(context: Context, stored: Stored) -> Object:
     resource = context.route.resource
-    return {"kind": resource.kind, "apiVersion": resource.api_version, **stored.object()}
+    return renaming.served(stored, resource)

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from random import Random
 
-from lastcall.lab.apiserver import answers, initial, media, patching, status
+from lastcall.lab.apiserver import answers, initial, media, node_authorization, patching, protobuf, status
 from lastcall.lab.apiserver.admission import plugins
 from lastcall.lab.apiserver.admission.addresses import ServiceAddresses
 from lastcall.lab.apiserver.admission.calling import HttpsCaller
@@ -13,6 +13,7 @@ from lastcall.lab.apiserver.admission.webhooks import MutatingWebhooks, Validati
 from lastcall.lab.apiserver.audit import Audit
 from lastcall.lab.apiserver.catalog import built_in
 from lastcall.lab.apiserver.context import Context
+from lastcall.lab.apiserver.custom.definitions import Definitions
 from lastcall.lab.apiserver.delete_options import delete_options
 from lastcall.lab.apiserver.event_lines import LineCache
 from lastcall.lab.apiserver.identity import Identities
@@ -55,6 +56,9 @@ class ApiServer:
         self.scheme = Scheme(built_in())
         self.store = store or Store()
         self.store.describe(self._fields)
+        self.definitions = Definitions(self.store, self.scheme, clock)
+        self.definitions.load()
+        self.store.on_change = self.definitions.changed
         initial.begin(self.store, wall=clock.wall(), random=random)
         self.schemas = Schemas()
         self.reader = Reader(self.store)
@@ -87,7 +91,7 @@ class ApiServer:
         """The answer; never an exception but for cancellation."""
         began = self.audit.begin()
         try:
-            request = self.authenticated(request)
+            request = protobuf.as_json(self.authenticated(request))
             response = await self._handle(request)
             if self.store.journal:  # nothing is told, read or written, that a crash could take back
                 await self.store.journal.durable(self.store.revision)
@@ -113,6 +117,7 @@ class ApiServer:
         if deprecation := context.route.resource.behaviour.deprecation:
             context.warnings.append(deprecation)
         try:
+            node_authorization.check(context)
             if context.route.subresource not in _PARTS:
                 return await self._subresource(context)
             return await self._verbs[context.route.verb](context)
@@ -120,7 +125,8 @@ class ApiServer:
             return answers.failure(request, error, context.warnings)
 
     async def _subresource(self, context: Context) -> Response:
-        handler = self._subresources.get((context.route.resource.qualified, context.route.subresource))
+        part = context.route.subresource
+        handler = self._subresources.get((context.route.resource.qualified, part)) or self._subresources.get(("", part))
         if handler is None:
             raise status.no_such_resource()
         return await handler(context)

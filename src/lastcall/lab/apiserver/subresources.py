@@ -8,6 +8,7 @@ from lastcall.lab.apiserver.binding import Binding
 from lastcall.lab.apiserver.context import Context
 from lastcall.lab.apiserver.eviction import Evictions
 from lastcall.lab.apiserver.request import Response
+from lastcall.lab.apiserver.scale import Scales
 from lastcall.lab.apiserver.streams import Streams
 
 if TYPE_CHECKING:
@@ -17,7 +18,10 @@ Handler = Callable[[Context], Awaitable[Response]]
 
 
 def subresources(server: "ApiServer") -> Mapping[tuple[str, str], Handler]:
-    """Who serves which: by qualified resource and subresource, which is empty for what is posted and never stored."""
+    """Who serves which: by qualified resource and subresource, which is empty for what is posted and never stored.
+
+    Without a resource: of all that have this subresource.
+    """
     streams = Streams(server)
     evictions = Evictions(server)
     binding = Binding(server)
@@ -31,6 +35,7 @@ def subresources(server: "ApiServer") -> Mapping[tuple[str, str], Handler]:
         ("subjectaccessreviews.authorization.k8s.io", ""): access.access_review,
         ("serviceaccounts", "token"): access.token_request,
         ("bindings", ""): binding.create,
+        ("", "scale"): Scales(server).serve,
         ("pods", "binding"): binding.create,
         ("pods", "eviction"): evictions.create,
         ("pods", "log"): streams.log,

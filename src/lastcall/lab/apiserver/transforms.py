@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from lastcall.lab.apiserver import status
+from lastcall.lab.apiserver import renaming, status
 from lastcall.lab.apiserver.context import Context
 from lastcall.lab.apiserver.media import Form
 from lastcall.lab.apiserver.reads import Page
@@ -32,7 +32,7 @@ def one(context: Context, obj: Object, form: Form, server: "ApiServer") -> Objec
     if form.transform.endswith("List"):
         what = f"the requested object is not a list ({_go_type(context.route.resource)})"
         raise _impossible(form, what)
-    return partial(obj["metadata"], form)
+    return partial(renaming.shown(obj["metadata"], context.route.resource), form)
 
 
 def many(context: Context, page: Page, metadata: Object, form: Form, server: "ApiServer") -> Object:
@@ -41,7 +41,7 @@ def many(context: Context, page: Page, metadata: Object, form: Form, server: "Ap
         return Asked(context, form.version).page(page, metadata, server.clock.wall())
     if not form.transform.endswith("List"):
         raise _impossible(form, f"the requested object is a list ({_go_type(context.route.resource, 'List')})")
-    items = [partial(raw(item), form) for item in page.items]
+    items = [partial(raw(item, context.route.resource), form) for item in page.items]
     version = f"meta.k8s.io/{form.version}"
     return {"kind": form.transform, "apiVersion": version, "metadata": metadata, "items": items or None}
 
@@ -51,8 +51,10 @@ def partial(metadata: object, form: Form) -> Object:
     return {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{form.version}", "metadata": metadata}
 
 
-def raw(stored: Stored) -> msgspec.Raw:
-    """The metadata of an object as it is stored."""
+def raw(stored: Stored, resource: Resource) -> object:
+    """The metadata of a stored object."""
+    if resource.behaviour.hidden_annotations:
+        return renaming.shown(stored.object()["metadata"], resource)
     return msgspec.json.decode(stored.data, type=_Partial).metadata
 
 

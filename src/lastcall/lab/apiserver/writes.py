@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterable
 from random import Random
 
-from lastcall.lab.apiserver import deletion, meta, status
+from lastcall.lab.apiserver import deletion, fields, meta, renaming, status
 from lastcall.lab.apiserver.admission.chain import Attributes, Plugin
 from lastcall.lab.apiserver.context import Context
 from lastcall.lab.apiserver.kinds.base import Behaviour
@@ -66,7 +66,8 @@ class Writer:
             raise _taken(present, route.resource)
         if context.dry_run:
             return obj
-        return self.answer(self._store.put(key, obj, expected=None), route.resource)
+        written = self._store.put(key, renaming.kept(obj, route.resource), expected=None)
+        return self.answer(written, route.resource)
 
     def _place(self, context: Context, obj: Object) -> None:
         """The object's namespace and name must be those of the path, if both say one."""
@@ -132,7 +133,8 @@ class Writer:
             # What is answered is the object as it was sent; what watches see last is the one that was stored.
             self._store.delete(stored.key, stored.object(), expected=stored.revision)
             return new
-        return self.answer(self._store.put(stored.key, new, expected=stored.revision), route.resource)
+        written = self._store.put(stored.key, renaming.kept(new, route.resource), expected=stored.revision)
+        return self.answer(written, route.resource)
 
     def _expect(self, context: Context, new: Object, old: Object) -> None:
         resource, metadata = context.route.resource, new.setdefault("metadata", {})
@@ -143,6 +145,9 @@ class Writer:
             raise status.ApiError(500, "", f'strconv.ParseUint: parsing "{said}": invalid syntax')
         if said and said != "0" and said != old["metadata"]["resourceVersion"]:
             raise status.conflict(resource.plural, resource.group, name, status.MODIFIED)
+        if resource.behaviour.needs_revision and said in (None, "", "0"):
+            cause = fields.invalid("metadata.resourceVersion", 0, "must be specified for an update")
+            raise status.invalid(resource.plural, resource.group, name, [cause])
         uid, found = metadata.get("uid"), old["metadata"]["uid"]
         if uid and uid != found and context.request.method != "PATCH":
             why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"
@@ -152,7 +157,7 @@ class Writer:
 
     def answer(self, stored: Stored, resource: Resource) -> Object:
         """A stored object with its kind and apiVersion."""
-        return {"kind": resource.kind, "apiVersion": resource.api_version, **stored.object()}
+        return renaming.served(stored, resource)
 
     def _refuse(self, resource: Resource, obj: Object, causes: list[status.Cause]) -> None:
         if causes:

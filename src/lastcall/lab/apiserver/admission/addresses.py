@@ -78,8 +78,8 @@ class ServiceAddresses(Plugin):
 
     def _free_port(self, taken: set[int | None]) -> int:
         dynamic = NODE_PORTS[_STATIC_PORTS:]
-        start = self._random.randrange(len(dynamic))
-        after = (*dynamic[start:], *dynamic[:start], *NODE_PORTS[:_STATIC_PORTS])
+        start: int = self._random.randrange(len(dynamic))
+        after: tuple[int, ...] = (*dynamic[start:], *dynamic[:start], *NODE_PORTS[:_STATIC_PORTS])
         return next(port for port in after if port not in taken)
 
     def _others(self, service: Object) -> Iterator[Object]:

@@ -79,7 +79,7 @@ class Behaviour:
 
     has_generation: ClassVar[bool] = False
     """Whether ``metadata.generation`` counts the changes of what is wanted."""
-    has_status: ClassVar[bool] = False
+    has_status: bool = False
     """Whether ``status`` is written by its subresource alone."""
     needs_revision: ClassVar[bool] = False
     """Whether an update must say which version it replaces."""
@@ -87,7 +87,9 @@ class Behaviour:
     """Whether a deletion is answered by a Status instead of by the object."""
     status_keeps: ClassVar[Sequence[str]] = ("labels", "annotations", "finalizers", "ownerReferences")
     """The metadata that the status subresource cannot change."""
-    deprecation: ClassVar[str] = ""
+    hidden_annotations: ClassVar[Sequence[str]] = ()
+    """Annotations that are fields within the server, so that neither tables nor metadata alone show them."""
+    deprecation: str = ""
     """What every client of the kind is told."""
     dependents: ClassVar[Dependents] = Dependents.DELETED
     """What becomes of what the object owns, unless the deletion says so."""

@@ -1,4 +1,4 @@
-"""ConfigMaps, Secrets and ServiceAccounts (``pkg/apis/core``)."""
+"""ConfigMaps, Secrets, ServiceAccounts and ComponentStatuses (``pkg/apis/core``)."""
 
 import base64
 import binascii
@@ -20,6 +20,12 @@ _NEEDED: Mapping[str, tuple[str, ...]] = {
     "kubernetes.io/tls": ("tls.crt", "tls.key"),
 }
 _TOKEN = "kubernetes.io/service-account-token"  # noqa: S105  (a type of secret)
+
+
+class ComponentStatus(Behaviour):
+    """Of the parts of the control plane, of which there is one."""
+
+    deprecation = "v1 ComponentStatus is deprecated in v1.19+"
 
 
 class ConfigMap(Behaviour):

@@ -17,6 +17,7 @@ _COUNTS = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberSchedul
 class DaemonSet(Workload):
     """One pod on each node. An annotation counts the changes of the template."""
 
+    hidden_annotations = (_GENERATION,)
     empty_status: ClassVar[Object] = dict.fromkeys(_COUNTS, 0)
 
     def default(self, obj: Object) -> None:

@@ -178,7 +178,7 @@ def _mode(spec: Object, path: str) -> Iterator[Cause]:
         if (spec.get("parallelism") or 0) > _MOST_INDEXES:
             why = f"must be less than or equal to {_MOST_INDEXES} when completion mode is Indexed"
             yield fields.invalid(f"{path}.parallelism", spec["parallelism"], why)
-        if None not in (completions, failed) and failed > completions:
+        if completions is not None and failed is not None and failed > completions:
             yield fields.invalid(f"{path}.maxFailedIndexes", failed, "must be less than or equal to completions")
     elif mode in (None, "NonIndexed"):
         for name in (*_NUMBERS_OF_INDEXES, "successPolicy"):

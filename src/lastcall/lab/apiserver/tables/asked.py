@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from lastcall.lab.apiserver import renaming
 from lastcall.lab.apiserver.context import Context
 from lastcall.lab.apiserver.reads import Page
 from lastcall.lab.apiserver.request import Object
@@ -26,7 +27,7 @@ class Asked:
         if obj.get("kind") == "Status":
             return obj
         metadata = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
-        return self._table([obj], metadata, now)
+        return self._table([renaming.kept(obj, self._resource)], metadata, now)
 
     def page(self, page: Page, metadata: Object, now: float) -> Object:
         """Of a page; ``metadata`` is that of the list."""

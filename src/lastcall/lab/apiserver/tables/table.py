@@ -7,6 +7,7 @@ from typing import Any, Literal, cast
 import msgspec
 
 from lastcall.lab.apiserver import status
+from lastcall.lab.apiserver.renaming import shown
 from lastcall.lab.apiserver.request import Object
 from lastcall.lab.apiserver.scheme import Resource
 from lastcall.lab.apiserver.tables import autoscalers, custom, nodes, others, pods, services, storage, workloads
@@ -64,12 +65,13 @@ def _row(resource: Resource, kind: str, obj: Object, now: float, include: Includ
     row: Object = {"cells": _cells(resource, kind, obj, now)}
     if kind == "Pod" and not resource.custom and (said := pods.conditions(obj)):
         row["conditions"] = said
-    row["object"] = {"None": None, "Object": obj}.get(include, _metadata(obj, version))
+    row["object"] = {"None": None, "Object": obj}.get(include, _metadata(resource, obj, version))
     return row
 
 
-def _metadata(obj: Object, version: str) -> Object:
-    return {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}", "metadata": obj["metadata"]}
+def _metadata(resource: Resource, obj: Object, version: str) -> Object:
+    metadata = shown(obj["metadata"], resource)
+    return {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}", "metadata": metadata}
 
 
 def _cells(resource: Resource, kind: str, obj: Object, now: float) -> Sequence[Any]:
