@@ -367,6 +367,16 @@ def test_changes(name):
     assert any(expected in text for text in wrong) if expected else not wrong, wrong
 
 
+def test_a_change_that_is_refused_is_shown():
+    old = made(tolerations=[TOLERATION])
+    new = changed(old, hostNetwork=True, tolerations=[TOLERATION, {"key": "b", "operator": "Exists"}])
+    _, _, diff = said(Pods().validate_update(new, old))[-1].partition("\n")
+    assert [line for line in diff.splitlines() if line[0] in "+-"] == [
+        '-  "HostNetwork": false,',
+        '+  "HostNetwork": true,',
+    ]
+
+
 def ended(code, **more):
     return {"name": "c", "state": {"terminated": {"exitCode": code}}, **more}
 

@@ -1,13 +1,13 @@
 """What may change of a pod by its spec, its ephemeral containers and its resources, pure.
 
-From ``validation.ValidatePodUpdate`` and the like in ``pkg/apis/core/validation``. Where Kubernetes adds a diff of its
-own types to a message, nothing is added.
+From ``validation.ValidatePodUpdate`` and the like in ``pkg/apis/core/validation``.
 """
 
 from collections.abc import Iterator
 
 from lastcall.lab.apiserver import fields, quantities
 from lastcall.lab.apiserver.kinds.pod_containers import validate_image
+from lastcall.lab.apiserver.kinds.pod_diff import spec_diff
 from lastcall.lab.apiserver.kinds.pod_resources import quality_of_service
 from lastcall.lab.apiserver.kinds.pod_scheduling import validate_tolerations
 from lastcall.lab.apiserver.request import Object
@@ -89,18 +89,21 @@ def _without(value: Object, *keys: str) -> Object:
 
 def _others(spec: Object, before: Object) -> Iterator[Cause]:
     """All but what may change must be as it was; a pod behind gates may also be narrowed down in where it goes."""
-    free = {"containers", "initContainers", "activeDeadlineSeconds", "tolerations", "schedulingGates"}
+    free = {"activeDeadlineSeconds", "tolerations", "schedulingGates"}
     if before.get("terminationGracePeriodSeconds", 0) < 0 and spec.get("terminationGracePeriodSeconds") == 1:
         free.add("terminationGracePeriodSeconds")
     if before.get("schedulingGates"):
         free |= {"nodeSelector", "affinity"}
         yield from _narrowed(spec, before)
-    same = _without(spec, *free) == _without(before, *free)
+    wanted = {**spec, **{name: before[name] for name in free if name in before}}
+    for name in free - before.keys():
+        wanted.pop(name, None)
     for name in ("containers", "initContainers"):
-        pairs = zip(spec.get(name) or (), before.get(name) or (), strict=True)
-        same = same and all(_without(one, "image") == _without(other, "image") for one, other in pairs)
-    if not same:
-        yield fields.forbidden("spec", _CHANGEABLE)
+        if name in spec:
+            pairs = zip(spec[name], before[name], strict=True)
+            wanted[name] = [{**container, "image": other["image"]} for container, other in pairs]
+    if wanted != before:
+        yield fields.forbidden("spec", f"{_CHANGEABLE}\n{spec_diff(before, wanted)}")
 
 
 def _narrowed(spec: Object, before: Object) -> Iterator[Cause]:
