@@ -82,7 +82,9 @@ def test_custom_resources_come_last(scheme):
 
 
 def test_several_versions_the_stable_and_later_first(scheme):
-    made = [Resource("g.example", version, "ws", "W", Behaviour()) for version in ("v1beta1", "v1", "v2", "v2alpha1")]
-    assert dict(discovery.groups(Scheme(made)))["g.example"] == ["v2", "v1", "v2alpha1", "v1beta1"]
-    assert discovery.group(Scheme(made), "g.example")["preferredVersion"]["version"] == "v2"
+    made = [
+        Resource("g.example", version, "ws", "W", Behaviour()) for version in ("v1beta1", "v10", "v2", "x", "v2alpha1")
+    ]
+    assert dict(discovery.groups(Scheme(made)))["g.example"] == ["v10", "v2", "v1beta1", "v2alpha1", "x"]
+    assert discovery.group(Scheme(made), "g.example")["preferredVersion"]["version"] == "v10"
     assert discovery.group(Scheme(made), "other.example") is None

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import re
 from collections.abc import Iterable, Sequence
 
 from lastcall.lab.apiserver.request import Object
@@ -9,6 +10,9 @@ from lastcall.lab.apiserver.scheme import Resource, Scheme
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 """The media type of a document that names all groups with all their resources."""
+
+_VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
+_STAGES = ("alpha", "beta", "")
 
 _VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 _CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
@@ -115,9 +119,13 @@ def _group(name: str, versions: Sequence[str]) -> Object:
     return {"name": name, "versions": said, "preferredVersion": said[0]}
 
 
-def _age(version: str) -> tuple[bool, str]:
-    """Stable versions are preferred, and later ones."""
-    return ("alpha" not in version and "beta" not in version, version)
+def _age(version: str) -> tuple[int, int, int]:
+    """Stable versions are preferred, and later ones (``version.CompareKubeAwareVersionStrings``)."""
+    found = _VERSION.fullmatch(version)
+    if not found:
+        return (-1, 0, 0)
+    major, stage, minor = found.groups()
+    return (_STAGES.index(stage or ""), int(major), int(minor or 0))
 
 
 def _resources(scheme: Scheme, name: str, version: str) -> Sequence[Resource]:
@@ -146,7 +154,7 @@ def _legacy(one: Resource, scheme: Scheme) -> Iterable[Object]:
     place = {"namespaced": one.namespaced}
     entry = {"name": one.plural, "singularName": one.singular, **place, "kind": one.kind, "verbs": list(verbs(one))}
     stored = scheme.stored_in(one.storage)
-    hashed = {"storageVersionHash": _hash(stored or one)} if "list" in verbs(one) else {}
+    hashed = {"storageVersionHash": _hash(stored or one)} if "watch" in verbs(one) else {}
     yield {**entry, **_names(one), **hashed}
     for name, group, version, kind, can in _subresources(one):
         other = {"group": group, "version": version} if group else {}

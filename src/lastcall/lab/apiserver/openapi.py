@@ -16,9 +16,7 @@ from lastcall.lab.apiserver.request import Object
 from lastcall.lab.apiserver.scheme import Resource, Scheme
 
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1"
-_COMMON = ("ObjectMeta", "ListMeta", "ManagedFieldsEntry", "FieldsV1", "OwnerReference", "Time")
-_PATHS = {"get": "get", "put": "put", "patch": "patch", "delete": "delete"}
-_ACTIONS = {"get": "get", "put": "put", "patch": "patch", "delete": "delete", "post": "post"}
+_COMMON = ("ObjectMeta", "ListMeta")
 
 
 class Document(NamedTuple):
@@ -98,7 +96,7 @@ def _hash(data: bytes) -> str:
 
 def _made(found: list[Resource]) -> Object:
     """With the schemas, and as many of the paths as kubectl looks at: which kinds take ``fieldValidation``."""
-    schemas = dict(_common())
+    schemas = _with_referred([f"{_META}.{name}" for name in _COMMON])
     paths: Object = {}
     for one in found:
         schemas |= _custom(one) if one.custom else _built_in(one)
@@ -111,8 +109,12 @@ def _made(found: list[Resource]) -> Object:
     }
 
 
-def _common() -> Mapping[str, Object]:
-    return {f"{_META}.{name}": _v3_form(_definitions()[f"{_META}.{name}"]) for name in _COMMON}
+def _with_referred(names: list[str]) -> dict[str, Object]:
+    """The definitions of these names, and those that they refer to, in the form of version 3."""
+    definitions = _definitions()
+    for name in names:  # it grows
+        names += [other for other in dict.fromkeys(_referred(definitions[name])) if other not in names]
+    return {name: _v3_form(definitions[name]) for name in names}
 
 
 def _custom(one: Resource) -> Mapping[str, Object]:
@@ -125,12 +127,9 @@ def _custom(one: Resource) -> Mapping[str, Object]:
 
 
 def _built_in(one: Resource) -> Mapping[str, Object]:
-    """The kind's definition and those that it refers to."""
-    definitions, kind = _definitions(), _kind(one)
-    names = [name for name, body in definitions.items() if kind in body.get("x-kubernetes-group-version-kind", ())]
-    for name in names:  # it grows
-        names += [other for other in _referred(definitions[name]) if other not in names]
-    return {name: _v3_form(definitions[name]) for name in names}
+    kind = _kind(one)
+    kinds = "x-kubernetes-group-version-kind"
+    return _with_referred([name for name, body in _definitions().items() if kind in body.get(kinds, ())])
 
 
 @cache

@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import lru_cache
 
 _FORM = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(Ki|Mi|Gi|Ti|Pi|Ei|n|u|m|k|M|G|T|P|E|[eE][+-]?\d+)?")
 _BINARY = {suffix: Fraction(1024) ** power for power, suffix in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), 1)}
@@ -19,6 +20,7 @@ _NANO, _MILLI, _LARGEST = Fraction(1, 10**9), Fraction(1, 1000), Fraction((1 << 
 RULE = r"quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 
 
+@lru_cache(maxsize=1024)  # the same few stand in many pods
 def parse(text: str) -> Fraction:
     """The number that it means; ValueError if it is no quantity."""
     found = _FORM.fullmatch(text)
@@ -29,6 +31,7 @@ def parse(text: str) -> Fraction:
     return number * (scale if scale is not None else Fraction(10) ** int(suffix[1:]))
 
 
+@lru_cache(maxsize=1024)
 def canonical(text: str, *, milli: bool = False) -> str:
     """As Go writes it: without a fraction, and with the largest suffix of the same family that loses nothing.
 

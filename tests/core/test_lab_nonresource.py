@@ -1,0 +1,135 @@
+"""The paths beside the resources: OpenAPI, health, version, discovery in the form that is asked for."""
+
+import gzip
+import json
+
+import pytest
+
+from lastcall.lab.apiserver import health, openapi
+from lastcall.lab.apiserver.catalog import built_in
+from lastcall.lab.apiserver.kinds.base import Behaviour
+from lastcall.lab.apiserver.nonresource import NonResources
+from lastcall.lab.apiserver.request import Request
+from lastcall.lab.apiserver.scheme import Resource, Scheme
+from lastcall.lab.apiserver.status import ApiError
+from lastcall.lab.apiserver.store import Store
+
+WIDGET = Resource(
+    "example.com",
+    "v1",
+    "widgets",
+    "Widget",
+    Behaviour(),
+    custom=True,
+    definition={"schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object"}}}}},
+)
+AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+
+@pytest.fixture(scope="module")
+def others():
+    return NonResources(Scheme([*built_in(), WIDGET]), Store())
+
+
+def get(others, target, **headers):
+    return others.answer(
+        Request.of("GET", target, headers={name.replace("_", "-"): text for name, text in headers.items()})
+    )
+
+
+def body(response):
+    return json.loads(response.body)
+
+
+def test_every_group_that_is_served_has_a_document(others):
+    index = body(get(others, "/openapi/v3"))["paths"]
+    groups = {f"apis/{one.api_version}" if one.group else "api/v1" for one in built_in()} | {"apis/example.com/v1"}
+    assert set(index) == groups
+    for place in index.values():
+        response = get(others, place["serverRelativeURL"])
+        assert (response.status, response.headers["cache-control"]) == (200, "public, immutable")
+        assert body(response)["components"]["schemas"]
+
+
+def test_an_old_hash_leads_to_the_new_one(others):
+    response = get(others, "/openapi/v3/apis/apps/v1?hash=OLD")
+    assert response.status == 301
+    assert get(others, response.headers["location"]).status == 200
+
+
+def test_compressed_for_those_who_take_it(others):
+    response = get(others, "/openapi/v2", accept_encoding="gzip")
+    assert response.headers["content-encoding"] == "gzip"
+    assert json.loads(gzip.decompress(response.body))["swagger"] == "2.0"
+    again = get(others, "/openapi/v2", if_none_match=response.headers["etag"])
+    assert (again.status, again.body) == (304, b"")
+
+
+def test_openapi_is_json_only(others):
+    protobuf = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+    assert get(others, "/openapi/v2", accept=protobuf).status == 406
+    assert get(others, "/openapi/v2", accept=f"{protobuf},*/*").status == 200
+
+
+def test_a_document_that_is_made_refers_to_nothing_that_is_missing(others):
+    for path in ("apis/autoscaling/v2", "apis/networking.k8s.io/v1", "apis/example.com/v1"):
+        document = body(get(others, f"/openapi/v3/{path}"))
+        schemas = document["components"]["schemas"]
+        refs = set(openapi._referred(document))
+        assert refs <= set(schemas), path
+        assert refs
+        patches = [one["patch"] for one in document["paths"].values() if "patch" in one]
+        assert patches
+        assert all("fieldValidation" in [p["name"] for p in one["parameters"]] for one in patches)
+
+
+def test_discovery_in_the_form_that_is_asked_for(others):
+    both = get(others, "/apis", accept=f"{AGGREGATED},application/json")
+    assert (both.headers["content-type"], body(both)["kind"]) == (AGGREGATED, "APIGroupDiscoveryList")
+    assert get(others, "/apis", if_none_match=both.headers["etag"], accept=AGGREGATED).status == 304
+    older = AGGREGATED.replace("v=v2", "v=v2beta1")
+    assert body(get(others, "/apis", accept=f"{older},application/json"))["kind"] == "APIGroupList"
+    assert body(get(others, "/api", host="127.0.0.1:6443"))["serverAddressByClientCIDRs"] == [
+        {"clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1:6443"}
+    ]
+
+
+def test_every_path_of_the_root_is_there(others):
+    for path in body(get(others, "/"))["paths"]:
+        assert get(others, path).status == 200, path
+
+
+@pytest.mark.parametrize(
+    "path", ["/nope", "/apis/nope.example", "/api/v2", "/apis/apps/v2", "/readyz/nope", "/openapi/v4"]
+)
+def test_nothing_there(others, path):
+    assert get(others, path) is None
+
+
+def test_discovery_is_only_read(others):
+    with pytest.raises(ApiError) as error:
+        others.answer(Request("POST", "/apis"))
+    assert error.value.code == 405
+
+
+@pytest.mark.parametrize(
+    ("path", "verbose", "excluded", "said"),
+    [
+        ("livez", False, (), "ok"),
+        ("livez/ping", True, (), "ok"),
+        ("healthz", True, (), "[+]ping ok\n[+]log ok\n[+]etcd ok\nhealthz check passed\n"),
+        (
+            "livez",
+            True,
+            ("etcd", "nope"),
+            (
+                "[+]ping ok\n[+]log ok\n[+]etcd excluded: ok\n"
+                'warn: some health checks cannot be excluded: no matches for "nope"\nlivez check passed\n'
+            ),
+        ),
+        ("livez/nope", False, (), None),
+        ("healthy", False, (), None),
+    ],
+)
+def test_health(path, verbose, excluded, said):
+    assert health.report(path, verbose=verbose, excluded=excluded) == said
