@@ -13,7 +13,9 @@ from lastcall.lab.apiserver.media import Form
 from lastcall.lab.apiserver.reads import Page
 from lastcall.lab.apiserver.removals import Removed
 from lastcall.lab.apiserver.request import Object, Request, Response
+from lastcall.lab.apiserver.scheme import Resource
 from lastcall.lab.apiserver.status import ApiError
+from lastcall.lab.apiserver.store import Stored
 from lastcall.lab.apiserver.watches import Event
 
 if TYPE_CHECKING:
@@ -34,15 +36,25 @@ def page(context: Context, page: Page, form: Form, server: "ApiServer") -> Respo
         metadata["continue"] = page.token
     if page.remaining:
         metadata["remainingItemCount"] = page.remaining
-    head = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version, "metadata": metadata}
+    head = {"kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": metadata}
+    if resource.custom and not form.transform:
+        metadata.setdefault("continue", "")
     if form.transform:
         body = media.encoded(transforms.many(context, page, metadata, form, server), form)
     elif form.media != media.JSON:
-        body = media.encoded({**head, "items": [msgspec.json.decode(renaming.data(item, resource)) for item in page.items]}, form)
+        body = media.encoded({**head, "items": [msgspec.json.decode(_item(item, resource)) for item in page.items]}, form)
     else:
-        items = b",".join([renaming.data(item, resource) for item in page.items])
+        items = b",".join([_item(item, resource) for item in page.items])
         body = media.written(b'%s,"items":[%s]}' % (msgspec.json.encode(head)[:-1], items), form)
     return Response(200, _headers(context, form.media), body)
+
+
+def _item(stored: Stored, resource: Resource) -> bytes:
+    """An item of a list; those of custom resources say themselves what they are."""
+    data = renaming.data(stored, resource)
+    if not resource.custom:
+        return data
+    return b'{"apiVersion":"%s","kind":"%s",%s' % (resource.api_version.encode(), resource.kind.encode(), data[1:])
 
 
 def events(context: Context, batches: AsyncIterator[Sequence[Event]], form: Form, server: "ApiServer") -> Response:

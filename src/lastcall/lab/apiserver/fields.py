@@ -43,6 +43,12 @@ def too_long(path: str, limit: int) -> Cause:
     return Cause("FieldValueTooLong", f"Too long: may not be more than {limit} bytes", path)
 
 
+def too_many(path: str, found: int, limit: int) -> Cause:
+    """The list or map has more entries than allowed."""
+    items = "item" if limit == 1 else "items"
+    return Cause("FieldValueTooMany", f"Too many: {found}: must have at most {limit} {items}", path)
+
+
 def type_invalid(path: str, value: Any, why: str) -> Cause:
     """The value has another type than the field."""
     return Cause("FieldValueTypeInvalid", f"Invalid value: {said(value)}: {why}", path)
@@ -50,4 +56,4 @@ def type_invalid(path: str, value: Any, why: str) -> Cause:
 
 def said(value: Any) -> str:
     """A value as messages show it."""
-    return "null" if value is None else json.dumps(value, ensure_ascii=False)
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

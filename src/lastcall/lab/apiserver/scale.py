@@ -71,7 +71,7 @@ class Scales:
     async def _write(self, context: Context, change: Callable[[Object], Object]) -> Object:
         stored, where = self._stored(context), paths_of(context)
         whole = self._whole(context, stored)
-        old = scale_of(whole, where)
+        old = scale_of(whole, where, missing=0)
         new = change(copy.deepcopy(old))
         self._expect(context, new, old)
         new["metadata"] = {**old["metadata"]}
@@ -146,9 +146,13 @@ def paths_of(context: Context) -> Paths:
     return Paths(*(tuple(part for part in (said.get(name) or "").split(".") if part) for name in names))
 
 
-def scale_of(obj: Object, where: Paths) -> Object:
-    """The Scale of an object. A number that is 0 is not written. ApiError if the object says no number."""
+def scale_of(obj: Object, where: Paths, *, missing: int | None = None) -> Object:
+    """The Scale of an object. A number that is 0 is not written.
+
+    An object that says no number has the number ``missing``; ApiError if that is None.
+    """
     metadata, wanted = obj["metadata"], _get(obj, where.wanted)
+    wanted = missing if wanted is None else wanted
     if wanted is None:
         raise status.internal(f'the spec replicas field ".{".".join(where.wanted)}" does not exist')
     names = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")

@@ -30,6 +30,8 @@ class Resource:
     """The fields that have another name where the objects are stored, and that name."""
     custom: bool = False
     """Defined by a CustomResourceDefinition."""
+    lists: str = ""
+    """The kind of its lists, if that is not its own with ``List``."""
     definition: Object | None = None
     """Of a custom resource: its entry in ``spec.versions`` of the definition, with schema and printer columns."""
 
@@ -42,6 +44,11 @@ class Resource:
     def storage(self) -> str:
         """The resource part of the keys of its objects."""
         return self.stored_as or self.qualified
+
+    @property
+    def list_kind(self) -> str:
+        """The kind of a list of them."""
+        return self.lists or f"{self.kind}List"
 
     @property
     def api_version(self) -> str:

@@ -49,7 +49,7 @@ class Journal(Protocol):
 
 @dataclass
 class Store:
-    """Everything happens at once, between two awaits. ``on_change`` hears every change before anybody else."""
+    """Everything happens at once, between two awaits. ``on_change`` hears every change at once, and may write."""
 
     fields_of: Callable[[str, Object], Mapping[str, str]] = lambda resource, obj: {}
     history: int = HISTORY
@@ -180,8 +180,8 @@ class Store:
         self.revision = change.revision
         if self.journal:
             self.journal.append(change)
-        self.on_change(change)
         self._log(key.resource).append(change)
+        self.on_change(change)
 
 
 def _labels(obj: Object) -> Mapping[str, str]:

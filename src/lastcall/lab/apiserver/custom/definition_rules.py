@@ -1,0 +1,321 @@
+"""What a CustomResourceDefinition may say (``apis/apiextensions/validation/validation.go``), pure.
+
+Kubernetes judges a form of the definition in which what all versions have in common stands once, beside the versions:
+hence paths such as ``spec.validation.openAPIV3Schema``.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from lastcall.lab.apiserver import fields, names
+from lastcall.lab.apiserver.custom import schema_rules
+from lastcall.lab.apiserver.custom.field_paths import InvalidPath, follow
+from lastcall.lab.apiserver.request import Object
+from lastcall.lab.apiserver.status import Cause
+
+_COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
+_COLUMN_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
+_APPROVED = "api-approved.kubernetes.io"
+_MOST_FIELDS = 8
+
+
+class Common(NamedTuple):
+    """What every version says alike; None for what they say differently, which stays with the versions."""
+
+    schema: Object | None
+    subresources: Object | None
+    columns: Sequence[Object] | None
+    selectable: Sequence[Object] | None
+
+    @classmethod
+    def of(cls, versions: Sequence[Object]) -> "Common":
+        """From the versions of a definition."""
+        keys = ("schema", "subresources", "additionalPrinterColumns", "selectableFields")
+        first = versions[0] if versions else {}
+        alike = (first.get(key) if all(one.get(key) == first.get(key) for one in versions) else None for key in keys)
+        return cls(*alike)
+
+
+def check(obj: Object) -> Iterator[Cause]:
+    """The rules for a new definition."""
+    spec, said = obj.get("spec") or {}, obj["metadata"].get("name", "")
+    of = spec.get("names") or {}
+    if said and said != f"{of.get('plural', '')}.{spec.get('group', '')}":
+        yield fields.invalid("metadata.name", said, 'must be spec.names.plural+"."+spec.group')
+    yield from _spec(spec)
+    yield from _status(obj)
+    yield from _approval(obj)
+    if spec.get("preserveUnknownFields"):
+        instead = "set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
+        yield fields.invalid("spec.preserveUnknownFields", True, f"cannot set to true, {instead}")
+
+
+def check_update(new: Object, old: Object) -> Iterator[Cause]:
+    """The rules for a change of a definition: what its objects lie under stays as it is."""
+    spec, before = new.get("spec") or {}, old.get("spec") or {}
+    yield from _spec(spec)
+    if established(old):
+        yield from _immutable(spec.get("scope"), before.get("scope"), "spec.scope")
+        yield from _immutable(spec["names"].get("kind"), before["names"].get("kind"), "spec.names.kind")
+    yield from _immutable(spec.get("group"), before.get("group"), "spec.group")
+    yield from _immutable(spec["names"].get("plural"), before["names"].get("plural"), "spec.names.plural")
+    yield from _status(new)
+    approvals = [(one["metadata"].get("annotations") or {}).get(_APPROVED) for one in (new, old)]
+    if approvals[0] != approvals[1]:
+        yield from _approval(new)
+
+
+def check_names(obj: Object) -> Iterator[Cause]:
+    """The rules for names that were accepted."""
+    yield from _names((obj.get("status") or {}).get("acceptedNames") or {}, "status.acceptedNames")
+
+
+def _status(obj: Object) -> Iterator[Cause]:
+    """The same, and the rules for versions that were stored."""
+    yield from check_names(obj)
+    status = obj.get("status") or {}
+    stored, versions = status.get("storedVersions"), (obj.get("spec") or {}).get("versions") or ()
+    at = "status.storedVersions"
+    if not stored:
+        yield fields.invalid(at, stored or None, "must have at least one stored version")
+        return
+    for one in versions:
+        if one.get("storage") and one.get("name") not in stored:
+            yield fields.invalid(at, stored, f"must have the storage version {one.get('name')}")
+    for index, name in enumerate(stored):
+        if name not in [one.get("name") for one in versions]:
+            why = (
+                f"missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions"
+                f" until a storage migration ensures no data remains persisted in {name} and removes {name} from"
+                " status.storedVersions"
+            )
+            yield fields.invalid(f"{at}[{index}]", name, why)
+
+
+def established(obj: Object) -> bool:
+    """Whether its kind has ever been served."""
+    conditions = (obj.get("status") or {}).get("conditions") or ()
+    return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)
+
+
+def _immutable(new: Any, old: Any, path: str) -> Iterator[Cause]:
+    if new != old:
+        yield fields.invalid(path, new, "field is immutable")
+
+
+def _approval(obj: Object) -> Iterator[Cause]:
+    group, at = (obj.get("spec") or {}).get("group", ""), f"metadata.annotations[{_APPROVED}]"
+    if group not in ("k8s.io", "kubernetes.io") and not group.endswith((".k8s.io", ".kubernetes.io")):
+        return
+    said = (obj["metadata"].get("annotations") or {}).get(_APPROVED, "")
+    why, see = (
+        f'protected groups must have approval annotation "{_APPROVED}"',
+        "https://github.com/kubernetes/enhancements/pull/1111",
+    )
+    if not said:
+        yield fields.required(at, f"{why}, see {see}")
+    elif not said.startswith(("unapproved", "https://", "http://")):
+        yield fields.invalid(at, said, f'{why} with either a URL or a reason starting with "unapproved", see {see}')
+
+
+# -- spec --------------------------------------------------------------------------------------------------------------
+
+
+def _spec(spec: Object) -> Iterator[Cause]:
+    group, versions = spec.get("group", ""), spec.get("versions") or []
+    common = Common.of(versions)
+    if not group:
+        yield fields.required("spec.group")
+    elif wrong := names.subdomain(group):
+        yield fields.invalid("spec.group", group, wrong)
+    elif "." not in group:
+        yield fields.invalid("spec.group", group, "should be a domain with at least one dot")
+    scope = spec.get("scope", "")
+    if not scope:
+        yield fields.required("spec.scope")
+    elif scope not in ("Cluster", "Namespaced"):
+        yield fields.not_supported("spec.scope", scope, ("Cluster", "Namespaced"))
+    for index, one in enumerate(versions):
+        if not (one.get("schema") or {}).get("openAPIV3Schema"):
+            yield fields.required(f"spec.versions[{index}].schema.openAPIV3Schema")
+    for index, one in enumerate(versions):
+        yield from _version(one, common, f"spec.versions[{index}]")
+    yield from _versions(versions, common)
+    of = spec.get("names") or {}
+    for name in ("plural", "singular", "kind", "listKind"):
+        if not of.get(name):
+            yield fields.required(f"spec.names.{name}")
+    yield from _names(of, "spec.names")
+    yield from _common(common, versions)
+    yield from _conversion(spec.get("conversion") or {})
+
+
+def _versions(versions: Sequence[Object], common: Common) -> Iterator[Cause]:
+    said = [one.get("name", "") for one in versions]
+    if len(set(said)) < len(said):
+        yield fields.invalid("spec.versions", _shown(versions, common), "must contain unique version names")
+    if sum(bool(one.get("storage")) for one in versions) != 1:
+        why = "must have exactly one version marked as storage version"
+        yield fields.invalid("spec.versions", _shown(versions, common), why)
+
+
+def _shown(versions: Sequence[Object], common: Common) -> Sequence[Object] | None:
+    """The versions as Go writes them, without what they have in common."""
+    return [
+        {
+            "Name": one.get("name", ""),
+            "Served": bool(one.get("served")),
+            "Storage": bool(one.get("storage")),
+            "Deprecated": bool(one.get("deprecated")),
+            "DeprecationWarning": one.get("deprecationWarning"),
+            "Schema": one.get("schema") if common.schema is None else None,
+            "Subresources": one.get("subresources") if common.subresources is None else None,
+            "AdditionalPrinterColumns": one.get("additionalPrinterColumns") if common.columns is None else None,
+            "SelectableFields": one.get("selectableFields") if common.selectable is None else None,
+        }
+        for one in versions
+    ] or None
+
+
+def _version(one: Object, common: Common, path: str) -> Iterator[Cause]:
+    name, warning = one.get("name", ""), one.get("deprecationWarning")
+    if wrong := names.service(name):
+        yield fields.invalid(f"{path}.name", name, wrong)
+    if warning is not None and not one.get("deprecated"):
+        yield fields.invalid(f"{path}.deprecationWarning", warning, "can only be set for deprecated versions")
+    elif warning is not None and len(warning) > 256:
+        yield fields.invalid(f"{path}.deprecationWarning", warning, "must be <= 256 characters long")
+    elif warning == "":
+        yield fields.invalid(f"{path}.deprecationWarning", warning, "must not be an empty string")
+    schema, subresources = (one.get("schema") or {}).get("openAPIV3Schema"), one.get("subresources") or {}
+    if common.schema is None and schema:
+        yield from schema_rules.check(schema, f"{path}.schema.openAPIV3Schema", status="status" in subresources)
+    if common.subresources is None:
+        yield from _subresources(subresources, f"{path}.subresources")
+    if common.columns is None:
+        yield from _columns(one.get("additionalPrinterColumns") or (), f"{path}.additionalPrinterColumns")
+    if common.selectable is None and one.get("selectableFields"):
+        at = f"{path}.selectableFields"
+        if schema:
+            yield from _selectable(one["selectableFields"], schema, at)
+        else:
+            why = "may only be set when `version.schema.openAPIV3Schema` is not included"
+            yield fields.invalid(at, "", why)
+
+
+def _common(common: Common, versions: Sequence[Object]) -> Iterator[Cause]:
+    schema = (common.schema or {}).get("openAPIV3Schema")
+    status = any("status" in (one.get("subresources") or {}) for one in versions)
+    if schema:
+        yield from schema_rules.check(schema, "spec.validation.openAPIV3Schema", status=status)
+    yield from _subresources(common.subresources or {}, "spec.subresources")
+    yield from _columns(common.columns or (), "spec.additionalPrinterColumns")
+    if common.selectable and not common.schema:
+        yield fields.invalid("spec.selectableFields", "", "may only be set when validations.schema is included")
+    elif common.selectable and schema:
+        yield from _selectable(common.selectable, schema, "spec.selectableFields")
+
+
+def _names(of: Mapping[str, Any], path: str) -> Iterator[Cause]:
+    for name in ("plural", "singular"):
+        if of.get(name) and (wrong := names.service(of[name])):
+            yield fields.invalid(f"{path}.{name}", of[name], wrong)
+    for name in ("kind", "listKind"):
+        if of.get(name) and (wrong := names.service(of[name].lower())):
+            why = f"may have mixed case, but should otherwise match: {wrong}"
+            yield fields.invalid(f"{path}.{name}", of[name], why)
+    for index, short in enumerate(of.get("shortNames") or ()):
+        if wrong := names.service(short):
+            yield fields.invalid(f"{path}.shortNames[{index}]", short, wrong)
+    if of.get("kind") and of["kind"] == of.get("listKind"):
+        yield fields.invalid(f"{path}.listKind", of["listKind"], "kind and listKind may not be the same")
+    for index, category in enumerate(of.get("categories") or ()):
+        if wrong := names.service(category):
+            yield fields.invalid(f"{path}.categories[{index}]", category, wrong)
+
+
+def _subresources(said: Object, path: str) -> Iterator[Cause]:
+    scale = said.get("scale")
+    if scale is None:
+        return
+    for name, part in (("specReplicasPath", ".spec."), ("statusReplicasPath", ".status.")):
+        at, where = f"{path}.scale.{name}", scale.get(name, "")
+        if not where:
+            yield fields.required(at)
+        elif not where.startswith("."):
+            yield fields.invalid(at, where, "must be a simple json path starting with .")
+        elif not where.startswith(part):
+            yield fields.invalid(at, where, f"should be a json path under {part[:-1]}")
+    at, where = f"{path}.scale.labelSelectorPath", scale.get("labelSelectorPath", "")
+    if where and not where.startswith("."):
+        yield fields.invalid(at, where, "must be a simple json path starting with .")
+    elif where and not where.startswith((".spec.", ".status.")):
+        yield fields.invalid(at, where, "should be a json path under either .spec or .status")
+
+
+def _columns(columns: Sequence[Object], path: str) -> Iterator[Cause]:
+    for index, column in enumerate(columns):
+        at, kind, form, where = f"{path}[{index}]", column.get("type", ""), column.get("format"), column.get("jsonPath")
+        if not column.get("name"):
+            yield fields.required(f"{at}.name")
+        if not kind:
+            yield fields.required(f"{at}.type", f"must be one of {','.join(_COLUMN_TYPES)}")
+        elif kind not in _COLUMN_TYPES:
+            yield fields.invalid(f"{at}.type", kind, f"must be one of {','.join(_COLUMN_TYPES)}")
+        if form and form not in _COLUMN_FORMATS:
+            yield fields.invalid(f"{at}.format", form, f"must be one of {','.join(_COLUMN_FORMATS)}")
+        if not where:
+            yield fields.required(f"{at}.JSONPath")
+        elif not where.startswith("."):
+            yield fields.invalid(f"{at}.JSONPath", where, "must be a simple json path starting with .")
+
+
+def _selectable(said: Sequence[Object], schema: Object, path: str) -> Iterator[Cause]:
+    seen: list[str] = []
+    for index, one in enumerate(said):
+        at, where = f"{path}[{index}].jsonPath", one.get("jsonPath", "")
+        if not where:
+            yield fields.required(at)
+            continue
+        try:
+            found = follow(where, schema, keys=False)
+        except InvalidPath as error:
+            yield fields.invalid(at, where, f"is an invalid path: {error}")
+            continue
+        if where.split(".")[1] == "metadata":
+            yield fields.invalid(at, where, "must not point to fields in metadata")
+        if found.get("type") not in ("string", "boolean", "integer"):
+            why = "must point to a field of type string, boolean or integer."
+            yield fields.invalid(at, where, f"{why} Enum string fields and strings with formats are allowed.")
+        if where in seen:
+            yield fields.duplicate(at, where)
+        seen.append(where)
+    if len(set(seen)) > _MOST_FIELDS:
+        yield fields.too_many(path, len(set(seen)), _MOST_FIELDS)
+
+
+def _conversion(said: Object) -> Iterator[Cause]:
+    strategy, at = said.get("strategy", ""), "spec.conversion"
+    webhook = said.get("webhook") or {}
+    if not strategy:
+        yield fields.required(f"{at}.strategy")
+    elif strategy not in ("None", "Webhook"):
+        yield fields.not_supported(f"{at}.strategy", strategy, ("None", "Webhook"))
+    if strategy == "Webhook":
+        client = webhook.get("clientConfig")
+        if client is None:
+            yield fields.required(f"{at}.webhookClientConfig", "required when strategy is set to Webhook")
+        elif (client.get("url") is None) == (client.get("service") is None):
+            yield fields.required(f"{at}.webhookClientConfig", "exactly one of url or service is required")
+        versions = webhook.get("conversionReviewVersions")
+        if not versions:
+            yield fields.required(f"{at}.conversionReviewVersions")
+        elif not {"v1", "v1beta1"} & set(versions):
+            why = "must include at least one of v1, v1beta1"
+            yield fields.invalid(f"{at}.conversionReviewVersions", versions, why)
+        return
+    why = "should not be set when strategy is not set to Webhook"
+    if webhook.get("clientConfig") is not None:
+        yield fields.forbidden(f"{at}.webhookClientConfig", why)
+    if webhook.get("conversionReviewVersions"):
+        yield fields.forbidden(f"{at}.conversionReviewVersions", why)

@@ -1,0 +1,129 @@
+"""What custom resources of one version do: their behaviour is their schema."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from lastcall.lab.apiserver import fields
+from lastcall.lab.apiserver.custom import lists, pruning, rules, values
+from lastcall.lab.apiserver.jsonpath import JsonPath
+from lastcall.lab.apiserver.kinds.base import Behaviour
+from lastcall.lab.apiserver.request import Object
+from lastcall.lab.apiserver.scheme import Resource
+from lastcall.lab.apiserver.status import Cause
+
+_ENDS_RULES = ("NotSupported", "Required", "TooLong", "TooMany", "TypeInvalid")
+"""The violations after which Kubernetes does not judge by rules any more."""
+
+_UNJUDGED = (
+    "some validation rules were not checked because the object was invalid; correct the existing errors to complete"
+    " validation"
+)
+_LARGEST = 2**31 - 1
+_STANDARD_FINALIZERS = ("orphan", "foregroundDeletion", "kubernetes")
+
+
+class Custom(Behaviour):
+    """Of one version of a definition. ``version`` is its entry in ``spec.versions``."""
+
+    has_generation = True
+    needs_revision = True
+
+    def __init__(self, version: Object, *, group: str, kind: str) -> None:
+        self.schema: Object = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+        self.subresources: Object = version.get("subresources") or {}
+        self.has_status = "status" in self.subresources
+        if version.get("deprecated"):
+            said = f"{group}/{version['name']} {kind} is deprecated"
+            self.deprecation = version.get("deprecationWarning") or said
+        self._selectable = {
+            one["jsonPath"].removeprefix("."): JsonPath(one["jsonPath"])
+            for one in version.get("selectableFields") or ()
+        }
+
+    def default(self, obj: Object) -> None:
+        """The defaults of the schema."""
+        pruning.drop_nulls(obj, self.schema)
+        pruning.default(obj, self.schema)
+
+    def validate(self, obj: Object) -> Iterable[Cause]:
+        """By the schema and the rules in it."""
+        return self._judged(obj, values.ABSENT)
+
+    def validate_update(self, new: Object, old: Object) -> Iterable[Cause]:
+        """The same; what stays as it was is not judged again."""
+        return self._judged(new, old)
+
+    def validate_status(self, new: Object, old: Object) -> Iterable[Cause]:
+        """The same."""
+        return self._judged(new, old)
+
+    def warnings(self, obj: Object) -> Iterable[str]:
+        """Finalizers that could be somebody else's."""
+        for one in obj["metadata"].get("finalizers") or ():
+            if "/" not in one and one not in _STANDARD_FINALIZERS:
+                path = " including a path (/)" if "." in one else ""
+                why = f"prefer a domain-qualified finalizer name{path} to avoid accidental conflicts with other"
+                yield f'metadata.finalizers: "{one}": {why} finalizer writers'
+
+    def fields(self, obj: Object) -> Mapping[str, str]:
+        """The fields that the definition names."""
+        return {name: _text(path.find(obj)) for name, path in self._selectable.items()}
+
+    def _judged(self, obj: Object, old: Any) -> list[Cause]:
+        causes = [*values.check(obj, self.schema, old=old), *self._scale(obj)]
+        if old is values.ABSENT or not any(lists.check(old, self.schema)):
+            causes += lists.check(obj, self.schema)
+        if any(cause.reason.removeprefix("FieldValue") in _ENDS_RULES for cause in causes):
+            return [*causes, fields.invalid(values.NOWHERE, None, _UNJUDGED)] if has_rules(self.schema) else causes
+        return [*causes, *rules.check(obj, self.schema, old=old)]
+
+    def _scale(self, obj: Object) -> Iterable[Cause]:
+        scale = self.subresources.get("scale") or {}
+        for name in ("specReplicasPath", "statusReplicasPath"):
+            found = JsonPath(scale[name]).find(obj) if name in scale else []
+            number = found[0] if found and isinstance(found[0], int) else 0
+            if number < 0:
+                yield fields.invalid(scale[name], number, "should be a non-negative integer")
+            elif number > _LARGEST:
+                yield fields.invalid(scale[name], number, f"should be less than or equal to {_LARGEST}")
+
+
+def has_rules(schema: Any) -> bool:
+    """Whether there is any rule in a schema."""
+    if isinstance(schema, list):
+        return any(map(has_rules, schema))
+    if not isinstance(schema, dict):
+        return False
+    return bool(schema.get("x-kubernetes-validations")) or any(map(has_rules, schema.values()))
+
+
+def resources(definition: Object) -> Sequence[Resource]:
+    """The resources that an established definition makes, one for each version that is served; the stored one first."""
+    spec, accepted = definition["spec"], definition["status"]["acceptedNames"]
+    served = [one for one in spec["versions"] if one.get("served")]
+    return [
+        Resource(
+            spec["group"],
+            version["name"],
+            accepted["plural"],
+            accepted["kind"],
+            Custom(version, group=spec["group"], kind=accepted["kind"]),
+            namespaced=spec["scope"] == "Namespaced",
+            subresources=[name for name in ("status", "scale") if name in (version.get("subresources") or {})],
+            short_names=accepted.get("shortNames") or (),
+            categories=accepted.get("categories") or (),
+            singular=accepted.get("singular", ""),
+            lists=accepted.get("listKind", ""),
+            custom=True,
+            definition=version,
+        )
+        for version in sorted(served, key=lambda one: not one.get("storage"))
+    ]
+
+
+def _text(found: Sequence[Any]) -> str:
+    """A field's value as selectors compare it."""
+    value = found[0] if found else None
+    if value is None:
+        return ""
+    return str(value).lower() if isinstance(value, bool) else str(value)
