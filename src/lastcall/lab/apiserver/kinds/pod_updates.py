@@ -5,7 +5,7 @@ From ``validation.ValidatePodUpdate`` and the like in ``pkg/apis/core/validation
 
 from collections.abc import Iterator
 
-from lastcall.lab.apiserver import fields, quantities
+from lastcall.lab.apiserver import fields
 from lastcall.lab.apiserver.kinds.pod_containers import validate_image
 from lastcall.lab.apiserver.kinds.pod_diff import spec_diff
 from lastcall.lab.apiserver.kinds.pod_resources import quality_of_service
@@ -22,6 +22,7 @@ _CHANGEABLE = (
     "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
     "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
 )
+_ONLY_COMPUTE = "only cpu and memory resources are mutable"
 
 
 def validate_change(new: Object, old: Object) -> Iterator[Cause]:
@@ -154,17 +155,25 @@ def validate_resize(new: Object, old: Object) -> Iterator[Cause]:
     if MIRROR in (old["metadata"].get("annotations") or {}):
         yield fields.forbidden("", "static pods cannot be resized")
         return
+    spec, before = new["spec"], old["spec"]
     if quality_of_service(new) != quality_of_service(old):
         why = "Pod QOS Class may not change as a result of resizing"
         yield fields.invalid("spec", (old.get("status") or {}).get("qosClass", ""), why)
     for name in ("initContainers", "containers"):
-        pairs = zip(new["spec"].get(name) or (), old["spec"].get(name) or (), strict=False)
-        for index, (container, before) in enumerate(pairs):
-            sidecar = name == "initContainers" and before.get("restartPolicy") == "Always"
+        if _names(spec, name) != _names(before, name):
+            yield fields.forbidden("spec", _ONLY_COMPUTE)
+            continue
+        pairs = zip(spec.get(name) or (), before.get(name) or (), strict=True)
+        for index, (container, earlier) in enumerate(pairs):
+            sidecar = name == "initContainers" and earlier.get("restartPolicy") == "Always"
             if name == "containers" or sidecar:
-                yield from _resized(container, before, f"spec.{name}[{index}].resources", sidecar=sidecar)
-            elif container != before:
+                yield from _resized(container, earlier, f"spec.{name}[{index}].resources", sidecar=sidecar)
+            elif container != earlier:
                 yield fields.forbidden("spec", "resources for non-sidecar init containers are immutable")
+
+
+def _names(spec: Object, name: str) -> list[str]:
+    return [container.get("name", "") for container in spec.get(name) or ()]
 
 
 def _resized(new: Object, old: Object, path: str, *, sidecar: bool) -> Iterator[Cause]:
@@ -174,12 +183,5 @@ def _resized(new: Object, old: Object, path: str, *, sidecar: bool) -> Iterator[
             yield fields.forbidden(f"{path}.{side}", f"resource {side} cannot be removed")
         others = [_without(one.get(side) or {}, "cpu", "memory") for one in (now, before)]
         if others[0] != others[1]:
-            which = " for sidecar containers" if sidecar else ""
-            yield fields.forbidden("spec", f"only cpu and memory resources{which} are mutable")
-    limit, was = ((one.get("limits") or {}).get("memory") for one in (now, before))
-    policies = {one.get("resourceName"): one.get("restartPolicy") for one in new.get("resizePolicy") or ()}
-    smaller = limit and was and quantities.parse(str(limit)) < quantities.parse(str(was))
-    if smaller and policies.get("memory") != "RestartContainer" and sidecar:
-        yield fields.forbidden(
-            f"{path}.limits[memory]", "memory limits cannot be decreased unless resizePolicy is RestartContainer"
-        )
+            which = "only cpu and memory resources for sidecar containers are mutable"
+            yield fields.forbidden("spec", which if sidecar else _ONLY_COMPUTE)
