@@ -35,16 +35,35 @@ def authority(name: str, *, now: float) -> Pair:
 
 def server(name: str, hosts: Sequence[str], issuer: Pair, *, now: float) -> Pair:
     """A certificate for a server that is reached by ``hosts``, names or addresses, signed by ``issuer``."""
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    names = x509.SubjectAlternativeName([_general(host) for host in hosts])
+    return _signed(subject, ExtendedKeyUsageOID.SERVER_AUTH, names, issuer, now)
+
+
+def client(name: str, groups: Sequence[str], issuer: Pair, *, now: float) -> Pair:
+    """A certificate for a client: to Kubernetes its common name is the user, its organizations are the groups."""
+    organizations = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
+    subject = x509.Name([*organizations, x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    return _signed(subject, ExtendedKeyUsageOID.CLIENT_AUTH, None, issuer, now)
+
+
+def _signed(
+    subject: x509.Name,
+    purpose: x509.ObjectIdentifier,
+    names: x509.SubjectAlternativeName | None,
+    issuer: Pair,
+    now: float,
+) -> Pair:
     ca = x509.load_pem_x509_certificate(issuer.certificate)
     ca_key = serialization.load_pem_private_key(issuer.key, None)
     if not isinstance(ca_key, ec.EllipticCurvePrivateKey):
         raise TypeError("the authority's key is not one that this module has made")
     key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     builder = _builder(subject, ca.subject, key.public_key(), now)
-    builder = builder.add_extension(x509.SubjectAlternativeName([_general(host) for host in hosts]), critical=False)
+    if names:
+        builder = builder.add_extension(names, critical=False)
     builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-    builder = builder.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+    builder = builder.add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
     builder = builder.add_extension(_usage(sign_certificates=False), critical=True)
     identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key())
     builder = builder.add_extension(identifier, critical=False)
