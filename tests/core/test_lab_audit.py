@@ -6,10 +6,11 @@ import pytest
 from support.lab_server import Asked
 
 from lastcall.lab import virtual
-from lastcall.lab.apiserver.audit import Audit, Use, summary
+from lastcall.lab.apiserver.audit import Audit, Use, appended, summary
 from lastcall.lab.apiserver.request import Identity, Request
+from lastcall.lab.apiserver.streams import Streams
 
-AGENT = Identity("system:node:n1", ("system:nodes", "system:authenticated"))
+AGENT = Identity("system:serviceaccount:lastcall:agent", ("system:serviceaccounts", "system:authenticated"))
 CORE = "/api/v1/namespaces/default"
 APPS = "/apis/apps/v1/namespaces/default"
 
@@ -84,6 +85,47 @@ def test_times_are_those_of_the_clock():
         assert (one.wall, one.seconds) == (before, 0)
 
     audited(test)
+
+
+def test_who_is_not_known_is_nobody():
+    async def test(server):
+        headers = {"authorization": "Bearer nobody-knows-it"}
+        response = await server.handle(Request.of("GET", f"{CORE}/pods", headers=headers))
+        (one,) = server.audit.records
+        assert (response.status, one.code, one.user, one.groups) == (401, 401, "", ())
+
+    audited(test)
+
+
+def test_streams_that_are_not_answered_by_http():
+    async def test(server):
+        async def receive():
+            return {"type": "websocket.connect"}
+
+        sent = []
+
+        async def send(message):
+            sent.append(message["type"])
+
+        request = Request.of("GET", f"{CORE}/pods/p/exec?command=ls", user=AGENT)
+        await Streams(server).upgrade(request, {"type": "websocket"}, receive, send)
+        (one,) = server.audit.records
+        assert (one.user, one.verb, one.resource, one.subresource, one.code) == (AGENT.name, "get", "pods", "exec", 404)
+        assert "websocket.accept" not in sent
+
+    audited(test)
+
+
+def test_a_file_has_all_of_it(tmp_path):
+    path = tmp_path / "audit.jsonl"
+
+    async def test(server):
+        await server.ask("GET", f"{CORE}/pods")
+
+    for _ in range(2):
+        with appended(path) as sink:
+            audited(test, sink=sink)
+    assert [json.loads(line)["verb"] for line in path.read_text().splitlines()] == ["list", "list"]
 
 
 def test_only_so_many_are_kept_but_all_are_counted():

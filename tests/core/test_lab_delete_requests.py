@@ -6,6 +6,8 @@ from support.lab_server import Asked, on_server
 
 from lastcall.lab import virtual
 from lastcall.lab.apiserver.admission.chain import Plugin
+from lastcall.lab.apiserver.catalog import built_in
+from lastcall.lab.apiserver.kinds.base import Dependents
 from lastcall.lab.apiserver.status import ApiError
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -189,3 +191,23 @@ async def test_the_phase_of_a_namespace_says_whether_it_is_being_deleted(server)
     path = "/api/v1/namespaces/default/status"
     code, answer = await server.ask("PATCH", path, {"status": {"phase": "Terminating"}})
     assert (code, answer["details"]["causes"][0]["field"]) == (422, "status.Phase")
+
+
+ANSWERED_BY_THE_OBJECT = {
+    *("persistentvolumeclaims", "persistentvolumes", "pods", "serviceaccounts", "services"),
+    *("csidrivers.storage.k8s.io", "csinodes.storage.k8s.io", "storageclasses.storage.k8s.io"),
+    "volumeattachments.storage.k8s.io",
+}
+"""By the responses to DELETE in Kubernetes' OpenAPI document."""
+
+
+def test_which_kinds_are_answered_by_the_object():
+    found = {one.qualified for one in built_in() if not one.behaviour.status_after_delete}
+    assert found == ANSWERED_BY_THE_OBJECT
+
+
+def test_which_kinds_leave_what_they_own():
+    """``DefaultGarbageCollectionPolicy`` of each kind's strategy."""
+    ways = {one.qualified: one.behaviour.dependents for one in built_in()}
+    assert {name for name, way in ways.items() if way is Dependents.ORPHANED} == {"jobs.batch"}
+    assert {name for name, way in ways.items() if way is Dependents.NONE} == {"events", "events.events.k8s.io"}

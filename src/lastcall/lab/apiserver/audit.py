@@ -2,9 +2,11 @@
 
 import json
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from http import HTTPStatus
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -88,6 +90,13 @@ class Audit:
         self.used[use(record)] += 1
         if self._sink:
             self._sink(json.dumps(asdict(record)) + "\n")
+
+
+@contextmanager
+def appended(path: Path) -> Iterator[Sink]:
+    """Lines go to the end of a file, at the latest when this is left."""
+    with path.open("a", encoding="utf-8") as file:
+        yield file.write
 
 
 def use(record: Record) -> Use:

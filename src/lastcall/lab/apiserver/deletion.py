@@ -5,12 +5,11 @@ from dataclasses import replace
 
 from lastcall.lab.apiserver import fields, meta
 from lastcall.lab.apiserver.kinds.base import Behaviour, Dependents, Fate, Options, Outcome
+from lastcall.lab.apiserver.meta import FOREGROUND, ORPHAN
 from lastcall.lab.apiserver.request import Object
 from lastcall.lab.apiserver.scheme import Resource
 from lastcall.lab.apiserver.status import ApiError, Cause, conflict, invalid
 
-ORPHAN = "orphan"
-FOREGROUND = "foregroundDeletion"
 _POLICIES = ("Foreground", "Background", "Orphan")
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, MutableMapping
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -57,11 +58,15 @@ class Streams:
     async def upgrade(self, request: Request, scope: "Scope", receive: "Receive", send: "Send") -> None:
         """A WebSocket for ``exec``; anything that is wrong is told before it is accepted."""
         await receive()
+        began = self._server.audit.begin()
         try:
+            request = self._server.authenticated(request)
             execution = await self._start(request)
         except status.ApiError as error:
+            self._server.audit.end(began, request, error.code)
             await _refused(error, scope, send)
             return
+        self._server.audit.end(began, request, HTTPStatus.SWITCHING_PROTOCOLS)
         offered = scope.get("subprotocols") or []
         agreed = next((one for one in PROTOCOLS if one in offered), None)
         await send({"type": "websocket.accept", "subprotocol": agreed})
@@ -71,7 +76,6 @@ class Streams:
             execution.kill()
 
     async def _start(self, request: Request) -> Execution:
-        request = self._server.authenticated(request)
         where = place(request.path)
         if where is None or where.subresource != "exec":
             raise status.no_such_resource()

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from lastcall.lab.apiserver import deletion, fields, meta, names
-from lastcall.lab.apiserver.kinds.base import Behaviour, Dependents, Fate, Options, Outcome, keep
+from lastcall.lab.apiserver.kinds.base import Behaviour, Fate, Options, Outcome, keep
 from lastcall.lab.apiserver.request import Object
 from lastcall.lab.apiserver.status import Cause, conflict
 
@@ -14,14 +14,13 @@ NAME_LABEL = "kubernetes.io/metadata.name"
 INITIAL = ("default", "kube-node-lease", "kube-public", "kube-system")
 """Those that every cluster has from its beginning."""
 
-_STANDARD = (FINALIZER, deletion.ORPHAN, deletion.FOREGROUND)
+_STANDARD = (FINALIZER, meta.ORPHAN, meta.FOREGROUND)
 
 
 class Namespace(Behaviour):
     """The label says the name, so that selectors can ask for it."""
 
     has_status = True
-    dependents = Dependents.DELETED
 
     def default(self, obj: Object) -> None:
         """The label cannot be taken away."""
