@@ -353,6 +353,31 @@ def test_a_patch_that_makes_nonsense_is_422():
     assert error.value.message.endswith("PodSpec.spec.containers of type []v1.Container")
 
 
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"activeDeadlineSeconds": "x"}, "unrecognized type: int64"),
+        ({"activeDeadlineSeconds": 1.5}, "cannot convert float64 to int64"),
+        ({"hostNetwork": "x"}, "unrecognized type: bool"),
+        ({"restartPolicy": 5}, "cannot convert int64 to v1.RestartPolicy"),
+        ({"nodeName": True}, "unrecognized type: string"),
+        ({"containers": "x"}, "cannot restore slice from string"),
+        ({"nodeSelector": []}, "cannot restore map from slice"),
+        ({"securityContext": 1}, "cannot restore struct from: int64"),
+        ({"nodeName": 1, "containers": "x"}, "cannot restore slice from string"),
+    ],
+)
+def test_strategic_patches_have_words_of_their_own(fields, why):
+    with pytest.raises(ApiError) as error:
+        SCHEMAS.checked(spec(**fields), context(POD), shown=lambda _: "map[]", strategic=True)
+    assert error.value.message == f' "" is invalid: patch: Invalid value: "map[]": {why}'
+
+
+def test_strategic_patches_may_say_whole_numbers_with_a_fraction():
+    made = SCHEMAS.checked(spec(activeDeadlineSeconds=5.0), context(POD), strategic=True)
+    assert repr(made["spec"]["activeDeadlineSeconds"]) == "5"
+
+
 # -- custom resources --------------------------------------------------------------------------------------------------
 
 

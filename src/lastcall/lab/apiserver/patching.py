@@ -68,7 +68,8 @@ def change(context: Context, server: "ApiServer", kind: str) -> "Change":
                 return go.text(said.said)
             return shown.text(shown.touched(server.schemas.ordered(new, node), said.said))
 
-        result = server.schemas.checked(said.apply(obj), context, shown=text, repeated=said.strict)
+        strategic = kind == bodies.STRATEGIC
+        result = server.schemas.checked(said.apply(obj), context, shown=text, repeated=said.strict, strategic=strategic)
         check_place(context, result)
         return result
 

@@ -76,7 +76,7 @@ class Decoder:
             case "map" if isinstance(value, dict) and node.element:
                 return {key: self._inner(f".{key}", one, node.element, struct) for key, one in value.items()}
             case "struct" | "list" | "map":
-                return self._mismatch(gojson.name(value), node.go, struct)
+                return self._mismatch(scalars.Mismatch(gojson.name(value)), value, node, struct)
         return self._scalar(value, node, struct)
 
     def _inner(self, step: str, value: Any, element: Node, struct: Struct) -> Any:
@@ -93,18 +93,67 @@ class Decoder:
             if read:
                 return read(value)
         except scalars.Mismatch as wrong:
-            return self._mismatch(wrong.said, wrong.go or node.go, struct)
+            return self._mismatch(wrong, value, node, struct)
         except scalars.Illegal as wrong:
-            self._mistake = self._mistake or str(wrong)
-            return None
-        right = isinstance(value, _PLAIN[node.kind])
-        return value if right else self._mismatch(gojson.name(value), node.go, struct)
+            return self._illegal(str(wrong))
+        if isinstance(value, _PLAIN[node.kind]):
+            return value
+        return self._mismatch(scalars.Mismatch(gojson.name(value)), value, node, struct)
 
-    def _mismatch(self, said: str, go: str, struct: Struct) -> None:
-        if not self._mistake:
-            field = f"{struct.name}.{'.'.join(self._names)}"
-            self._mistake = f"json: cannot unmarshal {said} into Go struct field {field} of type {go}"
+    def _mismatch(self, wrong: scalars.Mismatch, value: Any, node: Node, struct: Struct) -> Any:
+        """What stands for a value of another type than its place."""
+        place = f"Go struct field {struct.name}.{'.'.join(self._names)} of type {wrong.go or node.go}"
+        self._mistake = self._mistake or f"json: cannot unmarshal {wrong.said} into {place}"
+
+    def _illegal(self, why: str) -> None:
+        self._mistake = self._mistake or why
 
     def _unknown(self, key: str) -> None:
         if len(self.unknown) < _LIMIT:
             self.unknown.append(f"{''.join(self._path)}.{key}"[1:])
+
+
+class Converter(Decoder):
+    """Reads what a strategic merge patch has made, in the words of ``runtime.DefaultUnstructuredConverter``.
+
+    The first mistake in the order of Go's fields is told at once, and a whole number may be written with a fraction.
+    """
+
+    def decode(self, obj: Object, struct: Struct) -> Object:
+        """The object as it is stored. Undecodable if a type is wrong."""
+        decoded = super().decode(obj, struct)
+        self.unknown.sort()
+        return decoded
+
+    def _struct(self, obj: Object, struct: Struct) -> Object:
+        known = {name: obj[name] for name in struct.fields if name in obj}
+        return super()._struct({**known, **obj}, struct)
+
+    def _mismatch(self, wrong: scalars.Mismatch, value: Any, node: Node, struct: Struct) -> Any:
+        if isinstance(value, float) and value.is_integer() and node.kind in ("int32", "int64"):
+            return int(value)
+        raise scalars.Fault(_conversion(wrong, value, node))
+
+    def _illegal(self, why: str) -> None:
+        raise scalars.Fault(f"error decoding from json: {why}")
+
+
+_SOURCES = {str: "string", bool: "bool", int: "int64", float: "float64", dict: "map", list: "slice"}
+
+
+def _conversion(wrong: scalars.Mismatch, value: Any, node: Node) -> str:
+    source = _SOURCES[type(value)]
+    match node.kind:
+        case "struct":
+            return f"cannot restore struct from: {source}"
+        case "list" | "bytes":
+            return f"cannot restore slice from {source}"
+        case "map":
+            return f"cannot restore map from {source}"
+        case "intorstring" | "time" | "microtime":
+            return f"json: cannot unmarshal {wrong.said} into Go value of type {wrong.go}"
+        case "string" if source == "int64":
+            return f"cannot convert {source} to {node.go}"
+        case "int32" | "int64" if source == "float64":
+            return f"cannot convert {source} to {node.go}"
+    return f"unrecognized type: {node.kind}"

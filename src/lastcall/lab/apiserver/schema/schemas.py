@@ -10,7 +10,7 @@ from lastcall.lab.apiserver.context import Context
 from lastcall.lab.apiserver.request import Object
 from lastcall.lab.apiserver.schema import bodies, custom
 from lastcall.lab.apiserver.schema.bodies import Kind
-from lastcall.lab.apiserver.schema.decode import Decoder, Undecodable
+from lastcall.lab.apiserver.schema.decode import Converter, Decoder, Undecodable
 from lastcall.lab.apiserver.schema.types import Node, Struct, Types
 from lastcall.lab.apiserver.scheme import Resource
 from lastcall.lab.apiserver.status import ApiError
@@ -63,10 +63,12 @@ class Schemas:
         *,
         shown: Callable[[Object], str] | None = None,
         repeated: Sequence[str] = (),
+        strategic: bool = False,
     ) -> Object:
         """What a patch has made of an object, as it is stored, with kind and apiVersion.
 
-        ``shown`` says what an error shows of it, the object itself if None; ``repeated`` are complaints about the patch.
+        ``shown`` says what an error shows of it, the object itself if None; ``repeated`` are complaints about the patch,
+        and ``strategic`` patches have other words for wrong types.
         ApiError (422) if types are wrong or if the client does not allow unknown fields and there are some.
         """
         resource = context.route.resource
@@ -80,7 +82,7 @@ class Schemas:
             if resource.custom:
                 decoded, unknown = custom.read(obj, resource, self.types)
             elif node is not None and node.struct is not None:
-                decoded, unknown = _decoded(obj, node.struct)
+                decoded, unknown = _decoded(obj, node.struct, Converter() if strategic else Decoder())
             else:
                 return obj
         except Undecodable as error:
@@ -98,7 +100,7 @@ class Schemas:
             why = f'no kind "{said.kind}" is registered for version "{said.api_version}" in scheme "{scheme}"'
             raise bodies.unfit(said, wanted, why)
         try:
-            decoded = _decoded(body.obj, node.struct)
+            decoded = _decoded(body.obj, node.struct, Decoder())
         except Undecodable as error:
             raise bodies.unfit(said, wanted, str(error)) from None
         if said.kind != wanted.kind or _package(said.group) != _package(wanted.group):
@@ -143,9 +145,11 @@ class Schemas:
         return obj
 
 
-def _decoded(obj: Object, struct: Struct) -> tuple[Object, list[str]]:
-    decoder = Decoder()
-    return decoder.decode(obj, struct), decoder.unknown
+def _decoded(obj: Object, struct: Struct, decoder: Decoder) -> tuple[Object, list[str]]:
+    decoded = decoder.decode(obj, struct)
+    if obj.get("metadata") and obj["metadata"].get("managedFields") == []:
+        decoded["metadata"]["managedFields"] = []  # an empty list is a word of its own: forget who owns what
+    return decoded, decoder.unknown
 
 
 def _package(group: str) -> str:
