@@ -70,6 +70,11 @@ def test_defaults_of_a_pod():
     assert spec["volumes"][2]["hostPath"]["type"] == ""
 
 
+def test_nothing_is_finer_than_a_thousandth():
+    sized = made(containers=[{"name": "c", "image": "i", "resources": {"requests": {"cpu": "100u", "memory": "1Gi"}}}])
+    assert sized["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "1m", "memory": "1Gi"}
+
+
 def test_a_template_defaults_to_less_than_a_pod():
     template = {"spec": {"terminationGracePeriodSeconds": -1, "containers": [{"name": "c", "image": "i"}]}}
     template["spec"]["containers"][0]["resources"] = {"limits": {"cpu": "1"}}

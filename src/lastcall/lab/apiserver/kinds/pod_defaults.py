@@ -6,6 +6,7 @@ Objects come here in the form that the schema gives them: no null, and no empty 
 from collections.abc import Iterator
 
 from lastcall.lab.apiserver.kinds.images import is_latest
+from lastcall.lab.apiserver.quantities import canonical
 from lastcall.lab.apiserver.request import Object
 
 GRACE = 30
@@ -53,7 +54,7 @@ def pod_spec_defaults(spec: Object) -> None:
 
 def container_defaults(container: Object) -> None:
     """One container of whatever sort."""
-    container.setdefault("resources", {})
+    _round_up(container.setdefault("resources", {}))
     container.setdefault("terminationMessagePath", "/dev/termination-log")
     container.setdefault("terminationMessagePolicy", "File")
     latest = is_latest(container.get("image", ""))
@@ -74,6 +75,13 @@ def containers(spec: Object, names: tuple[str, ...] = CONTAINERS) -> Iterator[Ob
     """The containers of a pod's spec."""
     for name in names:
         yield from spec.get(name) or ()
+
+
+def _round_up(resources: Object) -> None:
+    """Nothing is finer than a thousandth (``SetDefaults_ResourceList``)."""
+    for side in ("limits", "requests"):
+        if amounts := resources.get(side):
+            resources[side] = {name: canonical(str(amount), milli=True) for name, amount in amounts.items()}
 
 
 def _requests_from_limits(resources: Object) -> None:
