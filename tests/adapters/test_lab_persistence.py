@@ -20,6 +20,7 @@ from lastcall.lab.apiserver.request import Request
 from lastcall.lab.apiserver.store import Key
 
 MAPS = "/api/v1/namespaces/default/configmaps"
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 WRITER = Path(__file__).parent.parent / "support" / "lab_writer.py"
 
 
@@ -37,6 +38,11 @@ async def create(server, name, size=10):
     body = json.dumps({"metadata": {"name": name, "labels": {"app": name}}, "data": {"x": "y" * size}}).encode()
     response = await server.handle(Request.of("POST", MAPS, body=body))
     return response.status, json.loads(response.body)
+
+
+async def post(server, path, obj):
+    response = await server.handle(Request.of("POST", path, body=json.dumps(obj).encode()))
+    return response.status
 
 
 async def get(server, name=""):
@@ -109,6 +115,22 @@ async def test_it_goes_on_where_it_was(tmp_path):
         [line] = [line async for line in old.body]
         assert json.loads(line)["object"]["code"] == 410
         assert int((await create(server, "c"))[1]["metadata"]["resourceVersion"]) == revision + 1
+
+
+async def test_kinds_that_are_defined_are_there_again(tmp_path):
+    schema = {"type": "object", "properties": {"size": {"type": "string"}}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"plural": "bells", "singular": "bell", "kind": "Bell", "listKind": "BellList"}
+    version["selectableFields"] = [{"jsonPath": ".size"}]
+    spec = {"group": "e.com", "scope": "Cluster", "names": names, "versions": [version]}
+    bells, bell = "/apis/e.com/v1/bells", {"apiVersion": "e.com/v1", "kind": "Bell"}
+    async with opened(tmp_path) as server:
+        await post(server, DEFINITIONS, {"metadata": {"name": "bells.e.com"}, "spec": spec})
+        assert await post(server, bells, {**bell, "metadata": {"name": "big"}, "size": "9"}) == 201
+    async with opened(tmp_path) as server:
+        listed = await server.handle(Request.of("GET", f"{bells}?fieldSelector=size%3D9"))
+        assert [one["metadata"]["name"] for one in json.loads(listed.body)["items"]] == ["big"]
+        assert await post(server, bells, {**bell, "metadata": {"name": "small"}, "size": "1"}) == 201
 
 
 async def test_many_writers_share_few_syncs(tmp_path):

@@ -14,6 +14,7 @@ from lastcall.lab.apiserver.audit import Audit
 from lastcall.lab.apiserver.catalog import built_in
 from lastcall.lab.apiserver.context import Context
 from lastcall.lab.apiserver.custom.definitions import Definitions
+from lastcall.lab.apiserver.custom.terminating import Terminating
 from lastcall.lab.apiserver.delete_options import delete_options
 from lastcall.lab.apiserver.event_lines import LineCache
 from lastcall.lab.apiserver.identity import Identities
@@ -55,9 +56,9 @@ class ApiServer:
         self.kubelets: Kubelets = lambda node: None
         self.scheme = Scheme(built_in())
         self.store = store or Store()
-        self.store.describe(self._fields)
         self.definitions = Definitions(self.store, self.scheme, clock)
         self.definitions.load()
+        self.store.describe(self._fields)
         self.store.on_change = self.definitions.changed
         initial.begin(self.store, wall=clock.wall(), random=random)
         self.schemas = Schemas()
@@ -106,7 +107,7 @@ class ApiServer:
     def _plugins(self) -> Sequence[Plugin]:
         built_in = plugins.built_in(self.store, self.clock, self.random)
         hooks = [MutatingWebhooks(self.webhooks), ValidatingWebhooks(self.webhooks)]
-        return [*built_in, *hooks, ServiceAddresses(self.store, self.random)]
+        return [Terminating(self.definitions), *built_in, *hooks, ServiceAddresses(self.store, self.random)]
 
     async def _handle(self, request: Request) -> Response:
         where = place(request.path)
