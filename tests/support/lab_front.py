@@ -10,10 +10,10 @@ from lastcall.lab.apiserver.front import Front
 
 
 @contextlib.asynccontextmanager
-async def serving(handler, directory, upgrade=None):
+async def serving(handler, directory, upgrade=None, hosts=("127.0.0.1", "localhost")):
     """Yields the URL and the PEM text of the authority that has signed the server's certificate."""
     authority = certificates.authority("test", now=time.time())
-    pair = certificates.server("apiserver", ["127.0.0.1", "localhost"], authority, now=time.time())
+    pair = certificates.server("apiserver", hosts, authority, now=time.time())
     for name, content in (("crt", pair.certificate), ("key", pair.key)):
         (directory / f"front.{name}").write_bytes(content)
     front = Front(handler, upgrade, certificate=directory / "front.crt", key=directory / "front.key")
