@@ -42,7 +42,9 @@ def page(context: Context, page: Page, form: Form, server: "ApiServer") -> Respo
     if form.transform:
         body = media.encoded(transforms.many(context, page, metadata, form, server), form)
     elif form.media != media.JSON:
-        body = media.encoded({**head, "items": [msgspec.json.decode(_item(item, resource)) for item in page.items]}, form)
+        body = media.encoded(
+            {**head, "items": [msgspec.json.decode(_item(item, resource)) for item in page.items]}, form
+        )
     else:
         items = b",".join([_item(item, resource) for item in page.items])
         body = media.written(b'%s,"items":[%s]}' % (msgspec.json.encode(head)[:-1], items), form)

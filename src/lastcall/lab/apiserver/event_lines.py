@@ -63,14 +63,20 @@ class EventLines:
         if event.stored is None:
             return _line(event.type, self._bookmark(event))
         if not self._form.transform:
-            return b'{"type":"%s",%s%s}\n' % (event.type.encode(), self._head, renaming.data(event.stored, self._resource)[1:])
+            return b'{"type":"%s",%s%s}\n' % (
+                event.type.encode(),
+                self._head,
+                renaming.data(event.stored, self._resource)[1:],
+            )
         return self._transformed(event.type, event.stored)
 
     def _transformed(self, kind: str, stored: Stored) -> bytes:
         """The first table of a watch names the columns; all others are the same for everybody, for a second."""
         if self._table is None:
             form = self._form
-            return self._remembered(kind, stored, lambda: transforms.partial(transforms.raw(stored, self._resource), form))
+            return self._remembered(
+                kind, stored, lambda: transforms.partial(transforms.raw(stored, self._resource), form)
+            )
         table, now, resource = self._table, self._server.clock.wall(), self._resource
 
         def made() -> Object:
