@@ -103,22 +103,83 @@ async def test_what_cannot_be_deleted_all_at_once(server):
 
 
 class Rival(Plugin):
-    """Somebody else is faster: ``act`` happens while the first question is asked."""
+    """Somebody else is faster: ``act`` happens while the ``at``-th question is asked."""
 
-    def __init__(self, act):
-        self._act, self._done = act, False
+    def __init__(self, act, at=1):
+        self._act, self._at, self.asked = act, at, 0
         self.server = None
 
     async def validate(self, attributes):
-        if attributes.operation == "DELETE" and not self._done:
-            self._done = True
-            await self._act(self.server)
+        if attributes.operation == "DELETE":
+            self.asked += 1
+            if self.asked == self._at:
+                await self._act(self.server)
 
 
-def rivalled(act):
-    server = Asked(virtual.VirtualClock(), Rival(act))
+def rivalled(act, at=1):
+    server = Asked(virtual.VirtualClock(), Rival(act, at))
     server.first[0].server = server
     return server
+
+
+PODS = "/api/v1/namespaces/default/pods"
+
+
+async def pod(server):
+    spec = {"nodeName": "n1", "containers": [{"name": "c", "image": "i"}], "automountServiceAccountToken": False}
+    return await server.good("POST", PODS, {"metadata": {"name": "p"}, "spec": spec})
+
+
+async def forced(server):
+    """A pod of node n1 that is deleted by force, and what watches see of it until then."""
+    await server.good("POST", "/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "default"}})
+    made = (await pod(server))["metadata"]
+    gone = await server.good("DELETE", f"{PODS}/p?gracePeriodSeconds=0")
+    assert gone["metadata"]["uid"] == made["uid"]
+    return made
+
+
+def test_who_removes_what_is_marked_does_it_for_all():
+    async def remove(server):
+        await server.good("DELETE", f"{PODS}/p?gracePeriodSeconds=0")
+
+    async def main():
+        server = rivalled(remove, at=2)
+        made = await forced(server)
+        seen = await server.events(f"{PODS}?watch=1&resourceVersion={made['resourceVersion']}&timeoutSeconds=1", 3)
+        assert [one["type"] for one in seen] == ["MODIFIED", "DELETED"]
+
+    virtual.run(main())
+
+
+def test_another_of_the_same_name_is_left_alone():
+    async def replace(server):
+        await server.good("DELETE", f"{PODS}/p?gracePeriodSeconds=0")
+        await pod(server)
+
+    async def main():
+        server = rivalled(replace, at=2)
+        made = await forced(server)
+        left = await server.good("GET", f"{PODS}/p")
+        assert left["metadata"]["uid"] != made["uid"]
+        assert "deletionTimestamp" not in left["metadata"]
+
+    virtual.run(main())
+
+
+def test_who_changes_what_is_marked_removes_it():
+    answers = []
+
+    async def change(server):
+        answers.append(await server.good("PATCH", f"{PODS}/p", {"metadata": {"labels": {"a": "b"}}}))
+        assert (await server.ask("GET", f"{PODS}/p"))[0] == 404
+
+    async def main():
+        server = rivalled(change, at=2)
+        await forced(server)
+        assert (server.first[0].asked, answers[0]["metadata"]["labels"]) == (2, {"a": "b"})
+
+    virtual.run(main())
 
 
 def test_a_change_meanwhile_is_no_obstacle():

@@ -62,27 +62,25 @@ class Remover:
         if options.dry_run:
             return Removed(outcome.obj, gone)
         if not outcome.marked:
-            return Removed(_answer(context, self._store.delete(stored.key, stored.object(), expected=stored.revision)), gone=True)
+            return Removed(
+                _answer(context, self._store.delete(stored.key, stored.object(), expected=stored.revision)), gone=True
+            )
         if outcome.obj != old:
-            stored = self._store.put(stored.key, renaming.kept(outcome.obj, context.route.resource), expected=stored.revision)
+            stored = self._store.put(
+                stored.key, renaming.kept(outcome.obj, context.route.resource), expected=stored.revision
+            )
         if gone:
             return await self._end(context, stored, admission)
         return Removed(_answer(context, stored), gone=False)
 
     async def _end(self, context: Context, stored: Stored, admission: Attributes | None) -> Removed:
-        """Removes what is marked: admission is asked once more; who was faster with the removal has done it for us."""
+        """Removes what is marked. Admission is asked once more, and who is faster meanwhile has done it for us."""
         uid, marked = stored.object()["metadata"]["uid"], _answer(context, stored)
-        while True:
-            await self._admit(admission, marked)
-            now = self._store.get(stored.key)
-            if now is None or now.object()["metadata"]["uid"] != uid:
-                return Removed(marked, gone=True)
-            try:
-                last = self._store.delete(now.key, now.object(), expected=stored.revision)
-            except Outdated:
-                stored, marked = now, _answer(context, now)
-                continue
-            return Removed(_answer(context, last), gone=True)
+        await self._admit(admission, marked)
+        now = self._store.get(stored.key)
+        if now is None or now.object()["metadata"]["uid"] != uid:
+            return Removed(marked, gone=True)
+        return Removed(_answer(context, self._store.delete(now.key, now.object(), expected=now.revision)), gone=True)
 
     async def _admit(self, attributes: Attributes | None, old: Object) -> None:
         if attributes:
