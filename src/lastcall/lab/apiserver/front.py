@@ -10,12 +10,9 @@ from urllib.parse import parse_qs
 import uvicorn
 
 from lastcall.aio import Signal, first
-from lastcall.lab.apiserver import answers, status
 from lastcall.lab.apiserver.identity import ANONYMOUS
 from lastcall.lab.apiserver.request import Request, Response
-
-BODY_LIMIT = 3 * 1024 * 1024
-"""Bytes of a request's body (the API server's own limit)."""
+from lastcall.lab.apiserver.schema.bodies import LIMIT
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -95,7 +92,7 @@ class Front:
         if body is None:
             return
         request = _request(scope, body)
-        response = await self._handler.handle(request) if len(body) <= BODY_LIMIT else _too_large(request)
+        response = await self._handler.handle(request)
         await send({"type": "http.response.start", "status": response.status, "headers": _headers(response)})
         if isinstance(response.body, bytes):
             await send({"type": "http.response.body", "body": response.body})
@@ -156,9 +153,9 @@ async def _body(receive: Receive) -> bytes | None:
         if message["type"] == "http.disconnect":
             return None
         part = message.get("body", b"")
+        if size <= LIMIT:  # one part more than allowed is enough to be refused
+            parts.append(part)
         size += len(part)
-        if size <= BODY_LIMIT + 1:
-            parts.append(part[: BODY_LIMIT + 1])
         if not message.get("more_body"):
             return b"".join(parts)
 
@@ -166,11 +163,6 @@ async def _body(receive: Receive) -> bytes | None:
 async def _disconnected(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
-
-
-def _too_large(request: Request) -> Response:
-    message = f"Request entity too large: limit is {BODY_LIMIT}"
-    return answers.failure(request, status.ApiError(413, "RequestEntityTooLarge", message))
 
 
 def _headers(response: Response) -> list[tuple[bytes, bytes]]:

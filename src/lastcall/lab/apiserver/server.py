@@ -27,6 +27,7 @@ from lastcall.lab.apiserver.removals import Remover
 from lastcall.lab.apiserver.request import Object, Request, Response
 from lastcall.lab.apiserver.routes import place, route
 from lastcall.lab.apiserver.schema import Schemas
+from lastcall.lab.apiserver.schema.bodies import check_size
 from lastcall.lab.apiserver.scheme import Scheme
 from lastcall.lab.apiserver.store import Key, Store
 from lastcall.lab.apiserver.subresources import subresources
@@ -119,6 +120,7 @@ class ApiServer:
             context.warnings.append(deprecation)
         try:
             node_authorization.check(context)
+            check_size(request)
             if context.route.subresource not in _PARTS:
                 return await self._subresource(context)
             return await self._verbs[context.route.verb](context)

@@ -73,7 +73,6 @@ def is_yaml(request: Request) -> bool:
 
 def read(request: Request, wanted: Kind) -> Body:
     """The object in the body. ApiError if there is none."""
-    check_size(request)
     data, text = request.body, is_yaml(request)
     try:
         obj = from_yaml(data) if text else gojson.decoded(data)

@@ -21,6 +21,7 @@ _EXTENSIONS = {
     "x-kubernetes-list-type": "list",
     "x-kubernetes-list-map-keys": "keys",
     "x-kubernetes-map-type": "map",
+    "default": "default",
 }
 
 
@@ -69,6 +70,7 @@ class _Made(Types):
     def define(self, name: str, fields: Mapping[str, Any], schema: Object) -> str:
         """A struct of a name that is new here."""
         extensions = {"map": schema["x-kubernetes-map-type"]} if "x-kubernetes-map-type" in schema else {}
+        extensions["open"] = bool(schema.get("x-kubernetes-preserve-unknown-fields"))
         self._structs[name] = Struct(self, {"go": name, "fields": fields, **extensions})
         return f"#{name}"
 

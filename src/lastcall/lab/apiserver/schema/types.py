@@ -51,6 +51,8 @@ class Node:
         """``atomic``, ``set`` or ``map``: how server-side apply sees a list."""
         self.list_keys: Sequence[str] = tuple(facts.get("keys", ()))
         """The fields that together tell the items of a list of type ``map`` apart."""
+        self.default: Any = facts.get("default")
+        """What a field of a custom resource is if nobody says it."""
         self._map_type: str = facts.get("map", "")
 
     @cached_property
@@ -109,6 +111,8 @@ class Struct:
         self.go: str = facts["go"]
         self.name = self.go.rpartition(".")[2]
         self.map_type: str = facts.get("map", "")
+        self.open: bool = facts.get("open", False)
+        """Whether other fields than those that are known can be in it, and in what is below it."""
 
     @cached_property
     def fields(self) -> Mapping[str, Node]:
