@@ -1,6 +1,5 @@
 """Deletes objects: admission, the mark, and the end, in the order in which the generic registry does it."""
 
-import copy
 from typing import NamedTuple
 
 from lastcall.lab.apiserver import deletion, renaming, status
@@ -53,7 +52,8 @@ class Remover:
         self, context: Context, stored: Stored, options: Options, *, admitted: bool, collective: bool
     ) -> Removed:
         old = _answer(context, stored)
-        outcome = deletion.decide(copy.deepcopy(old), options, context.route.resource, wall=self._clock.wall())
+        mine = _answer(context, stored)  # decoding anew is faster than a deep copy
+        outcome = deletion.decide(mine, options, context.route.resource, wall=self._clock.wall())
         if outcome.fate is Fate.STAYS:
             return Removed(outcome.obj, gone=False)
         admission = None if admitted else _attributes(context, outcome.options, collective=collective)
