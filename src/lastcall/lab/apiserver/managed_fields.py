@@ -32,7 +32,7 @@ class ManagedFields:
         """All fields of a new object are the manager's, but for those that objects of its kind have anyhow."""
         claims = owners.given(obj, None, subresource=False)
         obj["metadata"].pop("managedFields", None)
-        changes = self._changes(self.shape(resource).zero, obj, resource, "")
+        changes = self._changes(self._zero(resource), obj, resource, "")
         owner = owners.updater(manager, resource.api_version)
         self._keep(obj, owners.updated(claims, changes, owner, version=resource.api_version, now=meta.timestamp(wall)))
 
@@ -74,7 +74,7 @@ class ManagedFields:
         before = _unmanaged(live) if live else self._blank(resource)
         if not claims:
             first = owners.updater(owners.BEFORE_FIRST_APPLY, resource.api_version, subresource)
-            changes = self._changes(shape.zero, before, resource, subresource)
+            changes = self._changes(self._zero(resource), before, resource, subresource)
             claims = owners.updated({}, changes, first, version=resource.api_version, now=now)
         owner = owners.applier(manager, subresource)
         apply = applying.by_kubectl if manager == applying.KUBECTL else applying.applied
@@ -133,8 +133,13 @@ class ManagedFields:
         known = {one.api_version for one in self._scheme if one.kind == resource.kind}
         return owners.served(claims, known.__contains__)
 
+    def _zero(self, resource: Resource) -> Object:
+        """What an object has before anybody has written it; a custom resource has nothing."""
+        zero: Object = {} if resource.custom else self.shape(resource).zero
+        return zero
+
     def _blank(self, resource: Resource) -> Object:
-        zero = self.shape(resource).zero
+        zero = self._zero(resource)
         said = {"kind": resource.kind, "apiVersion": resource.api_version}
         return {**zero, **said, "metadata": dict(zero.get("metadata") or {})}
 

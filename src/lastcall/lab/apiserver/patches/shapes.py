@@ -19,8 +19,8 @@ _SCALARS = {
     "int64": "numeric",
     "float64": "numeric",
 }
-_DEFAULT_KEYS = {"protocol": "TCP"}
-"""The only key fields with defaults: those of the ports of containers and services."""
+_DEFAULT_KEYS = {"v1.ContainerPort": {"protocol": "TCP"}, "v1.ServicePort": {"protocol": "TCP"}}
+"""The only key fields of built-in kinds that have defaults, by the type of the items."""
 
 
 class Unnamed(Exception):
@@ -30,11 +30,14 @@ class Unnamed(Exception):
 class Shape:
     """One place in a kind of object. ``node`` None is a place of which nothing is known."""
 
-    def __init__(self, node: Node | None) -> None:
+    def __init__(self, node: Node | None, *, open_above: bool = False) -> None:
         self._node = node if node is not None and node.kind not in ("any", "object") else None
         self.free = self._node is None
         """Whether anything can be there: its form is seen from the value."""
-        self.struct = self._node is not None and self._node.kind == "struct"
+        struct = self._node.struct if self._node else None
+        self.struct = struct is not None
+        self.open = open_above or (struct is not None and struct.open)
+        """Whether fields can be in it that are not known."""
         self.map = self.free or (self._node is not None and self._node.kind in ("struct", "map"))
         self.list = self._node is not None and self._node.kind == "list"
         self.keys = self._keys()
@@ -58,12 +61,22 @@ class Shape:
     @cached_property
     def fields(self) -> Mapping[str, "Shape"]:
         """The fields of a struct."""
-        return {name: Shape(node) for name, node in self._node.fields.items()} if self._node else {}
+        fields = self._node.fields if self._node else {}
+        return {name: Shape(node, open_above=self.open) for name, node in fields.items()}
 
     @cached_property
     def element(self) -> "Shape":
         """The items of a list, the values of a map, the fields of a struct that nobody knows."""
-        return Shape(self._node.element) if self._node else self
+        return Shape(self._node.element, open_above=self.open) if self._node else self
+
+    @cached_property
+    def _default_keys(self) -> Mapping[str, Any]:
+        """What key fields are that an item does not have."""
+        node = self._node.element if self._node else None
+        if node is None or node.struct is None:
+            return {}
+        named = {key: field.default for key, field in node.fields.items() if field.default is not None}
+        return {**named, **_DEFAULT_KEYS.get(node.struct.go, {})}
 
     @cached_property
     def scalar(self) -> str:
@@ -85,7 +98,8 @@ class Shape:
         if not isinstance(one, dict):
             null = "a null element" if one is None else "non-map elements"
             raise Unnamed(f"associative list with keys may not have {null}")
-        found = {key: one.get(key, _DEFAULT_KEYS.get(key)) for key in keys if key in one or key in _DEFAULT_KEYS}
+        defaults = self._default_keys
+        found = {key: one.get(key, defaults.get(key)) for key in keys if key in one or key in defaults}
         if not found:
             said = " ".join(f'"{key}"' for key in keys)
             raise Unnamed(
