@@ -1,0 +1,203 @@
+"""What a watch lives through, in virtual time: a server that fails, compacts, is silent, or ends every watch at once."""
+
+import asyncio
+import contextlib
+import json
+from random import Random
+
+from lastcall import errors
+from lastcall.adapters.kube.client import Client
+from lastcall.adapters.kube.resources import CONFIG_MAPS
+from lastcall.adapters.kube.transport import Answer
+from lastcall.adapters.kube.watching import Watching
+from lastcall.lab import virtual
+
+
+def item(name, revision, uid=""):
+    return {"metadata": {"name": name, "resourceVersion": str(revision), "uid": uid or name}}
+
+
+def listed(revision, *items):
+    return json.dumps({"metadata": {"resourceVersion": str(revision)}, "items": items}).encode()
+
+
+def line(kind, obj):
+    return json.dumps({"type": kind, "object": obj}).encode() + b"\n"
+
+
+def gone():
+    return {"kind": "Status", "status": "Failure", "message": "too old", "reason": "Expired", "code": 410}
+
+
+class Stream:
+    """Chunks one after the other; a number is a pause, an exception is raised, None is silence for ever."""
+
+    def __init__(self, *parts):
+        self.parts, self.closed = list(parts), False
+
+    def __aiter__(self):
+        return self
+
+    async def __anext__(self):
+        while self.parts:
+            part = self.parts.pop(0)
+            if part is None:
+                await asyncio.get_running_loop().create_future()
+            if isinstance(part, Exception):
+                raise part
+            if isinstance(part, bytes):
+                return part
+            await asyncio.sleep(part)
+        raise StopAsyncIteration
+
+    async def aclose(self):
+        self.closed = True
+
+
+class Script:
+    """``Transport`` that gives the answers of ``steps`` one after the other, and keeps when it was asked for what."""
+
+    def __init__(self, *steps):
+        self.steps, self.asked = list(steps), []
+
+    async def request(self, method, target, headers, body, *, stream=False):
+        query = dict(part.split("=", 1) for part in target.partition("?")[2].split("&"))
+        what = f"watch {query['resourceVersion']}" if stream else "list"
+        self.asked.append((round(asyncio.get_running_loop().time(), 1), what))
+        if not self.steps:
+            raise errors.Unavailable("the script is over")
+        step = self.steps.pop(0)
+        if isinstance(step, Exception):
+            raise step
+        if isinstance(step, dict):
+            return Answer(step["code"], {}, json.dumps(step).encode())
+        return Answer(200, {}, step)
+
+    @property
+    def order(self):
+        return [what for _, what in self.asked]
+
+
+async def lived(script, seconds=1000.0, **rest):
+    """What was told within some time."""
+    watching = Watching(Client(script), CONFIG_MAPS, clock=virtual.VirtualClock(), random=Random(1), **rest)
+    told = []
+
+    async def listen():
+        async with contextlib.aclosing(watching.changes()) as changes:
+            async for change in changes:
+                old = change.old["metadata"]["resourceVersion"] if change.old else ""
+                told.append((change.kind.value, change.key.name, old))
+
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await listen()
+    return told, watching
+
+
+def test_a_watch_goes_on_from_the_last_event_or_bookmark():
+    script = Script(
+        listed(5),
+        Stream(line("ADDED", item("a", 6)), 10, line("MODIFIED", item("a", 8)), 10),
+        Stream(10, line("BOOKMARK", {"metadata": {"resourceVersion": "20"}}), 10),
+        Stream(None),
+    )
+    told, _ = virtual.run(lived(script, 100))
+    assert told == [("SYNCED", "", ""), ("ADDED", "a", ""), ("MODIFIED", "a", "6")]
+    assert script.order == ["list", "watch 5", "watch 8", "watch 20"]
+
+
+def test_events_that_are_cut_anywhere_are_whole():
+    data = line("ADDED", item("a", 6)) + line("ADDED", item("b", 7))
+    script = Script(listed(5), Stream(*(data[i : i + 7] for i in range(0, len(data), 7)), None))
+    told, _ = virtual.run(lived(script, 10))
+    assert told == [("SYNCED", "", ""), ("ADDED", "a", ""), ("ADDED", "b", "")]
+
+
+def differences():
+    """A list after a gap: one gone, one changed, one replaced by another of its name, one as it was."""
+    before = [item("goes", 1), item("changes", 2), item("replaced", 3, "old"), item("stays", 4)]
+    after = [item("changes", 12), item("replaced", 13, "new"), item("stays", 4), item("new", 14)]
+    return listed(5, *before), listed(15, *after)
+
+
+EXPECTED = [
+    ("DELETED", "goes", "1"),
+    ("DELETED", "replaced", "3"),
+    ("MODIFIED", "changes", "2"),
+    ("ADDED", "replaced", ""),
+    ("ADDED", "new", ""),
+    ("SYNCED", "", ""),
+]
+
+
+def test_gone_as_an_event_means_a_list_and_its_differences():
+    before, after = differences()
+    script = Script(before, Stream(5, line("ERROR", gone())), after, Stream(None))
+    told, watching = virtual.run(lived(script, 100))
+    assert told[5:] == EXPECTED
+    assert script.order == ["list", "watch 5", "list", "watch 15"]
+    assert watching.failure is None
+
+
+def test_gone_as_an_answer_means_the_same():
+    before, after = differences()
+    script = Script(before, Stream(5), gone(), after, Stream(None))
+    told, _ = virtual.run(lived(script, 100))
+    assert told[5:] == EXPECTED
+    assert script.order == ["list", "watch 5", "watch 5", "list", "watch 15"]
+
+
+def test_any_error_in_a_stream_means_a_list():
+    broken = {"kind": "Status", "status": "Failure", "message": "etcd", "reason": "InternalError", "code": 500}
+    script = Script(listed(5, item("a", 1)), Stream(5, line("ERROR", broken)), listed(9), Stream(None))
+    told, _ = virtual.run(lived(script, 100))
+    assert told == [("ADDED", "a", ""), ("SYNCED", "", ""), ("DELETED", "a", "1"), ("SYNCED", "", "")]
+
+
+def test_silence_opens_the_watch_anew_and_closes_the_old_one():
+    silent = Stream(None)
+    script = Script(listed(5), silent, Stream(None))
+    virtual.run(lived(script, 20, inactivity=10))
+    assert script.asked == [(0, "list"), (0, "watch 5"), (10, "watch 5")]
+    assert silent.closed
+
+
+def test_a_server_that_is_away_is_asked_with_growing_pauses_for_ever():
+    script = Script()
+    told, watching = virtual.run(lived(script, 600))
+    pauses = [later - sooner for (sooner, _), (later, _) in zip(script.asked, script.asked[1:], strict=False)]
+    assert told == []
+    assert isinstance(watching.failure, errors.Unavailable)
+    assert pauses[0] < 2
+    assert max(pauses) <= 60
+    assert all(pause >= 30 for pause in pauses[6:])
+    assert set(script.order) == {"list"}
+
+
+def test_a_lost_watch_goes_on_where_it_was():
+    lost = errors.Unavailable("cut")
+    script = Script(listed(5), Stream(line("ADDED", item("a", 6)), 5, lost), lost, Stream(None))
+    told, watching = virtual.run(lived(script, 100))
+    assert told == [("SYNCED", "", ""), ("ADDED", "a", "")]
+    assert script.order == ["list", "watch 5", "watch 6", "watch 6"]
+    assert watching.objects.keys() == {("", "a")}
+
+
+def test_watches_that_end_at_once_are_not_opened_without_a_pause():
+    script = Script(listed(5), *(Stream() for _ in range(1000)))
+    virtual.run(lived(script, 60))
+    assert len(script.asked) < 20
+
+
+def test_a_deletion_of_what_is_not_known_is_not_told():
+    script = Script(listed(5), Stream(line("DELETED", item("a", 6)), None))
+    told, _ = virtual.run(lived(script, 10))
+    assert told == [("SYNCED", "", "")]
+
+
+def test_nonsense_is_a_failure_and_not_the_end():
+    script = Script(b"hello", listed(5), Stream(b"hello\n"), Stream(None))
+    told, _ = virtual.run(lived(script, 100))
+    assert told == [("SYNCED", "", "")]
+    assert script.order == ["list", "list", "watch 5", "watch 5"]
