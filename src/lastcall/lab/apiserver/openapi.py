@@ -33,7 +33,9 @@ class Document(NamedTuple):
 
 def v2() -> Document:
     """``/openapi/v2``: all that Kubernetes has; custom resources are in v3 alone."""
-    return _recorded("v2")
+    document = _recorded("v2")
+    assert document is not None, "the package has it"
+    return document
 
 
 def index(scheme: Scheme) -> Object:
@@ -46,9 +48,7 @@ def v3(scheme: Scheme, path: str) -> Document | None:
     found = _served(scheme).get(path)
     if found is None:
         return None
-    if _has(path):
-        return _recorded(_file(path))
-    return _document(_made(found))
+    return _recorded("v3-" + path.replace("/", "-")) or _document(_made(found))
 
 
 def _served(scheme: Scheme) -> Mapping[str, list[Resource]]:
@@ -63,22 +63,14 @@ def _place(path: str, scheme: Scheme) -> Object:
     return {"serverRelativeURL": f"/openapi/v3/{path}?hash={document.hash if document else ''}"}
 
 
-def _file(path: str) -> str:
-    return "v3-" + path.replace("/", "-")
-
-
-def _directory() -> Any:
-    return resources.files("lastcall.lab.apiserver").joinpath("data", "openapi")
-
-
 @cache
-def _has(path: str) -> bool:
-    return bool(_directory().joinpath(f"{_file(path)}.json.gz").is_file())
-
-
-@cache
-def _recorded(name: str) -> Document:
-    data: bytes = _directory().joinpath(f"{name}.json.gz").read_bytes()
+def _recorded(name: str) -> Document | None:
+    """One of Kubernetes' own; None if there is none of this name."""
+    file = resources.files("lastcall.lab.apiserver").joinpath("data", "openapi", f"{name}.json.gz")
+    try:
+        data = file.read_bytes()
+    except FileNotFoundError:
+        return None
     return Document(data, _hash(data))
 
 
