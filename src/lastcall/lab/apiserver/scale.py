@@ -167,13 +167,13 @@ def scale_of(obj: Object, where: Paths, *, missing: int | None = None) -> Object
 
 
 def _checked(scale: Any) -> Object:
-    """What a patch has made of a Scale. ApiError if it is none any more."""
+    """What a patch has made of a Scale, without a number that is 0. ApiError if it is none any more."""
     replicas = (scale.get("spec") or {}).get("replicas") if isinstance(scale, dict) else ""
     if replicas is not None and (not isinstance(replicas, int) or isinstance(replicas, bool)):
         kind = "string" if isinstance(replicas, str) else "value"
         why = f"json: cannot unmarshal {kind} into Go struct field ScaleSpec.spec.replicas of type int32"
         raise status.invalid("", "", "", [fields.invalid("patch", fields.said(scale), why)])
-    checked: Object = scale
+    checked: Object = {**scale, "spec": {"replicas": replicas} if replicas else {}}
     return checked
 
 

@@ -10,7 +10,7 @@ from lastcall.lab.apiserver.admission.node_taints import NodeTaints
 from lastcall.lab.apiserver.admission.priorities import Priorities
 from lastcall.lab.apiserver.admission.service_accounts import ServiceAccounts
 from lastcall.lab.apiserver.admission.tolerations import DefaultTolerations
-from lastcall.lab.apiserver.admission.volumes import DefaultStorageClass, StorageProtection
+from lastcall.lab.apiserver.admission.volumes import DefaultStorageClass, StorageProtection, VolumePhases
 from lastcall.lab.apiserver.store import Store
 from lastcall.ports import Clock
 
@@ -26,4 +26,5 @@ def built_in(store: Store, clock: Clock, random: Random) -> Sequence[Plugin]:
         DefaultTolerations(),
         DefaultStorageClass(store),
         StorageProtection(),
+        VolumePhases(clock),
     ]

@@ -1,9 +1,12 @@
 """What admission does to claims and volumes: the default class, and the finalizers that protect what is in use."""
 
+from lastcall.lab.apiserver import meta
 from lastcall.lab.apiserver.admission.chain import Attributes, Plugin
 from lastcall.lab.apiserver.request import Object
 from lastcall.lab.apiserver.store import Store
+from lastcall.ports import Clock
 
+_SINCE = "lastPhaseTransitionTime"
 _DEFAULT = "storageclass.kubernetes.io/is-default-class"
 _FINALIZERS = {
     "persistentvolumeclaims": "kubernetes.io/pvc-protection",
@@ -43,6 +46,21 @@ class StorageProtection(Plugin):
         finalizers = attributes.obj["metadata"].setdefault("finalizers", [])
         if finalizer not in finalizers:
             finalizers.append(finalizer)
+
+
+class VolumePhases(Plugin):
+    """Says since when a volume is in its phase, unless who changes it says so (the strategy of the volumes' status)."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    async def mutate(self, attributes: Attributes) -> None:
+        """Only when the status is written."""
+        if (attributes.resource.storage, attributes.subresource) != ("persistentvolumes", "status"):
+            return
+        new, old = ((one or {}).get("status") or {} for one in (attributes.obj, attributes.old))
+        if new.get("phase") != old.get("phase") and new.get(_SINCE) in (None, old.get(_SINCE)):
+            new[_SINCE] = meta.timestamp(self._clock.wall())
 
 
 def _age(metadata: Object) -> tuple[str, list[int]]:

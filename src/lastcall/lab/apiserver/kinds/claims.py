@@ -84,7 +84,7 @@ class PersistentVolume(Behaviour):
 
     def prepare_create(self, obj: Object) -> None:
         """Nothing has looked at it yet."""
-        obj["status"] = {"phase": "Pending"}
+        obj["status"] = {"phase": "Pending", "lastPhaseTransitionTime": obj["metadata"]["creationTimestamp"]}
 
     def validate(self, obj: Object) -> Iterable[Cause]:
         """``ValidatePersistentVolumeSpec``."""

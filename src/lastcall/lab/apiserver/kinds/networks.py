@@ -36,7 +36,6 @@ class NetworkPolicy(Behaviour):
 class HorizontalPodAutoscaler(Behaviour):
     """How many replicas there should be by load."""
 
-    has_generation = True
     has_status = True
     status_keeps = ()
 

@@ -99,6 +99,19 @@ class Service(Behaviour):
                     yield fields.invalid(f"spec.clusterIPs[{index}]", has, "may not change once set")
         yield from self.validate(new)
 
+    def warnings(self, obj: Object) -> Iterable[str]:
+        """What has no effect."""
+        spec = obj["spec"]
+        if headless(spec):
+            if spec.get("loadBalancerIP"):
+                yield "spec.loadBalancerIP is ignored for headless services"
+            if spec.get("externalIPs"):
+                yield "spec.externalIPs is ignored for headless services"
+            if spec["sessionAffinity"] != "None":
+                yield "spec.SessionAffinity is ignored for headless services"
+        if spec.get("externalName") and spec["type"] != "ExternalName":
+            yield 'spec.externalName is ignored when `type` is not "ExternalName"'
+
     def fields(self, obj: Object) -> Mapping[str, str]:
         """Address and type."""
         spec = obj.get("spec") or {}

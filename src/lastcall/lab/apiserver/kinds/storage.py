@@ -47,7 +47,6 @@ class StorageClass(Behaviour):
 class CSIDriver(Behaviour):
     """What a driver can do."""
 
-    has_generation = True
     needs_revision = True
     status_after_delete = False
 

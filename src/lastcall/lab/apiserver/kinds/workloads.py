@@ -7,16 +7,21 @@ import copy
 from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
-from lastcall.lab.apiserver import fields, meta
+from lastcall.lab.apiserver import fields, meta, names
 from lastcall.lab.apiserver.kinds import rules
 from lastcall.lab.apiserver.kinds.base import Behaviour
 from lastcall.lab.apiserver.kinds.label_selectors import validate_selector
 from lastcall.lab.apiserver.kinds.pod_defaults import pod_template_defaults
 from lastcall.lab.apiserver.kinds.pod_validation import validate_pod_spec
+from lastcall.lab.apiserver.kinds.pod_warnings import template_warnings
 from lastcall.lab.apiserver.request import Object
 from lastcall.lab.apiserver.status import Cause
 
 MISMATCH = "`selector` does not match template `labels`"
+_SURPRISING = (
+    "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is"
+    " recommended"
+)
 TOO_MANY = "cannot be greater than status.replicas"
 
 
@@ -42,6 +47,17 @@ class Workload(Behaviour):
         """Those of a new object, and the selector stays as it is."""
         yield from self.validate(new)
         yield from rules.immutable(new["spec"], old["spec"], "spec", "selector")
+
+    def warnings(self, obj: Object) -> Iterable[str]:
+        """What may surprise in the name, which becomes a part of the pods' names, and in the template."""
+        if wrong := names.label(obj["metadata"].get("name", "")):
+            yield f"{_SURPRISING}: [{wrong}]"
+        yield from template_warnings(obj["spec"]["template"], "spec.template.")
+
+    def update_warnings(self, new: Object, old: Object) -> Iterable[str]:
+        """Only about another template."""
+        changed = new["metadata"].get("generation") != old["metadata"].get("generation")
+        return template_warnings(new["spec"]["template"], "spec.template.") if changed else ()
 
     def counts(self, new: Object, old: Object, *names: str) -> Iterator[Cause]:
         """None of these numbers of the status may be negative, and the collisions only grow."""
