@@ -46,6 +46,10 @@ SELF = {
         ("1 == 1.0", True),
         ("'size ' + string(self.a)", "size 1"),
         ("optional.none().hasValue()", False),
+        ("self.?b.orValue(3) + self.?a.orValue(3)", 4),
+        ("self.?m.?k1.orValue('') + self.?none.?k1.orValue('-') + self.m[?'k2'].orValue('')", "v1-v2"),
+        ("self.list[?7].hasValue() || self.list[?0].value() == 1", True),
+        ("['.?x', '[?'][1] + self.m['k1']", "[?v1"),
     ],
 )
 def test_values(expression, value):

@@ -4,8 +4,8 @@ The language comes from the library ``common-expression-language``, the function
 ``cel_functions``. Errors have the words of cel-go, which people see in the answers of the API server. The library is
 imported when the first expression is compiled: most servers never see one.
 
-What the library cannot do: optional fields (``self.?x``), ``cel.bind``, macros over keys and values at once, and the
-types of fields are not known when an expression is compiled.
+What the library cannot do: ``cel.bind``, ``optMap``, macros over keys and values at once, and the types of fields are not
+known when an expression is compiled.
 """
 
 import functools
@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from lastcall.lab.apiserver import cel_functions
+from lastcall.lab.apiserver import cel_functions, cel_optionals
 
 if TYPE_CHECKING:
     import cel
@@ -77,7 +77,7 @@ def _compiled(expression: str) -> "cel.Program":
 
     logging.getLogger("cel").setLevel(logging.ERROR)  # it warns of every error that is raised here anyway
     try:
-        return cel.compile(expression)
+        return cel.compile(cel_optionals.rewritten(expression))
     except ValueError as error:
         said = str(error).removeprefix(f"Failed to parse expression '{expression}': ")
         raise CelError("compilation failed: " + said.replace("\n| ", "\n | ")) from None
@@ -88,7 +88,28 @@ def _environment(program: "cel.Program", variables: Mapping[str, Any]) -> "cel.C
 
     wanted = {*program.functions(), *(name for root in program.variables() for name in _ROOTS.get(root, ()))}
     functions = {name: cel_functions.FUNCTIONS[name] for name in wanted if name in cel_functions.FUNCTIONS}
+    if cel_optionals.FUNCTION in wanted:
+        functions[cel_optionals.FUNCTION] = _optional_field
     return cel.Context(variables=dict(variables), functions=functions)
+
+
+def optional(value: Any, *, there: bool) -> Any:
+    """A value that may not be there, as a variable: ``oldSelf`` of rules that say so."""
+    import cel  # noqa: PLC0415
+
+    return cel.OptionalValue.of(value) if there else cel.OptionalValue.none()
+
+
+def _optional_field(target: Any, key: Any) -> Any:
+    """The field or item, if it is there; of what is not there there is none."""
+    import cel  # noqa: PLC0415
+
+    if isinstance(target, cel.OptionalValue):
+        if not target.has_value():
+            return target
+        target = target.value()
+    there = key in target if isinstance(target, dict) else isinstance(key, int) and 0 <= key < len(target)
+    return optional(target[key] if there else None, there=there)
 
 
 def _words(said: str, variables: Mapping[str, Any]) -> str:

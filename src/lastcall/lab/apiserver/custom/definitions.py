@@ -76,6 +76,11 @@ class Definitions:
             if stored.object()["spec"]["group"] == gone["spec"]["group"]:
                 self._settle(stored)
 
+    def terminating(self, resource: Resource) -> bool:
+        """Whether the definition of a custom resource is being deleted."""
+        stored = self._store.get(Key(RESOURCE, "", resource.qualified)) if resource.custom else None
+        return stored is not None and bool(stored.object()["metadata"].get("deletionTimestamp"))
+
     # -- deletion ------------------------------------------------------------------------------------------------------
 
     def _terminate(self, stored: Stored, obj: Object) -> None:

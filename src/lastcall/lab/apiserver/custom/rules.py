@@ -90,10 +90,12 @@ def _node(rules: list[Object], value: Any, schema: Object, path: str, old: Any) 
         variables["oldSelf"] = cel_value(old, schema)
     unchanged = old is not ABSENT and same(value, old)
     for rule in rules:
-        change = uses_old(rule["rule"])
-        if (change and "oldSelf" not in variables) or (unchanged and not change):
+        change, seen = uses_old(rule["rule"]), variables
+        if change and rule.get("optionalOldSelf"):
+            seen = {**variables, "oldSelf": cel.optional(variables.get("oldSelf"), there="oldSelf" in variables)}
+        if (change and "oldSelf" not in seen) or (unchanged and not change):
             continue
-        if cause := _judge(rule, value, schema, path or NOWHERE, variables):
+        if cause := _judge(rule, value, schema, path or NOWHERE, seen):
             yield cause
 
 
