@@ -76,6 +76,8 @@ class Scales:
         self._expect(context, new, old)
         new["metadata"] = {**old["metadata"]}
         new["status"] = old["status"]
+        if not rules.part(new, "spec").get("replicas"):
+            new["spec"] = {}  # a number of 0 is not written
         attributes = self._attributes(context, new, old)
         await self._server.admission.mutate(attributes)
         replicas = rules.part(new, "spec").get("replicas") or 0
