@@ -430,6 +430,23 @@ async def test_generation_counts_everything_but_metadata_and_a_status_of_its_own
 
 
 @in_virtual_time
+async def test_a_status_is_judged_alone():
+    api = Api()
+    obj = definition({**objects(a=INTEGER), "required": ["a"]}, subresources={"status": {}})
+    properties = obj["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+    properties["status"] = objects(phase={**STRING, "enum": ["Ready"]}, n={**INTEGER, **ruled("self < 3", message="m")})
+    await api.good("POST", DEFINITIONS, obj)
+    await api.good("POST", WIDGETS, widget(spec={"a": 1}))
+    _, said = await api.patch(f"{WIDGETS}/w/status", {"status": {"phase": 1}})
+    assert [one["field"] for one in said["details"]["causes"]] == ["status.phase", "status.phase", "<nil>"]
+    assert 'phase in body must be of type string: "integer"' in said["message"]
+    _, said = await api.patch(f"{WIDGETS}/w/status", {"status": {"n": 5}})
+    assert said["message"] == 'Widget.x.example.com "w" is invalid: status.n: Invalid value: 5: m'
+    _, said = await api.patch(f"{WIDGETS}/w/status", {"status": {"phase": "Ready"}, "spec": {"a": 9}})
+    assert (said["spec"], said["status"], said["metadata"]["generation"]) == ({"a": 1}, {"phase": "Ready"}, 1)
+
+
+@in_virtual_time
 async def test_all_versions_show_the_same_objects():
     api = Api()
     obj = definition(objects(a=INTEGER))

@@ -69,6 +69,11 @@ class Definition(Behaviour):
                 found[said] = f'unrecognized format "{said}"'
         return found.values()
 
+    def update_warnings(self, new: Object, old: Object) -> Iterable[str]:
+        """Of formats that are new."""
+        known = [*self.warnings(old)]
+        return [one for one in self.warnings(new) if one not in known]
+
     def outcome(self, obj: Object, options: Options, wall: float) -> Outcome | None:
         """At first it is only marked: its objects go before it does."""
         metadata = obj["metadata"]

@@ -54,8 +54,12 @@ class Custom(Behaviour):
         return self._judged(new, old)
 
     def validate_status(self, new: Object, old: Object) -> Iterable[Cause]:
-        """The same."""
-        return self._judged(new, old)
+        """The schema judges the status alone, by paths within it; lists and rules are those of the whole object."""
+        schema, causes = (self.schema.get("properties") or {}).get("status"), []
+        if schema and "status" in new:
+            found = values.check(new["status"], schema, old=old.get("status", values.ABSENT))
+            causes = [one._replace(field=_below("status", one.field)) for one in found]
+        return self._ruled(new, old, [*causes, *self._scale(new, "statusReplicasPath")])
 
     def warnings(self, obj: Object) -> Iterable[str]:
         """Finalizers that could be somebody else's."""
@@ -69,17 +73,26 @@ class Custom(Behaviour):
         """The fields that the definition names."""
         return {name: _text(path.find(obj)) for name, path in self._selectable.items()}
 
+    def update_warnings(self, new: Object, old: Object) -> Iterable[str]:
+        """Of finalizers that are new."""
+        known = [*self.warnings(old)]
+        return [one for one in self.warnings(new) if one not in known]
+
     def _judged(self, obj: Object, old: Any) -> list[Cause]:
-        causes = [*values.check(obj, self.schema, old=old), *self._scale(obj)]
+        scale = self._scale(obj, "specReplicasPath", "statusReplicasPath")
+        return self._ruled(obj, old, [*values.check(obj, self.schema, old=old), *scale])
+
+    def _ruled(self, obj: Object, old: Any, causes: list[Cause]) -> list[Cause]:
+        """With what lists and rules say, unless the object is so wrong that rules make no sense."""
         if old is values.ABSENT or not any(lists.check(old, self.schema)):
             causes += lists.check(obj, self.schema)
         if any(cause.reason.removeprefix("FieldValue") in _ENDS_RULES for cause in causes):
             return [*causes, fields.invalid(values.NOWHERE, None, _UNJUDGED)] if has_rules(self.schema) else causes
         return [*causes, *rules.check(obj, self.schema, old=old)]
 
-    def _scale(self, obj: Object) -> Iterable[Cause]:
+    def _scale(self, obj: Object, *names: str) -> Iterable[Cause]:
         scale = self.subresources.get("scale") or {}
-        for name in ("specReplicasPath", "statusReplicasPath"):
+        for name in names:
             found = JsonPath(scale[name]).find(obj) if name in scale else []
             number = found[0] if found and isinstance(found[0], int) else 0
             if number < 0:
@@ -119,6 +132,10 @@ def resources(definition: Object) -> Sequence[Resource]:
         )
         for version in sorted(served, key=lambda one: not one.get("storage"))
     ]
+
+
+def _below(path: str, field: str) -> str:
+    return path if field == values.NOWHERE else f"{path}.{field}"
 
 
 def _text(found: Sequence[Any]) -> str:
