@@ -56,4 +56,8 @@ def type_invalid(path: str, value: Any, why: str) -> Cause:
 
 def said(value: Any) -> str:
     """A value as messages show it."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    if not isinstance(value, str):  # which Go quotes, while it encodes everything else, and that with care for browsers
+        for character in "<>&":
+            text = text.replace(character, f"\\u{ord(character):04x}")
+    return text

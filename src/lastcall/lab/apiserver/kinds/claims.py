@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from lastcall.lab.apiserver import fields, names, quantities
 from lastcall.lab.apiserver.kinds import rules
 from lastcall.lab.apiserver.kinds.base import Behaviour
+from lastcall.lab.apiserver.kinds.go_form import difference, fields_of, written
 from lastcall.lab.apiserver.kinds.label_selectors import validate_selector
 from lastcall.lab.apiserver.request import Object
 from lastcall.lab.apiserver.status import Cause
@@ -25,6 +26,11 @@ _NOT_SOURCES = (
     "volumeMode",
     "nodeAffinity",
     "volumeAttributesClassName",
+)
+_SOURCES = (
+    *("gcePersistentDisk", "awsElasticBlockStore", "hostPath", "glusterfs", "nfs", "rbd", "quobyte", "iscsi"),
+    *("flexVolume", "cinder", "cephfs", "fc", "flocker", "azureFile", "vsphereVolume", "azureDisk"),
+    *("photonPersistentDisk", "portworxVolume", "scaleIO", "local", "storageos", "csi"),
 )
 _RIGID = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
 _RIGID_SOURCE = "spec.persistentvolumesource is immutable after creation"
@@ -52,16 +58,18 @@ class PersistentVolumeClaim(Behaviour):
     def validate_update(self, new: Object, old: Object) -> Iterable[Cause]:
         """The volume may be named once, and a bound claim may grow (``ValidatePersistentVolumeClaimUpdate``)."""
         yield from self.validate(new)
-        after, before = dict(new["spec"]), dict(old["spec"])
-        if not before.get("volumeName"):
-            before["volumeName"] = after.get("volumeName")
+        after, before = _set(new["spec"]), _set(old["spec"])
+        if "volumeName" not in before and "volumeName" in after:
+            before["volumeName"] = after["volumeName"]
         bound = (old.get("status") or {}).get("phase") == "Bound"
         if bound:
-            for spec in (after, before):
-                spec["resources"] = {k: v for k, v in spec["resources"].items() if k != "requests"}
-                spec.pop("volumeAttributesClassName", None)
-        if _set(after) != _set(before):
-            yield fields.forbidden("spec", _RIGID)
+            after["resources"] = {**after["resources"], "requests": before["resources"].get("requests")}
+            after["volumeAttributesClassName"] = before.get("volumeAttributesClassName")
+            after = _set(after)
+        if after != before:
+            known = fields_of("PersistentVolumeClaim", "spec")
+            changes = difference(written(before, known, known), written(after, known, known))
+            yield fields.forbidden("spec", f"{_RIGID}\n{changes}")
         wanted, had = (one["spec"]["resources"].get("requests", {}).get("storage") for one in (new, old))
         granted = ((old.get("status") or {}).get("capacity") or {}).get("storage")
         if bound and wanted and had and _less(wanted, had) and not (granted and _less(granted, wanted)):
@@ -106,7 +114,9 @@ class PersistentVolume(Behaviour):
         """Where the storage is does not change (``ValidatePersistentVolumeUpdate``)."""
         yield from self.validate(new)
         if _source(new["spec"]) != _source(old["spec"]):
-            yield fields.forbidden("spec.persistentvolumesource", _RIGID_SOURCE)
+            known = fields_of("PersistentVolume", "spec")
+            after, before = (written(_source(one["spec"]), known, _SOURCES) for one in (new, old))
+            yield fields.forbidden("spec.persistentvolumesource", f"{_RIGID_SOURCE}\n{difference(before, after)}")
         yield from rules.immutable(new["spec"], old["spec"], "spec", "volumeMode")
         if old["spec"].get("nodeAffinity") is not None:
             yield from rules.immutable(new["spec"], old["spec"], "spec", "nodeAffinity")

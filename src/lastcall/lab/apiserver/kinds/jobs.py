@@ -8,6 +8,7 @@ from lastcall.lab.apiserver.kinds.base import Behaviour, Dependents, Options
 from lastcall.lab.apiserver.kinds.job_status import check_status
 from lastcall.lab.apiserver.kinds.label_selectors import validate_selector
 from lastcall.lab.apiserver.kinds.pod_defaults import pod_template_defaults
+from lastcall.lab.apiserver.kinds.pod_diff import inner_template
 from lastcall.lab.apiserver.kinds.workloads import MISMATCH, Workload, check_template
 from lastcall.lab.apiserver.request import Object
 from lastcall.lab.apiserver.status import Cause
@@ -77,7 +78,7 @@ class Job(Workload):
         yield from rules.immutable(after, before, "spec", "selector")
         template = _schedulable(after, before) if _waits(old) else before["template"]
         if after["template"] != template:
-            yield fields.invalid("spec.template", after["template"], rules.IMMUTABLE)
+            yield fields.invalid("spec.template", inner_template(after["template"]), rules.IMMUTABLE)
         yield from rules.immutable(after, before, "spec", *_RIGID)
 
     def validate_status(self, new: Object, old: Object) -> Iterable[Cause]:
