@@ -59,7 +59,14 @@ class Bind:
     node: str
 
 
-Action = Create | Patch | Delete | Bind | Tell
+@dataclass(frozen=True)
+class Finalize:
+    """Takes the finalizer ``kubernetes`` from a namespace that is being deleted and holds nothing any more."""
+
+    ref: Ref
+
+
+Action = Create | Patch | Delete | Bind | Tell | Finalize
 
 
 @dataclass(frozen=True)

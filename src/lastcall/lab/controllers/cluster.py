@@ -10,7 +10,7 @@ from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.watching import Kind, Watching
 from lastcall.errors import AlreadyExists, Conflict, NotFound
 from lastcall.lab.apiserver.meta import timestamp
-from lastcall.lab.controllers.actions import Action, Bind, Create, Delete, Patch, Tell
+from lastcall.lab.controllers.actions import Action, Bind, Create, Delete, Finalize, Patch, Tell
 from lastcall.lab.controllers.runner import Batch, Seen
 from lastcall.lab.controllers.view import Object
 from lastcall.ports import Clock
@@ -76,6 +76,11 @@ class ClusterClient:
             case Bind(ref, uid, node):
                 binding = {"metadata": {"name": ref.name, "uid": uid}, "target": {"kind": "Node", "name": node}}
                 await self._client.create_below(resources.PODS, ref.name, "binding", binding, namespace=ref.namespace)
+                return None
+            case Finalize(ref):
+                found: Object = await self._client.get(resources.NAMESPACES, ref.name)
+                found["spec"]["finalizers"] = []
+                await self._client.update(resources.NAMESPACES, ref.name, found, subresource="finalize")
                 return None
             case Tell():
                 await self._tell(action, by, action.message)

@@ -37,8 +37,12 @@ class View:
 
     def owned(self, uid: str, resource: str) -> list[Object]:
         """Those of a resource whose controller is the object with that uid."""
+        return [obj for place, obj in self.dependents(uid) if place.resource == resource and _controls(uid, obj)]
+
+    def dependents(self, uid: str) -> list[tuple[Ref, Object]]:
+        """Everything that names the object with that uid as one of its owners."""
         found = self._owned.get(uid, {})
-        return [found[ref] for ref in sorted(found) if ref.resource == resource]
+        return [(place, found[place]) for place in sorted(found)]
 
     def on_node(self, node: str) -> list[Object]:
         """The pods that are bound to a node, whatever their phase."""
@@ -56,7 +60,7 @@ class View:
     def _learn(self, resource: str, obj: Object, known: dict[tuple[str, str], Object]) -> None:
         place = _place(obj)
         known[place] = obj
-        if owner := controller_of(obj):
+        for owner in obj["metadata"].get("ownerReferences") or ():
             self._owned.setdefault(owner["uid"], {})[Ref(resource, *place)] = obj
         if resource == "pods" and (node := obj["spec"].get("nodeName")):
             self._on_node.setdefault(node, {})[place] = obj
@@ -64,8 +68,11 @@ class View:
     def _forget(self, resource: str, obj: Object, known: dict[tuple[str, str], Object]) -> None:
         place = _place(obj)
         known.pop(place, None)
-        if owner := controller_of(obj):
-            self._owned.get(owner["uid"], {}).pop(Ref(resource, *place), None)
+        for owner in obj["metadata"].get("ownerReferences") or ():
+            known_of = self._owned.get(owner["uid"], {})
+            known_of.pop(Ref(resource, *place), None)
+            if not known_of:
+                self._owned.pop(owner["uid"], None)
         if resource == "pods" and (node := obj["spec"].get("nodeName")):
             self._on_node.get(node, {}).pop(place, None)
 
@@ -74,6 +81,11 @@ def controller_of(obj: Object) -> Mapping[str, Any] | None:
     """The owner reference that says ``controller: true``."""
     owners = obj["metadata"].get("ownerReferences") or ()
     return next((owner for owner in owners if owner.get("controller")), None)
+
+
+def _controls(uid: str, obj: Object) -> bool:
+    owner = controller_of(obj)
+    return owner is not None and owner["uid"] == uid
 
 
 def ref(resource: str, obj: Object) -> Ref:

@@ -1,0 +1,142 @@
+"""EndpointSlices: which pods are behind a Service, and how they are (``k8s.io/kubernetes/pkg/controller/endpointslice``)."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from lastcall.lab.controllers import pods
+from lastcall.lab.controllers.actions import Action, Create, Decision, Delete, Patch
+from lastcall.lab.controllers.view import Object, Ref, View, ref
+
+RESOURCE = "endpointslices.discovery.k8s.io"
+MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
+MANAGER = "endpointslice-controller.k8s.io"
+SERVICE_NAME = "kubernetes.io/service-name"
+MOST = 100
+"""Endpoints in one slice (``--max-endpoints-per-slice``)."""
+
+
+class EndpointSlices:
+    """Looks at a Service when it, one of its slices, or a pod that it selects has changed."""
+
+    name = "endpointslice"
+    resources: Sequence[str] = ("services", "pods", RESOURCE)
+
+    def keys(self, resource: str, obj: Object, view: View) -> Iterable[Ref]:
+        """The Services that are concerned."""
+        if resource == "services":
+            return [ref("services", obj)]
+        namespace, labels = obj["metadata"].get("namespace", ""), obj["metadata"].get("labels") or {}
+        if resource == RESOURCE:
+            mine = labels.get(MANAGED_BY) == MANAGER
+            return [Ref("services", namespace, labels[SERVICE_NAME])] if mine and SERVICE_NAME in labels else []
+        return [ref("services", one) for one in view.all("services", namespace) if _selects(one, labels)]
+
+    def decide(self, key: Ref, view: View, now: float) -> Decision:
+        """Slices to be made, changed or deleted."""
+        service = view.get(*key)
+        slices = [one for one in view.all(RESOURCE, key.namespace) if _belongs(one, key.name)]
+        if service is None or not (service["spec"].get("selector") or {}):
+            return Decision(tuple(Delete(ref(RESOURCE, one)) for one in slices if service is None))
+        selected = [
+            pod for pod in view.all("pods", key.namespace) if _selects(service, pod["metadata"].get("labels") or {})
+        ]
+        return Decision(tuple(_changes(service, _wanted(service, selected), slices)))
+
+
+def _selects(service: Object, labels: Mapping[str, str]) -> bool:
+    selector = service["spec"].get("selector") or {}
+    return bool(selector) and selector.items() <= labels.items()
+
+
+def _belongs(one: Object, service: str) -> bool:
+    labels = one["metadata"].get("labels") or {}
+    return labels.get(SERVICE_NAME) == service and labels.get(MANAGED_BY) == MANAGER
+
+
+def _wanted(service: Object, selected: Sequence[Object]) -> list[tuple[Object, list[Object]]]:
+    """The ports and the endpoints of each slice: pods whose ports have the same numbers share one."""
+    groups: dict[str, tuple[list[Object], list[Object]]] = {}
+    for pod in selected:
+        if pods.phase(pod) in pods.FINISHED or not (pod.get("status") or {}).get("podIP"):
+            continue
+        ports = list(_ports(service, pod))
+        groups.setdefault(repr(ports), (ports, []))[1].append(_endpoint(service, pod))
+    if not groups:
+        return [({"ports": []}, [])]
+    return [
+        ({"ports": ports}, found[start : start + MOST])
+        for ports, found in groups.values()
+        for start in range(0, len(found), MOST)
+    ]
+
+
+def _ports(service: Object, pod: Object) -> Iterator[Object]:
+    for port in service["spec"].get("ports") or ():
+        target = port.get("targetPort", port["port"])
+        number = target if isinstance(target, int) else _named(pod, target, port.get("protocol", "TCP"))
+        if number:
+            yield {"name": port.get("name", ""), "port": number, "protocol": port.get("protocol", "TCP")}
+
+
+def _named(pod: Object, name: str, protocol: str) -> int | None:
+    containers = [*pod["spec"]["containers"], *(pod["spec"].get("initContainers") or ())]
+    ports = [port for container in containers for port in container.get("ports") or ()]
+    found = [one for one in ports if one.get("name") == name and one.get("protocol", "TCP") == protocol]
+    return int(found[0]["containerPort"]) if found else None
+
+
+def _endpoint(service: Object, pod: Object) -> Object:
+    """KEP-1672: a terminating pod is never ready, and serves as long as its readiness says so."""
+    metadata, terminating, serving = pod["metadata"], bool(pod["metadata"].get("deletionTimestamp")), pods.ready(pod)
+    all_ready = service["spec"].get("publishNotReadyAddresses", False)
+    endpoint: dict[str, Any] = {
+        "addresses": [pod["status"]["podIP"]],
+        "conditions": {
+            "ready": all_ready or (serving and not terminating),
+            "serving": serving,
+            "terminating": terminating,
+        },
+        "targetRef": {
+            "kind": "Pod",
+            "namespace": metadata["namespace"],
+            "name": metadata["name"],
+            "uid": metadata["uid"],
+        },
+    }
+    if node := pod["spec"].get("nodeName"):
+        endpoint["nodeName"] = node
+    if pod["spec"].get("subdomain") == service["metadata"]["name"] and pod["spec"].get("hostname"):
+        endpoint["hostname"] = pod["spec"]["hostname"]
+    return endpoint
+
+
+def _changes(
+    service: Object, wanted: Sequence[tuple[Object, list[Object]]], slices: Sequence[Object]
+) -> Iterator[Action]:
+    """Existing slices are used in their order: few change when a pod comes or goes."""
+    for index, (ports, endpoints) in enumerate(wanted):
+        content = {"endpoints": endpoints, **ports}
+        if index >= len(slices):
+            yield Create(RESOURCE, service["metadata"]["namespace"], _slice(service, content))
+        elif any((slices[index].get(name) or []) != said for name, said in content.items()):
+            yield Patch(ref(RESOURCE, slices[index]), content, uid=slices[index]["metadata"]["uid"])
+    for one in slices[len(wanted) :]:
+        yield Delete(ref(RESOURCE, one), uid=one["metadata"]["uid"])
+
+
+def _slice(service: Object, content: Object) -> Object:
+    metadata = service["metadata"]
+    labels = {**(metadata.get("labels") or {}), SERVICE_NAME: metadata["name"], MANAGED_BY: MANAGER}
+    if service["spec"].get("clusterIP") == "None":
+        labels["service.kubernetes.io/headless"] = ""
+    return {
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": {
+            "generateName": f"{metadata['name']}-",
+            "labels": labels,
+            "ownerReferences": [pods.owner_reference(service, "v1", "Service")],
+        },
+        "addressType": "IPv4",
+        **content,
+    }

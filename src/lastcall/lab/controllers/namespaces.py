@@ -1,0 +1,57 @@
+"""Namespaces that are being deleted: everything in them goes first (``pkg/controller/namespace/deletion``)."""
+
+from collections.abc import Iterable, Sequence
+
+from lastcall.lab.controllers.actions import Action, Decision, Delete, Finalize, Patch
+from lastcall.lab.controllers.pods import condition
+from lastcall.lab.controllers.view import Object, Ref, View, ref
+
+_REMAINING = "NamespaceContentRemaining"
+
+
+class Namespaces:
+    """``contents`` are the namespaced resources that are looked through."""
+
+    name = "namespace"
+
+    def __init__(self, contents: Sequence[str]) -> None:
+        self._contents = tuple(sorted(contents))
+        self.resources: Sequence[str] = ("namespaces", *self._contents)
+
+    def keys(self, resource: str, obj: Object, view: View) -> Iterable[Ref]:
+        """The namespace, if it is being deleted."""
+        key = (
+            ref("namespaces", obj) if resource == "namespaces" else Ref("namespaces", "", obj["metadata"]["namespace"])
+        )
+        namespace = view.get(*key)
+        return [key] if namespace and namespace["metadata"].get("deletionTimestamp") else []
+
+    def decide(self, key: Ref, view: View, now: float) -> Decision:
+        """Deletes what is not being deleted yet; when nothing is left, the namespace goes."""
+        namespace = view.get(*key)
+        if namespace is None or "kubernetes" not in (namespace["spec"].get("finalizers") or ()):
+            return Decision()
+        left = [(resource, obj) for resource in self._contents for obj in view.all(resource, key.name)]
+        if not left:
+            return Decision((Finalize(key),), said=f"namespace {key.name} is empty and goes")
+        actions: list[Action] = [
+            Delete(ref(resource, obj), uid=obj["metadata"]["uid"], propagation="Background")
+            for resource, obj in left
+            if not obj["metadata"].get("deletionTimestamp")
+        ]
+        actions += self._told(key, namespace, left)
+        return Decision(tuple(actions))
+
+    def _told(self, key: Ref, namespace: Object, left: Sequence[tuple[str, Object]]) -> list[Action]:
+        """The condition that says what is still there."""
+        counts: dict[str, int] = {}
+        for resource, _ in left:
+            plural, _, group = resource.partition(".")
+            counts[f"{plural}.{group}"] = counts.get(f"{plural}.{group}", 0) + 1
+        said = ", ".join(f"{name} has {count} resource instances" for name, count in sorted(counts.items()))
+        message = f"Some resources are remaining: {said}"
+        if condition(namespace, _REMAINING).get("message") == message:
+            return []
+        told = {"type": _REMAINING, "status": "True", "reason": "SomeResourcesRemain", "message": message}
+        others = [one for one in namespace["status"].get("conditions") or () if one["type"] != _REMAINING]
+        return [Patch(key, {"status": {"conditions": [*others, told]}}, "status")]
