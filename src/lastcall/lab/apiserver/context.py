@@ -1,13 +1,15 @@
 """One request while it is served: where it goes, and what its parameters ask for."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from lastcall.lab.apiserver import fields
 from lastcall.lab.apiserver.request import Identity, Object, Request
 from lastcall.lab.apiserver.routes import Route
-from lastcall.lab.apiserver.status import bad_request, invalid
+from lastcall.lab.apiserver.status import Cause, bad_request, invalid
 from lastcall.model import duration
 
+_LONGEST_MANAGER = 128
 _VALIDATION = ("Ignore", "Strict", "Warn")
 
 
@@ -60,9 +62,12 @@ class Context:
 
     @property
     def manager(self) -> str:
-        """Whose name the written fields get: the parameter, else the first word of User-Agent."""
-        agent = self.request.headers.get("user-agent", "")
-        return self.request.parameter("fieldManager") or agent.partition("/")[0] or "unknown"
+        """Whose name the written fields get: the parameter, else the first word of User-Agent. ApiError if it is none."""
+        said = self.request.parameter("fieldManager")
+        if causes := [*manager_causes(said)]:
+            raise invalid(self._options_kind, "meta.k8s.io", "", causes)
+        agent = self.request.headers.get("user-agent", "").partition("/")[0]
+        return said or "".join(letter for letter in agent if letter.isprintable())[:_LONGEST_MANAGER] or "unknown"
 
     def options(self, kind: str) -> Object:
         """The options of the request as webhooks are shown them."""
@@ -73,3 +78,11 @@ class Context:
             if value := self.request.parameter(name):
                 options[name] = value
         return options
+
+
+def manager_causes(manager: str) -> Iterator[Cause]:
+    """The rules for a field manager that it violates (``validation.ValidateFieldManager``)."""
+    if len(manager.encode()) > _LONGEST_MANAGER:
+        yield fields.too_long("fieldManager", _LONGEST_MANAGER)
+    if not manager.isprintable():
+        yield fields.invalid("fieldManager", manager, "should only contain printable characters")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lastcall.lab.apiserver import fields, status
-from lastcall.lab.apiserver.context import Context
+from lastcall.lab.apiserver.context import Context, manager_causes
 from lastcall.lab.apiserver.patches import bodies, faults, go, shown
 from lastcall.lab.apiserver.patches.applying import Conflicts
 from lastcall.lab.apiserver.patches.field_sets import paths
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 _CUSTOM = (bodies.JSON_PATCH, bodies.MERGE_PATCH, bodies.APPLY)
 _BUILT_IN = (*_CUSTOM, bodies.STRATEGIC)
-_LONGEST_MANAGER = 128
 
 
 async def patch(context: Context, server: "ApiServer") -> tuple[Object, bool]:
@@ -48,10 +47,7 @@ def check_options(context: Context, kind: str) -> None:
         causes.append(fields.required("fieldManager", "is required for apply patch"))
     if kind != bodies.APPLY and "force" in context.request.query:
         causes.append(fields.forbidden("force", "may not be specified for non-apply patch"))
-    if len(manager.encode()) > _LONGEST_MANAGER:
-        causes.append(fields.too_long("fieldManager", _LONGEST_MANAGER))
-    elif not manager.isprintable():
-        causes.append(fields.invalid("fieldManager", manager, "should only contain printable characters"))
+    causes += manager_causes(manager)
     if causes:
         raise status.invalid("PatchOptions", "meta.k8s.io", "", causes)
 
