@@ -73,6 +73,15 @@ class Connection(asyncio.Protocol):
                 return
             await self._more()
 
+    def taken(self, limit: int) -> bytes | None:
+        """The whole body if it has come with the head, as most do, and has at most ``limit`` bytes; else None."""
+        if not self._done or self._buffered > min(limit, _HIGH):
+            return None
+        body = b"".join(self._chunks)
+        self._chunks.clear()
+        self._buffered = 0
+        return body
+
     def abort(self) -> None:
         """Ends the connection at once; who waits for it is told."""
         self._fail("the connection was given up")

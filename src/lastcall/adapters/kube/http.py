@@ -144,6 +144,8 @@ class Http:
                     raise
 
     async def _whole(self, connection: Connection) -> bytes:
+        if (small := connection.taken(self._limits.body)) is not None:
+            return small
         parts, size = [], 0
         async with contextlib.aclosing(connection.chunks()) as chunks:
             try:
