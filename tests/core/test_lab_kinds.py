@@ -273,6 +273,18 @@ CHANGES = [
         "field is immutable",
     ),
     ("nodes", {"spec": {"podCIDR": "10.0.0.0/24"}}, {"spec": {"podCIDR": "10.0.1.0/24"}}, "may not change podCIDR"),
+    (
+        "volumeattachments",
+        {"spec": {"attacher": "a", "nodeName": "n", "source": {"persistentVolumeName": "v"}}},
+        {"metadata": {"labels": {"a": "b"}}, "spec": {"nodeName": "m"}},
+        "field is immutable",
+    ),
+    (
+        "persistentvolumes",
+        {"spec": {"capacity": {"storage": "1"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/a"}}},
+        {"spec": {"hostPath": {"path": "/b"}}},
+        '-  "Path": "/a",\n+  "Path": "/b",',
+    ),
     ("nodes", {"spec": {"providerID": "a"}}, {"spec": {"providerID": "b"}}, "may not change providerID"),
     ("nodes", {}, {"spec": {"unschedulable": True}}, ""),
     ("persistentvolumeclaims", {"spec": CLAIM}, {"spec": {"volumeName": "v"}}, ""),

@@ -150,7 +150,10 @@ class VolumeAttachment(Behaviour):
         """The spec stays as it is (``ValidateVolumeAttachmentUpdate``)."""
         yield from self.validate(new)
         if new["spec"] != old["spec"]:
-            yield fields.invalid("spec", new["spec"], "field is immutable")
+            spec = new["spec"]
+            source = {"PersistentVolumeName": spec["source"].get("persistentVolumeName"), "InlineVolumeSpec": None}
+            said = {"Attacher": spec.get("attacher", ""), "Source": source, "NodeName": spec.get("nodeName", "")}
+            yield fields.invalid("spec", said, rules.IMMUTABLE)
 
 
 def _check_driver(name: str, path: str) -> Iterator[Cause]:
