@@ -4,6 +4,8 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from random import Random
 
+import msgspec
+
 from lastcall.lab.apiserver import answers, initial, media, node_authorization, patching, protobuf, status
 from lastcall.lab.apiserver.admission import plugins
 from lastcall.lab.apiserver.admission.addresses import ServiceAddresses
@@ -160,11 +162,14 @@ class ApiServer:
         wanted = self.read(context)
         patching.check_place(context, wanted)
 
-        async def change(_: Object) -> Object:
-            return dict(wanted)
-
         if self._creates(context):
             return answers.one(context, await self.writer.create(context, wanted), form, self, code=201)
+        sent = msgspec.json.encode(wanted)  # each attempt begins with what the client has sent
+
+        async def change(_: Object) -> Object:
+            again: Object = msgspec.json.decode(sent)
+            return again
+
         return answers.one(context, await self.writer.update(context, change), form, self)
 
     def _creates(self, context: Context) -> bool:

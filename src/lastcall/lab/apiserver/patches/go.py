@@ -33,11 +33,3 @@ def type_name(value: Any) -> str:
         return "bool"
     names = {dict: "map[string]interface {}", list: "[]interface {}", str: "string", int: "int64", float: "float64"}
     return names.get(type(value), "%!s(<nil>)")
-
-
-def json_kind(value: Any) -> str:
-    """What ``encoding/json`` calls a value that does not fit."""
-    if isinstance(value, bool):
-        return "bool"
-    names = {dict: "object", list: "array", str: "string", int: "number", float: "number"}
-    return names.get(type(value), "null")
