@@ -19,6 +19,7 @@ class PodDisruptionBudget(Behaviour):
 
     has_generation = True
     has_status = True
+    needs_revision = True
     status_keeps = ()
 
     def default(self, obj: Object) -> None:
