@@ -1,4 +1,4 @@
-"""``lastcall lab``: a node on this machine, for trying and testing; never for production."""
+"""``lastcall lab``: Kubernetes in little on this machine, for trying, testing and rehearsing; never for production."""
 
 import asyncio
 from pathlib import Path
@@ -14,7 +14,106 @@ if TYPE_CHECKING:
 
 @click.group("lab")
 def command() -> None:
-    """A node on this machine, for trying and testing; never for production."""
+    """Kubernetes in little on this machine, for trying, testing and rehearsing; never for production."""
+
+
+_kubeconfig = click.option(
+    "--kubeconfig",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The file by which kubectl finds the lab.  [default: ~/.local/state/lastcall/lab.kubeconfig]",
+)
+
+
+_output = click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+
+
+@command.command("up")
+@click.option("--nodes", type=click.IntRange(0, 100), default=3, show_default=True, help="How many machines.")
+@click.option("--runtime", type=click.Choice(["processes", "containerd"]), default="processes", show_default=True)
+@_kubeconfig
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path, file_okay=False, resolve_path=True),
+    help="Keep everything in this directory, and go on with what is in it.",
+)
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, help="Of the API server.  [default: any that is free]"
+)
+@click.option("--without", multiple=True, metavar="CONTROLLER", help="Do not run this controller; may be repeated.")
+@click.option("-v", "--verbose", is_flag=True, help="Also tells what controllers and nodes do.")
+def up(
+    *,
+    nodes: int,
+    runtime: str,
+    kubeconfig: Path | None,
+    data: Path | None,
+    port: int,
+    without: tuple[str, ...],
+    verbose: bool,
+) -> None:
+    """Starts the lab and runs it until Ctrl-C."""
+    import logging
+
+    from lastcall.adapters import logs
+    from lastcall.lab import up as program
+    from lastcall.lab.control_plane import ControlPlane
+    from lastcall.lab.machines import LocalMachines
+
+    logs.set_up(as_json=False, verbose=verbose)
+    if not verbose:
+        logging.getLogger("lastcall").setLevel(logging.WARNING)
+    place = kubeconfig or program.default_kubeconfig()
+
+    def tell(plane: ControlPlane, machines: LocalMachines) -> None:
+        click.echo(f"The lab is up: {len(machines.names)} nodes; for trying and testing, never for production.")
+        click.echo(f"Its API server is {plane.url}. In another terminal:\n")
+        click.echo(f"  export KUBECONFIG={place}")
+        click.echo("  kubectl get nodes")
+        if machines.names:
+            click.echo(f"  lastcall lab power {machines.names[0]} button   # its power button is pressed")
+        click.echo("\nCtrl-C ends it" + ("." if data else " and removes everything."))
+
+    asyncio.run(
+        program.up(
+            program.Wanted(nodes=nodes, runtime=runtime, kubeconfig=place, data=data, port=port, without=without),
+            tell=tell,
+        )
+    )
+
+
+@command.command("status")
+@_kubeconfig
+@_output
+def status(*, kubeconfig: Path | None, output: str) -> None:
+    """The lab's machines and their power switches."""
+    from lastcall.lab import remote
+
+    remote.show(asyncio.run(remote.ask("GET", "status", kubeconfig)), output)
+
+
+@command.command("power")
+@click.argument("node")
+@click.argument("position", metavar="POSITION")
+@_kubeconfig
+@_output
+def power(*, node: str, position: str, kubeconfig: Path | None, output: str) -> None:
+    """Turns a machine's power switch.
+
+    POSITION is on, off (the plug is pulled), button (it shuts down), hang (it runs, and answers nobody), partition
+    (cut off from the control plane) or storage (cut off from its storage).
+    """
+    from lastcall.lab import remote
+
+    remote.show(asyncio.run(remote.ask("POST", f"power/{node}?to={position}", kubeconfig)), output)
+
+
+@command.command("down")
+@_kubeconfig
+def down(*, kubeconfig: Path | None) -> None:
+    """Ends the lab, as Ctrl-C does."""
+    from lastcall.lab import remote
+
+    asyncio.run(remote.ask("POST", "down", kubeconfig))
 
 
 @command.command("node")

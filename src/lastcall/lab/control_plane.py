@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -10,12 +10,13 @@ from random import Random
 from lastcall.adapters.kube.client import Client
 from lastcall.aio import Group
 from lastcall.lab.apiserver import ApiServer, certificates, kubeconfig
-from lastcall.lab.apiserver.front import Front
+from lastcall.lab.apiserver.front import Front, Handler
 from lastcall.lab.apiserver.inprocess import InProcess
 from lastcall.lab.apiserver.request import Identity
+from lastcall.lab.apiserver.store import Store
 from lastcall.lab.apiserver.streams import Streams
 from lastcall.lab.controllers.cluster import ClusterClient
-from lastcall.lab.controllers.controller import Controller
+from lastcall.lab.controllers.every import every
 from lastcall.lab.controllers.runner import Runner
 from lastcall.ports import Clock
 
@@ -34,15 +35,24 @@ class Place:
 
 
 class ControlPlane:
-    """Runs from ``run`` until it is cancelled or ``stop`` is called."""
+    """Runs from ``run`` until it is cancelled or ``stop`` is called. ``without`` names controllers that do not run.
 
-    def __init__(self, place: Place, clock: Clock, random: Random, controllers: Sequence[Controller]) -> None:
+    Made in two steps, since its files are read and made in between: ``prepare``, then ``run``.
+    """
+
+    def __init__(
+        self, place: Place, clock: Clock, random: Random, *, without: Collection[str] = (), store: Store | None = None
+    ) -> None:
         self._place = place
         self._clock = clock
         self._random = random
-        self.server = ApiServer(clock, random)
-        self.runner = Runner(ClusterClient(self.client(MANAGER), clock, random), clock, controllers)
+        self._without = without
+        self.server = ApiServer(clock, random, store=store)
         self._front: Front | None = None
+        self._authority = b""
+        self._token = ""
+        self.pages: Handler = self.server
+        """What answers; the lab puts its own pages before the API."""
         self.up = asyncio.Event()
         """Set when kubectl can be used."""
 
@@ -55,35 +65,40 @@ class ControlPlane:
         """Somebody's client, within this process."""
         return Client(InProcess(self.server, user), manager=user.name.rpartition(":")[2])
 
+    async def prepare(self) -> None:
+        """Certificates and tokens; InvalidInput if ``without`` names no controller."""
+        self._authority = await asyncio.to_thread(self._certify)
+        self._token = await asyncio.to_thread(self._admin_token)
+        self.server.identities.add(self._token, USER, ("system:masters", "system:authenticated"))
+        controllers = every(self._authority.decode(), without=self._without)
+        cluster = ClusterClient(self.client(MANAGER), self._clock, self._random)
+        self.runner = Runner(cluster, self._clock, controllers)
+
     async def run(self) -> None:
         """Serves, and runs the controllers."""
-        authority = await asyncio.to_thread(self._certify)
-        token = await asyncio.to_thread(self._token)
-        self.server.identities.add(token, USER, ("system:masters", "system:authenticated"))
         self._front = Front(
-            self.server,
+            self.pages,
             Streams(self.server).upgrade,
             certificate=self._place.directory / "server.pem",
             key=self._place.directory / "server.key",
         )
-
-        def ready() -> None:
-            kubeconfig.write(
-                self._place.kubeconfig,
-                url=self.url,
-                authority=authority,
-                token=token,
-                user=USER,
-                context="lastcall-lab",
-            )
-            self.up.set()
-
         group = Group()
         group.start(self.runner.run(), "controllers")
         try:
-            await self._front.serve(self._place.host, self._place.port, ready=ready)
+            await self._front.serve(self._place.host, self._place.port, ready=self._ready)
         finally:
             await group.cancel()
+
+    def _ready(self) -> None:
+        kubeconfig.write(
+            self._place.kubeconfig,
+            url=self.url,
+            authority=self._authority,
+            token=self._token,
+            user=USER,
+            context="lastcall-lab",
+        )
+        self.up.set()
 
     def stop(self) -> None:
         """Makes ``run`` return soon."""
@@ -102,12 +117,12 @@ class ControlPlane:
             _write(key, authority.key)
             _write(certificate, authority.certificate)
         names = ["localhost", self._place.host, "kubernetes", "kubernetes.default", "kubernetes.default.svc"]
-        server = certificates.server("lastcall-lab", names, authority, now=now)
+        server = certificates.server("kube-apiserver", names, authority, now=now)
         _write(directory / "server.key", server.key)
         _write(directory / "server.pem", server.certificate)
         return authority.certificate
 
-    def _token(self) -> str:
+    def _admin_token(self) -> str:
         """The administrator's; made once for a directory."""
         path = self._place.directory / "admin.token"
         if not path.exists():

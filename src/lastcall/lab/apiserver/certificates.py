@@ -34,7 +34,10 @@ def authority(name: str, *, now: float) -> Pair:
 
 
 def server(name: str, hosts: Sequence[str], issuer: Pair, *, now: float) -> Pair:
-    """A certificate for a server that is reached by ``hosts``, names or addresses, signed by ``issuer``."""
+    """A certificate for a server that is reached by ``hosts``, names or addresses, signed by ``issuer``.
+
+    ``name`` is not the authority's: OpenSSL takes a certificate whose subject is its issuer for a self-signed one.
+    """
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     names = x509.SubjectAlternativeName([_general(host) for host in hosts])
     return _signed(subject, ExtendedKeyUsageOID.SERVER_AUTH, names, issuer, now)

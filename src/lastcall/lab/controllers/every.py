@@ -1,0 +1,38 @@
+"""All controllers of the lab, by the names by which they can be switched off."""
+
+from collections.abc import Collection, Sequence
+
+from lastcall.errors import InvalidInput
+from lastcall.lab.apiserver.catalog import built_in
+from lastcall.lab.controllers.controller import Controller
+from lastcall.lab.controllers.endpointslices import EndpointSlices
+from lastcall.lab.controllers.garbage import Garbage
+from lastcall.lab.controllers.namespaces import Namespaces
+from lastcall.lab.controllers.replicasets import ReplicaSets
+from lastcall.lab.controllers.service_accounts import ServiceAccounts
+
+_UNWATCHED = ("events",)
+"""Resources whose objects nobody owns, and which are too many to be looked at each time."""
+
+
+def every(authority: str, *, without: Collection[str] = ()) -> Sequence[Controller]:
+    """All but those of the names in ``without``; InvalidInput if one of these is no controller.
+
+    ``authority`` is the certificate, PEM, by which pods know the API server.
+    """
+    stored = [one for one in built_in() if not one.stored_as and "list" in one.verbs and "watch" in one.verbs]
+    owned = {(one.api_version, one.kind): one.storage for one in stored if one.plural not in _UNWATCHED}
+    found: list[Controller] = [
+        EndpointSlices(),
+        Garbage(owned),
+        Namespaces([one.storage for one in stored if one.namespaced]),
+        ReplicaSets(),
+        ServiceAccounts(authority),
+    ]
+    names = [one.name for one in found]
+    unknown = [name for name in without if name not in names]
+    if unknown:
+        raise InvalidInput(
+            "--without", [f'"{name}" is no controller; there are {", ".join(names)}' for name in unknown]
+        )
+    return [one for one in found if one.name not in without]
