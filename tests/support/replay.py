@@ -120,7 +120,9 @@ class Play:
             self._compare(expected, answer, where)
             self.answers[step.get("id")] = answer[2]
         if "webhook_calls" in step:
-            difference = self.placeholders.difference(step["webhook_calls"], self.server.reviews(), "webhook calls")
+            difference = self.placeholders.difference(
+                distinct(step["webhook_calls"]), distinct(self.server.reviews()), "webhook calls"
+            )
             assert not difference, f"{where}: {difference}"
 
     def _compare(self, expected, answer, where):
@@ -184,3 +186,12 @@ class Play:
             return quote(str(found)) if quoted else str(found)
 
         return REFERENCE.sub(value, text)
+
+
+def distinct(calls):
+    """Without repeats: how often a webhook is asked the same about one removal varies between runs of a real server."""
+    found = {}
+    for call in calls:
+        request = {key: value for key, value in call["body"]["request"].items() if key != "uid"}
+        found.setdefault(json.dumps([call.get("path"), request], sort_keys=True), call)
+    return list(found.values())

@@ -1,0 +1,22 @@
+"""The lab's API server against what a real Kubernetes 1.36.2 API server answered (tests/recordings)."""
+
+import pytest
+import yaml
+from support.lab_api import play
+from support.replay import RECORDINGS, cases
+
+DIFFERENCES = yaml.safe_load((RECORDINGS / "differences.yaml").read_text()) or {}
+"""Cases that are answered differently, each with its reason; docs/known-limits.md tells people."""
+
+
+def parameters():
+    for topic, case in cases():
+        marks = []
+        if reason := DIFFERENCES.get(case["case"]):
+            marks = [pytest.mark.xfail(reason=reason, strict=True, raises=AssertionError)]
+        yield pytest.param(case, id=f"{topic}/{case['case']}", marks=marks)
+
+
+@pytest.mark.parametrize("case", list(parameters()))
+def test_as_recorded(case):
+    play(case)
