@@ -1,0 +1,196 @@
+"""Power and cables of the lab's machines, and the fake BMC that answers for each: faults to rehearse with."""
+
+import logging
+from collections.abc import Mapping
+from enum import Enum
+from typing import Protocol
+
+from lastcall.adapters.kube.transport import Answer, Chunks, Transport
+from lastcall.aio import first
+from lastcall.errors import InvalidInput, TimedOut, Unavailable
+from lastcall.ports import Clock
+
+log = logging.getLogger(__name__)
+
+
+class Switch(Enum):
+    """What has been done to a machine."""
+
+    ON = "on"
+    OFF = "off"
+    """The plug is pulled: nothing on it runs, nothing of it is told."""
+    BUTTON = "button"
+    """Its power button has been pressed: it goes down in order, and is off then."""
+    HUNG = "hang"
+    """Its kubelet has stopped and answers nobody; its pods run on, and write."""
+    PARTITIONED = "partition"
+    """Cut off from the control plane; everything on it runs on."""
+    NO_STORAGE = "storage"
+    """Cut off from its storage: every write to a volume fails."""
+
+
+class Host(Protocol):
+    """What runs on a machine."""
+
+    async def boot(self) -> None:
+        """Starts everything, as after power on."""
+        ...
+
+    async def die(self) -> None:
+        """The power is gone: all that runs ends at once, without a word to anybody."""
+        ...
+
+    async def press(self) -> None:
+        """The power button; returns when the operating system would cut the power."""
+        ...
+
+    async def stop_kubelet(self) -> None:
+        """The kubelet alone ends, in the middle of whatever it does; pods run on."""
+        ...
+
+    async def start_kubelet(self) -> None:
+        """And begins anew."""
+        ...
+
+
+class Cable:
+    """``transport.Transport`` that can be cut: then nothing answers, and what streams ends."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._streams: list[Chunks] = []
+        self.cut = False
+
+    async def request(
+        self, method: str, target: str, headers: Mapping[str, str], body: bytes, *, stream: bool = False
+    ) -> Answer:
+        """One answer; Unavailable while it is cut. What was asked before the cut may have been done."""
+        self._check()
+        answer = await self._transport.request(method, target, headers, body, stream=stream)
+        self._check()
+        if not isinstance(answer.body, bytes):
+            return Answer(answer.status, answer.headers, _Stream(answer.body, self))
+        return answer
+
+    def close(self) -> None:
+        """Gives up all connections."""
+        self._transport.close()
+
+    def _check(self) -> None:
+        if self.cut:
+            raise Unavailable("the machine is cut off from the control plane")
+
+
+class _Stream:
+    """A body that stops when the cable is cut: what comes after that is never seen."""
+
+    def __init__(self, chunks: Chunks, cable: Cable) -> None:
+        self._chunks = chunks
+        self._cable = cable
+
+    def __aiter__(self) -> "_Stream":
+        return self
+
+    async def __anext__(self) -> bytes:
+        chunk = await anext(self._chunks)
+        if self._cable.cut:
+            raise Unavailable("the machine is cut off from the control plane")
+        return chunk
+
+    async def aclose(self) -> None:
+        """Gives up what has not been read."""
+        await self._chunks.aclose()
+
+
+class Machine:
+    """One machine: its host, its cable, its switch."""
+
+    def __init__(self, name: str, host: Host, cable: Cable) -> None:
+        self.name = name
+        self.host = host
+        self.cable = cable
+        self.switch = Switch.OFF
+        self.storage_cut = False
+
+    @property
+    def powered(self) -> bool:
+        """Whether something may run on it, as a BMC that tells the truth sees it."""
+        return self.switch is not Switch.OFF
+
+    async def turn(self, to: Switch) -> None:
+        """From any position to any other; to ``button`` it returns when the machine is off."""
+        if to is self.switch:
+            return
+        log.info("%s: %s", self.name, to.value)
+        if to is Switch.OFF:
+            await self._go_off()
+            return
+        if self.switch is Switch.OFF:
+            if to is not Switch.ON:
+                raise InvalidInput("power", [f"{self.name} is off: {to.value} makes no sense"])
+            self._connect()
+            self.switch = Switch.ON
+            await self.host.boot()
+            return
+        await self._mend()
+        self.switch = to
+        await self._harm(to)
+
+    async def _go_off(self) -> None:
+        self.switch, self.cable.cut = Switch.OFF, True
+        await self.host.die()
+
+    def _connect(self) -> None:
+        self.cable.cut = self.storage_cut = False
+
+    async def _mend(self) -> None:
+        """Takes back what the present position does."""
+        hung = self.switch is Switch.HUNG
+        self._connect()
+        if hung:
+            await self.host.start_kubelet()
+
+    async def _harm(self, to: Switch) -> None:
+        if to is Switch.PARTITIONED:
+            self.cable.cut = True
+        elif to is Switch.NO_STORAGE:
+            self.storage_cut = True
+        elif to is Switch.HUNG:
+            await self.host.stop_kubelet()
+        elif to is Switch.BUTTON:
+            await self.host.press()
+            if self.switch is Switch.BUTTON:
+                await self._go_off()
+
+
+class Bmc:
+    """What answers for a machine's power, rightly or not.
+
+    ``lies`` is a position that it tells whatever is true; ``late`` how many seconds it takes; ``deaf`` whether it
+    answers at all; ``stuck`` whether it says that it has switched and has not.
+    """
+
+    def __init__(self, machine: Machine, clock: Clock, *, patience: float = 10.0) -> None:
+        self._machine = machine
+        self._clock = clock
+        self._patience = patience
+        self.lies: bool | None = None
+        self.late = 0.0
+        self.deaf = False
+        self.stuck = False
+
+    async def powered(self) -> bool:
+        """Whether the machine is on, as far as the BMC says. TimedOut if it does not answer."""
+        await self._wait()
+        return self._machine.powered if self.lies is None else self.lies
+
+    async def power(self, *, on: bool) -> None:
+        """Switches. TimedOut if it does not answer; that it has answered does not prove that it has switched."""
+        await self._wait()
+        if not self.stuck:
+            await self._machine.turn(Switch.ON if on else Switch.OFF)
+
+    async def _wait(self) -> None:
+        seconds = float("inf") if self.deaf else self.late
+        if await first(self._clock.sleep(seconds), self._clock.sleep(self._patience)) == 1:
+            raise TimedOut(f"the BMC of {self._machine.name} does not answer")

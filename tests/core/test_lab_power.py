@@ -1,0 +1,150 @@
+"""Power switches, cables and BMCs of the lab's machines."""
+
+import asyncio
+
+import pytest
+from support.lab_api import LabApi
+
+from lastcall.adapters.kube.client import Client
+from lastcall.adapters.kube.resources import NAMESPACES
+from lastcall.errors import InvalidInput, TimedOut, Unavailable
+from lastcall.lab import virtual
+from lastcall.lab.apiserver.inprocess import InProcess
+from lastcall.lab.power import Bmc, Cable, Machine, Switch
+
+
+class Host:
+    """Notes what is done to it; ``going_down`` is how long its shutdown takes."""
+
+    def __init__(self, clock, going_down=20.0):
+        self.clock, self.going_down, self.done = clock, going_down, []
+
+    async def boot(self):
+        self.done.append("boot")
+
+    async def die(self):
+        self.done.append("die")
+
+    async def press(self):
+        self.done.append("press")
+        await self.clock.sleep(self.going_down)
+
+    async def stop_kubelet(self):
+        self.done.append("stop kubelet")
+
+    async def start_kubelet(self):
+        self.done.append("start kubelet")
+
+
+def machine():
+    clock = virtual.VirtualClock()
+    return Machine("lab-1", Host(clock), Cable(InProcess(LabApi(clock).server))), clock
+
+
+@pytest.mark.parametrize(
+    ("turns", "done", "cut"),
+    [
+        ("on", ["boot"], False),
+        ("on off", ["boot", "die"], True),
+        ("on off on", ["boot", "die", "boot"], False),
+        ("on partition", ["boot"], True),
+        ("on partition on", ["boot"], False),
+        ("on partition off", ["boot", "die"], True),
+        ("on hang", ["boot", "stop kubelet"], False),
+        ("on hang on", ["boot", "stop kubelet", "start kubelet"], False),
+        ("on hang partition", ["boot", "stop kubelet", "start kubelet"], True),
+        ("on hang off", ["boot", "stop kubelet", "die"], True),
+        ("on button", ["boot", "press", "die"], True),
+        ("on on", ["boot"], False),
+    ],
+)
+def test_from_position_to_position(turns, done, cut):
+    async def run():
+        one, _ = machine()
+        for turn in turns.split():
+            await one.turn(Switch(turn))
+        assert one.host.done == done
+        assert one.cable.cut is cut
+        return one
+
+    one = virtual.run(run())
+    assert one.powered is (turns.split()[-1] not in ("off", "button"))
+
+
+def test_storage_is_cut_and_mended():
+    async def run():
+        one, _ = machine()
+        await one.turn(Switch.ON)
+        await one.turn(Switch.NO_STORAGE)
+        assert one.storage_cut
+        await one.turn(Switch.ON)
+        assert not one.storage_cut
+
+    virtual.run(run())
+
+
+def test_what_is_off_can_only_be_switched_on():
+    async def run():
+        one, _ = machine()
+        with pytest.raises(InvalidInput, match="lab-1 is off: hang makes no sense"):
+            await one.turn(Switch.HUNG)
+
+    virtual.run(run())
+
+
+def test_the_plug_is_pulled_while_it_goes_down():
+    async def run():
+        one, clock = machine()
+        await one.turn(Switch.ON)
+        group = asyncio.create_task(one.turn(Switch.BUTTON))
+        await clock.sleep(5)
+        await one.turn(Switch.OFF)
+        await group
+        assert one.host.done == ["boot", "press", "die"]
+
+    virtual.run(run())
+
+
+def test_a_cut_cable_answers_nobody_and_ends_streams():
+    async def run():
+        one, clock = machine()
+        client = Client(one.cable)
+        await one.turn(Switch.ON)
+        watch = await client.watch(NAMESPACES, "0")
+        await anext(watch)
+        await one.turn(Switch.PARTITIONED)
+        with pytest.raises(Unavailable, match="cut off"):
+            await client.get(NAMESPACES, "default")
+        with pytest.raises(Unavailable, match="cut off"):
+            await anext(watch)
+        await watch.aclose()
+        await one.turn(Switch.ON)
+        assert (await client.get(NAMESPACES, "default"))["metadata"]["name"] == "default"
+
+    virtual.run(run())
+
+
+def test_a_bmc_tells_the_truth_lies_is_late_is_deaf_or_stuck():
+    async def run():
+        one, clock = machine()
+        bmc = Bmc(one, clock)
+        await one.turn(Switch.ON)
+        assert await bmc.powered()
+        bmc.lies = False
+        assert not await bmc.powered()
+        bmc.lies, bmc.late = None, 4.0
+        begun = clock.boottime()
+        assert await bmc.powered()
+        assert clock.boottime() - begun == 4.0
+        bmc.stuck = True
+        await bmc.power(on=False)
+        assert one.powered
+        bmc.stuck, bmc.deaf = False, True
+        with pytest.raises(TimedOut):
+            await bmc.power(on=False)
+        bmc.deaf = False
+        await bmc.power(on=False)
+        assert not await bmc.powered()
+        assert one.host.done == ["boot", "die"]
+
+    virtual.run(run())
