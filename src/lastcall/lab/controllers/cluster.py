@@ -1,7 +1,8 @@
 """The runner's hands: actions become requests of the Kubernetes client, watches become batches."""
 
+import functools
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from random import Random
 from typing import Any
 
@@ -9,6 +10,7 @@ from lastcall.adapters.kube import resources
 from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.watching import Kind, Watching
 from lastcall.errors import AlreadyExists, Conflict, NotFound
+from lastcall.lab.apiserver.catalog import built_in
 from lastcall.lab.apiserver.meta import timestamp
 from lastcall.lab.controllers.actions import Action, Bind, Create, Delete, Finalize, Patch, Tell
 from lastcall.lab.controllers.runner import Batch, Seen
@@ -105,9 +107,14 @@ class ClusterClient:
 
 
 def named(resource: str) -> resources.Resource[Any]:
-    """By its qualified name; everything that controllers look at is served as v1."""
+    """By its qualified name, in the version in which it is served."""
     plural, _, group = resource.partition(".")
-    return resources.resource(group, "v1", plural)
+    return resources.resource(group, _versions().get(resource, "v1"), plural)
+
+
+@functools.cache
+def _versions() -> Mapping[str, str]:
+    return {one.qualified: one.version for one in built_in()}
 
 
 def _revision(obj: Object | None) -> int:

@@ -20,7 +20,7 @@ def every(authority: str, *, without: Collection[str] = ()) -> Sequence[Controll
 
     ``authority`` is the certificate, PEM, by which pods know the API server.
     """
-    stored = [one for one in built_in() if not one.stored_as and "list" in one.verbs and "watch" in one.verbs]
+    stored = [one for one in built_in() if not one.stored_as and (not one.verbs or "watch" in one.verbs)]
     owned = {(one.api_version, one.kind): one.storage for one in stored if one.plural not in _UNWATCHED}
     found: list[Controller] = [
         EndpointSlices(),
