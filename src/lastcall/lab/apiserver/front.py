@@ -1,6 +1,7 @@
 """The API server's door: HTTPS on a loopback address, by uvicorn; requests go to ``ApiServer.handle``."""
 
 import contextlib
+import logging
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping
 from pathlib import Path
@@ -13,6 +14,8 @@ from lastcall.aio import Signal, first
 from lastcall.lab.apiserver.identity import ANONYMOUS
 from lastcall.lab.apiserver.request import Request, Response
 from lastcall.lab.apiserver.schema.bodies import LIMIT
+
+log = logging.getLogger(__name__)
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -60,6 +63,7 @@ class Front:
                 ws="websockets-sansio",
                 lifespan="off",
                 log_config=None,
+                log_level=logging.CRITICAL,  # what goes wrong here is told by ``_app``
                 access_log=False,
                 server_header=False,
                 ssl_certfile=self._certificate,
@@ -82,10 +86,14 @@ class Front:
     # -- ASGI ----------------------------------------------------------------------------------------------------------
 
     async def _app(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "websocket":
-            await self._upgrade(_request(scope, b""), scope, receive, send)
-        elif scope["type"] == "http":
-            await self._http(scope, receive, send)
+        try:
+            if scope["type"] == "websocket":
+                await self._upgrade(_request(scope, b""), scope, receive, send)
+            elif scope["type"] == "http":
+                await self._http(scope, receive, send)
+        except Exception:
+            log.exception("the answer to %s broke off", scope["path"])
+            raise
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         body = await _body(receive)

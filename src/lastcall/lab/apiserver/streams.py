@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +13,10 @@ from lastcall.aio import first
 from lastcall.errors import InvalidInput, Unavailable
 from lastcall.lab.apiserver import status
 from lastcall.lab.apiserver.context import Context
-from lastcall.lab.apiserver.kubelets import Execution, Kubelet, LogOptions, chosen
+from lastcall.lab.apiserver.kubelets import STDOUT, Execution, Kubelet, LogOptions, chosen
 from lastcall.lab.apiserver.request import Object, Request, Response
 from lastcall.lab.apiserver.routes import place, route
+from lastcall.lab.apiserver.store import Key
 
 if TYPE_CHECKING:
     from lastcall.lab.apiserver.front import Receive, Scope, Send
@@ -44,24 +46,28 @@ class Streams:
         try:
             begin = await anext(lines, b"")
         except InvalidInput as error:
-            raise status.bad_request(str(error)) from None
+            raise status.bad_request("; ".join(error.violations)) from None
         except Unavailable as error:
-            raise status.internal(str(error)) from None
+            raise _unreachable(pod, str(error)) from None
         headers: dict[str, str | list[str]] = {"content-type": "text/plain"}
         return Response(200, headers, _rest(begin, lines))
 
     async def refuse(self, context: Context) -> Response:
         """``exec`` and ``attach`` without an upgrade of the connection."""
-        self._kubelet(self._pod(context))
+        self._start(context)
         raise status.bad_request("Upgrade request required")
 
     async def upgrade(self, request: Request, scope: "Scope", receive: "Receive", send: "Send") -> None:
-        """A WebSocket for ``exec``; anything that is wrong is told before it is accepted."""
+        """A WebSocket for ``exec`` or ``attach``. A wrong request is refused before it is accepted.
+
+        What only the node can say is told on the error channel: kubectl takes a refusal for a server without WebSockets,
+        and asks again in another way.
+        """
         await receive()
         began = self._server.audit.begin()
         try:
             request = self._server.authenticated(request)
-            execution = await self._start(request)
+            start = self._start(self._context(request))
         except status.ApiError as error:
             self._server.audit.end(began, request, error.code)
             await _refused(error, scope, send)
@@ -70,29 +76,24 @@ class Streams:
         offered = scope.get("subprotocols") or []
         agreed = next((one for one in PROTOCOLS if one in offered), None)
         await send({"type": "websocket.accept", "subprotocol": agreed})
-        try:
-            await first(_input(execution, receive), _output(execution, send))
-        finally:
-            execution.kill()
+        await _run(start, receive, send)
 
-    async def _start(self, request: Request) -> Execution:
+    def _context(self, request: Request) -> Context:
         where = place(request.path)
-        if where is None or where.subresource != "exec":
+        if where is None or (where.plural, where.subresource) not in (("pods", "exec"), ("pods", "attach")):
             raise status.no_such_resource()
-        context = Context(request, route(request, where, self._server.scheme))
-        pod = self._pod(context)
-        kubelet = self._kubelet(pod)
+        return Context(request, route(request, where, self._server.scheme))
+
+    def _start(self, context: Context) -> Callable[[], Awaitable[Execution]]:
+        """What begins the execution. ApiError if the request makes no sense."""
+        pod, request = self._pod(context), context.request
+        kubelet, container = self._kubelet(pod), chosen(context, pod)
+        if context.route.subresource == "attach":
+            return partial(_attached, kubelet, pod, container)
         command = list(request.query.get("command", ()))
         if not command:
             raise status.bad_request("you must specify at least 1 command for the container")
-        try:
-            return await kubelet.execute(
-                pod, chosen(context, pod), command, stdin=request.flag("stdin"), tty=request.flag("tty")
-            )
-        except InvalidInput as error:
-            raise status.internal(str(error)) from None
-        except Unavailable as error:
-            raise status.internal(str(error)) from None
+        return partial(kubelet.execute, pod, container, command, stdin=request.flag("stdin"), tty=request.flag("tty"))
 
     def _pod(self, context: Context) -> Object:
         whole = Context(context.request, context.route._replace(subresource=""))
@@ -102,10 +103,52 @@ class Streams:
         node = pod["spec"].get("nodeName", "")
         if not node:
             raise status.bad_request(f"pod {pod['metadata']['name']} does not have a host assigned")
+        if self._server.store.get(Key("nodes", "", node)) is None:
+            raise status.not_found("nodes", "", node)
         kubelet = self._server.kubelets(node)
         if kubelet is None:
-            raise status.not_found("pods", "", node)
+            raise _unreachable(pod, f"no kubelet runs on {node}")
         return kubelet
+
+
+class _Attached:
+    """``Execution`` of what a container says from now on; what it is told is dropped."""
+
+    def __init__(self, lines: AsyncIterator[bytes]) -> None:
+        self._lines = lines
+
+    async def write(self, data: bytes) -> None:
+        """Nobody reads it."""
+
+    def end_input(self) -> None:
+        """There was none."""
+
+    def resize(self, width: int, height: int) -> None:
+        """It has no terminal."""
+
+    async def output(self) -> AsyncIterator[tuple[int, bytes]]:
+        """Its log, as it grows."""
+        try:
+            async for line in self._lines:
+                yield STDOUT, line
+        finally:
+            await self._lines.aclose()  # type: ignore[attr-defined]
+
+    async def wait(self) -> int:
+        """The log has ended, and with it the container."""
+        return 0
+
+    def kill(self) -> None:
+        """It goes on without us."""
+
+
+async def _attached(kubelet: Kubelet, pod: Object, container: str) -> Execution:
+    return _Attached(kubelet.logs(pod, LogOptions(container, follow=True, tail=0)))
+
+
+def _unreachable(pod: Object, why: str) -> status.ApiError:
+    """As the API server tells that it cannot reach a kubelet."""
+    return status.ApiError(500, "", f"error dialing backend: {pod['spec']['nodeName']}: {why}")
 
 
 def _log_options(context: Context, pod: Object) -> LogOptions:
@@ -142,6 +185,23 @@ async def _rest(begin: bytes, lines: AsyncIterator[bytes]) -> AsyncIterator[byte
         await lines.aclose()  # type: ignore[attr-defined]
 
 
+async def _run(start: Callable[[], Awaitable[Execution]], receive: "Receive", send: "Send") -> None:
+    """Until it has ended, or the client goes."""
+    try:
+        execution = await start()
+    except InvalidInput as error:
+        why = "; ".join(error.violations)
+        await _ended(send, _failure(f"Internal error occurred: error executing command in container: {why}"))
+        return
+    except Unavailable as error:
+        await _ended(send, _failure(f"error dialing backend: {error}"))
+        return
+    try:
+        await first(_input(execution, receive), _output(execution, send))
+    finally:
+        execution.kill()
+
+
 async def _input(execution: Execution, receive: "Receive") -> None:
     """What the client sends; returns when it goes."""
     while (message := await receive())["type"] == "websocket.receive":
@@ -160,28 +220,29 @@ async def _output(execution: Execution, send: "Send") -> None:
     """What the program says, and at last how it has ended."""
     async for channel, content in execution.output():
         await send(_message(channel, content))
-    ended = _ended(await execution.wait())
-    await send(_message(_ERROR, json.dumps(ended).encode()))
-    await send({"type": "websocket.close", "code": _NORMAL})
-    await asyncio.sleep(0)
+    code = await execution.wait()
+    await _ended(send, _exit(code) if code else {"metadata": {}, "status": "Success"})
 
 
 def _message(channel: int, content: bytes) -> MutableMapping[str, Any]:
     return {"type": "websocket.send", "bytes": bytes([channel]) + content}
 
 
-def _ended(code: int) -> Object:
-    """``v1 Status`` on the error channel (``k8s.io/client-go/tools/remotecommand``)."""
-    if code == 0:
-        return {"metadata": {}, "status": "Success"}
+async def _ended(send: "Send", said: Object) -> None:
+    """``v1 Status`` on the error channel (``k8s.io/client-go/tools/remotecommand``), and nothing after it."""
+    await send(_message(_ERROR, json.dumps(said).encode()))
+    await send({"type": "websocket.close", "code": _NORMAL})
+    await asyncio.sleep(0)
+
+
+def _exit(code: int) -> Object:
+    message = f"command terminated with non-zero exit code: exit status {code}"
     causes = [{"reason": "ExitCode", "message": str(code)}]
-    return {
-        "metadata": {},
-        "status": "Failure",
-        "message": f"command terminated with non-zero exit code: exit status {code}",
-        "reason": "NonZeroExitCode",
-        "details": {"causes": causes},
-    }
+    return {**_failure(message), "reason": "NonZeroExitCode", "details": {"causes": causes}}
+
+
+def _failure(message: str) -> Object:
+    return {"metadata": {}, "status": "Failure", "message": message}
 
 
 async def _refused(error: status.ApiError, scope: "Scope", send: "Send") -> None:
