@@ -20,6 +20,11 @@ def active(pod: Object) -> bool:
     return phase(pod) not in FINISHED and not pod["metadata"].get("deletionTimestamp")
 
 
+def terminating(pod: Object) -> bool:
+    """Whether it is being deleted, and has not finished."""
+    return phase(pod) not in FINISHED and bool(pod["metadata"].get("deletionTimestamp"))
+
+
 def phase(pod: Object) -> str:
     """Of its status; empty if it has none yet."""
     return str((pod.get("status") or {}).get("phase", ""))
@@ -87,6 +92,15 @@ def to_delete(pods: Sequence[Object], count: int, now: float, related: Iterable[
     return sorted(pods, key=lambda pod: _worth(pod, crowd, now))[:count]
 
 
+def _cost(metadata: Mapping[str, Any]) -> int:
+    """What the user says that its deletion costs; nothing if that is no number."""
+    said = (metadata.get("annotations") or {}).get("controller.kubernetes.io/pod-deletion-cost", "")
+    try:
+        return int(said)
+    except ValueError:
+        return 0
+
+
 def _worth(pod: Object, crowd: Mapping[str, int], now: float) -> tuple[Any, ...]:
     """Less is deleted sooner."""
     metadata = pod["metadata"]
@@ -96,7 +110,7 @@ def _worth(pod: Object, crowd: Mapping[str, int], now: float) -> tuple[Any, ...]
         bool(node),
         {"Pending": 0, "Unknown": 1, "Running": 2}.get(phase(pod), 0),
         ready(pod),
-        int((metadata.get("annotations") or {}).get("controller.kubernetes.io/pod-deletion-cost", 0)),
+        _cost(metadata),
         -crowd.get(node, 0),
         -(seconds(since) if since else now),
         -max(

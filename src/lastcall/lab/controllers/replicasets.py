@@ -3,71 +3,93 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from lastcall.lab.controllers import pods
-from lastcall.lab.controllers.actions import Action, Create, Decision, Delete, Tell, status_patch
+from lastcall.lab.controllers.actions import Action, Create, Decision, Delete, status_patch
+from lastcall.lab.controllers.owning import Kind, claim, interested, labels
 from lastcall.lab.controllers.view import Object, Ref, View, controller_of, ref
 
 RESOURCE = "replicasets.apps"
+KIND = Kind("apps/v1", "ReplicaSet", RESOURCE)
 BURST = 500
 """Pods that are made or deleted at once, at most."""
 
 
 class ReplicaSets:
-    """Looks at a ReplicaSet when it or one of its pods has changed."""
+    """Looks at a ReplicaSet when it, one of its pods, or an orphan that it selects has changed."""
 
     name = "replicaset"
     resources: Sequence[str] = (RESOURCE, "pods")
 
     def keys(self, resource: str, obj: Object, view: View) -> Iterable[Ref]:
-        """The set itself, or the owner of a pod."""
-        if resource == RESOURCE:
-            return [ref(RESOURCE, obj)]
-        owner = controller_of(obj)
-        if owner and owner["kind"] == "ReplicaSet":
-            return [Ref(RESOURCE, obj["metadata"]["namespace"], owner["name"])]
-        return []
+        """The set itself, or those that the pod concerns."""
+        return [ref(RESOURCE, obj)] if resource == RESOURCE else interested(obj, KIND, view)
 
     def decide(self, key: Ref, view: View, now: float) -> Decision:
-        """Pods to be made or deleted, and the status."""
+        """Pods to be adopted, released, made or deleted, and the status."""
         wanted = view.get(*key)
         if wanted is None:
             return Decision()
-        owned = view.owned(wanted["metadata"]["uid"], "pods")
-        alive = [pod for pod in owned if pods.active(pod)]
-        actions: list[Action] = []
-        if not wanted["metadata"].get("deletionTimestamp"):
-            actions += _scale(key, wanted, alive, now)
-        status, again = _status(wanted, alive, now)
-        actions += status_patch(key, wanted, status)
-        return Decision(tuple(actions), again)
+        own, patches = claim(wanted, KIND, "pods", view, only=_counts)
+        if patches:
+            return Decision(tuple(patches))
+        alive = [pod for pod in own if pods.active(pod)]
+        goes = _surplus(wanted, alive, view, now)
+        stays = [pod for pod in alive if pod not in goes]
+        status, again = _status(wanted, stays, sum(map(pods.terminating, own)) + len(goes), now)
+        made = [] if wanted["metadata"].get("deletionTimestamp") else _made(wanted, len(alive))
+        return Decision((*status_patch(key, wanted, status), *made, *_ended(wanted, goes)), again)
 
 
-def _scale(key: Ref, wanted: Object, alive: Sequence[Object], now: float) -> Iterator[Action]:
-    missing = wanted["spec"].get("replicas", 1) - len(alive)
-    for _ in range(min(missing, BURST)):
-        pod = pods.from_template(wanted["spec"]["template"], wanted, "apps/v1", "ReplicaSet")
-        yield Create("pods", key.namespace, pod, _told(key, wanted, "SuccessfulCreate", "Created pod: {name}"))
-    for pod in pods.to_delete(alive, min(-missing, BURST), now) if missing < 0 else ():
+def _counts(pod: Object) -> bool:
+    """Pods that have finished are left to whoever has them."""
+    return pods.phase(pod) not in pods.FINISHED
+
+
+def _siblings(wanted: Object, view: View) -> list[Object]:
+    """The pods of all sets of the same Deployment: those on crowded nodes are missed least."""
+    owner = controller_of(wanted)
+    sets = view.owned(owner["uid"], RESOURCE) if owner else [wanted]
+    return [pod for one in sets for pod in view.owned(one["metadata"]["uid"], "pods")]
+
+
+def _surplus(wanted: Object, alive: Sequence[Object], view: View, now: float) -> Sequence[Object]:
+    """Those that go now. The status leaves them out before they are deleted, so that nobody counts on them."""
+    many = len(alive) - wanted["spec"].get("replicas", 1)
+    if many <= 0 or wanted["metadata"].get("deletionTimestamp"):
+        return ()
+    return pods.to_delete(alive, min(many, BURST), now, _siblings(wanted, view))
+
+
+def _made(wanted: Object, present: int) -> list[Action]:
+    told = KIND.tell(wanted, "SuccessfulCreate", "Created pod: {name}")
+    template, namespace = wanted["spec"]["template"], wanted["metadata"]["namespace"]
+    missing = min(wanted["spec"].get("replicas", 1) - present, BURST)
+    return [
+        Create("pods", namespace, pods.from_template(template, wanted, KIND.api_version, KIND.kind), told)
+        for _ in range(missing)
+    ]
+
+
+def _ended(wanted: Object, goes: Sequence[Object]) -> Iterator[Action]:
+    for pod in goes:
         yield Delete(ref("pods", pod), uid=pod["metadata"]["uid"])
-        yield _told(key, wanted, "SuccessfulDelete", f"Deleted pod: {pod['metadata']['name']}")
+        yield KIND.tell(wanted, "SuccessfulDelete", f"Deleted pod: {pod['metadata']['name']}")
 
 
-def _told(key: Ref, wanted: Object, reason: str, message: str) -> Tell:
-    return Tell(key, wanted["metadata"]["uid"], "ReplicaSet", "apps/v1", reason, message)
-
-
-def _status(wanted: Object, alive: Sequence[Object], now: float) -> tuple[Object, float | None]:
+def _status(wanted: Object, alive: Sequence[Object], ending: int, now: float) -> tuple[Object, float | None]:
     """And the seconds until a pod that is ready counts as available."""
     spec = wanted["spec"]
-    labels = (spec["template"].get("metadata") or {}).get("labels") or {}
+    expected = (spec["template"].get("metadata") or {}).get("labels") or {}
     waits = [pods.available_in(pod, spec.get("minReadySeconds", 0), now) for pod in alive]
     status: Object = {
         "replicas": len(alive),
-        "fullyLabeledReplicas": sum(labels.items() <= (pod["metadata"].get("labels") or {}).items() for pod in alive),
+        "fullyLabeledReplicas": sum(expected.items() <= labels(pod).items() for pod in alive),
         "readyReplicas": sum(wait is not None for wait in waits),
         "availableReplicas": sum(wait == 0 for wait in waits),
+        "terminatingReplicas": ending,
         "observedGeneration": wanted["metadata"].get("generation", 0),
     }
     if conditions := (wanted.get("status") or {}).get("conditions"):
         status["conditions"] = conditions
     later = [wait for wait in waits if wait]
-    return {name: value for name, value in status.items() if value or name == "replicas"}, min(later, default=None)
+    kept = ("replicas", "terminatingReplicas")
+    return {name: value for name, value in status.items() if value or name in kept}, min(later, default=None)

@@ -21,8 +21,10 @@ class View:
     """Changes by ``apply`` alone. Iteration is in order of namespace and name, so that decisions repeat."""
 
     _objects: dict[str, dict[tuple[str, str], Object]] = field(default_factory=dict)
+    _free: dict[tuple[str, str], dict[str, Object]] = field(default_factory=dict)
     _owned: dict[str, dict[Ref, Object]] = field(default_factory=dict)
     _on_node: dict[str, dict[tuple[str, str], Object]] = field(default_factory=dict)
+    _claiming: dict[tuple[str, str], dict[tuple[str, str], Object]] = field(default_factory=dict)
 
     def get(self, resource: str, namespace: str, name: str) -> Object | None:
         """One object; None if there is none."""
@@ -39,6 +41,11 @@ class View:
         """Those of a resource whose controller is the object with that uid."""
         return [obj for place, obj in self.dependents(uid) if place.resource == resource and _controls(uid, obj)]
 
+    def free(self, resource: str, namespace: str) -> list[Object]:
+        """Those of a resource in a namespace that no controller owns."""
+        found = self._free.get((resource, namespace), {})
+        return [found[name] for name in sorted(found)]
+
     def dependents(self, uid: str) -> list[tuple[Ref, Object]]:
         """Everything that names the object with that uid as one of its owners."""
         found = self._owned.get(uid, {})
@@ -47,6 +54,11 @@ class View:
     def on_node(self, node: str) -> list[Object]:
         """The pods that are bound to a node, whatever their phase."""
         found = self._on_node.get(node, {})
+        return [found[place] for place in sorted(found)]
+
+    def claiming(self, namespace: str, claim: str) -> list[Object]:
+        """The pods that name a PersistentVolumeClaim, whatever their phase."""
+        found = self._claiming.get((namespace, claim), {})
         return [found[place] for place in sorted(found)]
 
     def apply(self, resource: str, obj: Object | None, before: Object | None) -> None:
@@ -60,14 +72,19 @@ class View:
     def _learn(self, resource: str, obj: Object, known: dict[tuple[str, str], Object]) -> None:
         place = _place(obj)
         known[place] = obj
+        if controller_of(obj) is None:
+            self._free.setdefault((resource, place[0]), {})[place[1]] = obj
         for owner in obj["metadata"].get("ownerReferences") or ():
             self._owned.setdefault(owner["uid"], {})[Ref(resource, *place)] = obj
         if resource == "pods" and (node := obj["spec"].get("nodeName")):
             self._on_node.setdefault(node, {})[place] = obj
+        for claim in claims(obj) if resource == "pods" else ():
+            self._claiming.setdefault((place[0], claim), {})[place] = obj
 
     def _forget(self, resource: str, obj: Object, known: dict[tuple[str, str], Object]) -> None:
         place = _place(obj)
         known.pop(place, None)
+        self._free.get((resource, place[0]), {}).pop(place[1], None)
         for owner in obj["metadata"].get("ownerReferences") or ():
             known_of = self._owned.get(owner["uid"], {})
             known_of.pop(Ref(resource, *place), None)
@@ -75,6 +92,14 @@ class View:
                 self._owned.pop(owner["uid"], None)
         if resource == "pods" and (node := obj["spec"].get("nodeName")):
             self._on_node.get(node, {}).pop(place, None)
+        for claim in claims(obj) if resource == "pods" else ():
+            self._claiming.get((place[0], claim), {}).pop(place, None)
+
+
+def claims(pod: Object) -> list[str]:
+    """The names of the PersistentVolumeClaims that a pod uses, in its order."""
+    volumes = pod["spec"].get("volumes") or ()
+    return [one["persistentVolumeClaim"]["claimName"] for one in volumes if one.get("persistentVolumeClaim")]
 
 
 def controller_of(obj: Object) -> Mapping[str, Any] | None:
