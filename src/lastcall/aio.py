@@ -53,9 +53,13 @@ class Group:
 
     def __init__(self) -> None:
         self._tasks: list[asyncio.Task[Any]] = []
+        self._room = 64
 
     def start(self, work: Coroutine[Any, Any, Any], name: str) -> "asyncio.Task[Any]":
         """Starts a task that the group knows."""
+        if len(self._tasks) >= self._room:
+            self._tasks = [task for task in self._tasks if not _went_well(task)]
+            self._room = max(64, 2 * len(self._tasks))
         task = asyncio.create_task(work, name=name)
         self._tasks.append(task)
         return task
@@ -75,6 +79,10 @@ class Group:
     async def cancel(self) -> None:
         """Cancels what still runs and waits for its end."""
         await cancel(*self._tasks)
+
+
+def _went_well(task: "asyncio.Task[Any]") -> bool:
+    return task.done() and not task.cancelled() and task.exception() is None
 
 
 class Signal:
