@@ -5,11 +5,13 @@ from collections.abc import Collection, Sequence
 from lastcall.errors import InvalidInput
 from lastcall.lab.apiserver.catalog import built_in
 from lastcall.lab.controllers.controller import Controller
+from lastcall.lab.controllers.deployments import Deployments
 from lastcall.lab.controllers.endpointslices import EndpointSlices
 from lastcall.lab.controllers.garbage import Garbage
 from lastcall.lab.controllers.namespaces import Namespaces
 from lastcall.lab.controllers.replicasets import ReplicaSets
 from lastcall.lab.controllers.service_accounts import ServiceAccounts
+from lastcall.lab.controllers.statefulsets import StatefulSets
 
 _UNWATCHED = ("events",)
 """Resources whose objects nobody owns, and which are too many to be looked at each time."""
@@ -23,11 +25,13 @@ def every(authority: str, *, without: Collection[str] = ()) -> Sequence[Controll
     stored = [one for one in built_in() if not one.stored_as and (not one.verbs or "watch" in one.verbs)]
     owned = {(one.api_version, one.kind): one.storage for one in stored if one.plural not in _UNWATCHED}
     found: list[Controller] = [
+        Deployments(),
         EndpointSlices(),
         Garbage(owned),
         Namespaces([one.storage for one in stored if one.namespaced]),
         ReplicaSets(),
         ServiceAccounts(authority),
+        StatefulSets(),
     ]
     names = [one.name for one in found]
     unknown = [name for name in without if name not in names]
