@@ -98,10 +98,12 @@ def on_cluster(*controllers):
                 cluster = LabCluster(virtual.VirtualClock(), list(controllers))
                 await cluster.begin()
                 group = Group()
-                group.start(cluster.runner.run(), "controllers")
+                running = group.start(cluster.runner.run(), "controllers")
                 try:
                     await test(cluster)
                 finally:
+                    if running.done():
+                        running.result()  # what has ended the controllers says more than what the test then missed
                     await group.cancel()
 
             virtual.run(main())

@@ -1,6 +1,8 @@
 """What a controller wants done: values, which the runner turns into requests."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Any
 
 from lastcall.lab.controllers.view import Object, Ref
 
@@ -16,6 +18,8 @@ class Tell:
     reason: str
     message: str
     type: str = "Normal"
+    source: str = ""
+    """The component that tells it, where that is not the controller's own name."""
 
 
 @dataclass(frozen=True)
@@ -31,13 +35,17 @@ class Create:
 
 @dataclass(frozen=True)
 class Patch:
-    """A merge patch; ``uid`` and ``revision`` make it fail quietly if the object is another one, or has changed."""
+    """A merge patch; ``uid`` and ``revision`` make it fail quietly if the object is another one, or has changed.
+
+    ``strategic``: a strategic merge patch, which changes one of several conditions without a word on the others.
+    """
 
     ref: Ref
     body: Object
     subresource: str = ""
     uid: str = ""
     revision: str = ""
+    strategic: bool = False
 
 
 @dataclass(frozen=True)
@@ -66,7 +74,15 @@ class Finalize:
     ref: Ref
 
 
-Action = Create | Patch | Delete | Bind | Tell | Finalize
+@dataclass(frozen=True)
+class Work:
+    """Something that is done outside of the API: ``verb(*arguments)``; done again it changes nothing."""
+
+    verb: Callable[..., Awaitable[None]]
+    arguments: tuple[Any, ...] = ()
+
+
+Action = Create | Patch | Delete | Bind | Tell | Finalize | Work
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,12 @@ from random import Random
 from typing import Any
 
 from lastcall.adapters.kube import resources
-from lastcall.adapters.kube.client import Client
+from lastcall.adapters.kube.client import MERGE, STRATEGIC, Client
 from lastcall.adapters.kube.watching import Kind, Watching
 from lastcall.errors import AlreadyExists, Conflict, NotFound
 from lastcall.lab.apiserver.catalog import built_in
 from lastcall.lab.apiserver.meta import timestamp
-from lastcall.lab.controllers.actions import Action, Bind, Create, Delete, Finalize, Patch, Tell
+from lastcall.lab.controllers.actions import Action, Bind, Create, Delete, Finalize, Patch, Tell, Work
 from lastcall.lab.controllers.runner import Batch, Seen
 from lastcall.lab.controllers.view import Object
 from lastcall.ports import Clock
@@ -58,12 +58,17 @@ class ClusterClient:
                 if event:
                     await self._tell(event, by, event.message.format(name=made["metadata"]["name"]))
                 return made
-            case Patch(ref, body, subresource, uid, revision):
+            case Patch(ref, body, subresource, uid, revision, strategic):
                 conditions = {"uid": uid, "resourceVersion": revision}
                 metadata = {**body.get("metadata", {}), **{name: said for name, said in conditions.items() if said}}
                 whole = {**body, "metadata": metadata} if metadata else body
                 patched: Object = await self._client.patch(
-                    named(ref.resource), ref.name, whole, namespace=ref.namespace, subresource=subresource
+                    named(ref.resource),
+                    ref.name,
+                    whole,
+                    namespace=ref.namespace,
+                    subresource=subresource,
+                    kind=STRATEGIC if strategic else MERGE,
                 )
                 return patched
             case Delete(ref, uid, grace, propagation):
@@ -84,12 +89,16 @@ class ClusterClient:
                 found["spec"]["finalizers"] = []
                 await self._client.update(resources.NAMESPACES, ref.name, found, subresource="finalize")
                 return None
+            case Work(verb, arguments):
+                await verb(*arguments)
+                return None
             case Tell():
                 await self._tell(action, by, action.message)
                 return None
 
     async def _tell(self, tell: Tell, by: str, message: str) -> None:
         """A new event, or one more of an old one (``k8s.io/client-go/tools/record``)."""
+        by = tell.source or by
         key = (tell.uid, tell.reason, message, by)
         now = timestamp(self._clock.wall())
         namespace = tell.about.namespace or "default"

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 
 from lastcall.aio import Group, Signal, first
 from lastcall.errors import LastcallError
-from lastcall.lab.controllers.actions import Action, Create, Decision, Tell
+from lastcall.lab.controllers.actions import Action, Create, Decision, Tell, Work
 from lastcall.lab.controllers.controller import Controller
 from lastcall.lab.controllers.view import Object, Ref, View
 from lastcall.ports import Clock
@@ -202,5 +202,7 @@ def _resource(action: Action) -> str:
             return resource
         case Tell():
             return "events"
+        case Work():
+            return ""
         case _:
             return action.ref.resource

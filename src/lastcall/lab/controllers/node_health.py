@@ -1,0 +1,70 @@
+"""Whether a node still shows signs of life, and what is written when it does not (pure).
+
+``tryUpdateNodeHealth`` of ``k8s.io/kubernetes/pkg/controller/nodelifecycle``. A sign is a new heartbeat of the condition
+Ready or a renewed Lease. When it came is told by the controller's own clock: what the node's clock says does not count.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lastcall.lab.apiserver.meta import timestamp
+from lastcall.lab.controllers import pods
+from lastcall.lab.controllers.view import Object
+
+_POSTED = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
+"""What a kubelet posts; NetworkUnavailable is the business of others."""
+
+
+@dataclass(frozen=True)
+class Health:
+    """The last signs of a node, and when the last of them was seen (``probe``)."""
+
+    heartbeat: str | None
+    renewed: str | None
+    probe: float
+
+
+def observed(before: Health | None, node: Object, lease: Object | None, now: float) -> Health:
+    """What is known after a look at ``now``."""
+    ready = pods.condition(node, "Ready")
+    heartbeat = (ready.get("lastHeartbeatTime") or "") if ready else None
+    if before is None and heartbeat is None:
+        probe = pods.seconds(node["metadata"]["creationTimestamp"])
+    elif before is None or before.heartbeat != heartbeat:
+        probe = now
+    else:
+        probe = before.probe
+    renewed = ((lease or {}).get("spec") or {}).get("renewTime")
+    known = before.renewed if before else None
+    if renewed and (known is None or pods.seconds(known) < pods.seconds(renewed)):
+        return Health(heartbeat, renewed, now)
+    return Health(heartbeat, known, probe)
+
+
+def alive(health: Health, now: float) -> Health:
+    """The same, as if a sign had come now."""
+    return replace(health, probe=now)
+
+
+def unknown(node: Object, now: float) -> list[Mapping[str, Any]]:
+    """The conditions to be written for a node that shows no sign of life; none if Ready says so already.
+
+    Those that it never had are as old as the node.
+    """
+    if pods.condition(node, "Ready").get("status") == "Unknown":
+        return []
+    since = timestamp(now)
+    return [_unknown(node, kind, since) for kind in _POSTED if pods.condition(node, kind).get("status") != "Unknown"]
+
+
+def _unknown(node: Object, kind: str, since: str) -> Mapping[str, Any]:
+    changed = {"type": kind, "status": "Unknown", "lastTransitionTime": since}
+    if pods.condition(node, kind):
+        return {**changed, "reason": "NodeStatusUnknown", "message": "Kubelet stopped posting node status."}
+    return {
+        **changed,
+        "reason": "NodeStatusNeverUpdated",
+        "message": "Kubelet never posted node status.",
+        "lastHeartbeatTime": node["metadata"]["creationTimestamp"],
+    }

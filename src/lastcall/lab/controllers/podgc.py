@@ -1,0 +1,111 @@
+"""Pods whose end no kubelet will confirm any more (``k8s.io/kubernetes/pkg/controller/podgc``).
+
+Which these are is told by ``verdicts.removal``. They are looked at every 20 seconds; a node must have been missing for 40
+seconds before its pods are taken for orphans.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from lastcall.lab.controllers import pod_conditions, pods, taints
+from lastcall.lab.controllers.actions import Action, Decision, Delete
+from lastcall.lab.controllers.ticks import Ticks
+from lastcall.lab.controllers.verdicts import Removal, removal
+from lastcall.lab.controllers.view import Object, Ref, View, ref
+
+_FINISHED = Ref("pods", "", "")
+"""The key under which all pods that have finished are looked at together."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Seconds; the defaults are those of Kubernetes 1.36."""
+
+    period: float = 20.0
+    quarantine: float = 40.0
+    """How long a node must be missing until its pods are orphans."""
+    finished: int = 12500
+    """``--terminated-pod-gc-threshold``: so many finished pods are kept; 0: all of them."""
+
+
+class PodGC:
+    """Looks at a pod when it or its node has changed, and then on its beat. It remembers since when a node is missing."""
+
+    name = "podgc"
+    resources: Sequence[str] = ("nodes", "pods")
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        self._settings = settings or Settings()
+        self._ticks = Ticks(self._settings.period)
+        self._missing: dict[str, float] = {}
+        self._noticed: dict[Ref, int] = {}
+        """The beat before which there was something about a pod."""
+
+    def keys(self, resource: str, obj: Object, view: View) -> Iterable[Ref]:
+        """The pod, or the pods of a node; and those that have finished."""
+        if resource == "nodes":
+            return [ref("pods", pod) for pod in view.on_node(obj["metadata"]["name"])]
+        return [ref("pods", obj), *([_FINISHED] if pods.phase(obj) in pods.FINISHED else [])]
+
+    def decide(self, key: Ref, view: View, now: float) -> Decision:
+        """Phase Failed and a forced deletion, on the first beat after there is a reason."""
+        if key == _FINISHED:
+            return self._decide_finished(view, now)
+        pod = view.get(*key)
+        node = view.get("nodes", "", pod["spec"].get("nodeName", "")) if pod else None
+        if node is not None:
+            self._missing.pop(node["metadata"]["name"], None)
+        if pod is None or not _suspicious(pod, node):
+            self._noticed.pop(key, None)
+            return Decision()
+        number = self._ticks.number(now)
+        if self._noticed.setdefault(key, number) == number:
+            return Decision(again_in=self._ticks.wait(now))
+        self._noticed[key] = number
+        why = self._verdict(pod, node, now)
+        return Decision(tuple(_removal(pod, why, now)) if why else (), self._ticks.wait(now))
+
+    def _verdict(self, pod: Object, node: Object | None, now: float) -> Removal | None:
+        name = pod["spec"].get("nodeName", "")
+        since = self._missing.setdefault(name, now) if name and node is None else now
+        return removal(
+            terminating=bool(pod["metadata"].get("deletionTimestamp")),
+            bound=bool(name),
+            node=taints.facts(node),
+            missing_for=now - since,
+            quarantine=self._settings.quarantine,
+        )
+
+    def _decide_finished(self, view: View, now: float) -> Decision:
+        """The oldest of those that are too many; pods that were evicted go first (``gcTerminated``)."""
+        if not self._settings.finished:
+            return Decision()
+        number = self._ticks.number(now)
+        if self._noticed.setdefault(_FINISHED, number) == number:
+            return Decision(again_in=self._ticks.wait(now))
+        del self._noticed[_FINISHED]
+        finished = [pod for pod in view.all("pods") if pods.phase(pod) in pods.FINISHED]
+        surplus = max(0, len(finished) - self._settings.finished)
+        doomed = sorted(finished, key=_age)[:surplus]
+        return Decision(tuple(action for pod in doomed for action in _removal(pod, None, now)))
+
+
+def _suspicious(pod: Object, node: Object | None) -> bool:
+    return bool(pod["metadata"].get("deletionTimestamp")) or (bool(pod["spec"].get("nodeName")) and node is None)
+
+
+def _removal(pod: Object, why: Removal | None, now: float) -> Iterator[Action]:
+    """The phase is written first: whoever looks at the pod, or waits for its volumes, sees that it has ended."""
+    if pods.phase(pod) not in pods.FINISHED:
+        orphaned = why is Removal.ORPHANED
+        said = (
+            pod_conditions.disruption(pod, "DeletionByPodGC", "PodGC: node no longer exists", now) if orphaned else []
+        )
+        yield from pod_conditions.patch(pod, said, phase="Failed")
+    yield Delete(ref("pods", pod), uid=pod["metadata"]["uid"], grace=0)
+
+
+def _age(pod: Object) -> tuple[bool, str, str]:
+    metadata = pod["metadata"]
+    evicted = pods.phase(pod) == "Failed" and (pod.get("status") or {}).get("reason") == "Evicted"
+    return not evicted, metadata["creationTimestamp"], metadata["name"]

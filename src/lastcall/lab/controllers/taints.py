@@ -1,0 +1,63 @@
+"""Taints, tolerations and the state of nodes, read from objects and written to them (pure)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from lastcall.lab.apiserver.meta import timestamp
+from lastcall.lab.controllers import pods
+from lastcall.lab.controllers.actions import Patch
+from lastcall.lab.controllers.verdicts import Node
+from lastcall.lab.controllers.view import Object, ref
+from lastcall.model.tolerations import Taint, Toleration
+
+Kind = tuple[str, str]
+"""Key and effect: by these a taint is known (``Taint.MatchTaint``)."""
+
+
+@dataclass(frozen=True)
+class Edits:
+    """Taints that a node is to have, and taints that it is not to have."""
+
+    add: frozenset[Kind] = frozenset()
+    remove: frozenset[Kind] = frozenset()
+
+    def __add__(self, more: "Edits") -> "Edits":
+        return Edits(self.add | more.add, self.remove | more.remove)
+
+
+def taints_of(node: Object) -> Sequence[Taint]:
+    """Those of a node."""
+    return msgspec.convert((node.get("spec") or {}).get("taints") or [], list[Taint])
+
+
+def tolerations_of(pod: Object) -> Sequence[Toleration]:
+    """Those of a pod."""
+    return msgspec.convert(pod["spec"].get("tolerations") or [], list[Toleration])
+
+
+def node_ready(node: Object) -> bool:
+    """Whether its condition Ready is True; one that has none is not ready (``nodeutil.IsNodeReady``)."""
+    return pods.condition(node, "Ready").get("status") == "True"
+
+
+def facts(node: Object | None) -> Node | None:
+    """What the verdicts need of a node; None if there is none."""
+    return Node(ready=node_ready(node), taints=taints_of(node)) if node else None
+
+
+def change(node: Object, edits: Edits, now: float) -> tuple[Patch, ...]:
+    """Makes a node have some taints and not have others; nothing if that is so already.
+
+    The list is written whole, so that the patch holds only for the version of the node that is known.
+    """
+    old = (node.get("spec") or {}).get("taints") or []
+    kept = [taint for taint in old if (taint["key"], taint["effect"]) not in edits.remove]
+    missing = sorted(edits.add - {(taint["key"], taint["effect"]) for taint in kept})
+    since = timestamp(now)
+    new = kept + [{"key": key, "effect": effect, "timeAdded": since} for key, effect in missing]
+    if new == old:
+        return ()
+    metadata, body = node["metadata"], {"spec": {"taints": new}}
+    return (Patch(ref("nodes", node), body, uid=metadata["uid"], revision=metadata["resourceVersion"]),)
