@@ -11,14 +11,15 @@ ALLOWED = {
     # Some bytes in the page cache: a thread would cost more, and SIGTERM would have to wait for it.
     "lastcall/adapters/processes/files.py": (
         *("__init__", "create", "forbid", "exit_code", "ended_at", "sigterm_recorded", "record_sigterm", "_text"),
-        *("load", "forget", "delete", "boot_id"),
+        *("load", "forget", "forget_logs", "delete", "boot_id", "environment"),
     ),
     # /proc is memory.
     "lastcall/adapters/processes/process.py": ("_current", "_kill_marked"),
     # Starting a pod: whether its program and directory are there, who its user is.
-    "lastcall/adapters/processes/spec.py": ("check", "command"),
+    "lastcall/adapters/processes/spec.py": ("check", "check_container", "command"),
     # Until the hook's program runs, as long as fork and exec take.
     "lastcall/adapters/processes/exec_hook.py": ("_spawn",),
+    "lastcall/adapters/processes/execution.py": ("_on_pipes", "_on_terminal", "_over"),
     # Why there is no bus: a look into /run, which is memory.
     "lastcall/adapters/bus.py": ("_no_bus",),
     # The socket of a holder that is gone; /proc is memory.

@@ -60,6 +60,10 @@ CONTAINER_PORTS = _name("annotation", "io.kubernetes.container.ports", "on conta
 CONTAINER_RESTARTS = _name("annotation", "io.kubernetes.container.restartCount", "on containers, set by the kubelet")
 CONFIG_SOURCE = _name("annotation", "kubernetes.io/config.source", "on sandboxes: `file` and `http` are static pods")
 
+POD_ADDRESS = _name(
+    "annotation", f"{GROUP}/pod-address", "on the lab's sandboxes, which have the host's network: the pod's own address"
+)
+
 # What the kubelet writes when the node goes down (pkg/kubelet/nodeshutdown, pkg/kubelet/kubelet_node_status.go).
 READY = _name("condition", "Ready", "of nodes and pods")
 NOT_READY_REASON = _name("reason", "KubeletNotReady", "of the node's Ready=False while it goes down")

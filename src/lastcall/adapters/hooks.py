@@ -1,4 +1,4 @@
-"""The two kinds of preStop hook that need no runtime: a GET and a pause."""
+"""The kinds of hooks and probes that need no runtime: a GET, a connection, a pause."""
 
 import asyncio
 import contextlib
@@ -7,7 +7,7 @@ import string
 from urllib.parse import quote
 
 from lastcall import aio
-from lastcall.model.pods import Container, HTTPGetAction, SleepAction
+from lastcall.model.pods import Container, HTTPGetAction, SleepAction, TCPSocketAction
 from lastcall.ports import Clock, HookResult
 
 _CONTROL = {chr(code) for code in (*range(0x20), 0x7F)} - {"\t"}
@@ -25,6 +25,16 @@ async def http_get(
     if await aio.first(asking, clock.sleep(limit)) == 0:
         return asking.result()
     return HookResult(ok=False, timed_out=True, message=f"httpGet {action.path}: no answer within {limit:g} s")
+
+
+async def tcp_socket(
+    action: TCPSocketAction, *, pod_ip: str, container: Container, limit: float, clock: Clock
+) -> HookResult:
+    """Opens a connection, and closes it at once: that it can be opened is success."""
+    opening = asyncio.ensure_future(_open(action.host or pod_ip, action.port, container))
+    if await aio.first(opening, clock.sleep(limit)) == 0:
+        return opening.result()
+    return HookResult(ok=False, timed_out=True, message=f"tcpSocket {action.port}: no answer within {limit:g} s")
 
 
 async def sleep(action: SleepAction, *, limit: float, clock: Clock) -> HookResult:
@@ -46,6 +56,15 @@ def port_number(port: int | str, container: Container) -> int:
         if known.name == port:
             return known.container_port
     raise ValueError(f'container "{container.name}" has no port named "{port}"')
+
+
+async def _open(host: str, port: int | str, container: Container) -> HookResult:
+    try:
+        _, writer = await asyncio.open_connection(host, port_number(port, container))
+    except (OSError, ValueError) as error:
+        return HookResult(ok=False, message=f"tcpSocket {port}: {error}")
+    writer.transport.abort()
+    return HookResult(ok=True)
 
 
 async def _ask(action: HTTPGetAction, pod_ip: str, container: Container) -> HookResult:

@@ -5,13 +5,17 @@
 
 import asyncio
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
+from lastcall.adapters.processes import addresses
 from lastcall.aio import any_done, cancel
-from lastcall.errors import Unavailable
+from lastcall.errors import InvalidInput, Unavailable
+from lastcall.lab.apiserver.kubelets import Execution
 from lastcall.model.base import Facts
-from lastcall.model.pods import Handler, Pod
+from lastcall.model.pods import Container, Handler, Pod
 from lastcall.ports import Clock, HookResult, LivePod
 
 
@@ -23,10 +27,19 @@ class Behaviour(Facts, frozen=True):
     hook_ok: bool = True
     after_kill: float = 0.0  # from SIGKILL to its end; inf: stuck in the kernel
     code: int = 0  # its exit code when it ends by itself
+    takes: float = 0.0  # from the order to start it until it runs
+    lives: float = math.inf  # from its start to its end, if nobody ends it
+    ready_after: float = 0.0  # from its start until its probes succeed
+    healthy_for: float = math.inf  # from its start until they fail
+    broken: str = ""  # why it cannot be started
+
+
+Script = Callable[[Pod, str, int], Behaviour]
+"""What a container of a pod does in its run with that number, 0 for the first."""
 
 
 class Delivery(NamedTuple):
-    """Something that reached a container: ``what`` is hook, hook over, TERM, KILL or exit."""
+    """Something that reached a container: ``what`` is start, hook, hook over, TERM, KILL or exit."""
 
     at: float
     uid: str
@@ -35,23 +48,47 @@ class Delivery(NamedTuple):
 
 
 class _Actor:
-    def __init__(self, uid: str, name: str, behaviour: Behaviour) -> None:
-        self.uid, self.name, self.behaviour = uid, name, behaviour
+    def __init__(self, run: str, uid: str, name: str, behaviour: Behaviour, began: float) -> None:
+        self.run, self.uid, self.name, self.behaviour, self.began = run, uid, name, behaviour, began
         self.term_at: float | None = None
         self.killed = False
         self.ended = asyncio.Event()
         self.code: int | None = None
 
 
-class ActorRuntime:
-    """``ports.PodRuntime`` for scripted containers. Outlives the agents that use it, as containerd does."""
+class ActorLog:
+    """``kubelet.runtime.Log`` of an actor, which says when it starts, hears a signal, and ends."""
 
-    def __init__(self, clock: Clock, *, kill_margin: float = 0.1) -> None:
+    def __init__(self) -> None:
+        self.lines: list[tuple[float, bytes]] = []
+
+    async def read(self, position: int) -> tuple[Sequence[tuple[float, bytes]], int]:
+        """All lines since then."""
+        return self.lines[position:], len(self.lines)
+
+
+class ActorRuntime:
+    """``ports.PodRuntime`` and ``kubelet.runtime.NodeRuntime`` for scripted containers.
+
+    It outlives the agents and kubelets that use it, as containerd does. ``script`` tells what containers do that are
+    started; those of ``add`` do as they are told there.
+    """
+
+    mounts = True
+
+    def __init__(
+        self, clock: Clock, *, kill_margin: float = 0.1, script: Script = lambda *_: Behaviour(), node: str = ""
+    ) -> None:
         self._clock = clock
         self._kill_margin = kill_margin
+        self._script = script
+        self._node = node
         self._live: dict[str, LivePod] = {}
         self._actors: dict[str, _Actor] = {}
         self._acting: list[asyncio.Task[None]] = []
+        self._logs: dict[tuple[str, str, int], ActorLog] = {}
+        self._ended: asyncio.Queue[tuple[str, str, int | None]] = asyncio.Queue()
+        self._history: list[tuple[str, str, str]] = []
         self.deliveries: list[Delivery] = []
         self.away = False
         """While true, every verb raises Unavailable."""
@@ -62,7 +99,9 @@ class ActorRuntime:
         names = [c.name for c in pod.spec.containers]
         names += [c.name for c in pod.spec.init_containers or () if c.restart_policy == "Always"]
         for name in names:
-            self._actors[f"{uid}/{name}"] = _Actor(uid, name, (behaviours or {}).get(name, Behaviour()))
+            behaviour = (behaviours or {}).get(name, Behaviour())
+            run = f"{uid}/{name}"
+            self._actors[run] = _Actor(run, uid, name, behaviour, self._clock.boottime())
         live = LivePod(pod=pod, containers={name: f"{uid}/{name}" for name in names})
         self._live[uid] = live
         return live
@@ -75,15 +114,19 @@ class ActorRuntime:
         """The ids of the containers that have not ended."""
         return [name for name, actor in self._actors.items() if not actor.ended.is_set()]
 
+    def pull(self) -> None:
+        """The power is gone: everything is, without a word."""
+        for task in self._acting:
+            task.cancel()
+        self._acting = []
+        self._live, self._actors, self._history, self._ended = {}, {}, [], asyncio.Queue()
+
+    # -- ports.PodRuntime ----------------------------------------------------------------------------------------------
+
     async def pods(self) -> Sequence[LivePod]:
         """Pods with at least one container that has not ended."""
         self._reach()
-        found = []
-        for live in self._live.values():
-            alive = {n: i for n, i in live.containers.items() if not self._actors[i].ended.is_set()}
-            if alive:
-                found.append(LivePod(pod=live.pod, containers=alive))
-        return found
+        return [live for live in map(self._as_it_is, self._live.values()) if live.containers]
 
     async def refresh(self) -> Sequence[LivePod]:
         """The same: nothing is cached here."""
@@ -107,7 +150,9 @@ class ActorRuntime:
     async def stop(self, container_id: str, grace: float) -> int | None:
         """SIGTERM once, then waits; kills by itself at the next whole second after ``grace``."""
         self._reach()
-        actor = self._actors[container_id]
+        actor = self._actors.get(container_id)
+        if actor is None:
+            return None
         if actor.term_at is None and not actor.ended.is_set():
             actor.term_at = self._clock.boottime()
             self._deliver(actor, "TERM")
@@ -126,19 +171,120 @@ class ActorRuntime:
     async def kill(self, container_id: str) -> None:
         """SIGKILL."""
         self._reach()
-        actor = self._actors[container_id]
-        if not actor.ended.is_set() and not actor.killed:
+        actor = self._actors.get(container_id)
+        if actor and not actor.ended.is_set() and not actor.killed:
             actor.killed = True
             self._deliver(actor, "KILL")
             self._act(actor, actor.behaviour.after_kill, 137)
 
     async def finish(self, live: LivePod) -> None:
-        """Nothing is left of an actor."""
+        """Its address is free; its logs stay. A pod of which something runs is left alone."""
         self._reach()
+        known = self._live.get(live.pod.metadata.uid)
+        if known and not self._as_it_is(known).containers:
+            del self._live[live.pod.metadata.uid]
 
     def kill_seconds(self, containers: int) -> float:
         """As it was told to be."""
         return self._kill_margin
+
+    # -- ports.PodStarter and kubelet.runtime.NodeRuntime --------------------------------------------------------------
+
+    async def start(self, pod: Pod) -> LivePod:
+        """All containers one after the other; init containers are waited for."""
+        await self.create(pod)
+        for container in (*(pod.spec.init_containers or ()), *pod.spec.containers):
+            actor = self._actors[await self.launch(pod, container, attempt=0)]
+            if container in (pod.spec.init_containers or ()) and container.restart_policy != "Always":
+                await actor.ended.wait()
+                if actor.code != 0:
+                    await self.remove(pod.metadata.uid)
+                    message = f'pod {pod.key}: init container "{container.name}" ended with exit code {actor.code}'
+                    raise Unavailable(message)
+        return self._as_it_is(self._live[pod.metadata.uid])
+
+    async def create(self, pod: Pod) -> LivePod:
+        """Its address is as a process has it."""
+        self._reach()
+        uid = pod.metadata.uid
+        if uid not in self._live:
+            taken = {live.pod.status.pod_ip for live in self._live.values()}
+            address = addresses.choose(self._node, pod.key, taken)
+            self._live[uid] = LivePod(pod=replace(pod, status=replace(pod.status, pod_ip=address)), containers={})
+        return self._as_it_is(self._live[uid])
+
+    async def launch(self, pod: Pod, container: Container, *, attempt: int) -> str:
+        """As its script says."""
+        self._reach()
+        uid, name = pod.metadata.uid, container.name
+        if uid not in self._live:
+            raise Unavailable(f"pod {pod.key}: it was not created")
+        behaviour = self._script(pod, name, attempt)
+        if behaviour.takes:
+            await self._clock.sleep(behaviour.takes)
+        if behaviour.broken:
+            raise InvalidInput(f"pod {pod.key}", [f"container {name}: {behaviour.broken}"])
+        live = self._live[uid]
+        if name in self._as_it_is(live).containers:
+            raise InvalidInput(f"pod {pod.key}", [f"container {name}: runs already"])
+        run = f"{uid}/{name}/{attempt}" if attempt else f"{uid}/{name}"
+        self._actors[run] = actor = _Actor(run, uid, name, behaviour, self._clock.boottime())
+        self._live[uid] = LivePod(pod=live.pod, containers={**live.containers, name: run})
+        self._logs[uid, name, attempt] = ActorLog()
+        self._deliver(actor, "start")
+        self._act(actor, behaviour.lives, behaviour.code)
+        return run
+
+    async def probe(self, live: LivePod, container: str, handler: Handler, limit: float) -> HookResult:
+        """As its script says."""
+        actor = self._actors.get(live.containers.get(container, ""))
+        if self.away or actor is None or actor.ended.is_set():
+            return HookResult(ok=False, message=f'no container "{container}" runs')
+        age = self._clock.boottime() - actor.began
+        if actor.behaviour.ready_after <= age < actor.behaviour.healthy_for:
+            return HookResult(ok=True)
+        return HookResult(ok=False, message="HTTP probe failed with statuscode: 503")
+
+    def log(self, pod: Pod, container: str, attempt: int) -> ActorLog:
+        """What happened to it."""
+        return self._logs.get((pod.metadata.uid, container, attempt), ActorLog())
+
+    async def note_log_times(self) -> None:
+        """Actors know the time."""
+
+    async def execute(
+        self, live: LivePod, container: str, command: Sequence[str], *, stdin: bool, tty: bool
+    ) -> Execution:
+        """Actors run no programs."""
+        raise InvalidInput(f"pod {live.pod.key}", [f"container {container}: is an actor, which runs no programs"])
+
+    async def remove(self, uid: str) -> None:
+        """SIGKILL for all of it."""
+        live = self._live.get(uid)
+        for run in self._as_it_is(live).containers.values() if live else ():
+            await self.kill(run)
+            await self._actors[run].ended.wait()
+        self._live.pop(uid, None)
+        for key in [key for key in self._logs if key[0] == uid]:
+            del self._logs[key]
+
+    async def ended(self) -> tuple[str, str, int | None]:
+        """In the order in which they ended."""
+        return await self._ended.get()
+
+    def tell_again(self) -> None:
+        """In the order in which they ended."""
+        self._ended = asyncio.Queue()
+        for uid, name, run in self._history:
+            live = self._live.get(uid)
+            if live and live.containers.get(name) == run:
+                self._ended.put_nowait((uid, name, self._actors[run].code))
+
+    # -- within --------------------------------------------------------------------------------------------------------
+
+    def _as_it_is(self, live: LivePod) -> LivePod:
+        alive = {name: run for name, run in live.containers.items() if not self._actors[run].ended.is_set()}
+        return replace(live, containers=alive)
 
     def _reach(self) -> None:
         if self.away:
@@ -146,6 +292,9 @@ class ActorRuntime:
 
     def _deliver(self, actor: _Actor, what: str) -> None:
         self.deliveries.append(Delivery(self._clock.boottime(), actor.uid, actor.name, what))
+        newest = [log for (uid, name, _), log in self._logs.items() if (uid, name) == (actor.uid, actor.name)]
+        if newest:
+            newest[-1].lines.append((self._clock.wall(), f"{what}\n".encode()))
 
     def _act(self, actor: _Actor, after: float, code: int) -> None:
         if after != math.inf:
@@ -157,3 +306,5 @@ class ActorRuntime:
             actor.code = code
             self._deliver(actor, "exit")
             actor.ended.set()
+            self._ended.put_nowait((actor.uid, actor.name, code))
+            self._history.append((actor.uid, actor.name, actor.run))

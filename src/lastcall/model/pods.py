@@ -66,12 +66,23 @@ class SleepAction(Facts, frozen=True):
     seconds: Seconds
 
 
+class TCPSocketAction(Facts, frozen=True):
+    """Opens a connection to a port at the pod's address, or at ``host``."""
+
+    port: int | str
+    host: str = ""
+
+
 class Handler(Facts, frozen=True):
-    """v1.LifecycleHandler: at most one of the three is set; tcpSocket is accepted by the API and does nothing."""
+    """v1.LifecycleHandler or v1.ProbeHandler: at most one is set.
+
+    As a hook, tcpSocket is accepted by the API and does nothing; as a probe, there is no sleep.
+    """
 
     exec: ExecAction | None = None
     http_get: HTTPGetAction | None = None
     sleep: SleepAction | None = None
+    tcp_socket: TCPSocketAction | None = None
 
 
 class Lifecycle(Facts, frozen=True):

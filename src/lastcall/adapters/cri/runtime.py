@@ -7,13 +7,14 @@ from collections.abc import Callable, Sequence
 
 from grpclib.const import Status
 
+from lastcall import names
 from lastcall.adapters import hooks
 from lastcall.adapters.cri.api import api_pb2 as cri
 from lastcall.adapters.cri.catalogue import Specs
 from lastcall.adapters.cri.connection import Connection, Refused
 from lastcall.adapters.cri.mirror import Mirror
 from lastcall.errors import Unavailable
-from lastcall.model.pods import Container, Handler, HTTPGetAction, Pod
+from lastcall.model.pods import Container, Handler, HTTPGetAction, Pod, TCPSocketAction
 from lastcall.ports import Clock, HookResult, LivePod
 
 log = logging.getLogger(__name__)
@@ -122,6 +123,8 @@ class CriRuntime:
                 return await self._exec(live.containers[container], hook.exec.command, limit)
             if hook.http_get:
                 return await self._get(live, container, hook.http_get, limit)
+            if hook.tcp_socket:
+                return await self._connect(live, container, hook.tcp_socket, limit)
             if hook.sleep:
                 return await hooks.sleep(hook.sleep, limit=limit, clock=self._clock)
         except Unavailable as error:
@@ -170,19 +173,30 @@ class CriRuntime:
         return HookResult(ok=False, message=f"exit code {answer.exit_code}: {last}")
 
     async def _get(self, live: LivePod, container: str, action: HTTPGetAction, limit: float) -> HookResult:
-        """With the host's network the runtime tells no address, and every one of the host's is the pod's."""
+        address, left = await self._address(live, limit)
+        described = _described(live, container)
+        return await hooks.http_get(action, pod_ip=address, container=described, limit=left, clock=self._clock)
+
+    async def _connect(self, live: LivePod, container: str, action: TCPSocketAction, limit: float) -> HookResult:
+        address, left = await self._address(live, limit)
+        described = _described(live, container)
+        return await hooks.tcp_socket(action, pod_ip=address, container=described, limit=left, clock=self._clock)
+
+    async def _address(self, live: LivePod, limit: float) -> tuple[str, float]:
+        """The pod's, and what is left of the limit.
+
+        With the host's network the runtime tells no address: it is the one that was noted for the pod, or any.
+        """
         deadline = self._clock.boottime() + limit
         question = cri.PodSandboxStatusRequest(pod_sandbox_id=live.sandbox)
-        answer = await self.connection.call("PodSandboxStatus", question, within=limit)
-        address = answer.status.network.ip or "127.0.0.1"
-        known = {spec.name: spec for spec in live.pod.spec.containers + (live.pod.spec.init_containers or ())}
-        return await hooks.http_get(
-            action,
-            pod_ip=address,
-            container=known.get(container, Container(name=container)),
-            limit=deadline - self._clock.boottime(),
-            clock=self._clock,
-        )
+        status = (await self.connection.call("PodSandboxStatus", question, within=limit)).status
+        address = status.network.ip or status.annotations.get(names.POD_ADDRESS) or "127.0.0.1"
+        return address, deadline - self._clock.boottime()
+
+
+def _described(live: LivePod, container: str) -> Container:
+    known = {spec.name: spec for spec in live.pod.spec.containers + (live.pod.spec.init_containers or ())}
+    return known.get(container, Container(name=container))
 
 
 def exit_code(status: cri.ContainerStatus) -> int | None:

@@ -8,6 +8,7 @@ each container that was to be started:
 ``main``  the same of the container's main process
 ``stop``  "yes" when SIGTERM is sent
 ``exit``  the exit code (128 + n after signal n)
+``attempt``  which start of the container it is, 0 for the first; the log of a later one is ``<container>.log.<attempt>``
 
 A file whose last line has no end is not yet written. Only we can enter the directory: ``pod.json`` and ``env`` may hold
 what others are not to read.
@@ -28,32 +29,44 @@ from lastcall.model.pods import Pod
 
 
 class PodState(Facts, frozen=True):
-    """A pod that was to be started. ``life`` is different each time a pod of this uid is started."""
+    """A pod that was to be started. ``life`` is different each time a pod of this uid is started.
+
+    ``one_by_one``: its containers are started one at a time, and the end of each is told.
+    """
 
     pod: Pod
     address: str
     boot_id: str
     life: str
+    one_by_one: bool = False
 
 
 class ContainerFiles:
-    """The files of one container."""
+    """The files of one container; ``attempt`` is read from them if it is not given."""
 
-    def __init__(self, pod_directory: Path, name: str) -> None:
+    def __init__(self, pod_directory: Path, name: str, attempt: int | None = None) -> None:
         self.directory = pod_directory / name
-        self.log = pod_directory / f"{name}.log"
+        self.attempt = int(self._text("attempt") or 0) if attempt is None else attempt
+        self.log = log_file(pod_directory, name, self.attempt)
 
     def create(self, variables: Iterable[str], user: tuple[int, int] | None) -> None:
         """All files that a container starts with.
 
         ``variables`` are ``NAME=value``. The log is ``user``'s (uid, gid), so that it can be opened as /dev/stdout.
         """
+        shutil.rmtree(self.directory, ignore_errors=True)
         self.directory.mkdir()
+        (self.directory / "attempt").write_text(str(self.attempt), encoding="ascii")
         (self.directory / "env").write_bytes(b"".join(f"{variable}\0".encode() for variable in variables))
         (self.directory / "stop").write_bytes(b"no ")  # now, since to make a file can take a millisecond
         self.log.touch(mode=0o640)
         if user:
             os.chown(self.log, *user)
+
+    def environment(self) -> dict[str, str]:
+        """What the main process was started with."""
+        pairs = [pair.partition("=") for pair in self._text("env").split("\0") if pair]
+        return {name: value for name, _, value in pairs}
 
     def forbid(self) -> bool:
         """Keeps the shim from starting; False if it has started."""
@@ -156,11 +169,23 @@ class StateDir:
             if entry.is_dir():
                 shutil.rmtree(entry, ignore_errors=True)
 
+    def forget_logs(self, pod: Pod, name: str, *, before: int) -> None:
+        """Deletes the logs of a container's attempts before that one."""
+        directory = self.directory(pod)
+        for attempt in range(before):
+            for path in (log := log_file(directory, name, attempt), log.with_name(f"{log.name}.times")):
+                path.unlink(missing_ok=True)
+
     def delete(self, uid: str) -> None:
         """Deletes all files of the pod with this uid, if there are any."""
         for directory in self._pods.iterdir():
             if directory.name.endswith(f"_{uid}"):
                 shutil.rmtree(directory, ignore_errors=True)
+
+
+def log_file(pod_directory: Path, name: str, attempt: int) -> Path:
+    """Where a container's output goes."""
+    return pod_directory / (f"{name}.log.{attempt}" if attempt else f"{name}.log")
 
 
 def boot_id() -> str:

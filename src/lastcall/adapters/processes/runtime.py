@@ -14,7 +14,9 @@ from lastcall import aio
 from lastcall.adapters import hooks
 from lastcall.adapters.processes import addresses, exec_hook, spec
 from lastcall.adapters.processes.container import Container, spawn
-from lastcall.adapters.processes.files import ContainerFiles, PodState, StateDir, boot_id
+from lastcall.adapters.processes.execution import Execution
+from lastcall.adapters.processes.files import ContainerFiles, PodState, StateDir, boot_id, log_file
+from lastcall.adapters.processes.log_file import LogFile, note_times
 from lastcall.adapters.processes.process import Identity, Process
 from lastcall.errors import InvalidInput, Unavailable
 from lastcall.model import pods as model
@@ -35,9 +37,10 @@ class _Pod:
         self.starting = False
         self.removed = False
 
-    def container_id(self, name: str) -> str:
-        """Different each time that the pod is started."""
-        return f"{self.pod.metadata.uid}/{name}/{self.state.life}"
+    def container_id(self, name: str, attempt: int) -> str:
+        """Different each time that the pod, or the container, is started."""
+        later = f".{attempt}" if attempt else ""
+        return f"{self.pod.metadata.uid}/{name}/{self.state.life}{later}"
 
     @property
     def running(self) -> dict[str, Container]:
@@ -62,6 +65,7 @@ class ProcessRuntime:
         self._pods: dict[str, _Pod] = {}
         self._containers: dict[str, Container] = {}
         self._ended: asyncio.Queue[tuple[str, str, int | None]] = asyncio.Queue()
+        self._history: list[Container] = []
         self._adopt()
 
     # -- PodRuntime ----------------------------------------------------------------------------------------------------
@@ -84,11 +88,16 @@ class ProcessRuntime:
         pod = self._pods[live.pod.metadata.uid].pod
         described = next(one for one in _all(pod) if one.name == container)
         if hook.exec:
-            command = spec.command(pod, described)._replace(argv=hook.exec.command)
-            return await exec_hook.run(command, known, limit=limit, clock=self._clock)
+            return await exec_hook.run(
+                self._beside(pod, described, known, hook.exec.command), known, limit=limit, clock=self._clock
+            )
         if hook.http_get:
             return await hooks.http_get(
                 hook.http_get, pod_ip=pod.status.pod_ip, container=described, limit=limit, clock=self._clock
+            )
+        if hook.tcp_socket:
+            return await hooks.tcp_socket(
+                hook.tcp_socket, pod_ip=pod.status.pod_ip, container=described, limit=limit, clock=self._clock
             )
         if hook.sleep:
             return await hooks.sleep(hook.sleep, limit=limit, clock=self._clock)
@@ -142,7 +151,7 @@ class ProcessRuntime:
             raise InvalidInput(f"pod {pod.key}", [f'metadata.uid: "{pod.metadata.uid}": this pod runs already'])
         if before:
             self._forget(before)
-        started = self._create(pod)
+        started = self._create(pod, one_by_one=False)
         started.starting = True
         try:
             for container in pod.spec.init_containers or ():
@@ -174,6 +183,68 @@ class ProcessRuntime:
         """Main containers and sidecars; what had ended before an adoption is told (again) until the pod is finished."""
         return await self._ended.get()
 
+    # -- containers one by one -----------------------------------------------------------------------------------------
+
+    mounts = False
+    """Processes see the machine's own files: there is nothing that a volume could be mounted into."""
+
+    async def create(self, pod: Pod) -> LivePod:
+        """Its address and its directory. A pod that is known already is left as it is."""
+        known = self._pods.get(pod.metadata.uid)
+        if known is None:
+            spec.check_pod(pod)
+            known = self._create(pod, one_by_one=True)
+        return known.live
+
+    async def launch(self, pod: Pod, container: model.Container, *, attempt: int) -> str:
+        """The logs of the attempts before the last one are deleted."""
+        known = self._pods.get(pod.metadata.uid)
+        if known is None:
+            raise Unavailable(f"pod {pod.key}: it was not created")
+        before = known.containers.get(container.name)
+        if before and not before.ended.is_set():
+            raise InvalidInput(f"pod {pod.key}", [f"container {container.name}: runs already"])
+        spec.check_container(known.pod, container)
+        self._files.forget_logs(known.pod, container.name, before=attempt - 1)
+        if before:
+            self._containers.pop(before.id, None)
+        return (await self._start(known, container, attempt)).id
+
+    def tell_again(self) -> None:
+        """In the order in which they ended."""
+        self._ended = asyncio.Queue()
+        over = [one for one in self._history if one.ended.is_set() and self._containers.get(one.id) is one]
+        self._history = []
+        for container in over:
+            self._tell(self._pods[container.id.partition("/")[0]], container.id.split("/")[1], container)
+
+    async def probe(self, live: LivePod, container: str, handler: Handler, limit: float) -> HookResult:
+        """As a hook is run."""
+        return await self.run_hook(live, container, handler, limit)
+
+    def log(self, pod: Pod, container: str, attempt: int) -> LogFile:
+        """The output of processes has no times; they are noted each time ``note_log_times`` is called."""
+        return LogFile(log_file(self._files.directory(pod), container, attempt), self._clock)
+
+    async def note_log_times(self) -> None:
+        """What was written since it was called last was written about now."""
+        logs = [one.files.log for pod in self._pods.values() for one in pod.running.values()]
+        await asyncio.to_thread(note_times, logs, self._clock.wall())
+
+    async def execute(
+        self, live: LivePod, container: str, command: Sequence[str], *, stdin: bool, tty: bool
+    ) -> Execution:
+        """A process beside the container's, in its environment and as its user."""
+        known = self._containers.get(live.containers.get(container, ""))
+        if not known or known.ended.is_set():
+            raise InvalidInput(f"pod {live.pod.key}", [f"container {container}: does not run"])
+        pod = self._pods[live.pod.metadata.uid].pod
+        described = next(one for one in _all(pod) if one.name == container)
+        try:
+            return Execution(self._beside(pod, described, known, command), stdin=stdin, tty=tty)
+        except OSError as error:
+            raise InvalidInput(f"exec {command[0]}", [error.strerror or str(error)]) from error
+
     def close(self) -> None:
         """Lets go of everything; the containers live on."""
         for container in self._containers.values():
@@ -181,10 +252,19 @@ class ProcessRuntime:
 
     # -- within --------------------------------------------------------------------------------------------------------
 
-    def _create(self, pod: Pod) -> _Pod:
+    @staticmethod
+    def _beside(pod: Pod, described: model.Container, running: Container, argv: Sequence[str]) -> spec.Command:
+        """A program with what the container's main process was started with."""
+        return spec.command(pod, described)._replace(argv=tuple(argv), env=running.files.environment())
+
+    def _create(self, pod: Pod, *, one_by_one: bool) -> _Pod:
         taken = {other.state.address for other in self._pods.values()}
         state = PodState(
-            pod=pod, address=addresses.choose(self._node, pod.key, taken), boot_id=boot_id(), life=secrets.token_hex(4)
+            pod=pod,
+            address=addresses.choose(self._node, pod.key, taken),
+            boot_id=boot_id(),
+            life=secrets.token_hex(4),
+            one_by_one=one_by_one,
         )
         self._files.create(state)
         return self._know(state)
@@ -199,15 +279,15 @@ class ProcessRuntime:
             message = f'pod {pod.pod.key}: init container "{container.name}" ended with exit code {running.exit_code}'
             raise Unavailable(message)
 
-    async def _start(self, pod: _Pod, container: model.Container) -> Container:
+    async def _start(self, pod: _Pod, container: model.Container, attempt: int = 0) -> Container:
         if pod.removed:
             raise Unavailable(f"pod {pod.pod.key}: removed while it was being started")
-        files = ContainerFiles(pod.directory, container.name)
+        files = ContainerFiles(pod.directory, container.name, attempt)
         try:
-            shim = spawn(pod.container_id(container.name), files, spec.command(pod.pod, container))
+            shim = spawn(pod.container_id(container.name, attempt), files, spec.command(pod.pod, container))
         except OSError as error:
             raise Unavailable(f'pod {pod.pod.key}: container "{container.name}" cannot be started: {error}') from error
-        started = self._track(pod, container.name, shim)
+        started = self._track(pod, container.name, files, shim)
         await started.until_started(self._clock)
         if files.main() is None:
             raise Unavailable(f'pod {pod.pod.key}: container "{container.name}" cannot be started')
@@ -215,26 +295,26 @@ class ProcessRuntime:
 
     def _adopt(self) -> None:
         """What has ended meanwhile is told in its order."""
-        found: list[tuple[int, _Pod, str, Identity]] = []
+        found: list[tuple[int, _Pod, str, ContainerFiles, Identity]] = []
         for state, names in self._files.load():
             pod = self._know(state)
             for name in names:
                 files = ContainerFiles(pod.directory, name)
                 files.forbid()  # a shim that has not started yet never will
                 if identity := files.shim():
-                    found.append((files.ended_at(), pod, name, identity))
-        for _, pod, name, identity in sorted(found, key=lambda one: one[0]):
-            self._track(pod, name, Process.find(identity))
+                    found.append((files.ended_at(), pod, name, files, identity))
+        for _, pod, name, files, identity in sorted(found, key=lambda one: one[0]):
+            self._track(pod, name, files, Process.find(identity))
 
     def _know(self, state: PodState) -> _Pod:
         pod = _Pod(state, self._files.directory(state.pod))
         self._pods[state.pod.metadata.uid] = pod
         return pod
 
-    def _track(self, pod: _Pod, name: str, shim: Process | None) -> Container:
+    def _track(self, pod: _Pod, name: str, files: ContainerFiles, shim: Process | None) -> Container:
         container = Container(
-            pod.container_id(name),
-            ContainerFiles(pod.directory, name),
+            pod.container_id(name, files.attempt),
+            files,
             shim=shim,
             on_end=partial(self._tell, pod, name),
         )
@@ -243,13 +323,15 @@ class ProcessRuntime:
         return container
 
     def _tell(self, pod: _Pod, name: str, container: Container) -> None:
-        if not pod.removed and name in _lasting(pod.pod):
+        if not pod.removed and (pod.state.one_by_one or name in _lasting(pod.pod)):
             self._ended.put_nowait((pod.pod.metadata.uid, name, container.exit_code))
+            self._history.append(container)
 
     def _forget(self, pod: _Pod) -> None:
         self._pods.pop(pod.pod.metadata.uid, None)
         for container in pod.containers.values():
             self._containers.pop(container.id, None)
+        self._history = [one for one in self._history if one.id in self._containers]
 
 
 def _all(pod: Pod) -> Iterable[model.Container]:

@@ -41,11 +41,27 @@ def check(pod: Pod) -> None:
     """InvalidInput lists every field that cannot be honoured; nothing is passed over in silence that would matter."""
     violations = [*_metadata(pod), *_names(pod)]
     for field, container in _fields(pod):
-        violations += _command(f"{field}.", pod, container)
-        violations += _security(f"{field}.", pod, container)
-        violations += _mounts(f"{field}.", pod, container)
+        violations += _container(f"{field}.", pod, container)
     if violations:
         raise InvalidInput(f"pod {pod.key}", violations)
+
+
+def check_pod(pod: Pod) -> None:
+    """The same of what its containers share, and of their names."""
+    if violations := [*_metadata(pod), *_names(pod)]:
+        raise InvalidInput(f"pod {pod.key}", violations)
+
+
+def check_container(pod: Pod, container: Container) -> None:
+    """The same of one container."""
+    if violations := list(_container("", pod, container)):
+        raise InvalidInput(f"pod {pod.key}, container {container.name}", violations)
+
+
+def _container(at: str, pod: Pod, container: Container) -> Iterator[str]:
+    yield from _command(at, pod, container)
+    yield from _security(at, pod, container)
+    yield from _mounts(at, pod, container)
 
 
 def _fields(pod: Pod) -> Iterator[tuple[str, Container]]:

@@ -4,23 +4,22 @@ import asyncio
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
-from grpclib.const import Status
+from msgspec.structs import replace
 
 from lastcall import names
-from lastcall.adapters.cri import marks
 from lastcall.adapters.cri.api import api_pb2 as cri
 from lastcall.adapters.cri.catalogue import Specs
 from lastcall.adapters.cri.connection import Refused
 from lastcall.adapters.cri.runtime import CriRuntime, exit_code
+from lastcall.adapters.processes import addresses
 from lastcall.errors import InvalidInput, LastcallError, Unavailable
+from lastcall.lab.apiserver.kubelets import Execution
 from lastcall.lab.containerd import leftovers
-from lastcall.model.pods import Container, Pod
-from lastcall.ports import Clock, LivePod
-
-_START = 60.0
-"""Seconds for one step of a start; fifty at once on a small machine take ten."""
+from lastcall.lab.containerd.programs import CriLog, SyncExecution
+from lastcall.lab.containerd.starting import STEP, Starting
+from lastcall.model.pods import Container, Handler, Pod
+from lastcall.ports import Clock, HookResult, LivePod
 
 _LOOK = 0.2
 """Seconds between two looks for containers that have ended: the CRI of containerd 1.6 has no events."""
@@ -53,17 +52,10 @@ class LabCriRuntime(CriRuntime):
 
     async def start(self, pod: Pod) -> LivePod:
         """One sandbox, then the containers one after the other; images must have been imported."""
-        _check(pod)
+        check(pod)
         await self.remove(pod.metadata.uid)
-        start = _Start(
-            self,
-            pod,
-            self._clock,
-            directory=self._directory / "pods" / pod.metadata.uid,
-            cgroup=self._cgroup_of(pod.metadata.uid),
-        )
         try:
-            live = await start.run()
+            live = await self._start_all(pod, self._starting(pod))
         except BaseException as error:
             await self.remove(pod.metadata.uid)
             if isinstance(error, Refused):
@@ -78,11 +70,11 @@ class LabCriRuntime(CriRuntime):
         """StopPodSandbox and RemovePodSandbox; the pod's directory and cgroup go too."""
         for sandbox in await self._sandboxes(uid):
             stop = cri.StopPodSandboxRequest(pod_sandbox_id=sandbox.id)
-            await self.connection.call("StopPodSandbox", stop, within=_START)
+            await self.connection.call("StopPodSandbox", stop, within=STEP)
             remove = cri.RemovePodSandboxRequest(pod_sandbox_id=sandbox.id)
-            await self.connection.call("RemovePodSandbox", remove, within=_START)
+            await self.connection.call("RemovePodSandbox", remove, within=STEP)
             await asyncio.to_thread(leftovers.remove_cgroup, self._cgroup_of(uid))
-            await asyncio.to_thread(shutil.rmtree, self._directory / "pods" / uid, ignore_errors=True)
+            await asyncio.to_thread(shutil.rmtree, self._directory_of(uid), ignore_errors=True)
             self._specs.pop((sandbox.metadata.namespace, sandbox.metadata.name), None)
             await self.refresh()
 
@@ -96,6 +88,110 @@ class LabCriRuntime(CriRuntime):
             if not self._ends:
                 await self._clock.sleep(_LOOK)
         return self._ends.pop(0)
+
+    async def _start_all(self, pod: Pod, start: Starting) -> LivePod:
+        sandbox = await start.sandbox()
+        running = {}
+        for container in pod.spec.init_containers or ():
+            container_id = await start.container(container, sandbox)
+            if container.restart_policy == "Always":
+                running[container.name] = container_id
+            else:
+                await self._to_its_end(pod, container, container_id)
+        for container in pod.spec.containers:
+            running[container.name] = await start.container(container, sandbox)
+        return LivePod(pod=pod, containers=running, sandbox=sandbox)
+
+    async def _to_its_end(self, pod: Pod, container: Container, container_id: str) -> None:
+        while (status := await self.status(container_id)).state != cri.CONTAINER_EXITED:
+            await self._clock.sleep(_LOOK)
+        if (code := exit_code(status)) != 0:
+            raise LastcallError(f"pod {pod.key}: init container {container.name} ended with {code}")
+        await self.connection.call("RemoveContainer", cri.RemoveContainerRequest(container_id=container_id))
+
+    def _starting(self, pod: Pod) -> Starting:
+        uid = pod.metadata.uid
+        return Starting(self.connection, pod, directory=self._directory_of(uid), cgroup=self._cgroup_of(uid))
+
+    def _directory_of(self, uid: str) -> Path:
+        return self._directory / "pods" / uid
+
+    # -- containers one by one (``kubelet.runtime.NodeRuntime``) -------------------------------------------------------
+
+    mounts = True
+
+    async def create(self, pod: Pod) -> LivePod:
+        """Its sandbox. The pod's address is one of loopback, noted on the sandbox."""
+        check(pod)
+        uid = pod.metadata.uid
+        box = await self._ready_sandbox(uid)
+        if box is None:
+            await self.remove(uid)
+            taken = {one.annotations.get(names.POD_ADDRESS, "") for one in await self._sandboxes()}
+            pod = _with_address(pod, addresses.choose(self._cgroup, pod.key, taken))
+            sandbox = await self._starting(pod).sandbox()
+        else:
+            pod, sandbox = _with_address(pod, box.annotations.get(names.POD_ADDRESS, "")), box.id
+        self._watched.add(sandbox)
+        self._specs[pod.metadata.namespace, pod.metadata.name] = pod
+        running = {one.metadata.name: one.id for one in await self._containers_of(uid) if _runs(one)}
+        return LivePod(pod=pod, containers=running, sandbox=sandbox)
+
+    async def launch(self, pod: Pod, container: Container, *, attempt: int) -> str:
+        """What is left of its last run is removed, but for the log."""
+        uid = pod.metadata.uid
+        box = await self._ready_sandbox(uid)
+        if box is None:
+            raise Unavailable(f"pod {pod.key}: it was not created")
+        for one in await self._containers_of(uid):
+            if one.metadata.name != container.name:
+                continue
+            if _runs(one):
+                raise InvalidInput(f"pod {pod.key}", [f"container {container.name}: runs already"])
+            await self.connection.call("RemoveContainer", cri.RemoveContainerRequest(container_id=one.id), within=STEP)
+        pod = _with_address(pod, box.annotations.get(names.POD_ADDRESS, ""))
+        run = await self._starting(pod).container(container, box.id, attempt=attempt)
+        await self.refresh()
+        return run
+
+    def tell_again(self) -> None:
+        """By the times at which they ended."""
+        self._told.clear()
+        self._ends.clear()
+
+    async def probe(self, live: LivePod, container: str, handler: Handler, limit: float) -> HookResult:
+        """As a hook is run."""
+        return await self.run_hook(live, container, handler, limit)
+
+    def log(self, pod: Pod, container: str, attempt: int) -> CriLog:
+        """As the runtime writes it."""
+        return CriLog(self._directory_of(pod.metadata.uid) / "logs" / container / f"{attempt}.log")
+
+    async def note_log_times(self) -> None:
+        """The runtime writes them."""
+
+    async def execute(
+        self, live: LivePod, container: str, command: Sequence[str], *, stdin: bool, tty: bool
+    ) -> Execution:
+        """Without input and without a terminal."""
+        if container not in live.containers:
+            raise InvalidInput(f"pod {live.pod.key}", [f"container {container}: does not run"])
+        if stdin or tty:
+            raise InvalidInput(
+                f"exec {command[0]}", ["stdin, tty: containers behind the CRI are asked by ExecSync, which has neither"]
+            )
+        return SyncExecution(self.connection, live.containers[container], command)
+
+    # -- within --------------------------------------------------------------------------------------------------------
+
+    async def _ready_sandbox(self, uid: str) -> cri.PodSandbox | None:
+        return next((box for box in await self._sandboxes(uid) if box.state == cri.SANDBOX_READY), None)
+
+    async def _containers_of(self, uid: str) -> Sequence[cri.Container]:
+        chosen = cri.ContainerFilter(label_selector={names.POD_UID: uid})
+        answer = await self.connection.call("ListContainers", cri.ListContainersRequest(filter=chosen))
+        items: Sequence[cri.Container] = answer.containers
+        return items
 
     async def _newly_ended(self) -> list[tuple[str, str, int | None]]:
         if not self._looked:
@@ -122,115 +218,15 @@ class LabCriRuntime(CriRuntime):
         return f"{self._cgroup}/pod{uid}"
 
 
-class _Start:
-    """The start of one pod."""
-
-    def __init__(self, runtime: LabCriRuntime, pod: Pod, clock: Clock, *, directory: Path, cgroup: str) -> None:
-        self._runtime = runtime
-        self._pod = pod
-        self._clock = clock
-        self._directory = directory
-        own = pod.metadata
-        self._config = cri.PodSandboxConfig(
-            metadata=cri.PodSandboxMetadata(name=own.name, namespace=own.namespace, uid=own.uid),
-            log_directory=str(directory / "logs"),
-            labels=marks.sandbox_labels(pod),
-            annotations=marks.sandbox_annotations(pod),
-            linux=cri.LinuxPodSandboxConfig(
-                cgroup_parent=cgroup,
-                security_context=cri.LinuxSandboxSecurityContext(namespace_options=_host_network()),
-            ),
-        )
-
-    async def run(self) -> LivePod:
-        spec = self._pod.spec
-        await asyncio.to_thread(self._make_directories)
-        sandbox = (await self._call("RunPodSandbox", cri.RunPodSandboxRequest(config=self._config))).pod_sandbox_id
-        running = {}
-        for container in spec.init_containers or ():
-            container_id = await self._start(container, sandbox)
-            if container.restart_policy == "Always":
-                running[container.name] = container_id
-            else:
-                await self._to_its_end(container, container_id)
-        for container in spec.containers:
-            running[container.name] = await self._start(container, sandbox)
-        return LivePod(pod=self._pod, containers=running, sandbox=sandbox)
-
-    async def _start(self, container: Container, sandbox: str) -> str:
-        request = cri.CreateContainerRequest(
-            pod_sandbox_id=sandbox, config=self._container(container), sandbox_config=self._config
-        )
-        try:
-            container_id: str = (await self._call("CreateContainer", request)).container_id
-        except Refused as error:
-            if error.status is Status.NOT_FOUND:
-                rule = f'image "{container.image}" is not in this containerd: {error}'
-                raise InvalidInput(f"pod {self._pod.key}", [f"container {container.name}: {rule}"]) from error
-            raise
-        await self._call("StartContainer", cri.StartContainerRequest(container_id=container_id))
-        return container_id
-
-    async def _to_its_end(self, container: Container, container_id: str) -> None:
-        while (status := await self._runtime.status(container_id)).state != cri.CONTAINER_EXITED:
-            await self._clock.sleep(_LOOK)
-        if (code := exit_code(status)) != 0:
-            raise LastcallError(f"pod {self._pod.key}: init container {container.name} ended with {code}")
-        await self._call("RemoveContainer", cri.RemoveContainerRequest(container_id=container_id))
-
-    def _container(self, container: Container) -> cri.ContainerConfig:
-        return cri.ContainerConfig(
-            metadata=cri.ContainerMetadata(name=container.name),
-            image=cri.ImageSpec(image=container.image),
-            command=container.command or (),
-            args=container.args or (),
-            working_dir=container.working_dir,
-            envs=[cri.KeyValue(key=variable.name, value=variable.value.encode()) for variable in container.env or ()],
-            mounts=self._mounts(container),
-            labels=marks.container_labels(self._pod, container),
-            annotations=marks.container_annotations(self._pod, container),
-            log_path=f"{container.name}/0.log",
-            linux=cri.LinuxContainerConfig(security_context=self._security(container)),
-        )
-
-    def _security(self, container: Container) -> cri.LinuxContainerSecurityContext:
-        """The container's own user and group, else the pod's."""
-        contexts = [context for context in (container.security_context, self._pod.spec.security_context) if context]
-        users = [context.run_as_user for context in contexts if context.run_as_user is not None]
-        groups = [context.run_as_group for context in contexts if context.run_as_group is not None]
-        return cri.LinuxContainerSecurityContext(
-            namespace_options=_host_network(),
-            run_as_user=cri.Int64Value(value=users[0]) if users else None,
-            run_as_group=cri.Int64Value(value=groups[0]) if users and groups else None,
-        )
-
-    def _mounts(self, container: Container) -> list[cri.Mount]:
-        volumes = {volume.name: volume for volume in self._pod.spec.volumes or ()}
-        mounts = []
-        for mount in container.volume_mounts or ():
-            source = volumes[mount.name].host_path
-            path = source.path if source else str(self._directory / "volumes" / mount.name)
-            mounts.append(cri.Mount(host_path=path, container_path=mount.mount_path))
-        return mounts
-
-    def _make_directories(self) -> None:
-        for container in (self._pod.spec.init_containers or ()) + self._pod.spec.containers:
-            (self._directory / "logs" / container.name).mkdir(parents=True, exist_ok=True)
-        for volume in self._pod.spec.volumes or ():
-            if volume.empty_dir is not None:
-                path = self._directory / "volumes" / volume.name
-                path.mkdir(parents=True, exist_ok=True)
-                path.chmod(0o777)
-
-    async def _call(self, verb: str, request: Any) -> Any:
-        return await self._runtime.connection.call(verb, request, within=_START)
+def _with_address(pod: Pod, address: str) -> Pod:
+    return replace(pod, status=replace(pod.status, pod_ip=address))
 
 
-def _host_network() -> cri.NamespaceOption:
-    return cri.NamespaceOption(network=cri.NODE, pid=cri.CONTAINER, ipc=cri.POD)
+def _runs(container: cri.Container) -> bool:
+    return bool(container.state in (cri.CONTAINER_RUNNING, cri.CONTAINER_CREATED))
 
 
-def _check(pod: Pod) -> None:
+def check(pod: Pod) -> None:
     """InvalidInput for what cannot be started here."""
     violations = [] if pod.metadata.uid else ["metadata.uid: is missing"]
     kinds = {volume.name: volume.host_path or volume.empty_dir for volume in pod.spec.volumes or ()}

@@ -1,0 +1,69 @@
+"""What a container has written, with about the times at which it did."""
+
+import asyncio
+import bisect
+import contextlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from lastcall.ports import Clock
+
+_CHUNK = 256 * 1024
+
+
+class LogFile:
+    """One container's output, line by line. The times stand beside it in ``<log>.times``: up to which offset it had been written when, in seconds since 1970."""
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self._path = path
+        self._clock = clock
+
+    async def read(self, position: int) -> tuple[Sequence[tuple[float, bytes]], int]:
+        """Whole lines from ``position`` on with their times, some at a time, and the position of what follows them.
+
+        A last line without an end comes once nothing else is left. Without such a log: no lines.
+        """
+        return await asyncio.to_thread(self._read, position)
+
+    def _read(self, position: int) -> tuple[list[tuple[float, bytes]], int]:
+        try:
+            with self._path.open("rb") as file:
+                file.seek(position)
+                data = file.read(_CHUNK)
+        except FileNotFoundError:
+            return [], position
+        whole = data[: data.rfind(b"\n") + 1] or data
+        ends, times = self._times()
+        lines = []
+        for line in whole.splitlines(keepends=True):
+            index = bisect.bisect_right(ends, position)
+            lines.append((times[index] if index < len(times) else self._clock.wall(), line))
+            position += len(line)
+        return lines, position
+
+    def _times(self) -> tuple[list[int], list[float]]:
+        noted = _noted(self._path)
+        return [end for end, _ in noted], [at for _, at in noted]
+
+
+def note_times(logs: Iterable[Path], now: float) -> None:
+    """What was written since the last note was written about ``now``."""
+    for log in logs:
+        with contextlib.suppress(FileNotFoundError):
+            size = log.stat().st_size
+            if size > max((end for end, _ in _noted(log)), default=0):
+                with _beside(log).open("a", encoding="ascii") as file:
+                    file.write(f"{size} {now:.3f}\n")
+
+
+def _noted(log: Path) -> list[tuple[int, float]]:
+    """Up to which offset it had been written when."""
+    try:
+        lines = _beside(log).read_text(encoding="ascii").splitlines()
+    except FileNotFoundError:
+        return []
+    return [(int(end), float(at)) for end, _, at in (line.partition(" ") for line in lines)]
+
+
+def _beside(log: Path) -> Path:
+    return log.with_name(f"{log.name}.times")

@@ -1,0 +1,151 @@
+"""What a kubelet knows of a pod's containers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from lastcall.adapters.kube.resources import Object
+from lastcall.lab.apiserver.meta import seconds
+from lastcall.lab.kubelet.backoff import Pause
+
+
+@dataclass(frozen=True)
+class Running:
+    """A run of a container that has not ended. Seconds since 1970."""
+
+    id: str
+    started: float
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A run that is over; ``reason`` is Completed, Error, or why nobody knows better."""
+
+    id: str
+    started: float
+    finished: float
+    code: int
+    reason: str
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Why a container does not run although it should."""
+
+    reason: str
+    message: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContainerFacts:
+    """One container: its run, and how the one before ended. ``waiting`` hides the run for as long as it is there.
+
+    ``started`` and ``ready`` are what its probes say of the run; ``pause`` is the one before the next run.
+    """
+
+    run: Running | Ended | None = None
+    last: Ended | None = None
+    waiting: Waiting | None = None
+    restarts: int = 0
+    started: bool = False
+    ready: bool = False
+    pause: Pause | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether it runs."""
+        return isinstance(self.run, Running)
+
+    @property
+    def ended(self) -> Ended | None:
+        """How its run ended; None if it runs, or never did."""
+        return self.run if isinstance(self.run, Ended) else None
+
+    def end(self, code: int | None, now: float) -> "ContainerFacts":
+        """It has ended; a code that nobody knows is 255, as containerd says it then."""
+        if not isinstance(self.run, Running):
+            return self
+        known = 255 if code is None else code
+        reason = "Unknown" if code is None else "Completed" if code == 0 else "Error"
+        over = Ended(self.run.id, self.run.started, now, known, reason)
+        return replace(self, run=over, waiting=None, started=False, ready=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PodFacts:
+    """One pod. ``phase``, ``reason`` and ``message`` are said instead of what the containers tell, where they are set.
+
+    ``over``: nothing of it will run any more, so that its phase is final. ``address`` is empty before there is one.
+    ``conditions`` are others than those that the containers tell, such as DisruptionTarget.
+    """
+
+    containers: Mapping[str, ContainerFacts] = field(default_factory=dict)
+    host_ip: str = ""
+    address: str = ""
+    started_at: float | None = None
+    over: bool = False
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    conditions: tuple[Mapping[str, Any], ...] = ()
+
+    def of(self, name: str) -> ContainerFacts:
+        """One of its containers."""
+        return self.containers.get(name, ContainerFacts())
+
+    def having(self, name: str, facts: ContainerFacts) -> "PodFacts":
+        """The same with something else about one container."""
+        return replace(self, containers={**self.containers, name: facts})
+
+
+def recalled(pod: Object, running: Mapping[str, str], now: float) -> Mapping[str, ContainerFacts]:
+    """The containers of a pod that an earlier life of the kubelet has run, from the status that it wrote.
+
+    ``running`` tells by name which runs the runtime knows. What runs no more counts as running until the runtime tells
+    how it ended; a run that the status does not know is one more restart.
+    """
+    status = pod.get("status") or {}
+    found = {}
+    for one in [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]:
+        found[one["name"]] = _recalled(one, running.get(one["name"], ""), now)
+    for name, run in running.items():
+        found.setdefault(name, ContainerFacts(run=Running(run, now)))
+    return found
+
+
+def _recalled(one: Mapping[str, Any], run: str, now: float) -> ContainerFacts:
+    state, last = one.get("state") or {}, _ended((one.get("lastState") or {}).get("terminated"))
+    restarts = one.get("restartCount", 0)
+    over = _ended(state.get("terminated"))
+    known = bare_id(one.get("containerID", ""))
+    if "running" in state:
+        started = seconds(state["running"]["startedAt"]) if state["running"].get("startedAt") else now
+        if run in ("", known):
+            said = bool(one.get("started"))
+            return ContainerFacts(
+                run=Running(known, started), last=last, restarts=restarts, started=said, ready=said and one["ready"]
+            )
+        over = Ended(known, started, now, 255, "Unknown")
+    if run:
+        again = over is not None or last is not None
+        return ContainerFacts(run=Running(run, now), last=over or last, restarts=restarts + again)
+    if "waiting" in state:
+        return ContainerFacts(run=last, restarts=restarts)
+    return ContainerFacts(run=over, last=last, restarts=restarts)
+
+
+def _ended(state: Mapping[str, Any] | None) -> Ended | None:
+    if not state:
+        return None
+    times = [seconds(state[name]) if state.get(name) else 0.0 for name in ("startedAt", "finishedAt")]
+    run, code = bare_id(state.get("containerID", "")), state.get("exitCode", 255)
+    return Ended(run, times[0], times[1], code, state.get("reason", "Error"), state.get("message", ""))
+
+
+SCHEME = "lastcall://"
+
+
+def bare_id(text: str) -> str:
+    """The runtime's own id, of one as a status has it."""
+    return text.partition("://")[2]

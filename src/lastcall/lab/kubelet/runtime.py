@@ -1,0 +1,67 @@
+"""What the kubelet needs of a runtime beside the roles in ``ports``: containers one by one, probes, logs, programs."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from lastcall.lab.apiserver.kubelets import Execution
+from lastcall.model.pods import Container, Handler, Pod
+from lastcall.ports import HookResult, LivePod, PodRuntime, PodStarter
+
+
+class Log(Protocol):
+    """What one run of a container has said."""
+
+    async def read(self, position: int) -> tuple[Sequence[tuple[float, bytes]], int]:
+        """Some lines from ``position`` on, each with its time (seconds since 1970), and the position after them.
+
+        Position 0 is the beginning. No lines: there are no more now, or there is no such log.
+        """
+        ...
+
+
+class NodeRuntime(PodRuntime, PodStarter, Protocol):
+    """Processes, containers through CRI, or actors. ``create`` and ``launch`` are for pods that ``start`` has not started.
+
+    Of a created pod ``ended`` tells the end of each run of each container, init containers too.
+    """
+
+    mounts: bool
+    """Whether a container sees volumes where its volumeMounts say."""
+
+    async def create(self, pod: Pod) -> LivePod:
+        """Makes what the containers of a pod share, and answers with its ``status.podIP``; no container runs.
+
+        A pod that an earlier life of this program has created is found again, with the containers that run.
+        InvalidInput for what this runtime cannot do, Unavailable if it cannot be reached.
+        """
+        ...
+
+    async def launch(self, pod: Pod, container: Container, *, attempt: int) -> str:
+        """Starts a container of a created pod that does not run now; the id of this run, which no other has.
+
+        ``attempt`` is 0 for the first run and grows. InvalidInput for what this runtime cannot do, Unavailable if the
+        container cannot be started. A call that is cancelled may have started it: ``refresh`` tells.
+        """
+        ...
+
+    def tell_again(self) -> None:
+        """A kubelet begins anew: ``ended`` tells what has ended again, of pods that are not finished."""
+        ...
+
+    async def probe(self, live: LivePod, container: str, handler: Handler, limit: float) -> HookResult:
+        """Asks a running container how it is, by exec, httpGet or tcpSocket, ``limit`` seconds at most. Never raises."""
+        ...
+
+    def log(self, pod: Pod, container: str, attempt: int) -> Log:
+        """What the container has said in that run; of the runs but the last and the one before nothing may be left."""
+        ...
+
+    async def note_log_times(self) -> None:
+        """Called about every second, for runtimes whose logs have no times of their own."""
+        ...
+
+    async def execute(
+        self, live: LivePod, container: str, command: Sequence[str], *, stdin: bool, tty: bool
+    ) -> Execution:
+        """Runs a program in a running container. InvalidInput if it cannot be started, or such a one not at all."""
+        ...
