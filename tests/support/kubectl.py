@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -12,6 +13,8 @@ import time
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
+
+import pytest
 
 from lastcall.adapters.clock import SystemClock
 from lastcall.adapters.kube.client import Client
@@ -92,16 +95,16 @@ class Kubectl:
     def running(self, line, *more):
         """kubectl that runs meanwhile."""
         log = self._home / f"running-{time.monotonic_ns()}"
-        with log.open("wb") as file:
-            process = subprocess.Popen(
+        with (
+            log.open("wb") as file,
+            subprocess.Popen(
                 self._command(line, more), stdin=subprocess.PIPE, stdout=file, stderr=file, env=self.environment
-            )
-        try:
-            yield Running(process, log)
-        finally:
-            process.stdin.close()
-            process.kill()
-            process.wait()
+            ) as process,
+        ):
+            try:
+                yield Running(process, log)
+            finally:
+                process.kill()
 
     def _command(self, line, more):
         return [self._program, "-n", self.namespace, *shlex.split(line), *map(str, more)]
@@ -207,3 +210,59 @@ class Lab:
     async def _ready(self, name):
         stored = self.plane.server.store.get(Key("nodes", "", name))
         return stored is not None and not stored.object()["spec"].get("taints")
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    """One control plane for a module, with one node."""
+    with Lab(tmp_path_factory.mktemp("lab")) as lab:
+        lab.node("n1")
+        yield lab
+
+
+@pytest.fixture
+def kubectl(lab, request):
+    """In a namespace of the test's own."""
+    return lab.kubectl(re.sub(r"[^a-z0-9]+", "-", request.node.name.removeprefix("test_").lower())[:60].strip("-"))
+
+
+def pod(name, *, node="n1", labels=None, containers=("main",), **spec):
+    """A Pod on a node; an empty one leaves it to the scheduler."""
+    where = {"nodeName": node} if node else {}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": labels or {"app": name}},
+        "spec": {"containers": [{"name": one, "image": "web:1"} for one in containers], **where, **spec},
+    }
+
+
+def workload(kind, name, *, pod_spec=None, **spec):
+    """A Deployment, ReplicaSet, StatefulSet or DaemonSet."""
+    labels = {"app": name}
+    template = {"containers": [{"name": "main", "image": "web:1"}], **(pod_spec or {})}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": kind,
+        "metadata": {"name": name},
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": template},
+            **spec,
+        },
+    }
+
+
+def config_map(name, *, labels=None, **data):
+    """A ConfigMap."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "labels": labels or {}},
+        "data": data,
+    }
+
+
+def items(*objects):
+    """Several objects as one."""
+    return {"apiVersion": "v1", "kind": "List", "items": list(objects)}

@@ -17,10 +17,9 @@ async def serving(handler, directory, upgrade=None, hosts=("127.0.0.1", "localho
     for name, content in (("crt", pair.certificate), ("key", pair.key)):
         (directory / f"front.{name}").write_bytes(content)
     front = Front(handler, upgrade, certificate=directory / "front.crt", key=directory / "front.key")
-    ready = asyncio.Event()
-    task = asyncio.create_task(front.serve("127.0.0.1", 0, ready=ready.set))
+    front.listen("127.0.0.1", 0)
+    task = asyncio.create_task(front.serve())
     try:
-        await ready.wait()
         while not front._server.started:
             await asyncio.sleep(0.01)
         yield front.url, authority.certificate.decode()

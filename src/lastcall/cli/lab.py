@@ -40,6 +40,11 @@ _output = click.option("-o", "--output", type=click.Choice(["text", "json"]), de
     "--port", type=click.IntRange(0, 65535), default=0, help="Of the API server.  [default: any that is free]"
 )
 @click.option("--without", multiple=True, metavar="CONTROLLER", help="Do not run this controller; may be repeated.")
+@click.option(
+    "--audit-log",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Append who asked what to this file, one JSON object a line.",
+)
 @click.option("-v", "--verbose", is_flag=True, help="Also tells what controllers and nodes do.")
 def up(
     *,
@@ -49,6 +54,7 @@ def up(
     data: Path | None,
     port: int,
     without: tuple[str, ...],
+    audit_log: Path | None,
     verbose: bool,
 ) -> None:
     """Starts the lab and runs it until Ctrl-C."""
@@ -73,12 +79,16 @@ def up(
             click.echo(f"  lastcall lab power {machines.names[0]} button   # its power button is pressed")
         click.echo("\nCtrl-C ends it" + ("." if data else " and removes everything."))
 
-    asyncio.run(
-        program.up(
-            program.Wanted(nodes=nodes, runtime=runtime, kubeconfig=place, data=data, port=port, without=without),
-            tell=tell,
-        )
+    wanted = program.Wanted(
+        nodes=nodes,
+        runtime=runtime,
+        kubeconfig=place,
+        data=data,
+        port=port,
+        without=without,
+        audit_log=audit_log,
     )
+    asyncio.run(program.up(wanted, tell=tell))
 
 
 @command.command("status")

@@ -2,14 +2,16 @@
 
 import asyncio
 import secrets
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
 from lastcall.adapters.kube.client import Client
-from lastcall.aio import Group
+from lastcall.aio import first
+from lastcall.errors import InvalidInput
 from lastcall.lab.apiserver import ApiServer, certificates, kubeconfig
+from lastcall.lab.apiserver.audit import Audit
 from lastcall.lab.apiserver.front import Front, Handler
 from lastcall.lab.apiserver.inprocess import InProcess
 from lastcall.lab.apiserver.request import Identity
@@ -41,13 +43,20 @@ class ControlPlane:
     """
 
     def __init__(
-        self, place: Place, clock: Clock, random: Random, *, without: Collection[str] = (), store: Store | None = None
+        self,
+        place: Place,
+        clock: Clock,
+        random: Random,
+        *,
+        without: Collection[str] = (),
+        store: Store | None = None,
+        audit: Audit | None = None,
     ) -> None:
         self._place = place
         self._clock = clock
         self._random = random
         self._without = without
-        self.server = ApiServer(clock, random, store=store)
+        self.server = ApiServer(clock, random, store=store, audit=audit)
         self._front: Front | None = None
         self._authority = b""
         self._token = ""
@@ -66,49 +75,60 @@ class ControlPlane:
         return Client(InProcess(self.server, user), manager=user.name.rpartition(":")[2])
 
     async def prepare(self) -> None:
-        """Certificates and tokens; InvalidInput if ``without`` names no controller."""
-        self._authority = await asyncio.to_thread(self._certify)
-        self._token = await asyncio.to_thread(self._admin_token)
+        """Certificates, tokens and controllers; InvalidInput if ``without`` names no controller."""
+        await asyncio.to_thread(self._read_files)
         self.server.identities.add(self._token, USER, ("system:masters", "system:authenticated"))
         controllers = every(self._authority.decode(), without=self._without)
         cluster = ClusterClient(self.client(MANAGER), self._clock, self._random)
         self.runner = Runner(cluster, self._clock, controllers)
 
     async def run(self) -> None:
-        """Serves, and runs the controllers."""
+        """Serves, and runs the controllers. InvalidInput or RefusedForSafety if port or kubeconfig cannot be used."""
+        directory = self._place.directory
         self._front = Front(
             self.pages,
             Streams(self.server).upgrade,
-            certificate=self._place.directory / "server.pem",
-            key=self._place.directory / "server.key",
+            certificate=directory / "server.pem",
+            key=directory / "server.key",
         )
-        group = Group()
-        group.start(self.runner.run(), "controllers")
-        try:
-            await self._front.serve(self._place.host, self._place.port, ready=self._ready)
-        finally:
-            await group.cancel()
-
-    def _ready(self) -> None:
-        kubeconfig.write(
-            self._place.kubeconfig,
-            url=self.url,
-            authority=self._authority,
-            token=self._token,
-            user=USER,
-            context="lastcall-lab",
-        )
+        await asyncio.to_thread(self._announce, self._front)
         self.up.set()
+        try:
+            await first(self._front.serve(), self.runner.run())
+        finally:
+            self.server.close()
+            await asyncio.to_thread(kubeconfig.remove, self._place.kubeconfig, url=self.url)
+
+    def _announce(self, front: Front) -> None:
+        """Listens, and writes down where: at the port of the last time, if nobody asks for another or has taken it."""
+        kept = self._place.directory / "port"
+        last = int(kept.read_text(encoding="ascii")) if kept.exists() else 0
+        try:
+            port = front.listen(self._place.host, self._place.port or last)
+        except InvalidInput:
+            if self._place.port or not last:
+                raise
+            port = front.listen(self._place.host, 0)
+        _write(kept, str(port).encode())
+        kubeconfig.write(self._place.kubeconfig, url=front.url, authority=self._authority, token=self._token, user=USER)
 
     def stop(self) -> None:
-        """Makes ``run`` return soon."""
+        """Makes ``run`` return soon, once it serves."""
         if self._front:
             self._front.stop()
+
+    def _read_files(self) -> None:
+        directory = self._place.directory
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._authority = self._certify()
+        self._token = _kept(directory / "admin.token", lambda: secrets.token_urlsafe(24).encode()).decode()
+        self.server.identities.service_tokens.secret = _kept(
+            directory / "service-account.key", lambda: secrets.token_bytes(32)
+        )
 
     def _certify(self) -> bytes:
         """The authority's certificate; made once for a directory, the server's anew each time."""
         directory, now = self._place.directory, self._clock.wall()
-        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         certificate, key = directory / "ca.pem", directory / "ca.key"
         if certificate.exists() and key.exists():
             authority = certificates.Pair(certificate.read_bytes(), key.read_bytes())
@@ -122,12 +142,12 @@ class ControlPlane:
         _write(directory / "server.pem", server.certificate)
         return authority.certificate
 
-    def _admin_token(self) -> str:
-        """The administrator's; made once for a directory."""
-        path = self._place.directory / "admin.token"
-        if not path.exists():
-            _write(path, secrets.token_urlsafe(24).encode())
-        return path.read_text(encoding="ascii")
+
+def _kept(path: Path, make: Callable[[], bytes]) -> bytes:
+    """What is in a file; made once for a directory."""
+    if not path.exists():
+        _write(path, make())
+    return path.read_bytes()
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -7,14 +7,15 @@ import os
 import shutil
 import signal
 import tempfile
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from random import SystemRandom
 
 from lastcall.adapters.clock import SystemClock
-from lastcall.aio import Group, first
-from lastcall.errors import Unavailable
+from lastcall.aio import any_done, cancel, first
+from lastcall.errors import InvalidInput, Unavailable
+from lastcall.lab.apiserver.audit import Audit, appended
 from lastcall.lab.apiserver.database import Database
 from lastcall.lab.apiserver.store import Store
 from lastcall.lab.control_plane import ControlPlane, Place
@@ -37,6 +38,10 @@ class Wanted:
     data: Path | None
     port: int = 0
     without: Collection[str] = ()
+    audit_log: Path | None = None
+
+
+Tell = Callable[[ControlPlane, LocalMachines], None]
 
 
 def default_kubeconfig() -> Path:
@@ -45,46 +50,71 @@ def default_kubeconfig() -> Path:
     return Path(state).expanduser() / "lastcall" / "lab.kubeconfig"
 
 
-async def up(wanted: Wanted, *, tell: Callable[[ControlPlane, LocalMachines], None]) -> None:
-    """Runs the lab; ``tell`` is called once it can be used. The kubeconfig is removed at the end."""
-    async with _directory(wanted.data) as directory, _store(directory, kept=wanted.data is not None) as store:
-        clock, random = SystemClock(), SystemRandom()
-        place = Place(directory / "control-plane", wanted.kubeconfig, port=wanted.port)
-        plane = ControlPlane(place, clock, random, without=wanted.without, store=store)
-        await plane.prepare()
-        machines = LocalMachines(plane, directory, clock, random, count=wanted.nodes, runtime=wanted.runtime)
-        plane.pages = Pages(plane.server, plane.server.authenticated, machines, plane.stop)
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, plane.stop)
-        group = Group()
-        group.start(_told(plane, machines, tell), "tell")
-        try:
-            await first(plane.run(), machines.run())
-        finally:
-            await group.cancel()
-            await machines.clean_up()
-            with contextlib.suppress(OSError):
-                await asyncio.to_thread(wanted.kubeconfig.unlink)
+async def up(wanted: Wanted, *, tell: Tell) -> None:
+    """Runs the lab until SIGINT or SIGTERM; ``tell`` is called once it can be used.
+
+    At the end nothing is left but what ``data`` keeps.
+    """
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopped.set)
+    clock = SystemClock()
+    with _audit(wanted.audit_log, clock) as audit:
+        async with _directory(wanted.data) as directory, _store(directory, kept=wanted.data is not None) as store:
+            await _live(wanted, directory, clock, store, audit, tell=tell, stopped=stopped)
 
 
-async def _told(
-    plane: ControlPlane, machines: LocalMachines, tell: Callable[[ControlPlane, LocalMachines], None]
+async def _live(
+    wanted: Wanted,
+    directory: Path,
+    clock: SystemClock,
+    store: Store | None,
+    audit: Audit,
+    *,
+    tell: Tell,
+    stopped: asyncio.Event,
 ) -> None:
+    random = SystemRandom()
+    place = Place(directory / "control-plane", wanted.kubeconfig, port=wanted.port)
+    plane = ControlPlane(place, clock, random, without=wanted.without, store=store, audit=audit)
+    await plane.prepare()
+    machines = LocalMachines(plane, directory, clock, random, count=wanted.nodes, runtime=wanted.runtime)
+    plane.pages = Pages(plane.server, plane.server.authenticated, machines, stopped.set)
+    try:
+        await first(plane.run(), machines.run(), _attend(plane, machines, tell, stopped))
+    finally:
+        await machines.clean_up()
+
+
+async def _attend(plane: ControlPlane, machines: LocalMachines, tell: Tell, stopped: asyncio.Event) -> None:
+    """Tells when everything is up, and stops it when it is to. Unavailable if it does not get up."""
+    await plane.up.wait()
+    began = asyncio.ensure_future(machines.up())
+    end = asyncio.ensure_future(stopped.wait())
     try:
         async with asyncio.timeout(UP_SECONDS):
-            await plane.up.wait()
-            await machines.up()
+            await any_done(began, end)
     except TimeoutError:
         raise Unavailable(f"the lab is not up after {UP_SECONDS:g} s") from None
-    tell(plane, machines)
+    finally:
+        await cancel(began)
+    if not stopped.is_set():
+        began.result()
+        tell(plane, machines)
+    await end
+    plane.stop()
+    await asyncio.Event().wait()  # the control plane ends, and with it everything
 
 
 @contextlib.asynccontextmanager
 async def _directory(data: Path | None) -> AsyncIterator[Path]:
     """The one that is kept, or one that goes with the lab."""
     if data is not None:
-        await asyncio.to_thread(data.mkdir, parents=True, exist_ok=True)
+        try:
+            await asyncio.to_thread(data.mkdir, parents=True, exist_ok=True)
+        except OSError as error:
+            raise InvalidInput("--data", [f"{data} cannot be made: {error.strerror}"]) from None
         yield data
         return
     directory = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="lastcall-lab-"))
@@ -92,6 +122,19 @@ async def _directory(data: Path | None) -> AsyncIterator[Path]:
         yield directory
     finally:
         await asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _audit(path: Path | None, clock: SystemClock) -> Iterator[Audit]:
+    if path is None:
+        yield Audit(clock)
+        return
+    with contextlib.ExitStack() as stack:
+        try:
+            sink = stack.enter_context(appended(path))
+        except OSError as error:
+            raise InvalidInput("--audit-log", [f"{path} cannot be written: {error.strerror}"]) from None
+        yield Audit(clock, sink=sink)
 
 
 @contextlib.asynccontextmanager

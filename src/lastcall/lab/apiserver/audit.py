@@ -94,8 +94,8 @@ class Audit:
 
 @contextmanager
 def appended(path: Path) -> Iterator[Sink]:
-    """Lines go to the end of a file, at the latest when this is left."""
-    with path.open("a", encoding="utf-8") as file:
+    """Each line goes to the end of a file at once, so that it can be followed."""
+    with path.open("a", encoding="utf-8", buffering=1) as file:
         yield file.write
 
 

@@ -11,6 +11,7 @@ from urllib.parse import parse_qs
 import uvicorn
 
 from lastcall.aio import Signal, first
+from lastcall.errors import InvalidInput
 from lastcall.lab.apiserver.identity import ANONYMOUS
 from lastcall.lab.apiserver.request import Request, Response
 from lastcall.lab.apiserver.schema.bodies import LIMIT
@@ -35,7 +36,7 @@ Upgrade = Callable[[Request, Scope, Receive, Send], Awaitable[None]]
 
 
 class Front:
-    """Listens from ``open`` to ``close``; ``url`` is where.
+    """Listens since ``listen``, answers in ``serve``; ``url`` is where.
 
     ``certificate`` and ``key`` are PEM files; without them it speaks plain HTTP, for debugging.
     """
@@ -49,33 +50,41 @@ class Front:
         self._key = key
         self._closing = Signal()
         self._server: _Server | None = None
+        self._listener: socket.socket | None = None
         self.url = ""
 
-    async def serve(self, host: str, port: int, *, ready: Callable[[], None] = lambda: None) -> None:
-        """Serves until cancelled; ``ready`` is called when ``url`` is there. Port 0 means any that is free."""
-        with _listener(host, port) as listener:
-            secure = self._certificate is not None
-            self.url = f"{'https' if secure else 'http'}://{host}:{listener.getsockname()[1]}"
-            config = uvicorn.Config(
-                self._app,
-                interface="asgi3",
-                http="httptools",
-                ws="websockets-sansio",
-                lifespan="off",
-                log_config=None,
-                log_level=logging.CRITICAL,  # what goes wrong here is told by ``_app``
-                access_log=False,
-                server_header=False,
-                ssl_certfile=self._certificate,
-                ssl_keyfile=self._key,
-                timeout_graceful_shutdown=1,
-            )
-            self._server = _Server(config)
-            ready()
-            try:
-                await self._server.serve(sockets=[listener])
-            finally:
-                self._closing.set()
+    def listen(self, host: str, port: int) -> int:
+        """From now on clients may connect; the port. Port 0 means any that is free. InvalidInput if it cannot be had."""
+        self._listener = _listener(host, port)
+        secure = self._certificate is not None
+        port = self._listener.getsockname()[1]
+        self.url = f"{'https' if secure else 'http'}://{host}:{port}"
+        config = uvicorn.Config(
+            self._app,
+            interface="asgi3",
+            http="httptools",
+            ws="websockets-sansio",
+            lifespan="off",
+            log_config=None,
+            log_level=logging.CRITICAL,  # what goes wrong here is told by ``_app``
+            access_log=False,
+            server_header=False,
+            ssl_certfile=self._certificate,
+            ssl_keyfile=self._key,
+            timeout_graceful_shutdown=1,
+        )
+        self._server = _Server(config)
+        return port
+
+    async def serve(self) -> None:
+        """Answers until ``stop`` is called."""
+        assert self._listener
+        assert self._server
+        try:
+            await self._server.serve(sockets=[self._listener])
+        finally:
+            self._closing.set()
+            self._listener.close()
 
     def stop(self) -> None:
         """Makes ``serve`` return soon: streams are ended, requests under way are answered."""
@@ -133,14 +142,17 @@ class _Server(uvicorn.Server):
         yield
 
 
-@contextlib.contextmanager
-def _listener(host: str, port: int) -> Iterator[socket.socket]:
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
+def _listener(host: str, port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
         listener.listen(128)
         listener.setblocking(False)
-        yield listener
+    except OSError as error:
+        listener.close()
+        raise InvalidInput(f"{host}:{port}", [f"cannot be listened on: {error.strerror}"]) from None
+    return listener
 
 
 def _request(scope: Scope, body: bytes) -> Request:

@@ -70,7 +70,8 @@ class ApiServer:
         self.lines = LineCache()
         self.managed = ManagedFields(self.schemas.of, self.scheme)
         self.identities = Identities(self.store, clock, random)
-        self.webhooks = Webhooks(self.store, self.scheme, random, HttpsCaller())
+        self._caller = HttpsCaller()
+        self.webhooks = Webhooks(self.store, self.scheme, random, self._caller)
         self.admission = Chain(self._plugins())
         self.writer = Writer(self.store, clock, random, self.admission, self.managed)
         self.remover = Remover(self.store, clock, self.admission)
@@ -106,6 +107,10 @@ class ApiServer:
             response = answers.failure(request, status.internal(str(error) or type(error).__name__))
         self.audit.end(began, request, response.status)
         return response
+
+    def close(self) -> None:
+        """Gives up the connections to webhooks."""
+        self._caller.close()
 
     def _plugins(self) -> Sequence[Plugin]:
         built_in = plugins.built_in(self.store, self.clock, self.random)

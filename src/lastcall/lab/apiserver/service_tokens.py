@@ -33,12 +33,13 @@ class Issued:
 
 
 class ServiceTokens:
-    """Signs and checks them; ``random`` makes the secret and the tokens' own names."""
+    """Signs and checks them; ``random`` makes the tokens' own names, and the secret if nobody sets another."""
 
     def __init__(self, store: Store, random: Random) -> None:
         self._store = store
         self._random = random
-        self._secret = random.randbytes(32)
+        self.secret = random.randbytes(32)
+        """By which tokens are known; who keeps it lets them outlive this process."""
 
     def sign(self, issued: Issued, wall: float) -> str:
         """The token, valid from ``wall`` (seconds since 1970)."""
@@ -89,7 +90,7 @@ class ServiceTokens:
         return stored is not None and stored.object()["metadata"]["uid"] == wanted["uid"]
 
     def _signature(self, signed: str) -> str:
-        return _text(hmac.new(self._secret, signed.encode(), hashlib.sha256).digest())
+        return _text(hmac.new(self.secret, signed.encode(), hashlib.sha256).digest())
 
 
 def _extra(identifier: str, account: Object) -> Mapping[str, Sequence[str]]:
