@@ -5,6 +5,7 @@ from collections.abc import Collection, Sequence
 from lastcall.errors import InvalidInput
 from lastcall.lab.apiserver.catalog import built_in
 from lastcall.lab.controllers.controller import Controller
+from lastcall.lab.controllers.daemonsets import DaemonSets
 from lastcall.lab.controllers.deployments import Deployments
 from lastcall.lab.controllers.endpointslices import EndpointSlices
 from lastcall.lab.controllers.garbage import Garbage
@@ -25,6 +26,7 @@ def every(authority: str, *, without: Collection[str] = ()) -> Sequence[Controll
     stored = [one for one in built_in() if not one.stored_as and (not one.verbs or "watch" in one.verbs)]
     owned = {(one.api_version, one.kind): one.storage for one in stored if one.plural not in _UNWATCHED}
     found: list[Controller] = [
+        DaemonSets(),
         Deployments(),
         EndpointSlices(),
         Garbage(owned),

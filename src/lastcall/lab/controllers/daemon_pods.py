@@ -1,0 +1,93 @@
+"""The pods of a DaemonSet: on which nodes they are to be, and what they look like (``pkg/controller/daemon/util``)."""
+
+from typing import NamedTuple
+
+import msgspec
+
+from lastcall.lab.controllers import pods, revisions
+from lastcall.lab.controllers.owning import Kind, labels
+from lastcall.lab.controllers.taints import taints_of
+from lastcall.lab.controllers.view import Object
+from lastcall.model.node_affinity import may_be_on, required_terms
+from lastcall.model.tolerations import NO_EXECUTE, Toleration, untolerated
+
+GENERATION = "deprecated.daemonset.template.generation"
+_GENERATION_LABEL = "pod-template-generation"
+_FIELD = "metadata.name"
+
+_TOLERATED = (
+    ("node.kubernetes.io/not-ready", "NoExecute"),
+    ("node.kubernetes.io/unreachable", "NoExecute"),
+    ("node.kubernetes.io/disk-pressure", "NoSchedule"),
+    ("node.kubernetes.io/memory-pressure", "NoSchedule"),
+    ("node.kubernetes.io/pid-pressure", "NoSchedule"),
+    ("node.kubernetes.io/unschedulable", "NoSchedule"),
+)
+"""What daemon pods tolerate for ever: they are there for the node, in whatever state it is."""
+_TOLERATED_ON_HOST_NETWORK = (("node.kubernetes.io/network-unavailable", "NoSchedule"),)
+
+
+class Fit(NamedTuple):
+    """Whether a pod should be on a node, and whether one that is there may stay."""
+
+    run: bool
+    stay: bool
+
+
+def fit(daemon: Object, node: Object) -> Fit:
+    """By the node selector, the required affinity and the taints (``NodeShouldRunDaemonPod``)."""
+    spec, name = daemon["spec"]["template"]["spec"], node["metadata"]["name"]
+    if spec.get("nodeName", name) not in ("", name) or not may_be_on(spec, labels(node), name):
+        return Fit(run=False, stay=False)
+    tolerated = msgspec.convert(_tolerations(spec), list[Toleration])
+    taints = taints_of(node)
+    if untolerated(taints, tolerated) is None:
+        return Fit(run=True, stay=True)
+    return Fit(run=False, stay=untolerated(taints, tolerated, effects=(NO_EXECUTE,)) is None)
+
+
+def target(pod: Object) -> str:
+    """The node that it is on or is meant for; empty if it says none (``GetTargetNodeName``)."""
+    if node := pod["spec"].get("nodeName"):
+        return str(node)
+    for term in required_terms(pod["spec"]) or ():
+        for field in term.get("matchFields") or ():
+            if field["key"] == _FIELD and field["operator"] == "In" and len(field["values"]) == 1:
+                return str(field["values"][0])
+    return ""
+
+
+def new_pod(daemon: Object, kind: Kind, node: str, letters: str) -> Object:
+    """One for a node; the scheduler binds it, to this node alone."""
+    pod = pods.from_template(daemon["spec"]["template"], daemon, kind.api_version, kind.kind)
+    pod["metadata"]["labels"][revisions.LABEL] = letters
+    if generation := _generation(daemon):
+        pod["metadata"]["labels"][_GENERATION_LABEL] = generation
+    pod["spec"]["tolerations"] = _tolerations(pod["spec"])
+    affinity = pod["spec"].setdefault("affinity", {}).setdefault("nodeAffinity", {})
+    only = {"matchFields": [{"key": _FIELD, "operator": "In", "values": [node]}]}
+    affinity["requiredDuringSchedulingIgnoredDuringExecution"] = {"nodeSelectorTerms": [only]}
+    return pod
+
+
+def updated(pod: Object, daemon: Object, letters: str) -> bool:
+    """Whether it is of the template as it is now (``IsPodUpdated``)."""
+    generation, own = _generation(daemon), labels(pod)
+    same = bool(generation) and own.get(_GENERATION_LABEL) == generation
+    return same or own.get(revisions.LABEL) == letters
+
+
+def _generation(daemon: Object) -> str:
+    return str((daemon["metadata"].get("annotations") or {}).get(GENERATION, ""))
+
+
+def _tolerations(spec: Object) -> list[Object]:
+    """Its own and those of all daemon pods, which replace the same ones with a time."""
+    wanted = [*_TOLERATED, *(_TOLERATED_ON_HOST_NETWORK if spec.get("hostNetwork") else ())]
+    added = [{"key": key, "operator": "Exists", "effect": effect} for key, effect in wanted]
+    kept = [
+        one
+        for one in spec.get("tolerations") or ()
+        if not any(all(one.get(name, "") == mine[name] for name in mine) for mine in added)
+    ]
+    return [*kept, *added]
