@@ -10,9 +10,12 @@ from lastcall.lab.controllers.deployments import Deployments
 from lastcall.lab.controllers.endpointslices import EndpointSlices
 from lastcall.lab.controllers.garbage import Garbage
 from lastcall.lab.controllers.namespaces import Namespaces
+from lastcall.lab.controllers.nodelifecycle import NodeLifecycle
+from lastcall.lab.controllers.podgc import PodGC
 from lastcall.lab.controllers.replicasets import ReplicaSets
 from lastcall.lab.controllers.service_accounts import ServiceAccounts
 from lastcall.lab.controllers.statefulsets import StatefulSets
+from lastcall.lab.controllers.tainteviction import TaintEviction
 
 _UNWATCHED = ("events",)
 """Resources whose objects nobody owns, and which are too many to be looked at each time."""
@@ -30,10 +33,13 @@ def every(authority: str, *, without: Collection[str] = ()) -> Sequence[Controll
         Deployments(),
         EndpointSlices(),
         Garbage(owned),
+        NodeLifecycle(),
         Namespaces([one.storage for one in stored if one.namespaced]),
+        PodGC(),
         ReplicaSets(),
         ServiceAccounts(authority),
         StatefulSets(),
+        TaintEviction(),
     ]
     names = [one.name for one in found]
     unknown = [name for name in without if name not in names]
