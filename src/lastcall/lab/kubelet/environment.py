@@ -1,0 +1,172 @@
+"""The variables that a container starts with (pure; ``kubelet_pods.go: makeEnvironmentVariables``, ``pkg/kubelet/envvars``)."""
+
+import base64
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from lastcall.adapters.kube.resources import Object
+from lastcall.lab.kubelet import fields
+from lastcall.lab.kubelet.fields import Place
+from lastcall.lab.kubelet.missing import Missing
+from lastcall.lab.traffic.addresses import door
+
+_REFERENCE = re.compile(r"\$\$|\$\(([^)]*)\)")
+_ENVIRONMENTS = {"configMapRef": "configmap", "secretRef": "secret"}
+_KEYS = {"configMapKeyRef": "configmap", "secretKeyRef": "secret"}
+
+
+class Source(NamedTuple):
+    """A ConfigMap or a Secret: ``kind`` is ``configmap`` or ``secret``."""
+
+    kind: str
+    name: str
+
+
+Sources = Mapping[Source, Object | None]
+"""What was asked for, None if there is no such object."""
+
+
+def needed(container: Object) -> list[Source]:
+    """What the variables of a container come from."""
+    found = [
+        Source(kind, one[key]["name"])
+        for one in container.get("envFrom") or ()
+        for key, kind in _ENVIRONMENTS.items()
+        if one.get(key)
+    ]
+    found += [
+        Source(kind, one["valueFrom"][key]["name"])
+        for one in container.get("env") or ()
+        for key, kind in _KEYS.items()
+        if (one.get("valueFrom") or {}).get(key)
+    ]
+    return list(dict.fromkeys(found))
+
+
+def variables(
+    pod: Object, container: Object, *, place: Place, sources: Sources, services: Mapping[str, str]
+) -> dict[str, str]:
+    """All of them, in their order: its own go before those of sources, these before those of services.
+
+    Missing says what is not there.
+    """
+    own: dict[str, str] = {}
+    for one in container.get("envFrom") or ():
+        own |= _all_of(one, sources)
+    for one in container.get("env") or ():
+        value = _value(pod, container, one, place, sources, {**services, **own})
+        if value is not None:
+            own[one["name"]] = value
+    return {**services, **own}
+
+
+def expanded(text: str, known: Mapping[str, str]) -> str:
+    """``$(NAME)`` is the variable's value, ``$$(NAME)`` is ``$(NAME)``; what is unknown stays."""
+
+    def one(found: "re.Match[str]") -> str:
+        if found[0] == "$$":
+            return "$"
+        return known.get(found[1], found[0])
+
+    return _REFERENCE.sub(one, text)
+
+
+def _all_of(reference: Mapping[str, Any], sources: Sources) -> dict[str, str]:
+    kind, asked = next((kind, reference[key]) for key, kind in _ENVIRONMENTS.items() if reference.get(key))
+    found = _found(Source(kind, asked["name"]), sources, optional=asked.get("optional", False))
+    prefix = reference.get("prefix", "")
+    return {f"{prefix}{key}": value.decode(errors="replace") for key, value in data(kind, found or {}).items()}
+
+
+def _value(
+    pod: Object, container: Object, one: Mapping[str, Any], place: Place, sources: Sources, known: Mapping[str, str]
+) -> str | None:
+    """None: it is not set, since its source is optional and not there."""
+    origin = one.get("valueFrom")
+    if not origin:
+        return expanded(one.get("value", ""), known)
+    if origin.get("fieldRef"):
+        return fields.field(pod, origin["fieldRef"]["fieldPath"], place)
+    if origin.get("resourceFieldRef"):
+        return fields.resource(_named(pod, container, origin["resourceFieldRef"]), origin["resourceFieldRef"], place)
+    for key, kind in _KEYS.items():
+        if asked := origin.get(key):
+            return _key(Source(kind, asked["name"]), asked, sources)
+    raise Missing(f'variable "{one["name"]}": this kind of source is not known')
+
+
+def _named(pod: Object, container: Object, reference: Mapping[str, Any]) -> Object:
+    name = reference.get("containerName") or container["name"]
+    return next((other for other in pod["spec"]["containers"] if other["name"] == name), container)
+
+
+def _key(source: Source, asked: Mapping[str, Any], sources: Sources) -> str | None:
+    optional = asked.get("optional", False)
+    found = _found(source, sources, optional=optional)
+    content = data(source.kind, found) if found else {}
+    if asked["key"] in content:
+        return content[asked["key"]].decode(errors="replace")
+    if optional:
+        return None
+    kind = "ConfigMap" if source.kind == "configmap" else "Secret"
+    namespace = (found or {"metadata": {}})["metadata"].get("namespace", "")
+    raise Missing(f"couldn't find key {asked['key']} in {kind} {namespace}/{source.name}")
+
+
+def _found(source: Source, sources: Sources, *, optional: bool) -> Object | None:
+    found = sources.get(source)
+    if found is None and not optional:
+        raise Missing(f'{source.kind} "{source.name}" not found')
+    return found
+
+
+def data(kind: str, obj: Object) -> dict[str, bytes]:
+    """What a ConfigMap or a Secret holds."""
+    if kind == "secret":
+        return {key: base64.b64decode(value) for key, value in (obj.get("data") or {}).items()}
+    text = {key: value.encode() for key, value in (obj.get("data") or {}).items()}
+    binary = {key: base64.b64decode(value) for key, value in (obj.get("binaryData") or {}).items()}
+    return {**text, **binary}
+
+
+# -- services ----------------------------------------------------------------------------------------------------------
+
+
+def services(pod: Object, known: Iterable[Object], *, node: int, privileged: bool) -> dict[str, str]:
+    """Of the Services in the pod's namespace, and of ``kubernetes``: the addresses at which this node's proxy listens."""
+    namespace = pod["metadata"]["namespace"]
+    links = pod["spec"].get("enableServiceLinks", True)
+    chosen: dict[str, Object] = {}
+    for one in known:
+        metadata = one["metadata"]
+        master = metadata["namespace"] == "default" and metadata["name"] == "kubernetes"
+        if master or (links and metadata["namespace"] == namespace):
+            chosen[metadata["name"]] = one
+    found: dict[str, str] = {}
+    for name in sorted(chosen):
+        found.update(_of_service(chosen[name], node, privileged=privileged))
+    return found
+
+
+def _of_service(service: Object, node: int, *, privileged: bool) -> Iterator[tuple[str, str]]:
+    """As Docker's links had them, and Kubernetes still has."""
+    ip, ports = service["spec"].get("clusterIP", ""), service["spec"].get("ports") or []
+    if not ports or ip in ("", "None"):
+        return
+    prefix = service["metadata"]["name"].upper().replace("-", "_")
+    doors = [(port, door(ip, port["port"], node, privileged=privileged)) for port in ports]
+    first, entry = doors[0]
+    yield f"{prefix}_SERVICE_HOST", entry.address
+    yield f"{prefix}_SERVICE_PORT", str(entry.port)
+    for port, at in doors:
+        if port.get("name"):
+            yield f"{prefix}_SERVICE_PORT_{port['name'].upper().replace('-', '_')}", str(at.port)
+    yield f"{prefix}_PORT", f"{first.get('protocol', 'TCP').lower()}://{entry.address}:{entry.port}"
+    for port, at in doors:
+        protocol = port.get("protocol", "TCP")
+        one = f"{prefix}_PORT_{port['port']}_{protocol}"
+        yield one, f"{protocol.lower()}://{at.address}:{at.port}"
+        yield f"{one}_PROTO", protocol.lower()
+        yield f"{one}_PORT", str(at.port)
+        yield f"{one}_ADDR", at.address

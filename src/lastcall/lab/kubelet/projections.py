@@ -1,0 +1,90 @@
+"""The files of configMap, secret, downwardAPI and projected volumes (pure)."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from lastcall.adapters.kube.resources import Object
+from lastcall.lab.kubelet import fields
+from lastcall.lab.kubelet.environment import Source, Sources, data
+from lastcall.lab.kubelet.fields import Place
+from lastcall.lab.kubelet.missing import Missing
+
+Files = dict[str, tuple[bytes, int]]
+"""Content and mode by relative path."""
+
+_MODE = 0o644
+KINDS = ("configMap", "secret", "downwardAPI", "projected")
+
+
+def parts(volume: Object) -> list[tuple[str, Object]]:
+    """What a volume is made of: kind and source; nothing for volumes of other kinds."""
+    for kind in ("configMap", "secret", "downwardAPI"):
+        if kind in volume:
+            return [(kind, volume[kind])]
+    sources = (volume.get("projected") or {}).get("sources") or ()
+    return [(kind, source) for one in sources for kind, source in one.items()]
+
+
+def needed(volume: Object) -> list[Source]:
+    """The objects that are asked for."""
+    found = []
+    for kind, source in parts(volume):
+        if kind == "configMap":
+            found.append(Source("configmap", source.get("name", "")))
+        elif kind == "secret":
+            found.append(Source("secret", source.get("secretName") or source.get("name", "")))
+    return found
+
+
+def tokens(volume: Object) -> Iterator[Object]:
+    """The service account tokens that are asked for."""
+    return (source for kind, source in parts(volume) if kind == "serviceAccountToken")
+
+
+def files(pod: Object, volume: Object, *, place: Place, sources: Sources, tokens: Mapping[str, str]) -> Files:
+    """All files; ``tokens`` are by path. Missing says what is not there."""
+    kind = next(kind for kind in KINDS if kind in volume)
+    mode = volume[kind].get("defaultMode") or _MODE
+    found: Files = {}
+    for part, source in parts(volume):
+        if part in ("configMap", "secret"):
+            found.update(_of_object(part, source, mode, sources))
+        elif part == "downwardAPI":
+            found.update(_downward(pod, source.get("items") or (), mode, place))
+        elif part == "serviceAccountToken":
+            found[source["path"]] = (tokens[source["path"]].encode(), mode)
+        else:
+            raise Missing(f"{part}: this kind of projection is not known")
+    return found
+
+
+def _of_object(kind: str, source: Mapping[str, Any], mode: int, sources: Sources) -> Files:
+    wanted = Source(kind.lower(), source.get("secretName") or source.get("name", ""))
+    found = sources.get(wanted)
+    if found is None:
+        if source.get("optional"):
+            return {}
+        raise Missing(f'{wanted.kind} "{wanted.name}" not found')
+    content = data(wanted.kind, found)
+    if not source.get("items"):
+        return {key: (value, mode) for key, value in content.items()}
+    answer: Files = {}
+    for item in source["items"]:
+        if item["key"] in content:
+            answer[item["path"]] = (content[item["key"]], item.get("mode") or mode)
+        elif not source.get("optional"):
+            raise Missing(f"references non-existent {wanted.kind} key: {item['key']}")
+    return answer
+
+
+def _downward(pod: Object, items: Iterable[Mapping[str, Any]], mode: int, place: Place) -> Files:
+    answer: Files = {}
+    for item in items:
+        if reference := item.get("resourceFieldRef"):
+            name = reference.get("containerName")
+            container = next((one for one in pod["spec"]["containers"] if one["name"] == name), {"name": name})
+            text = fields.resource(container, reference, place)
+        else:
+            text = fields.field(pod, item["fieldRef"]["fieldPath"], place)
+        answer[item["path"]] = (text.encode(), item.get("mode") or mode)
+    return answer

@@ -1,0 +1,76 @@
+"""From the API's pod to the pod that a runtime is given: variables and paths are plain there (pure)."""
+
+from collections.abc import Iterator, Mapping
+
+from lastcall.adapters.kube.resources import Object
+from lastcall.lab.kubelet.containers import every_container
+from lastcall.lab.kubelet.environment import expanded
+from lastcall.model import decode
+from lastcall.model.pods import Container, Pod
+
+Paths = Mapping[str, str]
+"""Where the volumes are on this machine, by their names."""
+
+
+def runtime_pod(pod: Object, *, paths: Paths, address: str, mounts: bool) -> Pod:
+    """The pod without variables that come from elsewhere; InvalidInput if it cannot be read."""
+    spec = pod["spec"]
+    containers = {name: [_plain(one, paths, mounts=mounts) for one in spec.get(name) or ()] for name in _LISTS}
+    shown = {
+        "metadata": pod["metadata"],
+        "spec": {**spec, **containers, "volumes": list(_volumes(pod, paths))},
+        "status": {"phase": "Running", "podIP": address},
+    }
+    return decode.convert(shown, Pod, f"pod {pod['metadata']['namespace']}/{pod['metadata']['name']}")
+
+
+def runtime_container(container: Object, known: Mapping[str, str], *, paths: Paths, mounts: bool) -> Container:
+    """A container with its variables, which its command line may mention as ``$(NAME)``."""
+    values = {**_volume_variables(container, paths, mounts=mounts), **known}
+    words = {name: [expanded(word, values) for word in container.get(name) or ()] for name in ("command", "args")}
+    shown = {
+        **_plain(container, paths, mounts=mounts),
+        **{name: line for name, line in words.items() if line},
+        "env": [{"name": name, "value": value} for name, value in values.items()],
+    }
+    return decode.convert(shown, Container, f"container {container['name']}")
+
+
+_LISTS = ("initContainers", "containers")
+
+
+def _plain(container: Object, paths: Paths, *, mounts: bool) -> Object:
+    kept = {name: value for name, value in container.items() if name not in ("env", "envFrom", "volumeMounts")}
+    return {**kept, "volumeMounts": list(_mounts(container, paths, mounts=mounts))}
+
+
+def _mounts(container: Object, paths: Paths, *, mounts: bool) -> Iterator[Object]:
+    """Without mount namespaces only what is at its own place already."""
+    for one in container.get("volumeMounts") or ():
+        if mounts or paths.get(one["name"]) == one["mountPath"]:
+            yield {"name": _volume_name(one), "mountPath": one["mountPath"]}
+
+
+def _volume_name(mount: Object) -> str:
+    """Each part of a volume is a volume to the runtime."""
+    part = mount.get("subPath", "")
+    return f"{mount['name']}/{part}" if part else mount["name"]
+
+
+def _volumes(pod: Object, paths: Paths) -> Iterator[Object]:
+    for name, path in paths.items():
+        yield {"name": name, "hostPath": {"path": path}}
+    mounts = [mount for one in every_container(pod) for mount in one.get("volumeMounts") or ()]
+    for mount in {_volume_name(mount): mount for mount in mounts if mount.get("subPath")}.values():
+        yield {"name": _volume_name(mount), "hostPath": {"path": f"{paths[mount['name']]}/{mount['subPath']}"}}
+
+
+def _volume_variables(container: Object, paths: Paths, *, mounts: bool) -> dict[str, str]:
+    """Where a process finds its volumes: the volume ``data`` at ``$VOLUME_DATA``."""
+    if mounts:
+        return {}
+    found = {}
+    for one in container.get("volumeMounts") or ():
+        part = f"/{one['subPath']}" if one.get("subPath") else ""
+        found[f"VOLUME_{one['name'].upper().replace('-', '_')}"] = f"{paths[one['name']]}{part}"
+    return found
