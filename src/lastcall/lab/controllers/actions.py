@@ -60,11 +60,12 @@ class Delete:
 
 @dataclass(frozen=True)
 class Bind:
-    """Binds a pod to a node."""
+    """Binds a pod to a node; ``event`` is told when that has worked."""
 
     ref: Ref
     uid: str
     node: str
+    event: Tell | None = None
 
 
 @dataclass(frozen=True)

@@ -80,9 +80,11 @@ class ClusterClient:
                     grace=grace,
                     propagation=propagation,
                 )
-            case Bind(ref, uid, node):
+            case Bind(ref, uid, node, event):
                 binding = {"metadata": {"name": ref.name, "uid": uid}, "target": {"kind": "Node", "name": node}}
                 await self._client.create_below(resources.PODS, ref.name, "binding", binding, namespace=ref.namespace)
+                if event:
+                    await self._tell(event, by, event.message)
                 return None
             case Finalize(ref):
                 found: Object = await self._client.get(resources.NAMESPACES, ref.name)

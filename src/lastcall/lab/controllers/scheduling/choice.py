@@ -1,0 +1,101 @@
+"""The node of a pod: filters in the order of Kubernetes' default profile, then the node that is best (pure)."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from lastcall.lab.controllers import taints
+from lastcall.lab.controllers.scheduling import neighbours, nodes, requests, volumes
+from lastcall.lab.controllers.scheduling.rooms import Rejection, Room
+from lastcall.lab.controllers.view import Object, View, controller_of
+from lastcall.model.tolerations import NO_SCHEDULE, PREFER_NO_SCHEDULE, Taint, Toleration, tolerates, untolerated
+
+_CORDON = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
+_ANYWHERE = ("", "0.0.0.0", "::")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A pod that is to be scheduled, among the nodes that there are."""
+
+    pod: Object
+    rooms: Sequence[Room]
+    view: View
+    volumes: volumes.Wanted
+
+    @cached_property
+    def _tolerations(self) -> Sequence[Toleration]:
+        return taints.tolerations_of(self.pod)
+
+    @cached_property
+    def _asks(self) -> requests.Amounts:
+        return requests.of_pod(self.pod)
+
+    @cached_property
+    def _affinities(self) -> neighbours.Affinities:
+        return neighbours.affinities(self.pod, self.rooms, self.view)
+
+    @cached_property
+    def _spreads(self) -> Sequence[neighbours.Spread]:
+        return neighbours.spreads(self.pod, self.rooms)
+
+    @cached_property
+    def _names(self) -> set[str] | None:
+        return nodes.named(self.pod)
+
+    def rejection(self, room: Room) -> Rejection | None:
+        """Why a node does not do: the first filter that says no; None if none does."""
+        if self._names is not None and room.name not in self._names:
+            return Rejection(("node(s) didn't satisfy plugin(s) [NodeAffinity]",))
+        return next((no for no in self._filters(room) if no), None)
+
+    def _filters(self, room: Room) -> Iterator[Rejection | None]:
+        node = room.node
+        cordoned = (node.get("spec") or {}).get("unschedulable")
+        if cordoned and not any(tolerates(one, _CORDON) for one in self._tolerations):
+            yield Rejection(("node(s) were unschedulable",))
+        if untolerated(taints.taints_of(node), self._tolerations):
+            yield Rejection(("node(s) had untolerated taint(s)",))
+        if not nodes.wanted(self.pod, node):
+            yield Rejection(("node(s) didn't match Pod's node affinity/selector",))
+        if any(_clash(own, other) for own in _ports(self.pod) for pod in room.pods for other in _ports(pod)):
+            yield Rejection(("node(s) didn't have free ports for the requested pod ports",), others=True)
+        yield self._fit(room)
+        yield self.volumes.rejection(room, self.view)
+        yield next((no for one in self._spreads if (no := one.rejection(room))), None)
+        yield self._affinities.rejection(room)
+
+    def _fit(self, room: Room) -> Rejection | None:
+        short = [] if len(room.pods) < room.capacity.get("pods", 0) else ["Too many pods"]
+        never = False
+        for name, amount in self._asks.items():
+            has = room.capacity.get(name, 0)
+            if amount and amount > has - room.used.get(name, 0):
+                short.append(f"Insufficient {name}")
+                never = never or amount > has
+        return Rejection(tuple(short), others=not never) if short else None
+
+    def rank(self, room: Room) -> tuple[object, ...]:
+        """Less is better: taints that only advise against it, pods of the same owner, how full the node is, its name."""
+        advice = [taint for taint in taints.taints_of(room.node) if taint.effect == PREFER_NO_SCHEDULE]
+        unwelcome = sum(not any(tolerates(one, taint) for one in self._tolerations) for taint in advice)
+        owner = controller_of(self.pod)
+        kin = sum(owner is not None and _owner(pod) == owner["uid"] for pod in room.pods)
+        return unwelcome, kin, requests.load([*room.asked, self._asks], room.capacity), len(room.pods), room.name
+
+
+def _owner(pod: Object) -> str:
+    owner = controller_of(pod)
+    return owner["uid"] if owner else ""
+
+
+def _ports(pod: Object) -> Iterator[tuple[str, str, int]]:
+    for container in pod["spec"]["containers"]:
+        for port in container.get("ports") or ():
+            if port.get("hostPort"):
+                yield port.get("hostIP", ""), port.get("protocol", "TCP"), port["hostPort"]
+
+
+def _clash(one: tuple[str, str, int], other: tuple[str, str, int]) -> bool:
+    same_place = one[0] == other[0] or one[0] in _ANYWHERE or other[0] in _ANYWHERE
+    return same_place and one[1:] == other[1:]
