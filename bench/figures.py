@@ -62,10 +62,10 @@ def pairs(what, pods, lastcall, floor, *, limit_ms=None, limit_percent=None, kub
     return Row(what, pods, Figures(tuple(lastcall)), Figures(tuple(floor)), over, limit, kubelet)
 
 
-def table(rows):
+def table(rows, head=HEAD):
     """Markdown that reads well without being rendered."""
-    lines = [HEAD, *(row.cells() for row in rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(HEAD))]
+    lines = [head, *(row.cells() for row in rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
     rule = ["-" * width for width in widths]
     return "\n".join(_line(cells, widths) for cells in (lines[0], rule, *lines[1:]))
 

@@ -41,15 +41,15 @@ async def process_rows(*, pods, seconds):
 async def _rows(name, pid, *, pods, seconds, targets):
     await asyncio.sleep(min(seconds, 5))  # what belongs to the start is over
     holders = _holders(pid)
-    used, began = sum(map(_cpu, [pid, *holders])), time.monotonic()
+    used, began = sum(map(cpu_seconds, [pid, *holders])), time.monotonic()
     await asyncio.sleep(seconds)
-    percent = 100 * (sum(map(_cpu, [pid, *holders])) - used) / (time.monotonic() - began)
+    percent = 100 * (sum(map(cpu_seconds, [pid, *holders])) - used) / (time.monotonic() - began)
     kubelet = {"rss": "79 MiB with 10 pods, 93 with 50", "cpu": "1.5 % with 10 pods, 4.6 with 50"} if targets else {}
     return [
         Row(
             f"{name}: RSS at rest",
             pods,
-            _one(_rss(pid), "MiB"),
+            _one(rss(pid), "MiB"),
             limit=45 if targets else None,
             kubelet=kubelet.get("rss", ""),
         ),
@@ -60,7 +60,7 @@ async def _rows(name, pid, *, pods, seconds, targets):
             limit=0.1 if targets else None,
             kubelet=kubelet.get("cpu", ""),
         ),
-        Row(f"{name}: RSS of its lock's holder", pods, _one(sum(map(_rss, holders)), "MiB")),
+        Row(f"{name}: RSS of its lock's holder", pods, _one(sum(map(rss, holders)), "MiB")),
     ]
 
 
@@ -79,12 +79,12 @@ def _one(value, unit):
     return Figures((value,), unit)
 
 
-def _rss(pid):
+def rss(pid):
     [line] = [line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmRSS")]
     return int(line.split()[1]) / _MIB
 
 
-def _cpu(pid):
+def cpu_seconds(pid):
     """Seconds of user and system time of all threads (proc(5): the 14th and 15th field)."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICK

@@ -9,16 +9,17 @@ import argparse
 import asyncio
 import sys
 
+import lab
 import latency
 import machine
 import rest
-from figures import table
+from figures import HEAD, table
 from nodes import ContainerNode, ProcessNode
 
 from lastcall.lab import containerd
 from lastcall.lab.private_logind import PrivateLogind
 
-PARTS = ("processes", "containerd", "rest", "help")
+PARTS = ("help", "lab", "processes", "rest", "containerd")
 
 
 def arguments():
@@ -45,12 +46,15 @@ class Bench:
         self.rest_pods = 2 if chosen.quick else 50
         self.rest_seconds = 1 if chosen.quick else 60
         self.rows = []
+        self.lab_rows = []
         self.left_out = []
 
     async def run(self):
         no_logind, no_containerd = PrivateLogind.why_not(), containerd.why_not()
         if "help" in self.parts:
             self.rows.append(await asyncio.to_thread(rest.help_row, 2 if self.quick else 10))
+        if "lab" in self.parts:
+            self.lab_rows = await lab.Lab(quick=self.quick, tell=_tell).rows()
         if no_logind:
             self._leave_out(("processes", "containerd", "rest"), no_logind)
             return
@@ -85,12 +89,14 @@ class Bench:
 
     def report(self):
         """All that there is to say, for standard output."""
-        verdicts = [row.met for row in self.rows if row.met is not None]
+        verdicts = [row.met for row in (*self.rows, *self.lab_rows) if row.met is not None]
         yield from machine.describe()
         yield f"- `{' '.join(['bench/run.py', *sys.argv[1:]])}`"
         yield ""
-        yield table(self.rows)
-        yield ""
+        for rows, head in ((self.rows, HEAD), (self.lab_rows, lab.HEAD)):
+            if rows:
+                yield table(rows, head)
+                yield ""
         yield f"{verdicts.count(True)} of {len(verdicts)} targets met."
         yield from (f"Not measured: {reason}." for reason in self.left_out)
 
