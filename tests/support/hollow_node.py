@@ -158,7 +158,8 @@ class HollowNode:
     async def logs(self, pod, options):
         """Three lines, and a fourth when somebody follows."""
         if options.previous:
-            raise InvalidInput("previous", [f'terminated container "{options.container}" not found'])
+            name = pod["metadata"]["name"]
+            raise InvalidInput("", [f'previous terminated container "{options.container}" in pod "{name}" not found'])
         lines = [f"{options.container} says {word}" for word in ("one", "two", "three")]
         for line in lines[-options.tail :] if options.tail else lines if options.tail is None else []:
             stamp = "2026-01-02T03:04:05.000000006Z " if options.timestamps else ""

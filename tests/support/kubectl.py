@@ -19,7 +19,7 @@ import pytest
 from lastcall.adapters.clock import SystemClock
 from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.resources import NAMESPACES
-from lastcall.aio import Group
+from lastcall.aio import Group, cancel
 from lastcall.lab.apiserver.inprocess import InProcess
 from lastcall.lab.apiserver.store import Key
 from lastcall.lab.control_plane import ControlPlane, Place
@@ -138,6 +138,7 @@ class Lab:
         self._directory = directory
         self._random = Random(1)
         self._nodes = {}
+        self._tasks = {}
 
     def __enter__(self):
         self._loop = asyncio.new_event_loop()
@@ -165,6 +166,11 @@ class Lab:
         """A node that is ready."""
         self.do(self._node(name, labels))
         return name
+
+    def remove_node(self, name):
+        """Its kubelet ends without a word; the Node stays."""
+        self._nodes.pop(name)
+        self.do(cancel(self._tasks.pop(name)))
 
     def stored(self, resource, namespace, name):
         """An object as it is in the store."""
@@ -202,7 +208,7 @@ class Lab:
 
     async def _node(self, name, labels):
         node = self._nodes[name] = HollowNode(self.plane.server, self._clock, self._random, name, labels)
-        self._group.start(node.run(), name)
+        self._tasks[name] = self._group.start(node.run(), name)
         async with asyncio.timeout(10):
             while not await self._ready(name):
                 await asyncio.sleep(0.01)
@@ -254,15 +260,18 @@ def workload(kind, name, *, pod_spec=None, **spec):
 
 
 def config_map(name, *, labels=None, **data):
-    """A ConfigMap."""
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": name, "labels": labels or {}},
-        "data": data,
-    }
+    """A ConfigMap; what is empty is left out."""
+    made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
+    if labels:
+        made["metadata"]["labels"] = labels
+    return made | {"data": data} if data else made
 
 
 def items(*objects):
     """Several objects as one."""
     return {"apiVersion": "v1", "kind": "List", "items": list(objects)}
+
+
+def rows(table):
+    """Cells by row, the heading first; cells are separated by at least three blanks."""
+    return [re.split(r" {3,}", line.rstrip()) for line in table.splitlines()]

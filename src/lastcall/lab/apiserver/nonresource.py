@@ -4,7 +4,7 @@ import hashlib
 
 import msgspec
 
-from lastcall.lab.apiserver import discovery, health, media, openapi, status
+from lastcall.lab.apiserver import discovery, health, media, openapi, openapi_protobuf, status
 from lastcall.lab.apiserver.request import Object, Request, Response
 from lastcall.lab.apiserver.scheme import Scheme
 from lastcall.lab.apiserver.store import Store
@@ -105,6 +105,8 @@ class NonResources:
         if document is None:
             return None
         accepted = [one.partition(";")[0].strip() for one in (request.headers.get("accept") or "*/*").split(",")]
+        if path == "v2" and accepted[0] in openapi_protobuf.MEDIA:
+            return _compressed(request, openapi.v2_protobuf(), openapi_protobuf.MEDIA[1])
         if not any(one in _OPENAPI_TYPES for one in accepted):
             return Response(406, {"content-type": _TEXT}, b"")
         said = request.parameter("hash")
@@ -144,9 +146,9 @@ def _tagged(request: Request, body: bytes, content_type: str) -> Response:
     return Response(200, headers, body)
 
 
-def _compressed(request: Request, document: openapi.Document) -> Response:
+def _compressed(request: Request, document: openapi.Document, media_type: str = media.JSON) -> Response:
     tag = f'"{document.hash}"'
-    headers: dict[str, str | list[str]] = {"content-type": media.JSON, "etag": tag, "vary": "Accept-Encoding"}
+    headers: dict[str, str | list[str]] = {"content-type": media_type, "etag": tag, "vary": "Accept-Encoding"}
     if request.parameter("hash"):
         headers["cache-control"] = "public, immutable"
     if request.headers.get("if-none-match") == tag:

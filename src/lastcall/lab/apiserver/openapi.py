@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from lastcall.lab.apiserver import openapi_protobuf
 from lastcall.lab.apiserver.request import Object
 from lastcall.lab.apiserver.scheme import Resource, Scheme
 
@@ -20,14 +21,14 @@ _COMMON = ("ObjectMeta", "ListMeta")
 
 
 class Document(NamedTuple):
-    """A document in JSON, compressed by gzip; ``hash`` tells its versions apart."""
+    """A document, compressed by gzip; ``hash`` tells its versions apart."""
 
     compressed: bytes
     hash: str
 
     @property
     def plain(self) -> bytes:
-        """The JSON."""
+        """As it is read."""
         return gzip.decompress(self.compressed)
 
 
@@ -36,6 +37,13 @@ def v2() -> Document:
     document = _recorded("v2")
     assert document is not None, "the package has it"
     return document
+
+
+@cache
+def v2_protobuf() -> Document:
+    """The definitions of the same, in protobuf."""
+    data = openapi_protobuf.document(msgspec.json.decode(v2().plain))
+    return Document(gzip.compress(data, 6, mtime=0), _hash(data))
 
 
 def index(scheme: Scheme) -> Object:
