@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from lastcall.aio import Group, Signal, first
+from lastcall.aio import Group, Signal, any_done, first
 from lastcall.errors import LastcallError
 from lastcall.lab.controllers.actions import Action, Create, Decision, Tell, Work
 from lastcall.lab.controllers.controller import Controller
@@ -102,14 +102,16 @@ class Runner:
         return not self._missing
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Until cancelled, or until one of the controllers fails by a mistake of its own, which is then raised."""
         group = Group()
-        for resource in self._resources:
-            group.start(self._follow(resource), f"follow {resource}")
+        tasks = [group.start(self._follow(resource), f"follow {resource}") for resource in self._resources]
         for queue, signal in zip(self._queues, self._signals, strict=True):
-            group.start(self._work(queue, signal), queue.controller.name)
+            tasks.append(group.start(self._work(queue, signal), queue.controller.name))
         try:
-            await group.join()
+            await any_done(*tasks)
+            for task in tasks:
+                if task.done():
+                    task.result()
         finally:
             await group.cancel()
 

@@ -1,0 +1,250 @@
+"""Which volumes are at which nodes (``k8s.io/kubernetes/pkg/controller/volume/attachdetach``).
+
+A volume goes to the nodes of the pods that want it, and leaves a node when no pod there wants it and the node has
+unmounted it, or, by ``verdicts.detachment``, by force. It is detached when its VolumeAttachment is gone, not earlier.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lastcall.lab.controllers import pods, taints
+from lastcall.lab.controllers import volume_match as match
+from lastcall.lab.controllers.actions import Action, Create, Decision, Delete, Patch, Tell
+from lastcall.lab.controllers.verdicts import Detachment, DetachRules, detachment
+from lastcall.lab.controllers.view import Object, Ref, View, claims, ref
+
+_LOOP = 0.1
+"""Seconds between two looks of the real controller; that much later is noticed that a time has passed."""
+
+
+@dataclass
+class _Leaving:
+    """An attachment that no pod wants: since when, and whether its node has last said that it uses the volume."""
+
+    since: float
+    mounted: bool = True
+
+
+@dataclass(frozen=True)
+class _Volume:
+    """A volume of a CSI driver: its attachments and the pods that want it, by node."""
+
+    name: str
+    driver: str
+    handle: str
+    shared: bool
+    attachments: Mapping[str, Object]
+    wanted: Mapping[str, Sequence[Object]]
+    users: Sequence[Object]
+
+    @property
+    def unique(self) -> str:
+        """As nodes call it (``v1.UniqueVolumeName``)."""
+        return f"kubernetes.io/csi/{self.driver}^{self.handle}"
+
+
+@dataclass
+class _Memory:
+    """What is not in the view."""
+
+    leaving: dict[str, _Leaving] = field(default_factory=dict)
+    """By the uid of the attachment."""
+    told: set[str] = field(default_factory=set)
+    """Attachments that were told to be done, by uid."""
+    refused: set[tuple[str, str]] = field(default_factory=set)
+    """Volume and node, where it was told that the volume is elsewhere."""
+
+
+class AttachDetach:
+    """Looks at a volume when it, its attachments, its pods or their nodes have changed.
+
+    It remembers since when a volume is not wanted; after a restart that time begins anew.
+    """
+
+    name = "attachdetach"
+    resources: Sequence[str] = ("pods", "nodes", match.CLAIMS, match.VOLUMES, match.ATTACHMENTS)
+
+    def __init__(self, rules: DetachRules | None = None) -> None:
+        self._rules = rules or DetachRules()
+        self._memory = _Memory()
+
+    def keys(self, resource: str, obj: Object, view: View) -> Iterable[Ref]:
+        """The volumes that a change is about."""
+        return [Ref(match.VOLUMES, "", name) for name in dict.fromkeys(_names(resource, obj, view)) if name]
+
+    def decide(self, key: Ref, view: View, now: float) -> Decision:
+        """Attachments to be made and deleted, and what nodes are told of them."""
+        volume = _volume(key.name, view)
+        if volume is None:
+            return Decision()
+        actions: list[Action] = []
+        waits: list[float] = []
+        said = ""
+        for name, attachment in volume.attachments.items():
+            node = view.get("nodes", "", name)
+            if name in volume.wanted or attachment["metadata"].get("deletionTimestamp"):
+                self._memory.leaving.pop(attachment["metadata"]["uid"], None)
+                continue
+            leaving = self._leaving(volume, attachment, node, now)
+            waited = now - leaving.since
+            why = detachment(mounted=leaving.mounted, waited=waited, node=taints.facts(node), rules=self._rules)
+            if why is None and waited <= self._rules.max_wait:
+                waits.append(self._rules.max_wait - waited + _LOOP)
+            if why:
+                actions += _detach(volume, attachment, node)
+            if why in (Detachment.TIMEOUT, Detachment.OUT_OF_SERVICE):
+                said = f"volume {volume.name} is detached from {name} by force: {why.value}"
+        for name, users in volume.wanted.items():
+            actions += self._attach(volume, name, users, view)
+        self._memory.refused -= {place for place in self._memory.refused if _over(place, volume)}
+        return Decision(tuple(actions), min(waits, default=None), said)
+
+    def _leaving(self, volume: _Volume, attachment: Object, node: Object | None, now: float) -> _Leaving:
+        leaving = self._memory.leaving.setdefault(attachment["metadata"]["uid"], _Leaving(now))
+        if node is not None:
+            leaving.mounted = volume.unique in ((node.get("status") or {}).get("volumesInUse") or ())
+        return leaving
+
+    def _attach(self, volume: _Volume, name: str, users: Sequence[Object], view: View) -> Iterator[Action]:
+        attachment = volume.attachments.get(name)
+        if attachment is None:
+            others = [one for node, one in volume.attachments.items() if node != name]
+            if volume.shared or not others:
+                yield Create(match.ATTACHMENTS, "", _attachment(volume, name))
+            elif not all(one["metadata"].get("deletionTimestamp") for one in others):
+                yield from self._refuse(volume, name, users)
+            return
+        node = view.get("nodes", "", name)
+        if node is None or attachment["metadata"].get("deletionTimestamp") or not attachment["status"].get("attached"):
+            return
+        attached = _attached(node)
+        if volume.unique not in [one["name"] for one in attached]:
+            yield _report(node, [*attached, {"name": volume.unique, "devicePath": ""}])
+        if attachment["metadata"]["uid"] not in self._memory.told:
+            self._memory.told.add(attachment["metadata"]["uid"])
+            said = f'AttachVolume.Attach succeeded for volume "{volume.name}" '
+            for user in users:
+                yield _told(user, "SuccessfulAttachVolume", said, "Normal")
+
+    def _refuse(self, volume: _Volume, name: str, users: Sequence[Object]) -> Iterator[Action]:
+        """Told once: a person has to find out why the other node does not let go."""
+        if (volume.name, name) in self._memory.refused:
+            return
+        self._memory.refused.add((volume.name, name))
+        elsewhere = [pod for node, found in volume.wanted.items() if node in volume.attachments for pod in found]
+        for user in users:
+            said = f'Multi-Attach error for volume "{volume.name}" {_users(user, elsewhere)}'
+            yield _told(user, "FailedAttachVolume", said, "Warning")
+
+
+def _names(resource: str, obj: Object, view: View) -> Iterator[str]:
+    if resource == match.VOLUMES:
+        yield obj["metadata"]["name"]
+    elif resource == match.CLAIMS:
+        yield obj["spec"].get("volumeName", "")
+    elif resource == match.ATTACHMENTS:
+        yield obj["spec"]["source"].get("persistentVolumeName", "")
+    elif resource == "pods":
+        for name in claims(obj):
+            claim = view.get(match.CLAIMS, obj["metadata"]["namespace"], name)
+            yield claim["spec"].get("volumeName", "") if claim else ""
+    else:
+        name = obj["metadata"]["name"]
+        for attachment in view.all(match.ATTACHMENTS):
+            if attachment["spec"]["nodeName"] == name:
+                yield from _names(match.ATTACHMENTS, attachment, view)
+        for pod in view.on_node(name):
+            yield from _names("pods", pod, view)
+
+
+def _volume(name: str, view: View) -> _Volume | None:
+    """None if there is no such volume, or if it is of a kind that is not attached."""
+    found = view.get(match.VOLUMES, "", name)
+    csi = found["spec"].get("csi") if found else None
+    if found is None or csi is None:
+        return None
+    attachments = [one for one in view.all(match.ATTACHMENTS) if name in _names(match.ATTACHMENTS, one, view)]
+    users = _users_of(found, view)
+    wanted: dict[str, list[Object]] = {}
+    for pod in users:
+        node = pod["spec"].get("nodeName", "")
+        if view.get("nodes", "", node) and not _ended(pod):
+            wanted.setdefault(node, []).append(pod)
+    return _Volume(
+        name=name,
+        driver=csi["driver"],
+        handle=csi["volumeHandle"],
+        shared=match.shared(found),
+        attachments={one["spec"]["nodeName"]: one for one in attachments},
+        wanted=wanted,
+        users=users,
+    )
+
+
+def _users_of(volume: Object, view: View) -> list[Object]:
+    reference = volume["spec"].get("claimRef")
+    if not reference:
+        return []
+    claim = view.get(match.CLAIMS, reference["namespace"], reference["name"])
+    if claim is None or claim["spec"].get("volumeName") != volume["metadata"]["name"]:
+        return []
+    return view.claiming(reference["namespace"], reference["name"])
+
+
+def _ended(pod: Object) -> bool:
+    """Whether it needs its volumes no more: finished, or being deleted with no container running (``IsPodTerminated``)."""
+    status = pod.get("status") or {}
+    if pods.phase(pod) in pods.FINISHED:
+        return True
+    kinds = ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
+    states = [one.get("state") or {} for kind in kinds for one in status.get(kind) or ()]
+    quiet = all(state.get("terminated") or state.get("waiting") for state in states)
+    return bool(pod["metadata"].get("deletionTimestamp")) and quiet
+
+
+def _detach(volume: _Volume, attachment: Object, node: Object | None) -> Iterable[Action]:
+    """The node is told first: from then on it does not mount the volume again."""
+    attached = _attached(node) if node else []
+    left = [one for one in attached if one["name"] != volume.unique]
+    if node and left != attached:
+        return (_report(node, left),)
+    return (Delete(ref(match.ATTACHMENTS, attachment), uid=attachment["metadata"]["uid"]),)
+
+
+def _attachment(volume: _Volume, node: str) -> Object:
+    digest = hashlib.sha256(f"{volume.handle}{volume.driver}{node}".encode()).hexdigest()
+    source = {"persistentVolumeName": volume.name}
+    spec = {"attacher": volume.driver, "nodeName": node, "source": source}
+    return {"metadata": {"name": f"csi-{digest}"}, "spec": spec}
+
+
+def _attached(node: Object) -> list[Object]:
+    return list((node.get("status") or {}).get("volumesAttached") or ())
+
+
+def _report(node: Object, attached: Sequence[Object]) -> Patch:
+    """The list is written whole, so that the patch holds only for the version of the node that is known."""
+    metadata, body = node["metadata"], {"status": {"volumesAttached": list(attached)}}
+    return Patch(ref("nodes", node), body, "status", uid=metadata["uid"], revision=metadata["resourceVersion"])
+
+
+def _users(pod: Object, others: Sequence[Object]) -> str:
+    """Pods of other namespaces are counted, not named."""
+    if not others:
+        return "Volume is already exclusively attached to one node and can't be attached to another"
+    near = [one["metadata"]["name"] for one in others if one["metadata"]["namespace"] == pod["metadata"]["namespace"]]
+    far = len(others) - len(near)
+    if not near:
+        return f"Volume is already used by {far} pod(s) in different namespaces"
+    more = f" and {far} pod(s) in different namespaces" if far else ""
+    return f"Volume is already used by pod(s) {', '.join(near)}{more}"
+
+
+def _over(place: tuple[str, str], volume: _Volume) -> bool:
+    return place[0] == volume.name and place[1] not in volume.wanted
+
+
+def _told(pod: Object, reason: str, message: str, kind: str) -> Tell:
+    source, uid = "attachdetach-controller", pod["metadata"]["uid"]
+    return Tell(ref("pods", pod), uid, "Pod", "v1", reason, message, type=kind, source=source)
