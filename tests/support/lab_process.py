@@ -1,0 +1,67 @@
+"""``lastcall lab up`` as a process, as a user starts it."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+
+class LabProcess:
+    """One lab without nodes; ``stop`` or ``kill`` ends it."""
+
+    def __init__(self, directory, *arguments, kubeconfig=None, temporary=None):
+        directory.mkdir(parents=True, exist_ok=True)
+        self.kubeconfig = kubeconfig or directory / "kubeconfig"
+        self.temporary = temporary or directory / "temporary"
+        self.temporary.mkdir(exist_ok=True)
+        self._log = directory / "log"
+        self._arguments = ["--nodes=0", f"--kubeconfig={self.kubeconfig}", *arguments]
+        self.process = None
+
+    def start(self):
+        """Until it says that it is up; the seconds that it took."""
+        began = time.monotonic()
+        with self._log.open("wb") as log:
+            self.process = subprocess.Popen(
+                lastcall("up", *self._arguments),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=os.environ | {"TMPDIR": str(self.temporary)},
+            )
+        while "The lab is up" not in self.said:
+            assert self.process.poll() is None, self.said
+            assert time.monotonic() - began < 25, self.said
+            time.sleep(0.01)
+        return time.monotonic() - began
+
+    @property
+    def said(self):
+        """What it has printed."""
+        return self._log.read_text()
+
+    def stop(self, number=signal.SIGINT):
+        """Its exit code."""
+        self.process.send_signal(number)
+        return self.process.wait(15)
+
+    def kill(self):
+        """SIGKILL; nothing if it has ended."""
+        if self.process and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+
+def lastcall(*arguments):
+    """The command line of ``lastcall lab``."""
+    return [sys.executable, "-m", "lastcall", "lab", *map(str, arguments)]
+
+
+def run(*arguments, temporary=None):
+    """``lastcall lab`` to its end."""
+    environment = os.environ | ({"TMPDIR": str(temporary)} if temporary else {})
+    done = subprocess.run(
+        lastcall(*arguments), capture_output=True, text=True, timeout=25, check=False, env=environment
+    )
+    return done.stdout, done.stderr, done.returncode
