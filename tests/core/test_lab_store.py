@@ -125,9 +125,46 @@ async def test_only_readers_of_the_resource_wake():
 async def test_readers_that_come_and_go_leave_nothing_behind():
     store = Store()
     feed = store.feed("pods", 0)
-    assert feed.changed() is feed.changed()
+    waiting = feed.changed()
+    assert waiting is feed.changed()
     put(store, "a")
-    assert not feed.changed().done()
+    assert waiting.done()
+    assert len(feed.take(9)) == 1
+    gone = feed.changed()
+    feed.close()
+    put(store, "a")
+    assert not gone.done()
+
+
+async def test_who_is_behind_does_not_wait():
+    store = Store()
+    feed = store.feed("pods", 2)
+    for name in "abc":
+        put(store, name)
+    assert feed.take(2) == []
+    assert feed.changed().done()
+    assert [change.revision for change in feed.take(2)] == [3]
+
+
+async def test_a_reader_wakes_for_what_concerns_it_alone_and_is_never_behind_while_it_waits():
+    store = Store(history=10, fields_of=lambda resource, obj: {"node": obj["metadata"]["labels"].get("node", "")})
+    feeds = [store.feed("pods", 0, interest) for interest in (("node", "n1"), ("node", ""), None)]
+    one, none, every = [feed.changed() for feed in feeds]
+    put(store, "a", node="n2")
+    assert [one.done(), none.done(), every.done()] == [False, False, True]
+    put(store, "b")
+    assert [one.done(), none.done()] == [False, True]
+    for _ in range(1200):
+        put(store, "a", node="n2")
+    assert feeds[0].take(9) == ()
+    put(store, "a", node="n1")
+    assert one.done()
+    assert [change.new.fields["node"] for change in feeds[0].take(9)] == ["n1"]
+    leaves = feeds[0].changed()
+    put(store, "a", node="n2")
+    assert leaves.done()
+    with pytest.raises(Compacted):
+        feeds[1].take(9)
 
 
 def test_what_was_written_down_goes_on():

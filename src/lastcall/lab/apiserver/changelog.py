@@ -1,7 +1,8 @@
 """The changes of one resource, in order, and who reads them.
 
 A reader is a place in the log and nothing more: a thousand watches cost a thousand numbers, a slow one holds up nobody,
-and one that falls behind further than the log reaches back is told so.
+and one that falls behind further than the log reaches back is told so. A reader that waits is never behind: nothing
+that concerns it has happened since.
 """
 
 import asyncio
@@ -13,8 +14,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from lastcall.aio import Signal
 from lastcall.lab.apiserver.request import Object
+from lastcall.lab.apiserver.waiting import Interest, Waiting
 
 _SLACK = 1000
 """Changes beyond those to be kept, so that they are dropped many at a time."""
@@ -86,14 +87,20 @@ class ChangeLog:
     """The revision up to which changes are not kept."""
     _changes: list[Change] = field(default_factory=list)
     _dropped: int = 0
-    _changed: Signal = field(default_factory=Signal)
+    waiting: Waiting = field(default_factory=Waiting)
+
+    @property
+    def end(self) -> int:
+        """The place of the next change."""
+        return self._dropped + len(self._changes)
 
     def append(self, change: Change) -> None:
-        """Wakes all who wait."""
+        """Wakes all who wait for it."""
+        place, old = self.end, change.old
         self._changes.append(change)
         if len(self._changes) >= self.history + _SLACK:
             self._drop(len(self._changes) - self.history)
-        self._changed.set()
+        self.waiting.wake(place, [change.new.fields, old.fields] if old else [change.new.fields])
 
     def since(self, revision: int) -> Sequence[Change]:
         """Those after ``revision``, oldest first. Compacted if some of them are not kept any more."""
@@ -101,11 +108,11 @@ class ChangeLog:
             raise Compacted
         return self._changes[self._after(revision) :]
 
-    def feed(self, since: int) -> "Feed":
+    def feed(self, since: int, interest: Interest = None) -> "Feed":
         """Reads from there on. Compacted if that is too long ago."""
         if since < self.compacted:
             raise Compacted
-        return Feed(self, self._dropped + self._after(since), since)
+        return Feed(self, self._dropped + self._after(since), since, interest)
 
     def compact(self, revision: int) -> None:
         """Forgets the changes up to ``revision``."""
@@ -120,10 +127,6 @@ class ChangeLog:
         start = place - self._dropped
         return self._changes[start : start + most]
 
-    def changed(self) -> "asyncio.Future[None]":
-        """Done at the next change."""
-        return self._changed.next()
-
     def _after(self, revision: int) -> int:
         return bisect.bisect_right(self._changes, revision, key=lambda change: change.revision)
 
@@ -134,24 +137,40 @@ class ChangeLog:
 
 
 class Feed:
-    """One reader of a log; ``since`` is the revision that it knew to begin with."""
+    """One reader of a log; ``since`` is the revision that it knew to begin with, ``interest`` what wakes it."""
 
-    def __init__(self, log: ChangeLog, place: int, since: int) -> None:
+    def __init__(self, log: ChangeLog, place: int, since: int, interest: Interest) -> None:
         self.since = since
         self._log = log
         self._place = place
-        self._future: asyncio.Future[None] | None = None
+        self._interest = interest
+        self._future: asyncio.Future[int] | None = None
 
     def take(self, most: int) -> Sequence[Change]:
-        """The next changes, ``most`` at a time; none if there are none. Compacted if the reader is too far behind."""
+        """The next changes, ``most`` at a time; none if there are none. Compacted if the reader is too far behind.
+
+        After a wait they begin with the one that has ended it.
+        """
+        if self._future:
+            if not self._future.done():
+                return ()
+            self._place, self._future = self._future.result(), None
         changes = self._log.read(self._place, most)
         self._place += len(changes)
         if changes and changes[0].revision <= self.since:  # who asks for the future hears nothing of what comes before
             return [change for change in changes if change.revision > self.since]
         return changes
 
-    def changed(self) -> "asyncio.Future[None]":
-        """Done at the next change; to be asked for when ``take`` had none."""
-        if self._future is None or self._future.done():
-            self._future = self._log.changed()
+    def changed(self) -> "asyncio.Future[int]":
+        """Done at the next change that may concern the reader; to be asked for when ``take`` had none."""
+        if self._future is None and self._place == self._log.end:
+            self._future = self._log.waiting.add(self._interest)
+        elif self._future is None:
+            self._future = asyncio.get_running_loop().create_future()
+            self._future.set_result(self._place)
         return self._future
+
+    def close(self) -> None:
+        """The reader goes."""
+        if self._future and not self._future.done():
+            self._log.waiting.remove(self._interest, self._future)

@@ -1,6 +1,7 @@
 """The lines of a watch, so that a thousand watches of one resource do not encode the same change a thousand times."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -17,11 +18,11 @@ if TYPE_CHECKING:
     from lastcall.lab.apiserver.server import ApiServer
 
 _KEPT = 512
-"""Lines of transformed objects that are remembered."""
+"""Lines that are remembered."""
 
 
 class LineCache:
-    """The newest lines of objects that had to be transformed; plain ones cost next to nothing."""
+    """The newest lines: all who watch the same are sent the same bytes."""
 
     def __init__(self) -> None:
         self._lines: dict[Any, bytes] = {}
@@ -62,13 +63,15 @@ class EventLines:
             return _line(event.type, event.error)
         if event.stored is None:
             return _line(event.type, self._bookmark(event))
-        if not self._form.transform:
-            return b'{"type":"%s",%s%s}\n' % (
-                event.type.encode(),
-                self._head,
-                renaming.data(event.stored, self._resource)[1:],
-            )
-        return self._transformed(event.type, event.stored)
+        if self._form.transform:
+            return self._transformed(event.type, event.stored)
+        return self._server.lines.get(
+            (event.stored.revision, event.type, self._resource.api_version),
+            partial(self._plain, event.type, event.stored),
+        )
+
+    def _plain(self, kind: str, stored: Stored) -> bytes:
+        return b'{"type":"%s",%s%s}\n' % (kind.encode(), self._head, renaming.data(stored, self._resource)[1:])
 
     def _transformed(self, kind: str, stored: Stored) -> bytes:
         """The first table of a watch names the columns; all others are the same for everybody, for a second."""

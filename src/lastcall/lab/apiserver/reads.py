@@ -9,6 +9,7 @@ from lastcall.lab.apiserver.context import Context
 from lastcall.lab.apiserver.continuation import Continuation
 from lastcall.lab.apiserver.list_options import ListOptions
 from lastcall.lab.apiserver.store import FIRST, Compacted, Key, Store, Stored, place
+from lastcall.lab.apiserver.waiting import Interest
 from lastcall.model.label_selector import everything
 
 _LARGEST = 2**64
@@ -30,11 +31,18 @@ class Selection:
     namespace: str
     labels: selectors.Selector
     fields: selectors.Selector
+    interest: Interest = None
+    """A field by whose value alone most of the others can be passed over."""
 
     @property
     def narrowed(self) -> bool:
         """Whether there is any selector."""
         return self.labels is not everything or self.fields is not everything
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is about all objects."""
+        return not self.namespace and not self.narrowed
 
     def __contains__(self, stored: object) -> bool:
         return (
@@ -56,12 +64,20 @@ def selection(context: Context, options: ListOptions) -> Selection:
     route = context.route
     supported = route.resource.behaviour.fields({"metadata": {}})
     chosen = selectors.fields(options.terms, route.resource, supported)
+    terms = options.terms
     if route.name:
         named = selectors.Term("metadata.name", True, route.name)
-        if options.terms and named not in options.terms:
+        if terms and named not in terms:
             raise status.bad_request("fieldSelector metadata.name doesn't match requested name")
-        chosen = selectors.fields([named, *options.terms], route.resource, supported)
-    return Selection(route.namespace, options.labels, chosen)
+        terms = [named, *terms]
+        chosen = selectors.fields(terms, route.resource, supported)
+    return Selection(route.namespace, options.labels, chosen, _interest(terms, route.namespace))
+
+
+def _interest(terms: Sequence[selectors.Term], namespace: str) -> Interest:
+    equal = [(term.field, term.value) for term in terms if term.equal]
+    inside = [("metadata.namespace", namespace)] if namespace else []
+    return next(iter([*equal, *inside]), None)
 
 
 class Reader:

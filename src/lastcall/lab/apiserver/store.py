@@ -13,6 +13,7 @@ import msgspec
 
 from lastcall.lab.apiserver.changelog import Change, ChangeLog, Compacted, Feed, Key, Kind, Stored
 from lastcall.lab.apiserver.request import Object
+from lastcall.lab.apiserver.waiting import Interest
 
 __all__ = ["Change", "Compacted", "Feed", "Journal", "Key", "Kind", "Outdated", "Store", "Stored"]
 
@@ -114,11 +115,14 @@ class Store:
         """How many there are."""
         return len(self._order.get(resource, ()))
 
-    def feed(self, resource: str, since: int) -> Feed:
-        """The changes of one resource after ``since``, as they happen. Compacted if that is too long ago."""
+    def feed(self, resource: str, since: int, interest: Interest = None) -> Feed:
+        """The changes of one resource after ``since``, as they happen. Compacted if that is too long ago.
+
+        The reader is woken by those that have ``interest``, and may hear of others.
+        """
         if since < self.compacted:
             raise Compacted
-        return self._log(resource).feed(since)
+        return self._log(resource).feed(since, interest)
 
     def oldest(self, resource: str) -> int:
         """The revision since which the changes of one resource are known."""
@@ -165,6 +169,7 @@ class Store:
         metadata = obj["metadata"]
         metadata["resourceVersion"] = str(revision)
         data = msgspec.json.encode({name: value for name, value in obj.items() if name not in ("kind", "apiVersion")})
+        data = bytes(memoryview(data))  # the encoder's own bytes keep up to a half more room than they need
         return Stored(key, revision, data, dict(_labels(obj)), self.fields_of(key.resource, obj))
 
     def _apply(self, change: Change) -> None:

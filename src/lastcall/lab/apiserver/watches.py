@@ -83,7 +83,7 @@ class Watcher:
         since = self._store.revision if options.legacy or initial else revision
         storage = context.route.resource.storage
         try:
-            feed = self._store.feed(storage, since)
+            feed = self._store.feed(storage, since, chosen.interest)
         except Compacted:
             return _refused(self._too_old(storage, since))
         begin = self._begin(storage, chosen, ended=bool(options.initial and options.bookmarks)) if initial else []
@@ -115,6 +115,7 @@ class Watcher:
         except Compacted:
             yield [Event("ERROR", error=self._too_old(storage, feed.since).status())]
         finally:
+            feed.close()
             await alarm.close()
 
     async def _bookmark(self) -> Event:
@@ -128,6 +129,8 @@ class Watcher:
 
 def seen(change: Change, chosen: Selection) -> Event | None:
     """A change as who selects sees it: what leaves the selection is deleted, what enters it is added (pure)."""
+    if chosen.whole:
+        return Event(change.kind.value, change.new)
     now = change.kind is not Kind.DELETED and change.new in chosen
     before = change.old is not None and change.old in chosen
     if now:
@@ -150,7 +153,7 @@ class _Alarm:
         self._when = 0.0
         self._sleep: asyncio.Task[None] | None = None
 
-    async def until(self, future: "asyncio.Future[None]", when: float) -> None:
+    async def until(self, future: "asyncio.Future[int]", when: float) -> None:
         if self._sleep is None or self._sleep.done() or self._when != when:
             await self.close()
             self._when = when

@@ -1,6 +1,6 @@
 """Tables as answers: of one object, of a page of a list, of the events of a watch."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from lastcall.lab.apiserver import renaming
 from lastcall.lab.apiserver.context import Context
@@ -31,12 +31,12 @@ class Asked:
 
     def page(self, page: Page, metadata: Object, now: float) -> Object:
         """Of a page; ``metadata`` is that of the list."""
-        return self._table([self._named(item) for item in page.items], metadata, now)
+        return self._table((self._named(item) for item in page.items), metadata, now)
 
     def _named(self, stored: Stored) -> Object:
         return {"kind": self._resource.kind, "apiVersion": self._resource.api_version, **stored.object()}
 
-    def _table(self, objects: Sequence[Object], metadata: Object, now: float) -> Object:
+    def _table(self, objects: Iterable[Object], metadata: Object, now: float) -> Object:
         made = table(
             self._resource,
             objects,
