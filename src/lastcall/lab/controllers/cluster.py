@@ -100,7 +100,7 @@ class ClusterClient:
 
     async def _tell(self, tell: Tell, by: str, message: str) -> None:
         """A new event, or one more of an old one (``k8s.io/client-go/tools/record``)."""
-        by = tell.source or by
+        by = tell.source or (by if by.endswith("-controller") else f"{by}-controller")
         key = (tell.uid, tell.reason, message, by)
         now = timestamp(self._clock.wall())
         namespace = tell.about.namespace or "default"
