@@ -345,3 +345,17 @@ ON_A, ON_B = record(What.MOUNTED, A, "a"), record(What.MOUNTED, B, "b")
 )
 def test_what_must_never_happen(records, faults):
     assert [one.fault for one in violations(records)] == faults
+
+
+@with_volumes()
+async def test_an_attachment_that_somebody_else_has_made_is_left_alone(nodes):
+    cluster = nodes.cluster
+    await cluster.create(CLAIMS, claim("data"))
+    await cluster.create(PODS, pod("web", "data"))
+    await cluster.until(lambda: phase(cluster, PODS, "web") == "Running", 20)
+    node, volume = cluster.get(PODS, "web")["spec"]["nodeName"], cluster.names(VOLUMES)[0]
+    other = next(name for name in ("n1", "n2") if name != node)
+    spec = {"attacher": DRIVER, "nodeName": other, "source": {"persistentVolumeName": volume}}
+    await cluster.create(ATTACHMENTS, {"metadata": {"name": "mine"}, "spec": spec}, namespace="")
+    await cluster.settle(500)
+    assert cluster.count(ATTACHMENTS) == 2

@@ -164,7 +164,8 @@ def _volume(name: str, view: View) -> _Volume | None:
     csi = found["spec"].get("csi") if found else None
     if found is None or csi is None:
         return None
-    attachments = [one for one in view.all(match.ATTACHMENTS) if name in _names(match.ATTACHMENTS, one, view)]
+    driver, handle = csi["driver"], csi["volumeHandle"]
+    attachments = [one for one in view.all(match.ATTACHMENTS) if one["metadata"]["name"] == _own(driver, handle, one)]
     users = _users_of(found, view)
     wanted: dict[str, list[Object]] = {}
     for pod in users:
@@ -173,8 +174,8 @@ def _volume(name: str, view: View) -> _Volume | None:
             wanted.setdefault(node, []).append(pod)
     return _Volume(
         name=name,
-        driver=csi["driver"],
-        handle=csi["volumeHandle"],
+        driver=driver,
+        handle=handle,
         shared=match.shared(found),
         attachments={one["spec"]["nodeName"]: one for one in attachments},
         wanted=wanted,
@@ -213,10 +214,19 @@ def _detach(volume: _Volume, attachment: Object, node: Object | None) -> Iterabl
 
 
 def _attachment(volume: _Volume, node: str) -> Object:
-    digest = hashlib.sha256(f"{volume.handle}{volume.driver}{node}".encode()).hexdigest()
     source = {"persistentVolumeName": volume.name}
     spec = {"attacher": volume.driver, "nodeName": node, "source": source}
-    return {"metadata": {"name": f"csi-{digest}"}, "spec": spec}
+    return {"metadata": {"name": _attachment_name(volume.driver, volume.handle, node)}, "spec": spec}
+
+
+def _own(driver: str, handle: str, attachment: Object) -> str:
+    """The name that the attachment has if this controller has made it for the volume; others are left alone."""
+    return _attachment_name(driver, handle, attachment["spec"]["nodeName"])
+
+
+def _attachment_name(driver: str, handle: str, node: str) -> str:
+    """One for each volume and node (``getAttachmentName`` of the CSI plugin)."""
+    return f"csi-{hashlib.sha256(f'{handle}{driver}{node}'.encode()).hexdigest()}"
 
 
 def _attached(node: Object) -> list[Object]:
