@@ -11,7 +11,6 @@ from lastcall.adapters.kube.resources import DAEMON_SETS, NODES, PODS, resource
 from lastcall.lab.controllers.backoffs import Backoff
 from lastcall.lab.controllers.daemon_pods import fit
 from lastcall.lab.controllers.daemonsets import DaemonSets
-from lastcall.model.node_affinity import may_be_on
 
 REVISIONS = resource("apps", "v1", "controllerrevisions")
 
@@ -276,32 +275,6 @@ def test_fit(spec, taints, expected):
     daemon = {"spec": {"template": {"spec": {"containers": [], **spec}}}}
     said = [{"key": key, "effect": effect} for key, effect in taints]
     assert fit(daemon, {"metadata": {"name": "n1", "labels": {"a": "b"}}, "spec": {"taints": said}}) == expected
-
-
-@pytest.mark.parametrize(
-    ("terms", "expected"),
-    [
-        ([], False),
-        ([{}], False),
-        ([{"matchExpressions": [{"key": "a", "operator": "In", "values": ["b", "c"]}]}], True),
-        ([{"matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["b"]}]}], False),
-        ([{"matchExpressions": [{"key": "z", "operator": "NotIn", "values": ["b"]}]}], True),
-        ([{"matchExpressions": [{"key": "n", "operator": "Gt", "values": ["4"]}]}], True),
-        ([{"matchExpressions": [{"key": "n", "operator": "Lt", "values": ["4"]}]}], False),
-        ([{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}], True),
-        ([{"matchExpressions": [{"key": "a", "operator": "Exists"}, {"key": "z", "operator": "Exists"}]}], False),
-        (
-            [
-                {"matchExpressions": [{"key": "z", "operator": "Exists"}]},
-                {"matchExpressions": [{"key": "a", "operator": "Exists"}]},
-            ],
-            True,
-        ),
-    ],
-)
-def test_required_node_affinity(terms, expected):
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
-    assert may_be_on({"affinity": {"nodeAffinity": required}}, {"a": "b", "n": "5"}, "n1") is expected
 
 
 def test_each_failure_doubles_the_wait_until_a_calm_time():

@@ -61,6 +61,7 @@ class Kubelet:
                 return
             await self.cluster.clock.sleep(after)
             await self._status(pod, "Running", ready=True)
+            pod = await self.client.get(PODS, pod["metadata"]["name"], namespace=pod["metadata"]["namespace"])
             if (work := self.work(pod)) is not FOR_EVER:
                 seconds, code = work
                 await self.cluster.clock.sleep(seconds)

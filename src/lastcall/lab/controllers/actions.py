@@ -100,5 +100,14 @@ def status_patch(key: Ref, obj: Object, status: Object) -> tuple[Patch, ...]:
     old = obj.get("status") or {}
     if status == old:
         return ()
-    gone = {name: None for name in old if name not in status}
-    return (Patch(key, {"status": {**gone, **status}}, "status", uid=obj["metadata"]["uid"]),)
+    return (Patch(key, {"status": merge_patch(old, status)}, "status", uid=obj["metadata"]["uid"]),)
+
+
+def merge_patch(old: Object, new: Object) -> Object:
+    """What makes one object of JSON the other, by RFC 7386: what is not there any more is null, at every depth."""
+    gone = {name: None for name in old if name not in new}
+    kept = {
+        name: merge_patch(old[name], value) if isinstance(value, dict) and isinstance(old.get(name), dict) else value
+        for name, value in new.items()
+    }
+    return {**gone, **kept}

@@ -6,9 +6,9 @@ import msgspec
 
 from lastcall.lab.controllers import pods, revisions
 from lastcall.lab.controllers.owning import Kind, labels
+from lastcall.lab.controllers.scheduling import nodes
 from lastcall.lab.controllers.taints import taints_of
 from lastcall.lab.controllers.view import Object
-from lastcall.model.node_affinity import may_be_on, required_terms
 from lastcall.model.tolerations import NO_EXECUTE, Toleration, untolerated
 
 GENERATION = "deprecated.daemonset.template.generation"
@@ -37,7 +37,7 @@ class Fit(NamedTuple):
 def fit(daemon: Object, node: Object) -> Fit:
     """By the node selector, the required affinity and the taints (``NodeShouldRunDaemonPod``)."""
     spec, name = daemon["spec"]["template"]["spec"], node["metadata"]["name"]
-    if spec.get("nodeName", name) not in ("", name) or not may_be_on(spec, labels(node), name):
+    if spec.get("nodeName", name) not in ("", name) or not nodes.wanted({"spec": spec}, node):
         return Fit(run=False, stay=False)
     tolerated = msgspec.convert(_tolerations(spec), list[Toleration])
     taints = taints_of(node)
@@ -50,11 +50,8 @@ def target(pod: Object) -> str:
     """The node that it is on or is meant for; empty if it says none (``GetTargetNodeName``)."""
     if node := pod["spec"].get("nodeName"):
         return str(node)
-    for term in required_terms(pod["spec"]) or ():
-        for field in term.get("matchFields") or ():
-            if field["key"] == _FIELD and field["operator"] == "In" and len(field["values"]) == 1:
-                return str(field["values"][0])
-    return ""
+    meant = nodes.named(pod) or ()
+    return next(iter(meant)) if len(meant) == 1 else ""
 
 
 def new_pod(daemon: Object, kind: Kind, node: str, letters: str) -> Object:

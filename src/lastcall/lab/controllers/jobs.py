@@ -1,0 +1,318 @@
+"""Jobs: pods until enough of them have succeeded (``k8s.io/kubernetes/pkg/controller/job``)."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from lastcall.lab.apiserver.meta import timestamp
+from lastcall.lab.controllers import conditions, job_indexes, pods
+from lastcall.lab.controllers.actions import Action, Create, Decision, Delete, status_patch
+from lastcall.lab.controllers.job_failures import Ending, ended_at, restarted_too_often, wait, wait_after
+from lastcall.lab.controllers.job_pods import (
+    TRACKING,
+    JobPods,
+    failures_before,
+    finished,
+    release,
+    surplus,
+    taken,
+    tracked,
+)
+from lastcall.lab.controllers.owning import Kind, claim, interested
+from lastcall.lab.controllers.view import Object, Ref, View, controller_of, ref
+
+RESOURCE = "jobs.batch"
+KIND = Kind("batch/v1", "Job", RESOURCE)
+BURST = 500
+"""Pods that are made or deleted at once, at most."""
+_OURS = (None, "kubernetes.io/job-controller")
+_STAMP = "lastProbeTime"
+
+
+@dataclass(frozen=True)
+class JobTimes:
+    """Seconds before a pod that has failed is replaced: the first time, doubled each time, and at most."""
+
+    first_backoff: float = 10.0
+    longest_backoff: float = 600.0
+
+
+class Jobs:
+    """Looks at a Job when it or one of its pods has changed, and at pods whose Job has gone.
+
+    It remembers when the pods of a Job have ended, as Kubernetes does: with the process that is forgotten, and the next
+    pod comes sooner.
+    """
+
+    name = "job"
+    resources: Sequence[str] = (RESOURCE, "pods")
+
+    def __init__(self, times: JobTimes | None = None) -> None:
+        self._times = times or JobTimes()
+        self._endings: dict[str, dict[str, Ending]] = {}
+
+    def keys(self, resource: str, obj: Object, view: View) -> Iterable[Ref]:
+        """The Job; of a pod whose Job is not there, the pod."""
+        if resource == RESOURCE:
+            left = view.dependents(obj["metadata"]["uid"])
+            return [ref(RESOURCE, obj), *(place for place, pod in left if _abandoned(place, pod, view))]
+        place = ref("pods", obj)
+        return [*interested(obj, KIND, view), *([place] if _abandoned(place, obj, view) else ())]
+
+    def decide(self, key: Ref, view: View, now: float) -> Decision:
+        """Pods to be made, deleted, or counted, and the status."""
+        obj = view.get(*key)
+        if key.resource == "pods":
+            return Decision((release(obj),)) if obj and _abandoned(key, obj, view) else Decision()
+        if obj is None or finished(obj):
+            self._forget(view)
+            return Decision()
+        if obj["spec"].get("managedBy") not in _OURS:
+            return Decision()
+        own, patches = claim(obj, KIND, "pods", view, finalizer=TRACKING)
+        if patches:
+            return Decision(tuple(patches))
+        known = JobPods(obj, own)
+        endings = self._endings.setdefault(obj["metadata"]["uid"], {})
+        for failed in (False, True):
+            for pod in known.new(failed=failed):
+                endings.setdefault(pod["metadata"]["uid"], Ending(ended_at(pod), failed))
+        return _Turn(known, list(endings.values()), self._times, now).decision(key)
+
+    def _forget(self, view: View) -> None:
+        """Jobs that are gone or over."""
+        alive = {job["metadata"]["uid"] for job in view.all(RESOURCE) if not finished(job)}
+        self._endings = {uid: known for uid, known in self._endings.items() if uid in alive}
+
+
+def _abandoned(place: Ref, pod: Object, view: View) -> bool:
+    """Whether it is a pod that no Job will count any more (``syncOrphanPod``)."""
+    if place.resource != "pods" or not tracked(pod):
+        return False
+    owner = controller_of(pod)
+    if owner is None:
+        return True
+    if (owner["apiVersion"], owner["kind"]) != (KIND.api_version, KIND.kind):
+        return False
+    job = view.get(RESOURCE, pod["metadata"]["namespace"], owner["name"])
+    return job is None or job["metadata"]["uid"] != owner["uid"] or finished(job)
+
+
+def _strays(known: JobPods) -> list[Object]:
+    """Pods that have lost the finalizer so that they can be deleted without being counted."""
+    return [pod for pod in known.active if not tracked(pod)]
+
+
+class _Why(NamedTuple):
+    """How the Job ends: the type of the first condition, and what it and the last one say."""
+
+    target: str
+    reason: str
+    message: str
+
+
+class _Turn:
+    """What is done about one Job now."""
+
+    def __init__(self, known: JobPods, endings: Sequence[Ending], times: JobTimes, now: float) -> None:
+        self._known, self._endings, self._times, self._now = known, endings, times, now
+        self._job, self._spec = known.job, known.spec
+        self._again: list[float] = []
+        self._told: list[Action] = []
+        self._conditions: conditions.Conditions = known.status.get("conditions") or ()
+        self._start: str | None = known.status.get("startTime")
+
+    def decision(self, key: Ref) -> Decision:
+        """The status first: pods lose their finalizers only when it is seen."""
+        if not self._start and not self._suspended:
+            self._start = timestamp(self._now)
+        why, steps, dismissed = self._ends(), [], []
+        if why:
+            dismissed = self._known.active
+            steps = list(self._ended(dismissed))
+        elif not self._job["metadata"].get("deletionTimestamp"):
+            steps = list(self._managed())
+            why = self._reached() if not steps else None
+            if not why:
+                self._mind_suspension()
+        status = self._status(why, dismissed)
+        released = self._known.released(why.target if why else "")
+        actions = (*status_patch(key, self._job, status), *self._told, *released, *steps)
+        return Decision(actions, min(self._again, default=None))
+
+    # -- how it ends ---------------------------------------------------------------------------------------------------
+
+    def _ends(self) -> _Why | None:
+        """Why the Job ends although pods of it may still run."""
+        for kind in ("SuccessCriteriaMet", "FailureTarget"):
+            if conditions.holds(self._conditions, kind):
+                found = conditions.find(self._conditions, kind)
+                return _Why(kind, found.get("reason", ""), found.get("message", ""))
+        return self._fails() or self._succeeds_early()
+
+    def _fails(self) -> _Why | None:
+        known, spec = self._known, self._spec
+        for pod in known.own:
+            if known.failed(pod) and (message := known.judged(pod).fails_job):
+                return _Why("FailureTarget", "PodFailurePolicy", message)
+        if known.failures > spec.get("backoffLimit", 6) or restarted_too_often(self._job, known.own):
+            return _Why("FailureTarget", "BackoffLimitExceeded", "Job has reached the specified backoff limit")
+        if self._late():
+            return _Why("FailureTarget", "DeadlineExceeded", "Job was active longer than specified deadline")
+        lost, most = len(known.failed_indexes), spec.get("maxFailedIndexes")
+        if most is not None and lost > most:
+            message = "Job has exceeded the specified maximal number of failed indexes"
+            return _Why("FailureTarget", "MaxFailedIndexesExceeded", message)
+        if lost and lost + len(known.succeeded_indexes) >= known.completions:
+            return _Why("FailureTarget", "FailedIndexes", "Job has failed indexes")
+        return None
+
+    def _late(self) -> bool:
+        deadline = self._spec.get("activeDeadlineSeconds")
+        if deadline is None or self._suspended or not self._start:
+            return False
+        left = pods.seconds(self._start) + deadline - self._now
+        if left > 0:
+            self._again.append(left)
+        return bool(left <= 0)
+
+    def _succeeds_early(self) -> _Why | None:
+        if not self._known.indexed:
+            return None
+        indexes = self._known.succeeded_indexes
+        message = job_indexes.succeeds(self._spec.get("successPolicy"), self._known.completions, indexes)
+        return _Why("SuccessCriteriaMet", "SuccessPolicy", message) if message else None
+
+    def _reached(self) -> _Why | None:
+        """Enough pods have succeeded, and none is left."""
+        known, wanted = self._known, self._spec.get("completions")
+        if known.active or not (known.succeeded > 0 if wanted is None else known.succeeded >= wanted):
+            return None
+        return _Why("SuccessCriteriaMet", "CompletionsReached", "Reached expected number of succeeded pods")
+
+    # -- its pods ------------------------------------------------------------------------------------------------------
+
+    @property
+    def _suspended(self) -> bool:
+        return bool(self._spec.get("suspend"))
+
+    def _managed(self) -> Iterator[Action]:
+        """As many pods as should run now (``manageJob``)."""
+        known, running = self._known, len(self._known.active)
+        wanted = 0 if self._suspended else self._wanted(running)
+        gone = (_strays(known) or surplus(known, max(0, running - wanted)))[:BURST]
+        if gone or self._suspended:
+            yield from self._dismissed(gone)
+            return
+        ending = len(known.ending) if known.waits_for_the_end else 0
+        missing = min(wanted - running - ending, BURST)
+        if missing <= 0:
+            return
+        if not known.by_index and (left := self._wait()):
+            self._again.append(left)
+            return
+        yield from self._made(missing)
+
+    def _wanted(self, running: int) -> int:
+        parallelism, completions = self._spec.get("parallelism", 1), self._spec.get("completions")
+        if completions is None:
+            return int(running if self._known.succeeded else parallelism)
+        return int(max(0, min(completions - self._known.succeeded, parallelism)))
+
+    def _wait(self) -> float:
+        first, longest = self._times.first_backoff, self._times.longest_backoff
+        return wait(self._endings, self._now, first=first, longest=longest)
+
+    def _made(self, missing: int) -> Iterator[Action]:
+        indexes: Sequence[int | None] = [None] * missing
+        if self._known.indexed:
+            indexes = self._due(job_indexes.pending(self._known.completions, taken(self._known), missing))
+        told = KIND.tell(self._job, "SuccessfulCreate", "Created pod: {name}")
+        for index in indexes:
+            yield Create("pods", self._job["metadata"]["namespace"], self._pod(index), told)
+
+    def _due(self, indexes: Sequence[int]) -> Sequence[int]:
+        """Those that may be tried again now, where each index has its own backoff."""
+        if not self._known.by_index:
+            return indexes
+        waits = {index: self._wait_of(index) for index in indexes}
+        due = [index for index, left in waits.items() if not left]
+        self._again += [] if due else list(waits.values())
+        return due
+
+    def _wait_of(self, index: int) -> float:
+        last = self._known.last_failed.get(index)
+        if last is None:
+            return 0.0
+        count, times = job_indexes.failures(last, ignored=True) + 1, self._times
+        return wait_after(count, ended_at(last), self._now, first=times.first_backoff, longest=times.longest_backoff)
+
+    def _pod(self, index: int | None) -> Object:
+        pod = pods.from_template(self._spec["template"], self._job, KIND.api_version, KIND.kind)
+        pod["metadata"]["finalizers"] = sorted({*pod["metadata"]["finalizers"], TRACKING})
+        if index is not None:
+            before = failures_before(self._known, index) if self._known.by_index else None
+            job_indexes.mark(pod, self._job["metadata"]["name"], index, before)
+        return pod
+
+    def _dismissed(self, gone: Sequence[Object]) -> Iterator[Action]:
+        """They are not counted: first they lose the finalizer, and when that is seen they are deleted."""
+        if counted := [pod for pod in gone if tracked(pod)]:
+            yield from map(release, counted)
+        else:
+            yield from self._ended(gone)
+
+    def _ended(self, gone: Iterable[Object]) -> Iterator[Action]:
+        for pod in gone:
+            yield Delete(ref("pods", pod), uid=pod["metadata"]["uid"])
+            yield KIND.tell(self._job, "SuccessfulDelete", f"Deleted pod: {pod['metadata']['name']}")
+
+    # -- its status ----------------------------------------------------------------------------------------------------
+
+    def _mind_suspension(self) -> None:
+        """A Job that is suspended has not begun; its deadline runs anew when it is resumed."""
+        was = conditions.find(self._conditions, "Suspended")
+        if self._suspended and was.get("status") != "True":
+            self._set("Suspended", "JobSuspended", "Job suspended")
+            self._told.append(KIND.tell(self._job, "Suspended", "Job suspended"))
+            self._start = None
+        elif not self._suspended and was.get("status") == "True":
+            self._set("Suspended", "JobResumed", "Job resumed", status="False")
+            self._told.append(KIND.tell(self._job, "Resumed", "Job resumed"))
+            self._start = timestamp(self._now)
+
+    def _set(self, kind: str, reason: str, message: str, *, status: str = "True") -> None:
+        made = conditions.condition(kind, status, reason, message, now=self._now, stamp=_STAMP)
+        others = [one for one in self._conditions if one["type"] != kind]
+        self._conditions = [*others, made]
+
+    def _status(self, why: _Why | None, dismissed: Sequence[Object]) -> Object:
+        known = self._known
+        status = {
+            **known.counted(why.target if why else ""),
+            "active": len(known.active) - len(dismissed),
+            "ready": sum(pods.ready(pod) for pod in known.active if pod not in dismissed),
+            "terminating": len(known.ending) + len(dismissed),
+        }
+        if self._start:
+            status["startTime"] = self._start
+        if why:
+            self._finish(why, status)
+        if self._conditions:
+            status["conditions"] = list(self._conditions)
+        kept = ("ready", "terminating", "uncountedTerminatedPods", "failedIndexes")
+        return {name: value for name, value in status.items() if value or name in kept}
+
+    def _finish(self, why: _Why, status: Object) -> None:
+        """The first condition at once, the last one when nothing runs and everything is counted."""
+        if not conditions.holds(self._conditions, why.target):
+            self._set(why.target, why.reason, why.message)
+        if self._known.tracked or any(status[name] for name in ("uncountedTerminatedPods", "active", "terminating")):
+            return
+        complete = why.target == "SuccessCriteriaMet"
+        self._set("Complete" if complete else "Failed", why.reason, why.message)
+        if complete:
+            status["completionTime"] = timestamp(self._now)
+            self._told.append(KIND.tell(self._job, "Completed", "Job completed"))
+        else:
+            self._told.append(KIND.tell(self._job, why.reason, why.message, "Warning"))
