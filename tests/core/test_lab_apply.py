@@ -520,7 +520,7 @@ async def test_conflicts_and_force(api):
             "",
             "- a",
             400,
-            "error decoding patch: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal array into Go value of type map[string]interface {}",
+            "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal array into Go value of type map[string]interface {}",
         ),
         (
             "",
@@ -537,9 +537,9 @@ async def test_conflicts_and_force(api):
         ),
         (
             "&fieldValidation=Strict",
-            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\ndata:\n  a: x\n  a: y\n",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\ndata:\n  a: x\n  a: z\n",
             400,
-            'error strict decoding patch: error converting YAML to JSON: yaml: unmarshal errors:\n  line 6: key "a" already set in map',
+            'error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  line 6: key "a" already set in map',
         ),
     ],
 )

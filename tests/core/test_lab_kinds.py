@@ -93,7 +93,7 @@ DEFAULTS = [
         {
             "replicas": 1,
             "podManagementPolicy": "OrderedReady",
-            "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 0, "maxUnavailable": 1}},
+            "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}},
             "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain", "whenScaled": "Retain"},
         },
     ),
@@ -289,7 +289,7 @@ CHANGES = [
     ("nodes", {}, {"spec": {"unschedulable": True}}, ""),
     ("persistentvolumeclaims", {"spec": CLAIM}, {"spec": {"volumeName": "v"}}, ""),
     ("persistentvolumeclaims", {"spec": CLAIM}, {"spec": {"volumeMode": "Block"}}, "spec is immutable after creation"),
-    ("storageclasses", {"provisioner": "a/b"}, {"provisioner": "a/c"}, "updates to provisioner are forbidden."),
+    ("storageclasses", {"provisioner": "a/b"}, {"provisioner": "a/c"}, "field is immutable"),
     ("priorityclasses", {"value": 1}, {"value": 2}, "may not be changed in an update."),
     (
         "configmaps",

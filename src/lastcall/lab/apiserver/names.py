@@ -35,23 +35,25 @@ _SERVICE_RULE = (
 
 
 def label(name: str) -> str:
-    """RFC 1123 label: names of containers, namespaces."""
+    """RFC 1123 label: names of containers, namespaces, services."""
     if len(name) > 63:
-        return "must be no more than 63 bytes"
-    return "" if _LABEL.fullmatch(name) else _LABEL_RULE
+        return "must be no more than 63 characters"
+    if _LABEL.fullmatch(name):
+        return ""
+    return "must not contain dots" if _SUBDOMAIN.fullmatch(name) else _LABEL_RULE
 
 
 def subdomain(name: str) -> str:
     """RFC 1123 subdomain: most names."""
     if len(name) > 253:
-        return "must be no more than 253 bytes"
+        return "must be no more than 253 characters"
     return "" if _SUBDOMAIN.fullmatch(name) else _SUBDOMAIN_RULE
 
 
 def service(name: str) -> str:
-    """RFC 1035 label: names of services."""
+    """RFC 1035 label: the names in definitions of custom resources."""
     if len(name) > 63:
-        return "must be no more than 63 bytes"
+        return "must be no more than 63 characters"
     return "" if _SERVICE.fullmatch(name) else _SERVICE_RULE
 
 
@@ -70,7 +72,7 @@ def qualified(key: str) -> str:
         return "prefix part must be non-empty"
     if "/" in prefix:
         return (
-            f"a qualified name {_QUALIFIED_RULE} with an optional DNS subdomain prefix and '/' (e.g."
+            f"a valid label key {_QUALIFIED_RULE} with an optional DNS subdomain prefix and '/' (e.g."
             " 'example.com/MyName')"
         )
     if prefix and (wrong := subdomain(prefix)):

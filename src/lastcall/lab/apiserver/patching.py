@@ -129,7 +129,7 @@ def _applied(context: Context, server: "ApiServer", live: Object | None) -> Obje
 def _complain(context: Context, strict: Sequence[str]) -> None:
     """Fields that are in the configuration more than once are told, or refused if the client wants that."""
     if strict and context.validation == "Strict":
-        raise status.bad_request(f"error strict decoding patch: {strict[0]}")
+        raise status.bad_request(f"error strict decoding YAML: {strict[0]}")
     if strict and context.validation == "Warn":
         context.warnings += strict
 

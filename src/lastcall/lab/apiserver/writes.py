@@ -17,6 +17,7 @@ Change = Callable[[Object], Awaitable[Object]]
 """From the object as it is now (a copy) to the object as the client wants it."""
 
 _ATTEMPTS = 10
+_MUTATED = " after mutating admission happens"
 
 
 class Writer:
@@ -38,12 +39,16 @@ class Writer:
         """
         route, behaviour = context.route, context.route.resource.behaviour
         self._place(context, obj)
+        numbered = _numbered(context, obj)
+        if context.request.method != "PATCH":
+            context.warnings += meta.deduplicate_owners(obj)
         behaviour.default(obj)
         if not recorded:
             self._managed.created(obj, context.manager, route.resource, self._clock.wall())
         attributes = self._attributes(context, "CREATE", obj, None)
         attributes.name = obj["metadata"].get("name", "")
         await self._admission.mutate(attributes)
+        context.warnings += meta.deduplicate_owners(obj, _MUTATED)
         behaviour.default(obj)
         metadata = obj["metadata"]
         if not metadata.get("name") and metadata.get("generateName"):
@@ -62,6 +67,8 @@ class Writer:
         context.warnings += behaviour.warnings(obj)
         await self._admission.validate(attributes)
         key = Key(route.resource.storage, route.namespace, metadata["name"])
+        if numbered and not context.dry_run:
+            raise status.ApiError(500, "", "resourceVersion should not be set on objects to be created")
         if present := self._store.get(key):
             raise _taken(present, route.resource)
         if context.dry_run:
@@ -72,6 +79,8 @@ class Writer:
     def _place(self, context: Context, obj: Object) -> None:
         """The object's namespace and name must be those of the path, if both say one."""
         route, metadata = context.route, obj.setdefault("metadata", {})
+        if not route.resource.namespaced:
+            metadata.pop("namespace", None)
         said = metadata.get("namespace") or route.namespace
         if said != route.namespace:
             raise status.bad_request(
@@ -82,7 +91,8 @@ class Writer:
 
     def _rules(self, resource: Resource, obj: Object) -> list[status.Cause]:
         shared = meta.check(obj, validate_name=resource.behaviour.validate_name, namespaced=resource.namespaced)
-        return [*shared, *resource.behaviour.validate(obj)]
+        named = meta.check_finalizer_names(obj) if resource.behaviour.known_finalizers else ()
+        return [*shared, *named, *resource.behaviour.validate(obj)]
 
     # -- change --------------------------------------------------------------------------------------------------------
 
@@ -109,6 +119,8 @@ class Writer:
         old = self.answer(stored, route.resource)
         new = await change(self.answer(stored, route.resource))
         self._expect(context, new, old)
+        if context.request.method != "PATCH":
+            context.warnings += meta.deduplicate_owners(new)
         behaviour.default(new)
         if not recorded:
             self._managed.updated(new, old, context.manager, route.resource, route.subresource, self._clock.wall())
@@ -116,6 +128,7 @@ class Writer:
         _prepare(behaviour, route.subresource, new, old)
         attributes = self._attributes(context, "UPDATE", new, old)
         await self._admission.mutate(attributes)
+        context.warnings += meta.deduplicate_owners(new, _MUTATED)
         behaviour.default(new)
         meta.tidy(new)
         if behaviour.has_generation and behaviour.wanted(new) != behaviour.wanted(old):
@@ -179,6 +192,12 @@ class Writer:
             context.options(kind),
             context.warnings,
         )
+
+
+def _numbered(context: Context, obj: Object) -> bool:
+    """Whether a new object comes with a revision, which the storage refuses; one that a PUT makes may have one."""
+    revision = str(obj["metadata"].get("resourceVersion") or "")
+    return context.request.method == "POST" and revision.isdecimal() and int(revision) > 0
 
 
 def _taken(present: Stored, resource: Resource) -> status.ApiError:

@@ -8,7 +8,7 @@ from lastcall.lab.apiserver.kinds.base import Behaviour, Dependents, Options
 from lastcall.lab.apiserver.kinds.job_status import check_status
 from lastcall.lab.apiserver.kinds.label_selectors import validate_selector
 from lastcall.lab.apiserver.kinds.pod_defaults import pod_template_defaults
-from lastcall.lab.apiserver.kinds.pod_diff import inner_template
+from lastcall.lab.apiserver.kinds.pod_diff import inner_spec, inner_template
 from lastcall.lab.apiserver.kinds.workloads import MISMATCH, Workload, check_template
 from lastcall.lab.apiserver.request import Object
 from lastcall.lab.apiserver.status import Cause
@@ -76,9 +76,7 @@ class Job(Workload):
         yield from (cause for cause in self.validate(new) if cause.field != "metadata.name")
         yield from _completions(after, before)
         yield from rules.immutable(after, before, "spec", "selector")
-        template = _schedulable(after, before) if _waits(old) else before["template"]
-        if after["template"] != template:
-            yield fields.invalid("spec.template", inner_template(after["template"]), rules.IMMUTABLE)
+        yield from _check_template(after, before, waits=_waits(old))
         yield from rules.immutable(after, before, "spec", *_RIGID)
 
     def validate_status(self, new: Object, old: Object) -> Iterable[Cause]:
@@ -231,11 +229,30 @@ def _waits(job: Object) -> bool:
     return bool(job["spec"].get("suspend")) and not (job.get("status") or {}).get("startTime")
 
 
+def _check_template(new: Object, old: Object, *, waits: bool) -> Iterator[Cause]:
+    """``validatePodTemplateUpdate``: while the job waits, its pods may be scheduled, and sized, differently."""
+    template = new["template"]
+    if not waits and template != old["template"]:
+        yield fields.invalid("spec.template", inner_template(template), rules.IMMUTABLE)
+    if waits and template["spec"] != _schedulable(new, old)["spec"]:
+        yield fields.invalid("spec.template.spec", inner_spec(template["spec"]), rules.IMMUTABLE)
+
+
+def _sized(containers: list[Object], wanted: list[Object]) -> list[Object]:
+    """The old containers with the new resources, if they are the same ones."""
+    if [one["name"] for one in containers] != [one["name"] for one in wanted]:
+        return containers
+    return [{**old, "resources": new.get("resources")} for old, new in zip(containers, wanted, strict=True)]
+
+
 def _schedulable(new: Object, old: Object) -> Object:
-    """The old template with the new directives for the scheduler."""
+    """The old template with the new directives for the scheduler, and the new resources."""
     template, wanted = old["template"], new["template"]
     spec = {name: value for name, value in template["spec"].items() if name not in _DIRECTIVES}
     spec.update({name: wanted["spec"][name] for name in _DIRECTIVES if name in wanted["spec"]})
+    for name in ("containers", "initContainers"):
+        if name in spec:
+            spec[name] = _sized(spec[name], wanted["spec"].get(name) or [])
     metadata = {k: v for k, v in template["metadata"].items() if k not in ("labels", "annotations")}
     metadata.update({k: wanted["metadata"][k] for k in ("labels", "annotations") if k in wanted["metadata"]})
     return {**template, "metadata": metadata, "spec": spec}

@@ -31,6 +31,10 @@ class Deployment(Workload):
         if strategy["type"] == "RollingUpdate":
             rules.fill(rules.part(strategy, "rollingUpdate"), maxUnavailable="25%", maxSurge="25%")
 
+    def wanted(self, obj: Object) -> object:
+        """Annotations count as well: they are copied to ReplicaSets."""
+        return obj["spec"], obj["metadata"].get("annotations")
+
     def validate(self, obj: Object) -> Iterable[Cause]:
         """``ValidateDeploymentSpec``."""
         spec = obj["spec"]

@@ -14,6 +14,7 @@ _PERCENT_RULE = (
     "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for"
     " validation is '[0-9]+%')"
 )
+_LINK_LOCAL_MULTICAST = {4: ipaddress.ip_network("224.0.0.0/24"), 6: ipaddress.ip_network("ff02::/16")}
 NOT_NEGATIVE = "must be greater than or equal to 0"
 IMMUTABLE = "field is immutable"
 
@@ -116,7 +117,7 @@ def selector_text(selector: Mapping[str, Any] | None) -> str:
         values = f"({','.join(sorted(one.get('values') or ()))})"
         forms = {"In": "{} in {}", "NotIn": "{} notin {}", "Exists": "{}", "DoesNotExist": "!{}"}
         said.append((one["key"], forms[one["operator"]].format(one["key"], values)))
-    return ",".join(text for _, text in sorted(said))
+    return ",".join(text for _, text in sorted(said, key=lambda pair: pair[0]))
 
 
 def check_labels(labels: Object | None, path: str) -> Iterator[Cause]:
@@ -140,6 +141,19 @@ def is_address(text: str, *versions: int) -> bool:
     except ValueError:
         return False
     return not versions or version in versions
+
+
+def check_ordinary(text: str, path: str) -> Iterator[Cause]:
+    """An address that other machines can reach (``ValidateEndpointIP``)."""
+    address = ipaddress.ip_address(text)
+    if address.is_unspecified:
+        yield fields.invalid(path, text, f"may not be unspecified ({text})")
+    if address.is_loopback:
+        yield fields.invalid(path, text, "may not be in the loopback range (127.0.0.0/8, ::1/128)")
+    if address.is_link_local:
+        yield fields.invalid(path, text, "may not be in the link-local range (169.254.0.0/16, fe80::/10)")
+    if address in _LINK_LOCAL_MULTICAST[address.version]:
+        yield fields.invalid(path, text, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)")
 
 
 def is_network(text: str) -> bool:

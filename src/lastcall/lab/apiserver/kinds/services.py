@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from lastcall.lab.apiserver import fields, names
 from lastcall.lab.apiserver.kinds import rules
 from lastcall.lab.apiserver.kinds.base import Behaviour
+from lastcall.lab.apiserver.kinds.load_balancers import check_ingress, check_ranges
 from lastcall.lab.apiserver.kinds.service_ports import check_ports
 from lastcall.lab.apiserver.request import Object
 from lastcall.lab.apiserver.status import Cause
@@ -14,7 +15,8 @@ _EXTERNAL = ("NodePort", "LoadBalancer")
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _ADDRESS_RULE = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 _ADDRESSES = ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")
-_AFFINITY_SECONDS = 10800
+_AFFINITY_SECONDS, _LONGEST_AFFINITY = 10800, 86400
+_DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
 
 
 class Service(Behaviour):
@@ -45,7 +47,10 @@ class Service(Behaviour):
             rules.fill(spec, internalTrafficPolicy="Cluster")
         if spec.get("clusterIP") and not spec.get("clusterIPs"):
             spec["clusterIPs"] = [spec["clusterIP"]]
-        rules.part(rules.part(obj, "status"), "loadBalancer")
+        balancer = rules.part(rules.part(obj, "status"), "loadBalancer")
+        for ingress in balancer.get("ingress") or () if kind == "LoadBalancer" else ():
+            if ingress.get("ip"):
+                rules.fill(ingress, ipMode="VIP")
 
     def prepare_create(self, obj: Object) -> None:
         """No load balancer has been made."""
@@ -60,14 +65,15 @@ class Service(Behaviour):
         elif before["type"] != "ExternalName":
             _keep_addresses(after, before)
         _keep_node_ports(after, before)
+        _keep_health_check(after, before)
         if after["type"] not in _EXTERNAL:
             _drop_unchanged(after, before, "externalTrafficPolicy")
         if after["type"] != "LoadBalancer":
             _drop_unchanged(after, before, "allocateLoadBalancerNodePorts", "loadBalancerClass")
 
     def validate_name(self, name: str) -> str:
-        """RFC 1035 label."""
-        return names.service(name)
+        """RFC 1123 label (since 1.36: ``RelaxedServiceNameValidation``)."""
+        return names.label(name)
 
     def validate(self, obj: Object) -> Iterable[Cause]:
         """``ValidateService``."""
@@ -78,14 +84,27 @@ class Service(Behaviour):
         yield from check_ports(spec.get("ports") or [], "spec.ports", kind=spec["type"])
         yield from rules.check_labels(spec.get("selector"), "spec.selector")
         yield from rules.one_of(spec["sessionAffinity"], "spec.sessionAffinity", "ClientIP", "None")
+        if spec["sessionAffinity"] == "ClientIP":
+            seconds = spec["sessionAffinityConfig"]["clientIP"]["timeoutSeconds"]
+            if not 0 < seconds <= _LONGEST_AFFINITY:
+                path = "spec.sessionAffinityConfig.clientIP.timeoutSeconds"
+                yield fields.invalid(path, seconds, f"must be greater than 0 and less than {_LONGEST_AFFINITY}")
         if spec["sessionAffinity"] == "None" and spec.get("sessionAffinityConfig") is not None:
             why = "must not be set when session affinity is None"
             yield fields.forbidden("spec.sessionAffinityConfig", why)
         for index, address in enumerate(spec.get("externalIPs") or ()):
             if not rules.is_address(address):
                 yield fields.invalid(f"spec.externalIPs[{index}]", address, _ADDRESS_RULE)
+            else:
+                yield from rules.check_ordinary(address, f"spec.externalIPs[{index}]")
         yield from rules.one_of(spec["type"], "spec.type", *_TYPES)
+        yield from check_ranges(spec)
         yield from _check_policies(spec)
+        yield from rules.one_of(spec.get("trafficDistribution"), "spec.trafficDistribution", *_DISTRIBUTIONS)
+
+    def validate_status(self, new: Object, old: Object) -> Iterable[Cause]:
+        """``ValidateServiceStatusUpdate``."""
+        return check_ingress((new.get("status") or {}).get("loadBalancer") or {}, new["spec"]["type"])
 
     def validate_update(self, new: Object, old: Object) -> Iterable[Cause]:
         """An address does not change (``ValidateServiceUpdate``)."""
@@ -97,6 +116,10 @@ class Service(Behaviour):
                     yield fields.invalid(f"spec.clusterIPs[{index}]", has, "primary clusterIP can not be unset")
                 elif has[index] != address:
                     yield fields.invalid(f"spec.clusterIPs[{index}]", has, "may not change once set")
+        if after["type"] == before["type"] == "LoadBalancer":
+            for name, why in (("loadBalancerClass", "may not change once set"),):
+                if after.get(name) != before.get(name):
+                    yield fields.invalid(f"spec.{name}", after.get(name), why)
         yield from self.validate(new)
 
     def warnings(self, obj: Object) -> Iterable[str]:
@@ -109,8 +132,15 @@ class Service(Behaviour):
                 yield "spec.externalIPs is ignored for headless services"
             if spec["sessionAffinity"] != "None":
                 yield "spec.SessionAffinity is ignored for headless services"
-        if spec.get("externalName") and spec["type"] != "ExternalName":
-            yield 'spec.externalName is ignored when `type` is not "ExternalName"'
+        external = spec["type"] == "ExternalName"
+        if spec.get("externalIPs") and not headless(spec) and not external:
+            yield "spec.externalIPs is deprecated and may no longer be implemented in some clusters"
+        if spec.get("externalIPs") and external:
+            yield 'spec.externalIPs is ignored when spec.type is "ExternalName"'
+        if spec.get("externalName") and not external:
+            yield 'spec.externalName is ignored when spec.type is not "ExternalName"'
+        if spec.get("trafficDistribution") == "PreferClose":
+            yield 'spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"'
 
     def fields(self, obj: Object) -> Mapping[str, str]:
         """Address and type."""
@@ -135,6 +165,11 @@ def needs_node_ports(spec: Object) -> bool:
     )
 
 
+def needs_health_check(spec: Object) -> bool:
+    """Whether nodes answer a load balancer that asks whether they have endpoints."""
+    return spec["type"] == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"
+
+
 def _keep_addresses(after: Object, before: Object) -> None:
     if not after.get("clusterIP") and after.get("clusterIPs") in (None, [], before.get("clusterIPs")):
         for name in ("clusterIP", "clusterIPs"):
@@ -156,6 +191,14 @@ def _keep_node_ports(after: Object, before: Object) -> None:
             port.pop("nodePort", None)
         elif needs_node_ports(after) and not port.get("nodePort") and had and had not in used:
             port["nodePort"] = had
+
+
+def _keep_health_check(after: Object, before: Object) -> None:
+    had = before.get("healthCheckNodePort")
+    if needs_health_check(before) and needs_health_check(after) and not after.get("healthCheckNodePort"):
+        after["healthCheckNodePort"] = had
+    elif not needs_health_check(after) and after.get("healthCheckNodePort") == had:
+        after.pop("healthCheckNodePort", None)
 
 
 def _drop_unchanged(after: Object, before: Object, *names: str) -> None:
@@ -187,6 +230,10 @@ def _check_policies(spec: Object) -> Iterator[Cause]:
         yield fields.invalid("spec.externalTrafficPolicy", external, why)
     else:
         yield from rules.one_of(external, "spec.externalTrafficPolicy", "Cluster", "Local")
+    port = spec.get("healthCheckNodePort")
+    if port and not needs_health_check(spec):
+        why = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
+        yield fields.invalid("spec.healthCheckNodePort", port, why)
     if spec.get("allocateLoadBalancerNodePorts") is not None and spec["type"] != "LoadBalancer":
         why = "may only be used when `type` is 'LoadBalancer'"
         yield fields.forbidden("spec.allocateLoadBalancerNodePorts", why)

@@ -47,7 +47,7 @@ class StatefulSet(Workload):
         strategy = rules.part(spec, "updateStrategy")
         strategy["type"] = strategy.get("type") or "RollingUpdate"
         if strategy["type"] == "RollingUpdate":
-            rules.fill(rules.part(strategy, "rollingUpdate"), partition=0, maxUnavailable=1)
+            rules.fill(rules.part(strategy, "rollingUpdate"), partition=0)
         for claim in spec.get("volumeClaimTemplates") or ():
             claim.update(apiVersion="v1", kind="PersistentVolumeClaim")
             claim_defaults(claim)

@@ -8,6 +8,8 @@ from lastcall.lab.apiserver.kinds.base import Behaviour
 from lastcall.lab.apiserver.request import Object
 from lastcall.lab.apiserver.status import Cause
 
+_ATTACHMENT_METADATA, _VOLUME_ERROR = 256 * 1024, 1024
+_SHORTEST_TOKEN, _LONGEST_TOKEN = 600, 2**32
 _NODE_ID = 256
 
 
@@ -36,12 +38,8 @@ class StorageClass(Behaviour):
     def validate_update(self, new: Object, old: Object) -> Iterable[Cause]:
         """``ValidateStorageClassUpdate``."""
         if (new.get("parameters") or {}) != (old.get("parameters") or {}):
-            yield fields.forbidden("parameters", "updates to parameters are forbidden.")
-        if new.get("provisioner") != old.get("provisioner"):
-            yield fields.forbidden("provisioner", "updates to provisioner are forbidden.")
-        if new["reclaimPolicy"] != old["reclaimPolicy"]:
-            yield fields.forbidden("reclaimPolicy", "updates to reclaimPolicy are forbidden.")
-        yield from rules.immutable(new, old, "", "volumeBindingMode")
+            yield fields.invalid("parameters", new.get("parameters"), rules.IMMUTABLE)
+        yield from rules.immutable(new, old, "", "provisioner", "reclaimPolicy", "volumeBindingMode")
 
 
 class CSIDriver(Behaviour):
@@ -70,6 +68,7 @@ class CSIDriver(Behaviour):
         spec = obj["spec"]
         policies = ("File", "None", "ReadWriteOnceWithFSType")
         yield from rules.one_of(spec["fsGroupPolicy"], "spec.fsGroupPolicy", *policies)
+        yield from _check_tokens(spec.get("tokenRequests") or ())
         for mode in spec["volumeLifecycleModes"]:
             yield from rules.one_of(mode, "spec.volumeLifecycleModes", "Ephemeral", "Persistent")
 
@@ -145,6 +144,13 @@ class VolumeAttachment(Behaviour):
             yield fields.required("spec.source.persistentVolumeName", "must specify non empty persistentVolumeName")
         if wrong := names.subdomain(node):
             yield fields.invalid("spec.nodeName", node, wrong)
+        yield from _check_attachment_status(obj.get("status") or {})
+        if named is not None and (wrong := names.subdomain(named)):
+            yield fields.invalid("spec.source.persistentVolumeName", named, wrong)
+
+    def validate_status(self, new: Object, old: Object) -> Iterable[Cause]:
+        """All of it once more (``ValidateVolumeAttachmentUpdate``)."""
+        return self.validate(new)
 
     def validate_update(self, new: Object, old: Object) -> Iterable[Cause]:
         """The spec stays as it is (``ValidateVolumeAttachmentUpdate``)."""
@@ -154,6 +160,38 @@ class VolumeAttachment(Behaviour):
             source = {"PersistentVolumeName": spec["source"].get("persistentVolumeName"), "InlineVolumeSpec": None}
             said = {"Attacher": spec.get("attacher", ""), "Source": source, "NodeName": spec.get("nodeName", "")}
             yield fields.invalid("spec", said, rules.IMMUTABLE)
+
+
+def _check_attachment_status(status: Object) -> Iterator[Cause]:
+    metadata = status.get("attachmentMetadata") or {}
+    if sum(len(key) + len(value) for key, value in metadata.items()) > _ATTACHMENT_METADATA:
+        yield fields.too_long("status.attachmentMetadata", _ATTACHMENT_METADATA)
+    for name in ("attachError", "detachError"):
+        error = status.get(name) or {}
+        if len(error.get("message", "").encode()) > _VOLUME_ERROR:  # the limit that is said is the other one
+            yield fields.too_long(f"status.{name}.message", _ATTACHMENT_METADATA)
+        if error.get("errorCode", 0) < 0:
+            why = "must be between 0 and 2147483647, inclusive"
+            yield fields.invalid(f"status.{name}.errorCode", error["errorCode"], why)
+
+
+def _check_tokens(requests: Iterable[Object]) -> Iterator[Cause]:
+    seen: set[str] = set()
+    for index, request in enumerate(requests):
+        path, audience, seconds = (
+            f"spec.tokenRequests[{index}]",
+            request.get("audience", ""),
+            request.get("expirationSeconds"),
+        )
+        if audience in seen:
+            yield fields.duplicate(f"{path}.audience", audience)
+        elif seconds is not None and seconds < _SHORTEST_TOKEN:
+            why = "may not specify a duration less than 10 minutes"
+            yield fields.invalid(f"{path}.expirationSeconds", seconds, why)
+        elif seconds is not None and seconds > _LONGEST_TOKEN:
+            why = "may not specify a duration larger than 2^32 seconds"
+            yield fields.invalid(f"{path}.expirationSeconds", seconds, why)
+        seen.add(audience)
 
 
 def _check_driver(name: str, path: str) -> Iterator[Cause]:

@@ -119,7 +119,7 @@ def configuration(body: bytes) -> Configuration:
     if not isinstance(said, dict):
         where = "error unmarshaling JSON: while decoding JSON: "
         raise status.bad_request(
-            f"error decoding patch: {where}{_mismatch(said, 'value of type map[string]interface {}')}"
+            f"error decoding YAML: {where}{_mismatch(said, 'value of type map[string]interface {}')}"
         )
     return Configuration(said, strict)
 
@@ -132,7 +132,7 @@ def _configuration(body: bytes) -> tuple[Any, list[str]]:
         try:
             said, suspect = from_yaml(body), True
         except ValueError as error:
-            raise status.bad_request(f"error decoding patch: {error}") from None
+            raise status.bad_request(f"error decoding YAML: error converting YAML to JSON: {error}") from None
     return said, [f"error converting YAML to JSON: {one}" for one in repeated(body)] if suspect else []
 
 

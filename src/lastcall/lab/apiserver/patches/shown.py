@@ -17,7 +17,7 @@ def text(value: Any) -> str:
 
 def touched(value: Any, patch: Any) -> Any:
     """The value, sorted wherever a merge patch or the paths of a JSON patch have reached."""
-    if isinstance(patch, list):
+    if isinstance(patch, list) and all(isinstance(operation, dict) for operation in patch):
         paths = [str(operation.get(name, "")) for operation in patch for name in ("path", "from")]
         for path in paths or [""]:
             value = _along(value, path.split("/")[1:-1])

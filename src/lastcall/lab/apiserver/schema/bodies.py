@@ -13,7 +13,7 @@ import yaml
 from lastcall.lab.apiserver import status
 from lastcall.lab.apiserver.request import Object, Request
 from lastcall.lab.apiserver.schema import gojson
-from lastcall.lab.apiserver.schema.strict_yaml import Loader, repeated
+from lastcall.lab.apiserver.schema.strict_yaml import first, repeated
 from lastcall.lab.apiserver.status import ApiError
 
 LIMIT = 3 * 1024 * 1024
@@ -99,11 +99,11 @@ def unfit(said: Kind, wanted: Kind, why: str) -> ApiError:
 def from_yaml(data: bytes) -> Any:
     """The value that YAML stands for in JSON. ValueError, in the words of Kubernetes, if it is none."""
     try:
-        return _plain(yaml.load(data, Loader=Loader))  # noqa: S506  (a safe loader)
+        return _plain(first(data))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        where = f"line {mark.line + 1}: " if mark else ""
-        raise ValueError(f"error converting YAML to JSON: yaml: {where}{getattr(error, 'problem', error)}") from None
+        where = f"line {mark.line + 1}: " if mark and mark.line else ""
+        raise ValueError(f"yaml: {where}{getattr(error, 'problem', error)}") from None
 
 
 def _plain(value: Any) -> Any:

@@ -1,23 +1,59 @@
 """YAML as Kubernetes reads it, and the fields that stand in it more than once, in the words of Go's library."""
 
+import re
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import yaml
 
+_TRUE = ("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON")
+_FALSE = ("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF")
+_TAGS = {
+    "bool": "|".join((*_TRUE, *_FALSE)),
+    "int": r"[-+]?(0[xX][0-9a-fA-F_]+|0[bB][01_]+|0[oO]?[0-7_]*|[1-9][0-9_]*)",
+    "float": r"[-+]?(\.[0-9]+|[0-9][0-9_]*(\.[0-9_]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)",
+    "null": r"~|null|Null|NULL|",
+    "merge": "<<",
+}
+"""What a plain scalar is, in the order of asking (``go.yaml.in/yaml/v2/resolve.go``); anything else is text, times too."""
+
 
 class Loader(yaml.CSafeLoader):
-    """Leaves times as the text that they are."""
+    """YAML 1.1 as Go's library has it: y is true, 1:30 is text, 0o7 and 1e3 are numbers."""
+
+    yaml_implicit_resolvers: dict[str | None, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012  (as in PyYAML)
+
+    def integer(self, node: yaml.ScalarNode) -> int:
+        """By its prefix; a leading zero means octal."""
+        text = self.construct_scalar(node).replace("_", "")
+        digits = text.lstrip("+-")
+        octal = len(digits) > 1 and digits[0] == "0" and digits[1].isdigit()
+        return int(text, 8 if octal else 0)
+
+    def boolean(self, node: yaml.ScalarNode) -> bool:
+        """One of the eleven words for true."""
+        return self.construct_scalar(node) in _TRUE
+
+    def binary(self, node: yaml.ScalarNode) -> str:
+        """The text that base64 stands for."""
+        return self.construct_yaml_binary(node).decode(errors="replace")
 
 
-Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
-}
+for _name, _pattern in _TAGS.items():
+    Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_name}", re.compile(f"^(?:{_pattern})$"), None)
+Loader.add_constructor("tag:yaml.org,2002:int", Loader.integer)
+Loader.add_constructor("tag:yaml.org,2002:bool", Loader.boolean)
+Loader.add_constructor("tag:yaml.org,2002:binary", Loader.binary)
+
+
+def first(data: bytes) -> Any:
+    """The first document, as Kubernetes reads no more of them. yaml.YAMLError if it is none."""
+    return next(yaml.load_all(data, Loader=Loader), None)
 
 
 def repeated(data: bytes) -> Sequence[str]:
     """One complaint about all of them, or none."""
-    root = yaml.compose(data, Loader=Loader)
+    root = next(yaml.compose_all(data, Loader=Loader), None)
     lines = [f'  line {line}: key "{key}" already set in map' for line, key in _twice(root)] if root else []
     return ["yaml: unmarshal errors:\n" + "\n".join(lines)] if lines else []
 

@@ -1,0 +1,85 @@
+"""Against whom the cases run: the lab, within the process and over HTTPS, or the cluster of a kubeconfig.
+
+``pytest tests/conformance`` plays to the lab; ``pytest tests/conformance --api kubeconfig`` to the cluster that
+KUBECONFIG names. A KUBECONFIG alone is not enough: running all tests must never touch somebody's cluster.
+"""
+
+import os
+from random import Random
+
+import pytest
+import pytest_asyncio
+from support import lab_front
+from support.cluster_api import Api
+
+from lastcall.adapters.clock import SystemClock
+from lastcall.adapters.kube import kubeconfig
+from lastcall.adapters.kube.credentials import Credential, Fixed
+from lastcall.adapters.kube.http import Endpoint, Http
+from lastcall.lab.apiserver import ApiServer
+from lastcall.lab.apiserver.inprocess import InProcess
+from lastcall.lab.apiserver.streams import Streams
+
+TOKEN = "conformance"
+LAB = ("lab", "lab-https")
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--api", choices=("lab", "kubeconfig"), default="lab", help="whom the conformance suite asks (default: the lab)"
+    )
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "source(where): the upstream file, KEP or page that says so")
+
+
+def pytest_generate_tests(metafunc):
+    if "target" in metafunc.fixturenames:
+        chosen = metafunc.config.getoption("--api", default="lab")
+        metafunc.parametrize("target", LAB if chosen == "lab" else ["kubeconfig"], scope="session")
+
+
+def pytest_collection_modifyitems(items):
+    """All cases share one server, as they would share a cluster; and each says where its rule comes from."""
+    for item in items:
+        if "conformance" in item.path.parts and "target" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
+            if not any(item.iter_markers("source")):
+                raise pytest.UsageError(f"{item.nodeid} does not name its source")
+
+
+@pytest.fixture(scope="session")
+def lab():
+    """One lab for all cases, without controllers."""
+    server = ApiServer(SystemClock(), Random(1))
+    server.identities.add(TOKEN, "conformance", ("system:masters", "system:authenticated"))
+    return server
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def transport(target, request, tmp_path_factory):
+    """How the server is asked."""
+    if target == "kubeconfig":
+        access = kubeconfig.find(SystemClock(), os.environ)
+        http = Http(access.endpoint, access.credentials)
+        yield http
+        http.close()
+        return
+    lab = request.getfixturevalue("lab")
+    if target == "lab":
+        yield InProcess(lab)
+        return
+    async with lab_front.serving(lab, tmp_path_factory.mktemp("front"), Streams(lab).upgrade) as (url, authority):
+        http = Http(Endpoint.of(url, authority=authority), Fixed(Credential(token=TOKEN)))
+        yield http
+        http.close()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def api(transport, target):
+    """The API, with a namespace for this case alone."""
+    api = Api(transport, target)
+    await api.begin()
+    yield api
+    await api.end()
