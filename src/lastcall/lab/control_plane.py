@@ -20,6 +20,7 @@ from lastcall.lab.apiserver.streams import Streams
 from lastcall.lab.controllers.cluster import ClusterClient
 from lastcall.lab.controllers.every import every
 from lastcall.lab.controllers.runner import Runner
+from lastcall.lab.volumes.storage import Storage
 from lastcall.ports import Clock
 
 MANAGER = Identity("system:kube-controller-manager", ("system:masters", "system:authenticated"))
@@ -49,6 +50,7 @@ class ControlPlane:
         random: Random,
         *,
         without: Collection[str] = (),
+        storage: Storage | None = None,
         store: Store | None = None,
         audit: Audit | None = None,
     ) -> None:
@@ -56,6 +58,7 @@ class ControlPlane:
         self._clock = clock
         self._random = random
         self._without = without
+        self._storage = storage
         self.server = ApiServer(clock, random, store=store, audit=audit)
         self._front: Front | None = None
         self._authority = b""
@@ -78,7 +81,7 @@ class ControlPlane:
         """Certificates, tokens and controllers; InvalidInput if ``without`` names no controller."""
         await asyncio.to_thread(self._read_files)
         self.server.identities.add(self._token, USER, ("system:masters", "system:authenticated"))
-        controllers = every(self._authority.decode(), without=self._without)
+        controllers = every(self._authority.decode(), storage=self._storage, without=self._without)
         cluster = ClusterClient(self.client(MANAGER), self._clock, self._random)
         self.runner = Runner(cluster, self._clock, controllers)
 

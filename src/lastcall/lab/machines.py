@@ -1,43 +1,137 @@
 """The lab's machines on this one: each runs a node, and has a power switch."""
 
+import asyncio
 from collections.abc import Sequence
-from pathlib import Path
-from random import Random
 from typing import Any
 
-from lastcall.errors import InvalidInput
+from lastcall.adapters.kube.client import Client
+from lastcall.adapters.kube.resources import CSI_NODES, NODES, STORAGE_CLASSES, resource
+from lastcall.aio import Group
+from lastcall.errors import AlreadyExists, InvalidInput
+from lastcall.lab.apiserver.inprocess import InProcess
+from lastcall.lab.apiserver.kubelets import Kubelet as KubeletApi
+from lastcall.lab.apiserver.request import Identity
 from lastcall.lab.control_plane import ControlPlane
-from lastcall.ports import Clock
+from lastcall.lab.host import Clients, LocalHost, Site
+from lastcall.lab.power import Bmc, Cable, Machine, Switch
+from lastcall.lab.volumes import objects
+
+PROXY = Identity("system:kube-proxy", ("system:authenticated",))
+_DRIVERS = resource("storage.k8s.io", "v1", "csidrivers")
 
 
 class LocalMachines:
-    """``pages.Machines`` with real processes or containers."""
+    """``pages.Machines`` with real processes. They are switched on by ``run``, and off at the end."""
 
-    def __init__(
-        self, plane: ControlPlane, directory: Path, clock: Clock, random: Random, *, count: int, runtime: str
-    ) -> None:
+    def __init__(self, plane: ControlPlane, site: Site, *, count: int) -> None:
         self._plane = plane
-        self._directory = directory
-        self._clock = clock
-        self._random = random
-        self._runtime = runtime
-        self.names = [f"lab-{number}" for number in range(1, count + 1)]
+        self._site = site
+        self._turning = Group()
+        self._machines: dict[str, Machine] = {}
+        self.hosts: dict[str, LocalHost] = {}
+        for number in range(count):
+            self._add(f"lab-{number + 1}", number)
+        self.bmcs = {name: Bmc(machine, site.clock) for name, machine in self._machines.items()}
+        plane.server.kubelets = self._kubelet
+
+    def _add(self, name: str, number: int) -> None:
+        user = Identity(f"system:node:{name}", ("system:nodes", "system:authenticated"))
+        cable = Cable(InProcess(self._plane.server, user))
+        branch = Cable(InProcess(self._plane.server, PROXY), trunk=cable)
+        clients = Clients(Client(cable, manager="kubelet"), Client(branch, manager="kube-proxy"))
+        host = LocalHost(name, number, self._site, clients)
+        self.hosts[name] = host
+        self._machines[name] = Machine(name, host, cable)
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Of the machines and their nodes."""
+        return list(self._machines)
+
+    def _kubelet(self, node: str) -> KubeletApi | None:
+        """What answers for logs and exec; nobody does on a machine that is off, hung or cut off."""
+        machine, host = self._machines.get(node), self.hosts.get(node)
+        if machine is None or host is None or host.kubelet is None or machine.cable.cut:
+            return None
+        return getattr(host.kubelet, "api", None)
+
+    # -- pages.Machines ------------------------------------------------------------------------------------------------
 
     def status(self) -> Sequence[dict[str, Any]]:
-        """One line for each."""
-        return [{"name": name, "power": "on"} for name in self.names]
+        """One line for each: its switch, and where its proxy listens."""
+        return [
+            {
+                "name": name,
+                "power": machine.switch.value,
+                "services": [
+                    f"{target.namespace}/{target.service} at {door.address}:{door.port}"
+                    for door, target in self.hosts[name].proxy.doors.items()
+                ]
+                if machine.powered
+                else [],
+            }
+            for name, machine in self._machines.items()
+        ]
 
     async def switch(self, node: str, to: str) -> None:
-        """Turns a switch."""
-        if node not in self.names:
-            raise InvalidInput("power", [f'"{node}" is no machine of this lab; there are {", ".join(self.names)}'])
+        """Turns a switch; a button that is pressed does its work afterwards."""
+        machine = self._machines.get(node)
+        if machine is None:
+            known = ", ".join(self._machines) or "none"
+            raise InvalidInput("power", [f'"{node}" is no machine of this lab; there are {known}'])
+        try:
+            position = Switch(to)
+        except ValueError:
+            known = ", ".join(one.value for one in Switch)
+            raise InvalidInput("power", [f'"{to}" is no position of a switch; there are {known}']) from None
+        turning = self._turning.start(machine.turn(position), f"{node} {to}")
+        if position is not Switch.BUTTON:
+            await turning
+
+    # -- life ----------------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Until cancelled."""
-        await self._clock.sleep(float("inf"))
+        admin = self._plane.client(Identity("system:admin", ("system:masters", "system:authenticated")))
+        for kind, obj in ((STORAGE_CLASSES, objects.storage_class()), (_DRIVERS, objects.csi_driver())):
+            try:
+                await admin.create(kind, obj)
+            except AlreadyExists:
+                continue
+        for machine in self._machines.values():
+            await machine.turn(Switch.ON)
+        for name in self._machines:
+            await self._announce_driver(admin, name)
+        await asyncio.Event().wait()
+
+    async def _announce_driver(self, admin: Client, name: str) -> None:
+        """As the driver's registrar does on each node."""
+        while True:
+            node = next((one for one in (await admin.list(NODES)).items if one["metadata"]["name"] == name), None)
+            if node is not None:
+                break
+            await self._site.clock.sleep(0.05)
+        try:
+            await admin.create(CSI_NODES, objects.csi_node(name, node["metadata"]["uid"]))
+        except AlreadyExists:
+            return
 
     async def up(self) -> None:
         """Returns when all nodes are ready."""
+        admin = self._plane.client(Identity("system:admin", ("system:masters", "system:authenticated")))
+        while True:
+            nodes = (await admin.list(NODES)).items
+            if sum(_ready(node) for node in nodes if node["metadata"]["name"] in self._machines) == len(self._machines):
+                return
+            await self._site.clock.sleep(0.05)
 
     async def clean_up(self) -> None:
         """Ends everything that runs."""
+        await self._turning.cancel()
+        for machine in self._machines.values():
+            await machine.turn(Switch.OFF)
+
+
+def _ready(node: dict[str, Any]) -> bool:
+    conditions = (node.get("status") or {}).get("conditions") or ()
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)

@@ -54,20 +54,23 @@ class Host(Protocol):
 
 
 class Cable:
-    """``transport.Transport`` that can be cut: then nothing answers, and what streams ends."""
+    """``transport.Transport`` that can be cut: then nothing answers, and what streams ends.
 
-    def __init__(self, transport: Transport) -> None:
+    What hangs on a ``trunk`` is cut with it: several programs of one machine, each with an identity of its own.
+    """
+
+    def __init__(self, transport: Transport, *, trunk: "Cable | None" = None) -> None:
         self._transport = transport
-        self._streams: list[Chunks] = []
+        self._trunk = trunk
         self.cut = False
 
     async def request(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes, *, stream: bool = False
     ) -> Answer:
         """One answer; Unavailable while it is cut. What was asked before the cut may have been done."""
-        self._check()
+        self.check()
         answer = await self._transport.request(method, target, headers, body, stream=stream)
-        self._check()
+        self.check()
         if not isinstance(answer.body, bytes):
             return Answer(answer.status, answer.headers, _Stream(answer.body, self))
         return answer
@@ -76,8 +79,9 @@ class Cable:
         """Gives up all connections."""
         self._transport.close()
 
-    def _check(self) -> None:
-        if self.cut:
+    def check(self) -> None:
+        """Unavailable while it is cut."""
+        if self.cut or (self._trunk and self._trunk.cut):
             raise Unavailable("the machine is cut off from the control plane")
 
 
@@ -93,8 +97,7 @@ class _Stream:
 
     async def __anext__(self) -> bytes:
         chunk = await anext(self._chunks)
-        if self._cable.cut:
-            raise Unavailable("the machine is cut off from the control plane")
+        self._cable.check()
         return chunk
 
     async def aclose(self) -> None:

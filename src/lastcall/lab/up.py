@@ -15,14 +15,21 @@ from random import SystemRandom
 from lastcall.adapters.clock import SystemClock
 from lastcall.aio import any_done, cancel, first
 from lastcall.errors import InvalidInput, Unavailable
+from lastcall.graceful import config as configuration
 from lastcall.lab.apiserver.audit import Audit, appended
 from lastcall.lab.apiserver.database import Database
 from lastcall.lab.apiserver.store import Store
 from lastcall.lab.control_plane import ControlPlane, Place
+from lastcall.lab.host import Site
 from lastcall.lab.machines import LocalMachines
 from lastcall.lab.pages import Pages
+from lastcall.lab.volumes.shelf import Directories
+from lastcall.lab.volumes.storage import Storage
 
 log = logging.getLogger(__name__)
+
+CONFIG = Path(__file__).parent / "agent.yaml"
+"""How the agents of the lab's nodes are configured."""
 
 UP_SECONDS = 30.0
 """Within which everything must have started."""
@@ -77,9 +84,17 @@ async def _live(
 ) -> None:
     random = SystemRandom()
     place = Place(directory / "control-plane", wanted.kubeconfig, port=wanted.port)
-    plane = ControlPlane(place, clock, random, without=wanted.without, store=store, audit=audit)
+    storage = Storage(Directories(directory / "volumes"), clock)
+    plane = ControlPlane(place, clock, random, without=wanted.without, storage=storage, store=store, audit=audit)
     await plane.prepare()
-    machines = LocalMachines(plane, directory, clock, random, count=wanted.nodes, runtime=wanted.runtime)
+    site = Site(
+        clock=clock,
+        random=random,
+        directory=directory / "machines",
+        storage=storage,
+        config=configuration.read(CONFIG.read_bytes(), str(CONFIG)),
+    )
+    machines = LocalMachines(plane, site, count=wanted.nodes)
     plane.pages = Pages(plane.server, plane.server.authenticated, machines, stopped.set)
     try:
         await first(plane.run(), machines.run(), _attend(plane, machines, tell, stopped))

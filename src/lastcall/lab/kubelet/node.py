@@ -8,7 +8,7 @@ from random import Random
 from lastcall.adapters.kube.client import STRATEGIC, Client
 from lastcall.adapters.kube.resources import LEASES, NODES, Object
 from lastcall.adapters.kube.watching import Kind, Watching
-from lastcall.aio import Group, Signal, first
+from lastcall.aio import Signal, first
 from lastcall.errors import AlreadyExists, LastcallError, NotFound
 from lastcall.lab.kubelet import node_object
 from lastcall.lab.kubelet.events import Recorder
@@ -50,14 +50,7 @@ class Node:
         """Until cancelled: registers, then keeps status and lease."""
         self._events.tell(self.known, "Normal", "Starting", "Starting kubelet.")
         await self._register()
-        group = Group()
-        group.start(self._watch(), "watch the node")
-        group.start(self._keep_status(), "node status")
-        group.start(self._keep_lease(), "node lease")
-        try:
-            await group.join()
-        finally:
-            await group.cancel()
+        await first(self._watch(), self._keep_status(), self._keep_lease())
 
     def look(self) -> None:
         """Something has changed: the status is written soon, not at the next tick."""

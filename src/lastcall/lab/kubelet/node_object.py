@@ -17,13 +17,12 @@ LEASE_NAMESPACE = "kube-node-lease"
 class NodeFacts:
     """What a node's status depends on. ``runtime_fault`` is why there is no runtime, empty if there is one.
 
-    ``volumes_in_use`` are the unique names of the attachable volumes that pods of this node use or are to use; None
-    while that is not known, so that nothing is detached meanwhile.
+    ``volumes_in_use`` are the unique names of the attachable volumes that pods of this node use or are to use.
     """
 
     going_down: bool = False
     runtime_fault: str = ""
-    volumes_in_use: Sequence[str] | None = None
+    volumes_in_use: Sequence[str] = ()
     images: Sequence[str] = ()
 
 
@@ -68,9 +67,7 @@ def status(profile: Profile, facts: NodeFacts, old: Mapping[str, Any], now: floa
         "nodeInfo": _info(profile),
         "conditions": list(_conditions(facts, old, now)),
         "images": [{"names": [image]} for image in facts.images],
-        "volumesInUse": list(old.get("volumesInUse") or ())
-        if facts.volumes_in_use is None
-        else sorted(facts.volumes_in_use),
+        "volumesInUse": sorted(facts.volumes_in_use),
     }
 
 

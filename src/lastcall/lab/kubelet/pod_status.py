@@ -1,12 +1,12 @@
 """A pod's status as a kubelet writes it (pure; ``kubelet_pods.go: generateAPIPodStatus``, ``status/generate.go``)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lastcall import names
 from lastcall.adapters.kube.resources import Object
 from lastcall.lab.apiserver.meta import timestamp
-from lastcall.lab.kubelet.containers import every_container, init_containers, initialized, is_sidecar
+from lastcall.lab.kubelet.containers import init_containers, initialized, is_sidecar
 from lastcall.lab.kubelet.facts import SCHEME, ContainerFacts, Ended, PodFacts, Running, Waiting
 from lastcall.model.pods import FINISHED
 
@@ -52,11 +52,32 @@ def rejected(pod: Object, facts: PodFacts) -> Object:
 
 def patch(new: Object, old: Mapping[str, Any], uid: str) -> Object | None:
     """A strategic merge patch of the status with the uid as its precondition; None if nothing is to be said."""
-    changed = {name: value for name, value in new.items() if old.get(name) != value}
+    changed = {name: value for name, value in new.items() if _plain(name, value) != _plain(name, old.get(name))}
     gone = {name: None for name in ("reason", "message") if name in old and name not in new}
     if not changed and not gone:
         return None
+    if "conditions" in changed:
+        before = {one["type"]: one for one in old.get("conditions") or ()}
+        changed["conditions"] = [_replacing(before.get(one["type"], {}), one) for one in new["conditions"]]
     return {"metadata": {"uid": uid}, "status": {**changed, **gone}}
+
+
+def _replacing(before: Mapping[str, Any], condition: Object) -> Object:
+    """Such patches merge conditions: what one does not say any more must be taken away."""
+    return {**{name: None for name in before if name not in condition}, **condition}
+
+
+def _plain(name: str, value: Any) -> Any:
+    """To be compared: without what is as good as not there, conditions by their types."""
+    if name == "conditions":
+        return {one["type"]: _without_nothing(one) for one in value or ()}
+    return _without_nothing(value)
+
+
+def _without_nothing(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_nothing(one) for name, one in value.items() if one not in (None, "", {}, [])}
+    return [_without_nothing(one) for one in value] if isinstance(value, list) else value
 
 
 # -- phase -------------------------------------------------------------------------------------------------------------
@@ -223,8 +244,3 @@ def _terminated(run: Ended) -> Object:
         said["message"] = run.message
     times = {"startedAt": timestamp(run.started), "finishedAt": timestamp(run.finished)}
     return {"terminated": {**said, **times, "containerID": SCHEME + run.id if run.id else ""}}
-
-
-def every_name(pod: Object) -> Sequence[str]:
-    """The containers' names."""
-    return [one["name"] for one in every_container(pod)]

@@ -31,6 +31,8 @@ class Settings:
     """Between two looks whether a volume is attached, beside the changes of the node (``podAttachAndMountRetryInterval``)."""
     least_grace: float = 1.0
     """What a pod has at least between the order to end it and SIGKILL (``pod_workers.go``)."""
+    post_start_limit: float = 600.0
+    """How long a postStart hook may take; Kubernetes has no limit of its own."""
     lost_after: float = 1.0
     """After a restart of the kubelet: how long the runtime may take to tell how the containers ended that run no more."""
 

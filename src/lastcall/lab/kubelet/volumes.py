@@ -46,7 +46,12 @@ class VolumeManager:
         self._node = node
         self._clock = clock
         self._settings = settings
-        self._in_use: dict[tuple[str, str], str] = {}
+        self._in_use = {
+            (uid, name): record["unique"]
+            for uid in self._directories.known()
+            for name, record in self._directories.mounted(uid).items()
+            if record["unique"]
+        }
 
     @property
     def in_use(self) -> list[str]:
@@ -120,13 +125,14 @@ class VolumeManager:
             return _local(spec)
         if self._driver is None:
             raise Missing(f"driver name {spec['csi']['driver']} not found in the list of registered CSI drivers")
-        uid, name = pod["metadata"]["uid"], volume["name"]
+        uid, name, unique = pod["metadata"]["uid"], volume["name"], ""
         if await self._attachable(spec["csi"]["driver"]):
             unique = f"kubernetes.io/csi/{spec['csi']['driver']}^{spec['csi']['volumeHandle']}"
             self._in_use[uid, name] = unique
             self._node.look()
             await self._until_attached(unique, name)
-        record = {"pod": {"metadata": pod["metadata"], "spec": {"nodeName": pod["spec"]["nodeName"]}}, "claim": claim}
+        shown = {"metadata": pod["metadata"], "spec": {"nodeName": pod["spec"]["nodeName"]}}
+        record = {"pod": shown, "claim": claim, "unique": unique}
         path = self._directories.before_mount(uid, name, record)
         await self._driver.mount(pod, claim, path)
         return path

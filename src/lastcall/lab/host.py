@@ -1,0 +1,155 @@
+"""What runs on one of the lab's machines: a kubelet with its pods, a service proxy, an agent with a logind."""
+
+import asyncio
+import os
+import shutil
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+from lastcall.adapters.journal_files import JournalFiles
+from lastcall.adapters.kube.client import Client
+from lastcall.adapters.processes import ProcessRuntime
+from lastcall.aio import Group
+from lastcall.graceful.agent import Agent, Outside
+from lastcall.graceful.config import AgentConfig
+from lastcall.graceful.recorder import Listener
+from lastcall.lab.fake_keeper import FakeHolder, FakeKeeper
+from lastcall.lab.fake_logind import FakeLogind
+from lastcall.lab.kubelet.kubelet import Kubelet
+from lastcall.lab.kubelet.settings import Profile
+from lastcall.lab.kubelet.shutdown import KubeletFace
+from lastcall.lab.traffic.proxy import Proxy
+from lastcall.lab.traffic.table import Table
+from lastcall.lab.volumes.node_driver import NodeDriver
+from lastcall.lab.volumes.storage import Storage
+from lastcall.ports import Clock
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """What the machines of one lab share. ``delay`` is how many seconds late a node knows of endpoints."""
+
+    clock: Clock
+    random: Random
+    directory: Path
+    storage: Storage
+    config: AgentConfig
+    delay: float = 0.1
+    listeners: Callable[[str], list[Listener]] = lambda node: []
+
+
+class Clients(NamedTuple):
+    """Of the programs on one machine, by its cable."""
+
+    kubelet: Client
+    proxy: Client
+
+
+class LocalHost:
+    """``power.Host`` with real processes."""
+
+    def __init__(self, name: str, number: int, site: Site, clients: Clients) -> None:
+        self.name = name
+        self.directory = site.directory / name
+        self._number = number
+        self._site = site
+        self._client = clients.kubelet
+        self._privileged = os.geteuid() == 0
+        self._machine = Group()
+        self._node = Group()
+        self._runtime: ProcessRuntime | None = None
+        self._boot_id = ""
+        self.logind = FakeLogind(site.clock)
+        self.kubelet: Kubelet | None = None
+        self.agent: Agent | None = None
+        self.table = Table(clients.proxy, site.clock, site.random, delay=site.delay, on_change=self._look)
+        self.proxy = Proxy(self.table, node=number, privileged=self._privileged)
+
+    def _look(self) -> None:
+        self.proxy.look()
+
+    # -- power.Host ----------------------------------------------------------------------------------------------------
+
+    async def boot(self) -> None:
+        """A new boot: nothing of the last one runs. Pods that a killed lab has left running are found again."""
+        await asyncio.to_thread(self.directory.mkdir, parents=True, exist_ok=True)
+        self._boot_id = str(uuid.UUID(int=self._site.random.getrandbits(128), version=4))
+        self._runtime = ProcessRuntime(self.directory / "runtime", self._site.clock)
+        self.logind = FakeLogind(self._site.clock)
+        self._machine = Group()
+        self._machine.start(self.table.run(), f"{self.name}: endpoints")
+        self._machine.start(self.proxy.run(), f"{self.name}: proxy")
+        await self.start_kubelet()
+
+    async def die(self) -> None:
+        """Everything ends by SIGKILL."""
+        await self.stop_kubelet()
+        await self._machine.cancel()
+        runtime, self._runtime = self._runtime, None
+        if runtime:
+            for live in await runtime.refresh():
+                await runtime.remove(live.pod.metadata.uid)
+            runtime.close()
+        self._site.storage.power_lost(self.name)
+        for name in ("runtime", "pods"):
+            await asyncio.to_thread(shutil.rmtree, self.directory / name, ignore_errors=True)
+
+    async def press(self) -> None:
+        """The power button; the agent holds the machine until its pods have ended."""
+        await self.logind.power_off()
+        await self.logind.wait_for_start(seconds=float("inf"))
+
+    async def stop_kubelet(self) -> None:
+        """The kubelet, and the agent with it, end in the middle of what they do; pods run on."""
+        await self._node.cancel()
+        self.kubelet = self.agent = None
+
+    async def start_kubelet(self) -> None:
+        """A new life of both."""
+        assert self._runtime is not None
+        self.kubelet = Kubelet(
+            self._profile(),
+            self._runtime,
+            client=self._client,
+            clock=self._site.clock,
+            random=self._site.random,
+            directory=self.directory / "pods",
+            volumes=NodeDriver(self._site.storage, self.name, self._client),
+        )
+        journals = JournalFiles(self.directory / "agent")
+        await asyncio.to_thread(journals.prepare)
+        self.agent = Agent(
+            self._site.config,
+            Outside(
+                clock=self._site.clock,
+                logind=self.logind,
+                keeper=FakeKeeper(FakeHolder(self.logind, self._site.clock)),
+                limit_files=self.logind.files,
+                runtime=self._runtime,
+                node=KubeletFace(self.kubelet, self._site.clock),
+                journals=journals,
+            ),
+            node_name=self.name,
+            boot_id=self._boot_id,
+            listeners=self._site.listeners(self.name),
+        )
+        self._node = Group()
+        self._node.start(self.kubelet.run(), f"{self.name}: kubelet")
+        self._node.start(self.agent.run(), f"{self.name}: agent")
+
+    def _profile(self) -> Profile:
+        kernel = os.uname()
+        return Profile(
+            name=self.name,
+            address=f"127.0.1.{self._number + 1}",
+            number=self._number,
+            privileged=self._privileged,
+            boot_id=self._boot_id,
+            architecture={"x86_64": "amd64", "aarch64": "arm64"}.get(kernel.machine, kernel.machine),
+            kernel=kernel.release,
+            runtime="processes://1",
+        )

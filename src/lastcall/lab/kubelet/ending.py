@@ -1,0 +1,139 @@
+"""The end of a pod that was deleted, has done its work, or has to go: by the rules by which the agent ends pods."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lastcall.adapters.kube.resources import Object
+from lastcall.aio import cancel, first
+from lastcall.graceful.pod_end import PodEnd
+from lastcall.graceful.termination import Window
+from lastcall.lab.kubelet.means import Means
+from lastcall.lab.kubelet.settings import Settings
+from lastcall.model.pods import DEFAULT_GRACE
+from lastcall.model.shutdown import ContainerEnded, ContainerRecord, Event, HookEnded, HookStarted, Signalled
+from lastcall.ports import LivePod
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Order:
+    """To end a pod within ``grace`` seconds. If it has not succeeded, reason and message become its status'."""
+
+    grace: float
+    reason: str = ""
+    message: str = ""
+    conditions: Sequence[Mapping[str, Any]] = ()
+
+
+def grace(pod: Object, settings: Settings) -> float:
+    """What a pod has that is to go, in seconds (``pod_workers.go: calculateEffectiveGracePeriod``).
+
+    What the API server says of a deletion counts, else what the pod asks for; nobody has less than a second.
+    """
+    said = pod["metadata"].get("deletionGracePeriodSeconds")
+    if said is None:
+        said = pod["spec"].get("terminationGracePeriodSeconds", DEFAULT_GRACE)
+    return max(settings.least_grace, float(said))
+
+
+class Ending:
+    """One pod's end. ``shorten`` may be called while ``run`` runs."""
+
+    def __init__(self, pod: Object, live: LivePod, order: Order, means: Means) -> None:
+        self._pod = pod
+        self._live = live
+        self._means = means
+        self._started = means.clock.boottime()
+        self._deadline = self._started + order.grace
+        self._records: dict[str, ContainerRecord] = {}
+        self._shorter = asyncio.Event()
+        self.codes: dict[str, int | None] = {}
+        """How the containers ended."""
+
+    def shorten(self, seconds: float) -> None:
+        """It has no more than so many seconds from now on."""
+        deadline = self._means.clock.boottime() + seconds
+        if deadline < self._deadline:
+            self._deadline = deadline
+            self._shorter.set()
+
+    async def run(self) -> None:
+        """Returns when all containers have ended.
+
+        When less time is given than there was, hooks go on until the new deadline; then what was begun is taken up
+        again with it, so that SIGTERM and SIGKILL follow at once.
+        """
+        while True:
+            deadline = self._deadline
+            work = asyncio.create_task(self._end(deadline).run(), name=f"end {self._live.pod.key}")
+            try:
+                await self._until_over(work, deadline)
+                if work.done():
+                    work.result()
+                    return
+            finally:
+                await cancel(work)
+            self._hooks_are_over()
+
+    async def _until_over(self, work: "asyncio.Task[Any]", deadline: float) -> None:
+        """Waits for the end, or until a deadline that was brought forward has come."""
+        while not work.done():
+            self._shorter.clear()
+            if self._deadline != deadline and self._now() >= self._deadline:
+                return
+            waits: list[Awaitable[Any]] = [asyncio.shield(work), self._shorter.wait()]
+            if self._deadline != deadline:
+                waits.append(self._means.clock.sleep(self._deadline - self._now()))
+            await first(*waits)
+
+    def _now(self) -> float:
+        return self._means.clock.boottime()
+
+    def _end(self, deadline: float) -> PodEnd:
+        window = Window(started=self._started, grace=deadline - self._started, last_kill=float("inf"))
+        left = {name: run for name, run in self._live.containers.items() if name not in self.codes}
+        return PodEnd(
+            LivePod(pod=self._live.pod, containers=left, sandbox=self._live.sandbox),
+            window=window,
+            runtime=self._means.runtime,
+            node=_Nobody(),
+            clock=self._means.clock,
+            tell=self._hear,
+            before=tuple(self._records.values()),
+        )
+
+    def _hear(self, event: Event) -> None:
+        match event:
+            case HookStarted(at=at, container=name):
+                self._records[name] = ContainerRecord(name=name, hook_started=at)
+            case HookEnded(container=name, ok=False, message=message):
+                self._means.tell(self._pod, "Warning", "FailedPreStopHook", f"PreStopHook failed: {message}", name)
+            case Signalled(at=at, container=name, signal="TERM"):
+                self._records[name] = ContainerRecord(name=name, hook_ended=at, term=at)
+            case ContainerEnded(container=name, exit_code=code):
+                self.codes[name] = code
+
+    def _hooks_are_over(self) -> None:
+        for name, record in self._records.items():
+            if record.term is None:
+                self._records[name] = ContainerRecord(name=name, hook_ended=self._now())
+
+
+class _Nobody:
+    """``ports.NodeFace`` where nobody is to be told: the worker writes the status."""
+
+    def refuse_pods(self) -> None:
+        """No."""
+
+    async def going_down(self, deadline: float) -> None:
+        """No."""
+
+    async def pod_ended(self, live: LivePod, exit_codes: dict[str, int | None]) -> None:
+        """The worker knows."""
+
+    async def back(self) -> None:
+        """No."""

@@ -1,0 +1,107 @@
+"""A kubelet: one node with its pods, on a runtime and a client of the API."""
+
+from pathlib import Path
+from random import Random
+
+from lastcall import names
+from lastcall.adapters.kube.client import Client
+from lastcall.aio import first
+from lastcall.errors import LastcallError
+from lastcall.lab.kubelet.events import Recorder
+from lastcall.lab.kubelet.means import Means
+from lastcall.lab.kubelet.node import Node
+from lastcall.lab.kubelet.node_object import NodeFacts
+from lastcall.lab.kubelet.pods import Pods
+from lastcall.lab.kubelet.runtime import NodeRuntime
+from lastcall.lab.kubelet.settings import Profile, Settings
+from lastcall.lab.kubelet.sources import Sources
+from lastcall.lab.kubelet.volume_port import Volumes
+from lastcall.lab.kubelet.volumes import VolumeManager
+from lastcall.ports import Clock
+
+
+class Kubelet:
+    """``run`` until cancelled, which is a kubelet's death: its pods run on, and the next one takes them over.
+
+    ``directory`` holds the volumes of its pods; it is the same for each life of the node's kubelet.
+    """
+
+    def __init__(
+        self,
+        profile: Profile,
+        runtime: NodeRuntime,
+        *,
+        client: Client,
+        clock: Clock,
+        random: Random,
+        directory: Path,
+        volumes: Volumes | None = None,
+        settings: Settings | None = None,
+    ) -> None:
+        self.profile = profile
+        self.runtime = runtime
+        self.going_down = False
+        """While true, the node is not ready and pods are refused."""
+        self._clock = clock
+        self._settings = settings or Settings()
+        self._runtime_fault = ""
+        self.events = Recorder(client, clock, random, host=profile.name)
+        self.node = Node(
+            profile,
+            self._facts,
+            client=client,
+            clock=clock,
+            random=random,
+            events=self.events,
+            settings=self._settings,
+        )
+        self._sources = Sources(client, clock, random)
+        self._volumes = VolumeManager(
+            directory,
+            volumes,
+            client=client,
+            sources=self._sources,
+            node=self.node,
+            clock=clock,
+            settings=self._settings,
+        )
+        self.means = Means(
+            client=client,
+            clock=clock,
+            random=random,
+            settings=self._settings,
+            profile=profile,
+            runtime=runtime,
+            events=self.events,
+            node=self.node,
+            sources=self._sources,
+            volumes=self._volumes,
+            refusal=self._refusal,
+        )
+        self.pods = Pods(self.means)
+
+    async def run(self) -> None:
+        """All of it; what breaks off is raised."""
+        await first(self.events.run(), self._sources.run(), self.pods.run(), self._look_at_runtime(), self.node.run())
+
+    def _facts(self) -> NodeFacts:
+        return NodeFacts(
+            going_down=self.going_down,
+            runtime_fault=self._runtime_fault,
+            volumes_in_use=self._volumes.in_use,
+        )
+
+    def _refusal(self) -> tuple[str, str] | None:
+        return (names.REFUSED_REASON, names.REFUSED_MESSAGE) if self.going_down else None
+
+    async def _look_at_runtime(self) -> None:
+        while True:
+            before = self._runtime_fault
+            try:
+                await self.runtime.pods()
+                self._runtime_fault = ""
+            except LastcallError:
+                self._runtime_fault = "container runtime is down"
+            if self._runtime_fault != before:
+                self.node.look()
+            await self._clock.sleep(self._settings.status_update)
