@@ -148,6 +148,7 @@ class LabCriRuntime(CriRuntime):
                 continue
             if _runs(one):
                 raise InvalidInput(f"pod {pod.key}", [f"container {container.name}: runs already"])
+            self._told.add(one.id)
             await self.connection.call("RemoveContainer", cri.RemoveContainerRequest(container_id=one.id), within=STEP)
         pod = _with_address(pod, box.annotations.get(names.POD_ADDRESS, ""))
         run = await self._starting(pod).container(container, box.id, attempt=attempt)
@@ -201,6 +202,7 @@ class LabCriRuntime(CriRuntime):
         answer = await self.connection.call("ListContainers", cri.ListContainersRequest(filter=exited))
         new = [c for c in answer.containers if c.pod_sandbox_id in self._watched and c.id not in self._told]
         statuses = [await self.status(container.id) for container in new]
+        statuses = [status for status in statuses if status.id not in self._told]  # started again meanwhile
         self._told.update(container.id for container in new)
         statuses.sort(key=lambda status: status.finished_at)
         return [

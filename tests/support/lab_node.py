@@ -1,0 +1,221 @@
+"""A node in virtual time: an API server, one kubelet on it, and actors for containers. The test is the scheduler."""
+
+import functools
+import tempfile
+from pathlib import Path
+from random import Random
+
+from lastcall.adapters.kube.client import Client
+from lastcall.adapters.kube.resources import EVENTS, NODES, PODS, resource
+from lastcall.aio import Group
+from lastcall.errors import Unavailable
+from lastcall.lab import virtual
+from lastcall.lab.actors import ActorRuntime, Behaviour
+from lastcall.lab.apiserver import ApiServer
+from lastcall.lab.apiserver.inprocess import InProcess
+from lastcall.lab.apiserver.request import Identity
+from lastcall.lab.kubelet.kubelet import Kubelet
+from lastcall.lab.kubelet.settings import Profile, Settings
+
+SERVICE_ACCOUNTS = resource("", "v1", "serviceaccounts")
+
+
+class Line:
+    """A transport that can be cut; what streams breaks off then."""
+
+    def __init__(self, transport):
+        self.transport, self.cut = transport, False
+
+    async def request(self, *arguments, **options):
+        if self.cut:
+            raise Unavailable("the line is cut")
+        answer = await self.transport.request(*arguments, **options)
+        if not isinstance(answer.body, bytes):
+            object.__setattr__(answer, "body", Stream(answer.body, self))
+        return answer
+
+    def close(self):
+        self.transport.close()
+
+
+class Stream:
+    def __init__(self, chunks, line):
+        self.chunks, self.line = chunks, line
+
+    def __aiter__(self):
+        return self
+
+    async def __anext__(self):
+        chunk = await anext(self.chunks)
+        if self.line.cut:
+            raise Unavailable("the line is cut")
+        return chunk
+
+    async def aclose(self):
+        await self.chunks.aclose()
+
+
+class LabNode:
+    """``behave`` maps ``pod/container`` or ``container`` to a Behaviour, or to a list of them: one for each run."""
+
+    def __init__(self, directory, behave=None, settings=None, **options):
+        self.clock, self.random = virtual.VirtualClock(), Random(1)
+        self.behave = behave or {}
+        self.directory, self.settings, self.options = Path(directory), settings or Settings(), options
+        self.server = ApiServer(self.clock, self.random)
+        self.client = Client(InProcess(self.server), manager="test")
+        user = Identity("system:node:n1", ("system:nodes", "system:authenticated"))
+        self.line = Line(InProcess(self.server, user))
+        self.runtime = ActorRuntime(self.clock, script=self.script, node="n1")
+        self.group = Group()
+        self.kubelet = None
+        self.boots = 0
+
+    def script(self, pod, container, attempt):
+        found = self.behave.get(f"{pod.metadata.name}/{container}", self.behave.get(container, Behaviour()))
+        return found[min(attempt, len(found) - 1)] if isinstance(found, list) else found
+
+    async def begin(self):
+        await self.client.create(SERVICE_ACCOUNTS, {"metadata": {"name": "default"}}, namespace="default")
+        self.boot()
+        await self.until(lambda: self.node() is not None)
+
+    def boot(self, boot_id="boot-1"):
+        profile = Profile(name="n1", address="127.0.1.1", boot_id=boot_id)
+        self.kubelet = Kubelet(
+            profile,
+            self.runtime,
+            client=Client(self.line, manager="kubelet"),
+            clock=self.clock,
+            random=self.random,
+            directory=self.directory,
+            settings=self.settings,
+            **self.options,
+        )
+        self.running = self.group.start(self.kubelet.run(), "kubelet")
+
+    async def stop(self):
+        """The kubelet dies; what runs runs on."""
+        self.running.cancel()
+        await self.clock.sleep(0.01)
+
+    # -- the API -------------------------------------------------------------------------------------------------------
+
+    async def create(self, name, *containers, **spec):
+        """A pod that is bound to the node."""
+        shown = [{"name": "main", "image": "i"}] if not containers else list(containers)
+        pod = {
+            "metadata": {"name": name, **spec.pop("metadata", {})},
+            "spec": {
+                "containers": [{"image": "i", **one} for one in shown],
+                "nodeName": "n1",
+                "automountServiceAccountToken": False,
+                **spec,
+            },
+        }
+        for one in pod["spec"].get("initContainers", ()):
+            one.setdefault("image", "i")
+        return await self.client.create(PODS, pod, namespace="default")
+
+    async def delete(self, name, **options):
+        return await self.client.delete(PODS, name, namespace="default", **options)
+
+    def all(self, resource):
+        qualified = f"{resource.plural}.{resource.group}" if resource.group else resource.plural
+        return [stored.object() for stored in self.server.store.objects(qualified)]
+
+    def pod(self, name):
+        return next((pod for pod in self.all(PODS) if pod["metadata"]["name"] == name), None)
+
+    def status(self, name):
+        return self.pod(name)["status"]
+
+    def phase(self, name):
+        return self.status(name)["phase"]
+
+    def conditions(self, name):
+        return {one["type"]: one for one in self.status(name).get("conditions", ())}
+
+    def ready(self, name):
+        return self.conditions(name).get("Ready", {}).get("status") == "True"
+
+    def container(self, name, container="main", kind="containerStatuses"):
+        return next((one for one in self.status(name).get(kind, ()) if one["name"] == container), None)
+
+    def node(self):
+        return next(iter(self.all(NODES)), None)
+
+    def node_condition(self, kind="Ready"):
+        return next(one for one in self.node()["status"]["conditions"] if one["type"] == kind)
+
+    def events(self, name):
+        """Reasons and messages about an object, in order; each as often as it was counted."""
+        found = [one for one in self.all(EVENTS) if one["involvedObject"]["name"] == name]
+        return [(one["reason"], one["message"]) for one in found for _ in range(one["count"])]
+
+    def reasons(self, name):
+        return [reason for reason, _ in self.events(name)]
+
+    # -- the truth -----------------------------------------------------------------------------------------------------
+
+    def deliveries(self, name, container=None):
+        """What reached the containers of a pod: rounded seconds and what."""
+        uid = self.uids[name]
+        return [
+            (round(one.at, 1), one.what)
+            for one in self.runtime.deliveries
+            if one.uid == uid and container in (None, one.container)
+        ]
+
+    @property
+    def uids(self):
+        return self._uids | {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in self.all(PODS)}
+
+    _uids = {}
+
+    def remember(self, name):
+        """Before it is gone."""
+        self._uids = self.uids
+        return self._uids[name]
+
+    # -- time ----------------------------------------------------------------------------------------------------------
+
+    async def until(self, condition, seconds=600.0):
+        end = self.clock.boottime() + seconds
+        while not condition():
+            if self.running.done() and not self.running.cancelled():
+                self.running.result()
+            assert self.clock.boottime() < end, "it does not come to that"
+            await self.clock.sleep(0.05)
+
+    async def started(self, name, *containers, **spec):
+        """A pod that runs."""
+        made = await self.create(name, *containers, **spec)
+        self.remember(name)
+        await self.until(lambda: self.phase(name) == "Running")
+        return made
+
+
+def on_node(behave=None, settings=None, **options):
+    """Runs a test with such a node."""
+
+    def decorate(test):
+        @functools.wraps(test)
+        def run():
+            async def main(directory):
+                node = LabNode(directory, behave, settings, **options)
+                await node.begin()
+                try:
+                    await test(node)
+                    await node.clock.sleep(1)
+                    assert not node.running.done() or node.running.cancelled(), node.running.exception()
+                finally:
+                    await node.group.cancel()
+
+            with tempfile.TemporaryDirectory() as directory:
+                virtual.run(main(directory))
+
+        del run.__wrapped__
+        return run
+
+    return decorate
