@@ -14,6 +14,9 @@ _PERCENT_RULE = (
     "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for"
     " validation is '[0-9]+%')"
 )
+_PODS = ipaddress.ip_network("127.64.0.0/10")
+"""Where pods have their addresses that are processes of this machine (``adapters/processes/addresses.py``)."""
+
 _LINK_LOCAL_MULTICAST = {4: ipaddress.ip_network("224.0.0.0/24"), 6: ipaddress.ip_network("ff02::/16")}
 NOT_NEGATIVE = "must be greater than or equal to 0"
 IMMUTABLE = "field is immutable"
@@ -144,11 +147,11 @@ def is_address(text: str, *versions: int) -> bool:
 
 
 def check_ordinary(text: str, path: str) -> Iterator[Cause]:
-    """An address that other machines can reach (``ValidateEndpointIP``)."""
+    """An address that other machines can reach (``ValidateEndpointIP``), or one of a lab's pod that is a process."""
     address = ipaddress.ip_address(text)
     if address.is_unspecified:
         yield fields.invalid(path, text, f"may not be unspecified ({text})")
-    if address.is_loopback:
+    if address.is_loopback and address not in _PODS:
         yield fields.invalid(path, text, "may not be in the loopback range (127.0.0.0/8, ::1/128)")
     if address.is_link_local:
         yield fields.invalid(path, text, "may not be in the link-local range (169.254.0.0/16, fe80::/10)")
