@@ -5,6 +5,7 @@ from collections.abc import Collection, Sequence
 from lastcall.errors import InvalidInput
 from lastcall.lab.apiserver.catalog import built_in
 from lastcall.lab.controllers.attachdetach import AttachDetach
+from lastcall.lab.controllers.budgets import Budgets
 from lastcall.lab.controllers.controller import Controller
 from lastcall.lab.controllers.daemonsets import DaemonSets
 from lastcall.lab.controllers.deployments import Deployments
@@ -39,6 +40,7 @@ def every(authority: str, *, storage: Storage | None = None, without: Collection
     owned = {(one.api_version, one.kind): one.storage for one in stored if one.plural not in _UNWATCHED}
     found: list[Controller] = [
         AttachDetach(),
+        Budgets(),
         ClaimProtection(),
         DaemonSets(),
         Deployments(),
