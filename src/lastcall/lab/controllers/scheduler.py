@@ -7,7 +7,7 @@ from lastcall.lab.controllers import pod_conditions, pods
 from lastcall.lab.controllers.actions import Action, Bind, Decision, Patch, Tell
 from lastcall.lab.controllers.scheduling import volumes, words
 from lastcall.lab.controllers.scheduling.choice import Candidate
-from lastcall.lab.controllers.scheduling.rooms import Room, rooms
+from lastcall.lab.controllers.scheduling.rooms import Room, Rooms
 from lastcall.lab.controllers.view import Object, Ref, View, ref
 from lastcall.lab.controllers.volume_match import (
     ATTACHMENTS,
@@ -52,6 +52,7 @@ class Scheduler:
     )
 
     def __init__(self) -> None:
+        self._rooms = Rooms()
         self._assumed: dict[Ref, _Assumed] = {}
         self._waiting: dict[Ref, tuple[int, str]] = {}
 
@@ -71,7 +72,7 @@ class Scheduler:
         pod = view.get(*key)
         if pod is None or not _ours(pod):
             return Decision()
-        places = rooms(view, self._on_their_way(view))
+        places = self._rooms.look(view, self._on_their_way(view))
         try:
             candidate = Candidate(pod, places, view, volumes.wanted(pod, view))
         except volumes.Hopeless as why:

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from lastcall.lab.controllers import taints
 from lastcall.lab.controllers.scheduling import neighbours, nodes, requests, volumes
-from lastcall.lab.controllers.scheduling.rooms import Rejection, Room
+from lastcall.lab.controllers.scheduling.rooms import Port, Rejection, Room, ports
 from lastcall.lab.controllers.view import Object, View, controller_of
 from lastcall.model.tolerations import NO_SCHEDULE, PREFER_NO_SCHEDULE, Taint, Toleration, tolerates, untolerated
 
@@ -58,7 +58,7 @@ class Candidate:
             yield Rejection(("node(s) had untolerated taint(s)",))
         if not nodes.wanted(self.pod, node):
             yield Rejection(("node(s) didn't match Pod's node affinity/selector",))
-        if any(_clash(own, other) for own in _ports(self.pod) for pod in room.pods for other in _ports(pod)):
+        if any(_clash(own, other) for own in ports(self.pod) for other in room.ports):
             yield Rejection(("node(s) didn't have free ports for the requested pod ports",), others=True)
         yield self._fit(room)
         yield self.volumes.rejection(room, self.view)
@@ -80,22 +80,11 @@ class Candidate:
         advice = [taint for taint in taints.taints_of(room.node) if taint.effect == PREFER_NO_SCHEDULE]
         unwelcome = sum(not any(tolerates(one, taint) for one in self._tolerations) for taint in advice)
         owner = controller_of(self.pod)
-        kin = sum(owner is not None and _owner(pod) == owner["uid"] for pod in room.pods)
-        return unwelcome, kin, requests.load([*room.asked, self._asks], room.capacity), len(room.pods), room.name
+        kin = room.owners[owner["uid"]] if owner else 0
+        load = requests.load(requests.total([room.guessed, requests.guessed(self._asks)]), room.capacity)
+        return unwelcome, kin, load, len(room.pods), room.name
 
 
-def _owner(pod: Object) -> str:
-    owner = controller_of(pod)
-    return owner["uid"] if owner else ""
-
-
-def _ports(pod: Object) -> Iterator[tuple[str, str, int]]:
-    for container in pod["spec"]["containers"]:
-        for port in container.get("ports") or ():
-            if port.get("hostPort"):
-                yield port.get("hostIP", ""), port.get("protocol", "TCP"), port["hostPort"]
-
-
-def _clash(one: tuple[str, str, int], other: tuple[str, str, int]) -> bool:
+def _clash(one: Port, other: Port) -> bool:
     same_place = one[0] == other[0] or one[0] in _ANYWHERE or other[0] in _ANYWHERE
     return same_place and one[1:] == other[1:]

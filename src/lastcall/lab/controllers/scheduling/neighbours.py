@@ -48,7 +48,7 @@ def affinities(pod: Object, rooms: Sequence[Room], view: View) -> Affinities:
     closed = {
         domain
         for room in rooms
-        for other in room.pods
+        for other in room.choosy
         for term in _terms(other, "podAntiAffinity")
         if _meant(term, other, pod, view)
         for domain in _domain(room, term["topologyKey"])

@@ -1,5 +1,6 @@
 """What a pod asks for, and what a node has (pure): ``k8s.io/component-helpers/resource.PodRequests``."""
 
+import math
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any
@@ -7,11 +8,11 @@ from typing import Any
 from lastcall.lab.apiserver import quantities
 from lastcall.lab.controllers.view import Object
 
-Amounts = dict[str, Fraction]
-"""By the names of resources: cores, bytes, or a number."""
+Amounts = dict[str, int]
+"""By the names of resources: thousandths of a processor (``cpu``), bytes, or a number; rounded up."""
 
 _POD_LEVEL = ("cpu", "memory")
-_GUESS = {"cpu": Fraction(1, 10), "memory": Fraction(200 * 1024 * 1024)}
+_GUESS = {"cpu": 100, "memory": 200 * 1024 * 1024}
 """What a pod that asks for nothing is taken for when the least loaded node is looked for (``DefaultMilliCPURequest``)."""
 
 
@@ -38,7 +39,7 @@ def of_pod(pod: Object) -> Amounts:
 
 def amounts(said: Mapping[str, Any] | None) -> Amounts:
     """Quantities as numbers."""
-    return {name: quantities.parse(str(text)) for name, text in (said or {}).items()}
+    return {name: _number(name, str(text)) for name, text in (said or {}).items()}
 
 
 def total(all_of: Iterable[Amounts]) -> Amounts:
@@ -46,13 +47,14 @@ def total(all_of: Iterable[Amounts]) -> Amounts:
     return _sum(all_of)
 
 
-def load(asked: Iterable[Amounts], room: Amounts) -> Fraction:
-    """How full a node is with pods that ask for this: the mean of the shares of its processors and of its memory."""
-    pods = list(asked)
-    shares = []
-    for name, guess in _GUESS.items():
-        used = sum((one.get(name) or guess for one in pods), Fraction(0))
-        shares.append(used / room[name] if room.get(name) else Fraction(1))
+def guessed(asked: Amounts) -> Amounts:
+    """Processor and memory, also of a pod that does not ask for them."""
+    return {name: asked.get(name) or guess for name, guess in _GUESS.items()}
+
+
+def load(used: Amounts, room: Amounts) -> Fraction:
+    """How full a node is: the mean of the shares of its processors and of its memory."""
+    shares = [Fraction(used[name], room[name]) if room.get(name) else Fraction(1) for name in _GUESS]
     return sum(shares, Fraction(0)) / len(shares)
 
 
@@ -60,14 +62,17 @@ def _asked(container: Object) -> Amounts:
     return amounts((container.get("resources") or {}).get("requests"))
 
 
+def _number(name: str, text: str) -> int:
+    return math.ceil(quantities.parse(text) * (1000 if name == "cpu" else 1))
+
+
 def _sum(all_of: Iterable[Amounts]) -> Amounts:
     result: Amounts = {}
     for one in all_of:
         for name, amount in one.items():
-            result[name] = result.get(name, Fraction(0)) + amount
+            result[name] = result.get(name, 0) + amount
     return result
 
 
 def _most(one: Amounts, other: Amounts) -> Amounts:
-    zero = Fraction(0)
-    return {name: max(one.get(name, zero), other.get(name, zero)) for name in {**one, **other}}
+    return {name: max(one.get(name, 0), other.get(name, 0)) for name in {**one, **other}}

@@ -1,20 +1,25 @@
 """The nodes with the pods that they have, as one decision sees them (pure)."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from lastcall.lab.controllers import pods
 from lastcall.lab.controllers.scheduling import requests
-from lastcall.lab.controllers.view import Object, View
+from lastcall.lab.controllers.view import Object, View, controller_of
+
+Port = tuple[str, str, int]
+"""Address, protocol and number of a port of the node itself."""
 
 
 @dataclass(frozen=True)
 class Room:
-    """A node and the pods on it that have not finished."""
+    """A node and the pods on it that have not finished; ``asked`` is what each of these asks for, by uid."""
 
     node: Object
     pods: Sequence[Object]
+    asked: Mapping[str, tuple[int, requests.Amounts]]
 
     @property
     def name(self) -> str:
@@ -27,14 +32,30 @@ class Room:
         return requests.amounts((self.node.get("status") or {}).get("allocatable"))
 
     @cached_property
-    def asked(self) -> Sequence[requests.Amounts]:
-        """What each of its pods asks for."""
-        return [requests.of_pod(pod) for pod in self.pods]
+    def used(self) -> requests.Amounts:
+        """What its pods ask for together."""
+        return requests.total(amounts for _, amounts in self.asked.values())
 
     @cached_property
-    def used(self) -> requests.Amounts:
-        """What they ask for together."""
-        return requests.total(self.asked)
+    def guessed(self) -> requests.Amounts:
+        """The same, with a guess for those that do not say."""
+        return requests.total(requests.guessed(amounts) for _, amounts in self.asked.values())
+
+    @cached_property
+    def owners(self) -> Counter[str]:
+        """How many of its pods each controller (by its uid) has."""
+        found = (controller_of(pod) for pod in self.pods)
+        return Counter(owner["uid"] for owner in found if owner)
+
+    @cached_property
+    def ports(self) -> set[Port]:
+        """Those that its pods have taken."""
+        return {port for pod in self.pods for port in ports(pod)}
+
+    @cached_property
+    def choosy(self) -> Sequence[Object]:
+        """Its pods that want others not to be near."""
+        return [pod for pod in self.pods if (pod["spec"].get("affinity") or {}).get("podAntiAffinity")]
 
 
 @dataclass(frozen=True)
@@ -45,12 +66,45 @@ class Rejection:
     others: bool = False
 
 
-def rooms(view: View, assumed: Sequence[tuple[Object, str]]) -> list[Room]:
-    """All nodes by name; ``assumed`` are pods that are on their way to a node."""
-    result = []
-    for node in view.all("nodes"):
-        name = node["metadata"]["name"]
-        coming = [pod for pod, target in assumed if target == name]
-        present = [pod for pod in view.on_node(name) if pods.phase(pod) not in pods.FINISHED]
-        result.append(Room(node, [*present, *coming]))
+class Rooms:
+    """Makes rooms; it keeps what it has counted of a node as long as nothing about the node and its pods has changed."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[tuple[int, ...], Room]] = {}
+
+    def look(self, view: View, assumed: Sequence[tuple[Object, str]]) -> list[Room]:
+        """All nodes by name; ``assumed`` are pods that are on their way to a node."""
+        coming: dict[str, list[Object]] = {}
+        for pod, target in assumed:
+            coming.setdefault(target, []).append(pod)
+        known, self._known = self._known, {}
+        for node in view.all("nodes"):
+            name = node["metadata"]["name"]
+            present = [pod for pod in view.on_node(name) if pods.phase(pod) not in pods.FINISHED]
+            present += coming.get(name, ())
+            marks = (id(node), *map(id, present))  # the room holds these objects, so that no others can have their ids
+            before = known.get(name)
+            if before is None or before[0] != marks:
+                before = marks, Room(node, present, _asked(present, before[1].asked if before else {}))
+            self._known[name] = before
+        return [room for _, room in self._known.values()]
+
+
+def ports(pod: Object) -> Iterator[Port]:
+    """Those of the node that a pod takes."""
+    for container in pod["spec"]["containers"]:
+        for port in container.get("ports") or ():
+            if port.get("hostPort"):
+                yield port.get("hostIP", ""), port.get("protocol", "TCP"), port["hostPort"]
+
+
+def _asked(
+    present: Sequence[Object], before: Mapping[str, tuple[int, requests.Amounts]]
+) -> dict[str, tuple[int, requests.Amounts]]:
+    """What is known already is not counted again: what a pod asks for changes with its generation alone."""
+    result = {}
+    for pod in present:
+        uid, generation = pod["metadata"]["uid"], pod["metadata"].get("generation", 0)
+        known = before.get(uid)
+        result[uid] = known if known and known[0] == generation else (generation, requests.of_pod(pod))
     return result

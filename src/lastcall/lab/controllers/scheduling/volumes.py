@@ -83,13 +83,13 @@ class Wanted:
         """Whether the node could not hold them: what its pods use and what is attached to it counts, each once."""
         found = view.get("csinodes.storage.k8s.io", "", room.name) or {"spec": {}}
         drivers = found["spec"].get("drivers") or ()
-        limits = {one["name"]: (one.get("allocatable") or {}).get("count") for one in drivers}
+        limits = {one["name"]: one["allocatable"]["count"] for one in drivers if one.get("allocatable")}
+        if not limits:
+            return False
         new = {handle for volume in self.bound if (handle := _handle(volume))}
         present = {handle for pod in room.pods for handle in _handles(pod, view)} | _attached(room.name, view)
         return any(
-            limit is not None
-            and any(one[0] == driver for one in new - present)
-            and sum(one[0] == driver for one in new | present) > limit
+            any(one[0] == driver for one in new - present) and sum(one[0] == driver for one in new | present) > limit
             for driver, limit in limits.items()
         )
 
