@@ -65,10 +65,53 @@ def test_compressed_for_those_who_take_it(others):
     assert (again.status, again.body) == (304, b"")
 
 
-def test_openapi_is_json_only(others):
-    protobuf = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
-    assert get(others, "/openapi/v2", accept=protobuf).status == 406
-    assert get(others, "/openapi/v2", accept=f"{protobuf},*/*").status == 200
+def test_openapi_in_protobuf(others):
+    """Version 2 alone, for kubectl: the definitions, by the field numbers of gnostic's ``OpenAPIv2.proto``."""
+    asked = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+    answer = get(others, "/openapi/v2", accept=asked)
+    assert answer.headers["content-type"] == "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+    document = fields(answer.body)
+    assert document[1] == [b"2.0"]
+    [definitions] = document[9]
+    schemas = {name.decode(): fields(schema) for name, schema in map(named, fields(definitions)[1])}
+    assert schemas.keys() == body(get(others, "/openapi/v2"))["definitions"].keys()
+    pod = schemas["io.k8s.api.core.v1.Pod"]
+    assert dict(map(named, fields(pod[25][0])[1]))[b"kind"]
+    extensions = {name: fields(value)[2][0] for name, value in map(named, pod[31])}
+    assert b'"kind":"Pod"' in extensions[b"x-kubernetes-group-version-kind"]
+    v3 = "application/com.github.proto-openapi.spec.v3.v1.0+protobuf"
+    assert get(others, "/openapi/v3/api/v1", accept=v3).status == 406
+    assert get(others, "/openapi/v3/api/v1", accept=f"{v3},*/*").status == 200
+
+
+def named(message):
+    """Name and value of an entry."""
+    found = fields(message)
+    return found[1][0], found[2][0]
+
+
+def fields(message):
+    """The fields of a message in which all have a length, by number."""
+    found, at = {}, 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = message[at]
+            at += 1
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+
+    while at < len(message):
+        tag = varint()
+        assert tag & 7 == 2
+        size = varint()
+        found.setdefault(tag >> 3, []).append(message[at : at + size])
+        at += size
+    return found
 
 
 def test_a_document_that_is_made_refers_to_nothing_that_is_missing(others):
