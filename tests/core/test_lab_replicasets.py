@@ -1,9 +1,12 @@
 """ReplicaSets on the lab's API server, in virtual time."""
 
-from support.lab_cluster import on_cluster
+from support.lab_cluster import SERVICE_ACCOUNTS, on_cluster
+from support.lab_workloads import told
 
 from lastcall.adapters.kube.resources import PODS, REPLICA_SETS
 from lastcall.lab.controllers.replicasets import ReplicaSets
+
+CONTAINERS = {"containers": [{"name": "c", "image": "i"}]}
 
 
 def replica_set(replicas, **spec):
@@ -37,3 +40,55 @@ async def test_the_unready_and_unscheduled_go_first(cluster):
     await cluster.patch(REPLICA_SETS, "web", {"spec": {"replicas": 1}})
     await cluster.until(lambda: cluster.count(PODS) == 1)
     assert cluster.names(PODS) == [keep]
+
+
+@on_cluster(ReplicaSets())
+async def test_orphans_that_match_are_adopted_and_others_released(cluster):
+    await cluster.create(PODS, {"metadata": {"name": "mine", "labels": {"app": "web"}}, "spec": CONTAINERS})
+    await cluster.create(REPLICA_SETS, replica_set(2))
+    await cluster.until(lambda: cluster.count(PODS) == 2)
+    [owner] = cluster.get(PODS, "mine")["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["name"], owner["controller"]) == ("ReplicaSet", "web", True)
+    await cluster.patch(PODS, "mine", {"metadata": {"labels": {"app": "other"}}})
+    await cluster.until(lambda: cluster.count(PODS) == 3)
+    assert not cluster.get(PODS, "mine")["metadata"].get("ownerReferences")
+    assert cluster.get(REPLICA_SETS, "web")["status"]["replicas"] == 2
+
+
+@on_cluster(ReplicaSets())
+async def test_a_set_that_goes_adopts_nothing(cluster):
+    await cluster.create(REPLICA_SETS, {**replica_set(0), "metadata": {"name": "web", "finalizers": ["mine/stays"]}})
+    await cluster.delete(REPLICA_SETS, "web")
+    await cluster.create(PODS, {"metadata": {"name": "mine", "labels": {"app": "web"}}, "spec": CONTAINERS})
+    await cluster.settle()
+    assert not cluster.get(PODS, "mine")["metadata"].get("ownerReferences")
+
+
+@on_cluster(ReplicaSets())
+async def test_the_status_tells_who_is_ready_available_and_going(cluster):
+    await cluster.create(REPLICA_SETS, replica_set(2, minReadySeconds=30))
+    await cluster.until(lambda: cluster.count(PODS) == 2)
+    first, second = cluster.names(PODS)
+    for name in (first, second):
+        await cluster.bind(name, "n1")
+    await cluster.ready(first)
+    await cluster.settle()
+    said = cluster.get(REPLICA_SETS, "web")["status"]
+    assert (said["replicas"], said["readyReplicas"], said.get("availableReplicas", 0)) == (2, 1, 0)
+    await cluster.settle(31)
+    assert cluster.get(REPLICA_SETS, "web")["status"]["availableReplicas"] == 1
+    await cluster.delete(PODS, second, grace=30)
+    await cluster.until(lambda: cluster.get(REPLICA_SETS, "web")["status"]["terminatingReplicas"] == 1)
+    assert cluster.get(REPLICA_SETS, "web")["status"]["replicas"] == 2, "another one has come for it"
+
+
+@on_cluster(ReplicaSets())
+async def test_that_a_pod_is_refused_is_told(cluster):
+    broken = replica_set(1)
+    broken["spec"]["template"]["spec"]["serviceAccountName"] = "nobody"
+    await cluster.create(REPLICA_SETS, broken)
+    await cluster.until(lambda: told(cluster, "FailedCreate"))
+    assert told(cluster, "FailedCreate")[0].startswith("Error creating: pods ")
+    assert 'serviceaccount "nobody" not found' in told(cluster, "FailedCreate")[0]
+    await cluster.create(SERVICE_ACCOUNTS, {"metadata": {"name": "nobody"}})
+    await cluster.until(lambda: cluster.count(PODS) == 1)

@@ -31,6 +31,8 @@ class Create:
     obj: Object
     event: Tell | None = None
     """Told when it has worked; ``{name}`` in its message is the new object's name."""
+    refused: Tell | None = None
+    """Told when it is refused; ``{error}`` in its message is why. In a namespace that goes nothing is told."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 from lastcall.adapters.kube import resources
 from lastcall.adapters.kube.client import MERGE, STRATEGIC, Client
 from lastcall.adapters.kube.watching import Kind, Watching
-from lastcall.errors import AlreadyExists, Conflict, NotFound
+from lastcall.errors import AlreadyExists, ApiNotPermitted, Conflict, NotFound, Refused
 from lastcall.lab.apiserver.catalog import built_in
 from lastcall.lab.apiserver.meta import timestamp
 from lastcall.lab.controllers.actions import Action, Bind, Create, Delete, Finalize, Patch, Tell, Work
@@ -53,11 +53,8 @@ class ClusterClient:
 
     async def _act(self, action: Action, by: str) -> Object | None:
         match action:
-            case Create(resource, namespace, obj, event):
-                made: Object = await self._client.create(named(resource), obj, namespace=namespace)
-                if event:
-                    await self._tell(event, by, event.message.format(name=made["metadata"]["name"]))
-                return made
+            case Create():
+                return await self._create(action, by)
             case Patch(ref, body, subresource, uid, revision, strategic):
                 conditions = {"uid": uid, "resourceVersion": revision}
                 metadata = {**body.get("metadata", {}), **{name: said for name, said in conditions.items() if said}}
@@ -97,6 +94,21 @@ class ClusterClient:
             case Tell():
                 await self._tell(action, by, action.message)
                 return None
+
+    async def _create(self, action: Create, by: str) -> Object | None:
+        """In a namespace that is being deleted, that nothing is made any more is no failure."""
+        event, refused = action.event, action.refused
+        try:
+            made: Object = await self._client.create(named(action.resource), action.obj, namespace=action.namespace)
+        except (Refused, ApiNotPermitted) as error:
+            if any(cause.get("reason") == "NamespaceTerminating" for cause in error.details.get("causes") or ()):
+                return None
+            if refused:
+                await self._tell(refused, by, refused.message.format(error=error))
+            raise
+        if event:
+            await self._tell(event, by, event.message.format(name=made["metadata"]["name"]))
+        return made
 
     async def _tell(self, tell: Tell, by: str, message: str) -> None:
         """A new event, or one more of an old one (``k8s.io/client-go/tools/record``)."""

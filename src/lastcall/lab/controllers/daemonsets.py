@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lastcall.lab.controllers import daemon_updates, pods, revisions
-from lastcall.lab.controllers.actions import Action, Create, Decision, Delete, status_patch
+from lastcall.lab.controllers.actions import Action, Decision, status_patch
 from lastcall.lab.controllers.backoffs import Backoff
 from lastcall.lab.controllers.daemon_pods import Fit, fit, new_pod, target, updated
-from lastcall.lab.controllers.owning import Kind, claim, interested, labels, selects_all
+from lastcall.lab.controllers.owning import Kind, claim, creation, deletion, interested, labels, selects_all
 from lastcall.lab.controllers.view import Object, Ref, View, controller_of, ref
 
 RESOURCE = "daemonsets.apps"
@@ -174,16 +174,12 @@ class _Turn:
         return [*new[1:], *(old if replaced else old[1:])]
 
     def _made(self, nodes: Sequence[str]) -> list[Action]:
-        told = KIND.tell(self._daemon, "SuccessfulCreate", "Created pod: {name}")
-        namespace = self._daemon["metadata"]["namespace"]
-        return [
-            Create("pods", namespace, new_pod(self._daemon, KIND, node, self._letters), told) for node in nodes[:BURST]
-        ]
+        made = (new_pod(self._daemon, KIND, node, self._letters) for node in nodes[:BURST])
+        return [creation(pod, self._daemon, KIND) for pod in made]
 
     def _ended(self, surplus: Sequence[Object]) -> Iterator[Action]:
         for pod in surplus[:BURST]:
-            yield Delete(ref("pods", pod), uid=pod["metadata"]["uid"])
-            yield KIND.tell(self._daemon, "SuccessfulDelete", f"Deleted pod: {pod['metadata']['name']}")
+            yield from deletion(pod, self._daemon, KIND)
 
     # -- status --------------------------------------------------------------------------------------------------------
 

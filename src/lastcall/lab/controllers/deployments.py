@@ -146,7 +146,9 @@ def _made(facts: _Facts, status: deployment_status.Status, latest: int) -> Itera
         status.collided()
         return
     told = KIND.tell(facts.deployment, "ScalingReplicaSet", f"Scaled up replica set {name} from 0 to {replicas}")
-    yield Create(_SETS, made["metadata"]["namespace"], made, told if replicas else None)
+    message = f'Failed to create new replica set "{name}": {{error}}'
+    refused = KIND.tell(facts.deployment, "ReplicaSetCreateError", message, "Warning")
+    yield Create(_SETS, made["metadata"]["namespace"], made, told if replicas else None, refused)
     status.created(name, latest)
 
 

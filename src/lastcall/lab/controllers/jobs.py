@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from lastcall.lab.apiserver.meta import timestamp
 from lastcall.lab.controllers import conditions, job_indexes, pods
-from lastcall.lab.controllers.actions import Action, Create, Decision, Delete, status_patch
+from lastcall.lab.controllers.actions import Action, Decision, status_patch
 from lastcall.lab.controllers.job_failures import Ending, ended_at, restarted_too_often, wait, wait_after
 from lastcall.lab.controllers.job_pods import (
     TRACKING,
@@ -18,7 +18,7 @@ from lastcall.lab.controllers.job_pods import (
     taken,
     tracked,
 )
-from lastcall.lab.controllers.owning import Kind, claim, interested
+from lastcall.lab.controllers.owning import Kind, claim, creation, deletion, interested
 from lastcall.lab.controllers.view import Object, Ref, View, controller_of, ref
 
 RESOURCE = "jobs.batch"
@@ -227,9 +227,8 @@ class _Turn:
         indexes: Sequence[int | None] = [None] * missing
         if self._known.indexed:
             indexes = self._due(job_indexes.pending(self._known.completions, taken(self._known), missing))
-        told = KIND.tell(self._job, "SuccessfulCreate", "Created pod: {name}")
         for index in indexes:
-            yield Create("pods", self._job["metadata"]["namespace"], self._pod(index), told)
+            yield creation(self._pod(index), self._job, KIND)
 
     def _due(self, indexes: Sequence[int]) -> Sequence[int]:
         """Those that may be tried again now, where each index has its own backoff."""
@@ -264,8 +263,7 @@ class _Turn:
 
     def _ended(self, gone: Iterable[Object]) -> Iterator[Action]:
         for pod in gone:
-            yield Delete(ref("pods", pod), uid=pod["metadata"]["uid"])
-            yield KIND.tell(self._job, "SuccessfulDelete", f"Deleted pod: {pod['metadata']['name']}")
+            yield from deletion(pod, self._job, KIND)
 
     # -- its status ----------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ does not match any more is released, and a workload that is being deleted does n
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from lastcall.lab.controllers.actions import Patch, Tell
+from lastcall.lab.controllers.actions import Create, Delete, Patch, Tell
 from lastcall.lab.controllers.pods import owner_reference
 from lastcall.lab.controllers.view import Object, Ref, View, controller_of, ref
 from lastcall.model.label_selector import Matcher, labels_of, nothing
@@ -28,6 +28,19 @@ class Kind(NamedTuple):
         """An event about one of this kind."""
         place, uid = ref(self.resource, about), about["metadata"]["uid"]
         return Tell(place, uid, self.kind, self.api_version, reason, message, type_)
+
+
+def creation(pod: Object, owner: Object, kind: Kind) -> Create:
+    """A new pod of ``owner``, and what is told of it."""
+    made = kind.tell(owner, "SuccessfulCreate", "Created pod: {name}")
+    refused = kind.tell(owner, "FailedCreate", "Error creating: {error}", "Warning")
+    return Create("pods", owner["metadata"]["namespace"], pod, made, refused)
+
+
+def deletion(pod: Object, owner: Object, kind: Kind) -> tuple[Delete, Tell]:
+    """One of its pods goes, and what is told of it."""
+    told = kind.tell(owner, "SuccessfulDelete", f"Deleted pod: {pod['metadata']['name']}")
+    return Delete(ref("pods", pod), uid=pod["metadata"]["uid"]), told
 
 
 class Claimed(NamedTuple):

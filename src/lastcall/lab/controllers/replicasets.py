@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from lastcall.lab.controllers import pods
-from lastcall.lab.controllers.actions import Action, Create, Decision, Delete, status_patch
-from lastcall.lab.controllers.owning import Kind, claim, interested, labels
+from lastcall.lab.controllers.actions import Action, Decision, status_patch
+from lastcall.lab.controllers.owning import Kind, claim, creation, deletion, interested, labels
 from lastcall.lab.controllers.view import Object, Ref, View, controller_of, ref
 
 RESOURCE = "replicasets.apps"
@@ -60,19 +60,14 @@ def _surplus(wanted: Object, alive: Sequence[Object], view: View, now: float) ->
 
 
 def _made(wanted: Object, present: int) -> list[Action]:
-    told = KIND.tell(wanted, "SuccessfulCreate", "Created pod: {name}")
-    template, namespace = wanted["spec"]["template"], wanted["metadata"]["namespace"]
-    missing = min(wanted["spec"].get("replicas", 1) - present, BURST)
-    return [
-        Create("pods", namespace, pods.from_template(template, wanted, KIND.api_version, KIND.kind), told)
-        for _ in range(missing)
-    ]
+    template, missing = wanted["spec"]["template"], min(wanted["spec"].get("replicas", 1) - present, BURST)
+    made = (pods.from_template(template, wanted, KIND.api_version, KIND.kind) for _ in range(missing))
+    return [creation(pod, wanted, KIND) for pod in made]
 
 
 def _ended(wanted: Object, goes: Sequence[Object]) -> Iterator[Action]:
     for pod in goes:
-        yield Delete(ref("pods", pod), uid=pod["metadata"]["uid"])
-        yield KIND.tell(wanted, "SuccessfulDelete", f"Deleted pod: {pod['metadata']['name']}")
+        yield from deletion(pod, wanted, KIND)
 
 
 def _status(wanted: Object, alive: Sequence[Object], ending: int, now: float) -> tuple[Object, float | None]:

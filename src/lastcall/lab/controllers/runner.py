@@ -191,7 +191,8 @@ class Runner:
                 written = await self._cluster.act(action, queue.controller.name)
                 resource = _resource(action)
                 if written and resource in queue.controller.resources:
-                    revisions[resource] = int(written["metadata"].get("resourceVersion", 0))
+                    seen = int(written["metadata"].get("resourceVersion", 0))  # an old one, if nothing was changed
+                    revisions[resource] = max(seen, revisions.get(resource, 0))
         finally:
             if revisions:
                 queue.blocked[key] = revisions

@@ -138,7 +138,9 @@ class _Turn:
             return
         yield from set_claims.missing(self.wanted, KIND, ordinal, self.view)
         pod = new_pod(self.wanted, KIND, ordinal, self._revision(ordinal))
-        yield Create("pods", namespace, pod, self._told("Create", name))
+        message = f"Create Pod {name} in StatefulSet {self.wanted['metadata']['name']} failed error: {{error}}"
+        refused = KIND.tell(self.wanted, "FailedCreate", message, "Warning")
+        yield Create("pods", namespace, pod, self._told("Create", name), refused)
 
     def _revision(self, ordinal: int) -> Object:
         """Numbers below the partition come back as they were (``newVersionedStatefulSetPod``)."""
