@@ -63,7 +63,7 @@ def _pair(daemon: Object, on_node: Sequence[Object], letters: str) -> _Pair | No
     """None if there are several of one kind: the controller has to make order first."""
     alive = [pod for pod in on_node if not pod["metadata"].get("deletionTimestamp")]
     new = [pod for pod in alive if updated(pod, daemon, letters)]
-    old = [pod for pod in alive if pod not in new]
+    old = [pod for pod in alive if not updated(pod, daemon, letters)]
     if len(new) > 1 or len(old) > 1:
         return None
     return _Pair(new[0] if new else None, old[0] if old else None)

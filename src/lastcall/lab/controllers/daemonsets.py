@@ -169,7 +169,7 @@ class _Turn:
         if not self._surge:
             return ordered[1:]
         new = [pod for pod in ordered if labels(pod).get(revisions.LABEL) == self._letters]
-        old = [pod for pod in ordered if pod not in new]
+        old = [pod for pod in ordered if labels(pod).get(revisions.LABEL) != self._letters]
         replaced = new and old and (not pods.ready(old[0]) or self._available(new[0]))
         return [*new[1:], *(old if replaced else old[1:])]
 

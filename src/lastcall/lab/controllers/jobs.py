@@ -289,7 +289,7 @@ class _Turn:
         status = {
             **known.counted(why.target if why else ""),
             "active": len(known.active) - len(dismissed),
-            "ready": sum(pods.ready(pod) for pod in known.active if pod not in dismissed),
+            "ready": 0 if dismissed else sum(map(pods.ready, known.active)),
             "terminating": len(known.ending) + len(dismissed),
         }
         if self._start:

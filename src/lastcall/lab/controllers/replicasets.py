@@ -33,7 +33,8 @@ class ReplicaSets:
             return Decision(tuple(patches))
         alive = [pod for pod in own if pods.active(pod)]
         goes = _surplus(wanted, alive, view, now)
-        stays = [pod for pod in alive if pod not in goes]
+        going = {pod["metadata"]["uid"] for pod in goes}
+        stays = [pod for pod in alive if pod["metadata"]["uid"] not in going]
         status, again = _status(wanted, stays, sum(map(pods.terminating, own)) + len(goes), now)
         made = [] if wanted["metadata"].get("deletionTimestamp") else _made(wanted, len(alive))
         return Decision((*status_patch(key, wanted, status), *made, *_ended(wanted, goes)), again)
