@@ -25,7 +25,7 @@ class Binding:
         """POST of a Binding. ApiError if it is none, or if the pod cannot be bound."""
         form = media.negotiated(context.request)
         binding = self._read(context)
-        name = binding["metadata"]["name"]
+        name = binding["metadata"].get("name", "")
         pods = self._server.scheme.find("", "v1", "pods")
         if pods is None:
             raise status.no_such_resource()
@@ -55,8 +55,7 @@ class Binding:
             raise status.bad_request(
                 "the namespace of the provided object does not match the namespace sent on the request"
             )
-        name = metadata.setdefault("name", context.route.name)
-        if context.route.name and name != context.route.name:
+        if context.route.name and metadata.get("name") != context.route.name:
             raise status.bad_request("name in URL does not match name in Binding object")
         return binding
 
@@ -72,7 +71,7 @@ class Binding:
         if annotations := binding["metadata"].get("annotations"):
             pod["metadata"]["annotations"] = {**(pod["metadata"].get("annotations") or {}), **annotations}
         if labels := binding["metadata"].get("labels"):
-            pod["metadata"]["labels"] = {**labels, **(pod["metadata"].get("labels") or {})}
+            pod["metadata"]["labels"] = {**(pod["metadata"].get("labels") or {}), **labels}
         pod["status"].pop("nominatedNodeName", None)
         _scheduled(pod["status"], meta.timestamp(self._server.clock.wall()))
         if not dry_run:

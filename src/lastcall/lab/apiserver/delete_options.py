@@ -35,6 +35,8 @@ def from_body(said: Object) -> Options:
 
 def _body(request: Request) -> Object:
     said = media.decoded(request)
+    if said is None:
+        return {}
     if not isinstance(said, dict):
         raise status.bad_request(
             f"couldn't get version/kind; json parse error: json: cannot unmarshal {_go(said)} into Go value of type"
@@ -68,7 +70,8 @@ def _field(said: Object, name: str, wanted: type, go_type: str, *, within: str =
     if value is None or (isinstance(value, wanted) and isinstance(value, bool) == (wanted is bool)):
         return value
     path = f"DeleteOptions.{within}{name}"
-    raise status.bad_request(f"json: cannot unmarshal {_go(value)} into Go struct field {path} of type {go_type}")
+    shown = f"number {value}" if wanted is int and isinstance(value, float) else _go(value)
+    raise status.bad_request(f"json: cannot unmarshal {shown} into Go struct field {path} of type {go_type}")
 
 
 def _strings(said: Object, name: str) -> list[str]:

@@ -20,6 +20,9 @@ FOREGROUND = "foregroundDeletion"
 """The garbage collector's finalizers: it takes them away when it has released, or deleted, what the object owns."""
 
 _IMMUTABLE = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
+STANDARD_FINALIZERS = (ORPHAN, FOREGROUND, "kubernetes")
+"""The only ones whose names have no domain."""
+
 _OWNED = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation")
 _REFUSED = ("uid", "deletionTimestamp", "deletionGracePeriodSeconds")
 """Who says another value for these is refused; other values for the rest are passed over in silence."""
@@ -82,6 +85,24 @@ def tidy(obj: Object) -> None:
         del metadata[name]
 
 
+def deduplicate_owners(obj: Object, when: str = "") -> Iterator[str]:
+    """Takes out owner references that are there twice; the warning about it (``dedupOwnerReferencesAndAddWarning``)."""
+    owners: list[Object] = []
+    again: list[str] = []
+    for owner in obj["metadata"].get("ownerReferences") or ():
+        if owner in owners:
+            again.append(str(owner.get("uid", "")))
+        else:
+            owners.append(owner)
+    if again:
+        obj["metadata"]["ownerReferences"] = owners
+        yield (
+            f".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in 1.20+,"
+            " and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed:"
+            f" {', '.join(again)}"
+        )
+
+
 def check(obj: Object, *, validate_name: Callable[[str], str], namespaced: bool) -> Iterator[Cause]:
     """The rules for a new object's metadata (``validation.ValidateObjectMeta``)."""
     metadata = obj["metadata"]
@@ -99,6 +120,14 @@ def check(obj: Object, *, validate_name: Callable[[str], str], namespaced: bool)
     yield from check_annotations(metadata.get("annotations") or {}, "metadata.annotations")
     yield from _finalizers(metadata)
     yield from _owners(metadata)
+
+
+def check_finalizer_names(obj: Object) -> Iterator[Cause]:
+    """What the built-in kinds ask of finalizers besides (``validation.validateKubeFinalizerName``)."""
+    for index, name in enumerate(obj["metadata"].get("finalizers") or ()):
+        if "/" not in name and name not in STANDARD_FINALIZERS:
+            why = "name is neither a standard finalizer name nor is it fully qualified"
+            yield fields.invalid(f"metadata.finalizers[{index}]", name, why)
 
 
 def check_labels(labels: Object, path: str) -> Iterator[Cause]:

@@ -14,6 +14,7 @@ from lastcall.errors import InvalidInput, Unavailable
 from lastcall.lab.apiserver import status
 from lastcall.lab.apiserver.context import Context
 from lastcall.lab.apiserver.kubelets import STDOUT, Execution, Kubelet, LogOptions, chosen
+from lastcall.lab.apiserver.log_options import check_log_options, log_options
 from lastcall.lab.apiserver.request import Object, Request, Response
 from lastcall.lab.apiserver.routes import place, route
 from lastcall.lab.apiserver.store import Key
@@ -37,10 +38,12 @@ class Streams:
 
     async def log(self, context: Context) -> Response:
         """GET of ``pods/log``: text, as it comes if ``follow`` asks for it."""
+        check_log_options(context.request, context.route.name)
         pod = self._pod(context)
+        container = chosen(context, pod)
         if not pod["spec"].get("nodeName"):
             return Response(204, {}, b"")
-        options = _log_options(context, pod)
+        options = log_options(context.request, container, self._server.clock.wall())
         kubelet = self._kubelet(pod)
         lines = kubelet.logs(pod, options)
         try:
@@ -87,7 +90,8 @@ class Streams:
     def _start(self, context: Context) -> Callable[[], Awaitable[Execution]]:
         """What begins the execution. ApiError if the request makes no sense."""
         pod, request = self._pod(context), context.request
-        kubelet, container = self._kubelet(pod), chosen(context, pod)
+        container = chosen(context, pod)
+        kubelet = self._kubelet(pod)
         if context.route.subresource == "attach":
             return partial(_attached, kubelet, pod, container)
         command = list(request.query.get("command", ()))
@@ -104,7 +108,7 @@ class Streams:
         if not node:
             raise status.bad_request(f"pod {pod['metadata']['name']} does not have a host assigned")
         if self._server.store.get(Key("nodes", "", node)) is None:
-            raise status.not_found("nodes", "", node)
+            raise status.not_found("pods", "", node)  # so it is: the node is looked for within a request for pods
         kubelet = self._server.kubelets(node)
         if kubelet is None:
             raise _unreachable(pod, f"no kubelet runs on {node}")
@@ -149,30 +153,6 @@ async def _attached(kubelet: Kubelet, pod: Object, container: str) -> Execution:
 def _unreachable(pod: Object, why: str) -> status.ApiError:
     """As the API server tells that it cannot reach a kubelet."""
     return status.ApiError(500, "", f"error dialing backend: {pod['spec']['nodeName']}: {why}")
-
-
-def _log_options(context: Context, pod: Object) -> LogOptions:
-    request = context.request
-    since = _number(request, "sinceSeconds")
-    return LogOptions(
-        container=chosen(context, pod),
-        follow=request.flag("follow"),
-        previous=request.flag("previous"),
-        timestamps=request.flag("timestamps"),
-        tail=_number(request, "tailLines"),
-        since=None if since is None else float(since),
-        limit_bytes=_number(request, "limitBytes"),
-    )
-
-
-def _number(request: Request, name: str) -> int | None:
-    text = request.parameter(name)
-    if not text:
-        return None
-    try:
-        return int(text)
-    except ValueError:
-        raise status.bad_request(f'{name}: "{text}" is no whole number') from None
 
 
 async def _rest(begin: bytes, lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

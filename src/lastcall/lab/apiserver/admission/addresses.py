@@ -9,7 +9,13 @@ from random import Random
 
 from lastcall.lab.apiserver import fields
 from lastcall.lab.apiserver.admission.chain import Attributes, Plugin
-from lastcall.lab.apiserver.kinds.services import NO_ADDRESS, headless, needs_address, needs_node_ports
+from lastcall.lab.apiserver.kinds.services import (
+    NO_ADDRESS,
+    headless,
+    needs_address,
+    needs_health_check,
+    needs_node_ports,
+)
 from lastcall.lab.apiserver.request import Object
 from lastcall.lab.apiserver.status import ApiError, Cause, invalid
 from lastcall.lab.apiserver.store import Store
@@ -20,6 +26,8 @@ NODE_PORTS = range(30000, 32768)
 _STATIC_ADDRESSES, _STATIC_PORTS = 256, 86
 """The first ones are given only to who asks for them (``calculateRangeOffset``)."""
 
+_FAMILIES = ("IPv4", "IPv6")
+_FAMILY_POLICIES = ("PreferDualStack", "RequireDualStack", "SingleStack")
 _ADDRESS_RULE = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 
 
@@ -37,11 +45,15 @@ class ServiceAddresses(Plugin):
         spec, old = attributes.obj["spec"], attributes.old
         had = (old or {}).get("spec")
         if spec["type"] != "ExternalName" and (had is None or had["type"] == "ExternalName"):
-            _families(spec)
+            if causes := [*_families(spec)]:
+                raise invalid("Service", "", attributes.obj["metadata"].get("name", ""), causes)
             if needs_address(spec):
                 self._address(attributes.obj)
             else:
                 spec["clusterIP"] = NO_ADDRESS
+        if needs_health_check(spec) and not spec.get("healthCheckNodePort"):
+            others = self._others(attributes.obj)
+            spec["healthCheckNodePort"] = self._free_port({one.get("healthCheckNodePort") for one in others})
         if needs_node_ports(spec):
             self._node_ports(attributes.obj, {port.get("nodePort") for port in (had or {}).get("ports") or ()})
 
@@ -89,12 +101,30 @@ class ServiceAddresses(Plugin):
                 yield stored.object()["spec"]
 
 
-def _families(spec: Object) -> None:
-    """The lab has IPv4 alone; a headless service without a selector gets both, as nobody knows its endpoints."""
+def _families(spec: Object) -> Iterator[Cause]:
+    """What is wrong with them (``Allocators.initIPFamilyFields``), and those that are not said.
+
+    The lab has IPv4 alone; a headless service without a selector gets both, as nobody knows its endpoints.
+    """
+    named = spec.get("ipFamilies") or []
+    for index, family in enumerate(named):
+        if family not in _FAMILIES:
+            yield fields.not_supported(f"spec.ipFamilies[{index}]", family, _FAMILIES)
+    policy = spec.get("ipFamilyPolicy")
+    if policy is not None and policy not in _FAMILY_POLICIES:
+        yield fields.not_supported("spec.ipFamilyPolicy", policy, _FAMILY_POLICIES)
     both = headless(spec) and not spec.get("selector")
     spec["ipFamilyPolicy"] = spec.get("ipFamilyPolicy") or ("RequireDualStack" if both else "SingleStack")
     if not spec.get("ipFamilies"):
         spec["ipFamilies"] = ["IPv4", "IPv6"] if both and spec["ipFamilyPolicy"] != "SingleStack" else ["IPv4"]
+    if both:
+        return
+    if spec["ipFamilyPolicy"] == "RequireDualStack":
+        why = "this cluster is not configured for dual-stack services"
+        yield fields.invalid("spec.ipFamilyPolicy", "RequireDualStack", why)
+    for index, family in enumerate(named):
+        if family == "IPv6":
+            yield fields.invalid(f"spec.ipFamilies[{index}]", family, "not configured on this cluster")
 
 
 def _refused(address: str, taken: set[str]) -> Cause | None:

@@ -97,6 +97,8 @@ def _node(attributes: Attributes, node: str) -> str:
         return said + ", ".join(forbidden) if forbidden else ""
     if (new["spec"].get("taints") or []) != (old["spec"].get("taints") or []):
         return f'node "{node}" is not allowed to modify taints'
+    if (new["metadata"].get("ownerReferences") or []) != (old["metadata"].get("ownerReferences") or []):
+        return f'node "{node}" is not allowed to modify ownerReferences'
     return f"is not allowed to modify labels: {', '.join(forbidden)}" if forbidden else ""
 
 

@@ -8,9 +8,11 @@ from lastcall.lab.apiserver.admission.namespace_lifecycle import NamespaceLifecy
 from lastcall.lab.apiserver.admission.node_restriction import NodeRestriction
 from lastcall.lab.apiserver.admission.node_taints import NodeTaints
 from lastcall.lab.apiserver.admission.priorities import Priorities
+from lastcall.lab.apiserver.admission.runtime_classes import RuntimeClasses
 from lastcall.lab.apiserver.admission.service_accounts import ServiceAccounts
 from lastcall.lab.apiserver.admission.tolerations import DefaultTolerations
-from lastcall.lab.apiserver.admission.volumes import DefaultStorageClass, StorageProtection, VolumePhases
+from lastcall.lab.apiserver.admission.topology import TopologyLabels
+from lastcall.lab.apiserver.admission.volumes import ClaimResize, DefaultStorageClass, StorageProtection, VolumePhases
 from lastcall.lab.apiserver.store import Store
 from lastcall.ports import Clock
 
@@ -27,4 +29,7 @@ def built_in(store: Store, clock: Clock, random: Random) -> Sequence[Plugin]:
         DefaultStorageClass(store),
         StorageProtection(),
         VolumePhases(clock),
+        ClaimResize(store),
+        RuntimeClasses(),
+        TopologyLabels(store),
     ]

@@ -1,9 +1,11 @@
 """What admission does to claims and volumes: the default class, and the finalizers that protect what is in use."""
 
-from lastcall.lab.apiserver import meta
-from lastcall.lab.apiserver.admission.chain import Attributes, Plugin
+from fractions import Fraction
+
+from lastcall.lab.apiserver import meta, quantities
+from lastcall.lab.apiserver.admission.chain import Attributes, Plugin, refusal
 from lastcall.lab.apiserver.request import Object
-from lastcall.lab.apiserver.store import Store
+from lastcall.lab.apiserver.store import Key, Store
 from lastcall.ports import Clock
 
 _SINCE = "lastPhaseTransitionTime"
@@ -35,6 +37,31 @@ class DefaultStorageClass(Plugin):
         return str(newest["name"])
 
 
+class ClaimResize(Plugin):
+    """Claims grow if their class lets them (``PersistentVolumeClaimResize``)."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def validate(self, attributes: Attributes) -> None:
+        """ApiError if the claim has grown and may not."""
+        new, old = attributes.obj, attributes.old
+        if attributes.resource.storage != "persistentvolumeclaims" or attributes.subresource or not new or not old:
+            return
+        if _size(new) <= _size(old):
+            return
+        if (old.get("status") or {}).get("phase") != "Bound":
+            raise refusal(attributes, "Only bound persistent volume claims can be expanded")
+        name = new["spec"].get("storageClassName")
+        stored = self._store.get(Key("storageclasses.storage.k8s.io", "", name)) if name else None
+        if stored is None or not stored.object().get("allowVolumeExpansion"):
+            raise refusal(
+                attributes,
+                "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must"
+                " support resize",
+            )
+
+
 class StorageProtection(Plugin):
     """``StorageObjectInUseProtection``: controllers take the finalizers off when nothing uses the object."""
 
@@ -61,6 +88,10 @@ class VolumePhases(Plugin):
         new, old = ((one or {}).get("status") or {} for one in (attributes.obj, attributes.old))
         if new.get("phase") != old.get("phase") and new.get(_SINCE) in (None, old.get(_SINCE)):
             new[_SINCE] = meta.timestamp(self._clock.wall())
+
+
+def _size(claim: Object) -> Fraction:
+    return quantities.parse((claim["spec"]["resources"].get("requests") or {}).get("storage", "0"))
 
 
 def _age(metadata: Object) -> tuple[str, list[int]]:

@@ -16,6 +16,7 @@ _PENDING = "CustomResourceDefinition marked for deletion; CustomResource deletio
 class Definition(Behaviour):
     """Its names are accepted and its kind is served by ``definitions``, at once when it is stored."""
 
+    known_finalizers = False
     has_generation = True
     has_status = True
     needs_revision = True

@@ -25,6 +25,7 @@ _STANDARD_FINALIZERS = ("orphan", "foregroundDeletion", "kubernetes")
 class Custom(Behaviour):
     """Of one version of a definition. ``version`` is its entry in ``spec.versions``."""
 
+    known_finalizers = False
     has_generation = True
     needs_revision = True
 

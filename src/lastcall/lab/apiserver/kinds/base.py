@@ -87,6 +87,8 @@ class Behaviour:
     """Whether a deletion is answered by a Status instead of by the object."""
     status_keeps: ClassVar[Sequence[str]] = ("labels", "annotations", "finalizers", "ownerReferences")
     """The metadata that the status subresource cannot change."""
+    known_finalizers: ClassVar[bool] = True
+    """Whether a finalizer without a domain must be one of Kubernetes' own."""
     hidden_annotations: ClassVar[Sequence[str]] = ()
     """Annotations that are fields within the server, so that neither tables nor metadata alone show them."""
     deprecation: str = ""

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable
 
-from lastcall.lab.apiserver import fields
+from lastcall.lab.apiserver import fields, status
 from lastcall.lab.apiserver.kinds import rules
-from lastcall.lab.apiserver.kinds.base import Behaviour
+from lastcall.lab.apiserver.kinds.base import Behaviour, Options, Outcome
+from lastcall.lab.apiserver.kinds.conditions import validate_conditions
 from lastcall.lab.apiserver.kinds.label_selectors import validate_selector
 from lastcall.lab.apiserver.request import Object
 from lastcall.lab.apiserver.status import Cause
@@ -17,6 +18,7 @@ SYSTEM_CLASSES = {"system-node-critical": 2_000_001_000, "system-cluster-critica
 class PodDisruptionBudget(Behaviour):
     """How many pods must stay up. The disruption controller writes how many may go."""
 
+    known_finalizers = False
     has_generation = True
     has_status = True
     needs_revision = True
@@ -49,6 +51,7 @@ class PodDisruptionBudget(Behaviour):
     def validate_status(self, new: Object, old: Object) -> Iterable[Cause]:
         """``ValidatePodDisruptionBudgetStatusUpdate``."""
         status = new.get("status") or {}
+        yield from validate_conditions(status.get("conditions") or (), "status.conditions")
         yield from rules.not_negative(status, "status", *_COUNTS)
 
 
@@ -60,6 +63,13 @@ class PriorityClass(Behaviour):
     def default(self, obj: Object) -> None:
         """Pods of the class push others away."""
         rules.fill(obj, value=0, preemptionPolicy="PreemptLowerPriority")
+
+    def outcome(self, obj: Object, options: Options, wall: float) -> Outcome | None:
+        """The classes of the system stay."""
+        if (name := obj["metadata"]["name"]) in SYSTEM_CLASSES:
+            why = "this is a system priority class and cannot be deleted"
+            raise status.forbidden("priorityclasses", "scheduling.k8s.io", name, why)
+        return None
 
     def wanted(self, obj: Object) -> object:
         """Its generation is always the first."""

@@ -4,6 +4,7 @@ The finalizers that protect them are put on by admission (``StorageObjectInUsePr
 are written by controllers.
 """
 
+import posixpath
 from collections.abc import Iterable, Iterator
 
 from lastcall.lab.apiserver import fields, names, quantities
@@ -11,6 +12,7 @@ from lastcall.lab.apiserver.kinds import rules
 from lastcall.lab.apiserver.kinds.base import Behaviour
 from lastcall.lab.apiserver.kinds.go_form import difference, fields_of, written
 from lastcall.lab.apiserver.kinds.label_selectors import validate_selector
+from lastcall.lab.apiserver.kinds.pod_scheduling import validate_node_selector
 from lastcall.lab.apiserver.request import Object
 from lastcall.lab.apiserver.status import Cause
 
@@ -48,12 +50,29 @@ class PersistentVolumeClaim(Behaviour):
         claim_defaults(obj)
 
     def prepare_create(self, obj: Object) -> None:
-        """Nothing is bound yet."""
+        """Nothing is bound yet; a data source is said in both ways (``NormalizeDataSources``)."""
         obj["status"] = {"phase": "Pending"}
+        spec = obj["spec"]
+        source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
+        if source and reference is None:
+            kind = (source.get("apiGroup") or "", source.get("kind"))
+            if kind in (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot")):
+                spec["dataSourceRef"] = dict(source)
+            else:
+                del spec["dataSource"]
+        elif reference and not source and not reference.get("namespace"):
+            spec["dataSource"] = {name: value for name, value in reference.items() if name != "namespace"}
 
     def validate(self, obj: Object) -> Iterable[Cause]:
         """``ValidatePersistentVolumeClaim``."""
         return check_claim(obj["spec"], "spec")
+
+    def warnings(self, obj: Object) -> Iterable[str]:
+        """Half bytes (``GetWarningsForPersistentVolumeClaimSpec``)."""
+        for side in ("requests", "limits"):
+            text = (obj["spec"]["resources"].get(side) or {}).get("storage")
+            if text is not None and quantities.parse(text).denominator != 1:
+                yield f'spec.resources.{side}[storage]: fractional byte value "{text}" is invalid, must be an integer'
 
     def validate_update(self, new: Object, old: Object) -> Iterable[Cause]:
         """The volume may be named once, and a bound claim may grow (``ValidatePersistentVolumeClaimUpdate``)."""
@@ -107,7 +126,18 @@ class PersistentVolume(Behaviour):
             if not _positive(text):
                 yield fields.invalid(f"spec.capacity[{name}]", text, "must be greater than zero")
         yield from rules.one_of(spec["persistentVolumeReclaimPolicy"], "spec.persistentVolumeReclaimPolicy", *_POLICIES)
+        affinity = spec.get("nodeAffinity")
+        if affinity is not None and affinity.get("required") is None:
+            yield fields.required("spec.nodeAffinity.required", "must specify required node constraints")
+        elif affinity is not None:
+            yield from validate_node_selector(affinity["required"], "spec.nodeAffinity.required")
         yield from _check_source(spec)
+        recycled = spec["persistentVolumeReclaimPolicy"] == "Recycle"
+        if recycled and posixpath.normpath((spec.get("hostPath") or {}).get("path") or ".") == "/":
+            why = "may not be 'recycle' for a hostPath mount of '/'"
+            yield fields.forbidden("spec.persistentVolumeReclaimPolicy", why)
+        if (name := spec.get("storageClassName")) and (wrong := names.subdomain(name)):
+            yield fields.invalid("spec.storageClassName", name, wrong)
         yield from rules.one_of(spec["volumeMode"], "spec.volumeMode", "Block", "Filesystem")
 
     def validate_update(self, new: Object, old: Object) -> Iterable[Cause]:

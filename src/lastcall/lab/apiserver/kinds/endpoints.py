@@ -1,6 +1,6 @@
 """Endpoints and EndpointSlices (``pkg/apis/core``, ``pkg/apis/discovery``)."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from lastcall.lab.apiserver import fields, names
 from lastcall.lab.apiserver.kinds import rules
@@ -11,7 +11,7 @@ from lastcall.lab.apiserver.status import Cause
 
 _TYPES = ("FQDN", "IPv4", "IPv6")
 _VERSIONS = {"IPv4": 4, "IPv6": 6}
-_MOST_ENDPOINTS, _MOST_ADDRESSES, _MOST_PORTS = 1000, 100, 100
+_MOST_ENDPOINTS, _MOST_ADDRESSES, _MOST_PORTS, _MOST_HINTS = 1000, 100, 20000, 8
 _ADDRESS_RULE = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 
 
@@ -59,6 +59,24 @@ class EndpointSlice(Behaviour):
         for port in obj["ports"] or ():
             rules.fill(port, name="", protocol="TCP")
 
+    def prepare_create(self, obj: Object) -> None:
+        """What version 1 has dropped is dropped (``dropTopologyOnV1``)."""
+        for endpoint in obj["endpoints"] or ():
+            endpoint.pop("deprecatedTopology", None)
+
+    def prepare_update(self, new: Object, old: Object) -> None:
+        """The same."""
+        self.prepare_create(new)
+
+    def warnings(self, obj: Object) -> Iterable[str]:
+        """Names instead of addresses."""
+        if obj.get("addressType") == "FQDN":
+            yield "spec.addressType: FQDN endpoints are deprecated"
+
+    def update_warnings(self, new: Object, old: Object) -> Iterable[str]:
+        """None about names: they were warned about when the slice was made."""
+        return ()
+
     def wanted(self, obj: Object) -> object:
         """Everything, the labels too."""
         return super().wanted(obj), obj["metadata"].get("labels")
@@ -70,22 +88,45 @@ class EndpointSlice(Behaviour):
             yield fields.required("addressType")
         else:
             yield from rules.one_of(kind, "addressType", *_TYPES)
-        endpoints, ports = obj["endpoints"] or (), obj["ports"] or ()
+        endpoints = obj["endpoints"] or ()
+        yield from _check_ports(obj["ports"] or ())
         yield from _too_many(endpoints, "endpoints", _MOST_ENDPOINTS)
         for index, endpoint in enumerate(endpoints):
             yield from _check_endpoint(endpoint, kind, f"endpoints[{index}]")
-        yield from _too_many(ports, "ports", _MOST_PORTS)
-        seen: list[str] = []
-        for index, port in enumerate(ports):
-            yield from rules.one_of(port["protocol"], f"ports[{index}].protocol", *PROTOCOLS)
-            if port["name"] in seen:
-                yield fields.duplicate("ports", port["name"])
-            seen.append(port["name"])
 
     def validate_update(self, new: Object, old: Object) -> Iterable[Cause]:
         """The type of address stays as it is."""
         yield from self.validate(new)
         yield from rules.immutable(new, old, "", "addressType")
+
+
+def _check_ports(ports: Sequence[Object]) -> Iterator[Cause]:
+    if len(ports) > _MOST_PORTS:
+        yield from _too_many(ports, "ports", _MOST_PORTS)
+        return
+    seen: set[str] = set()
+    for index, port in enumerate(ports):
+        path, name, application = f"ports[{index}]", port["name"], port.get("appProtocol")
+        if name and (wrong := names.label(name)):
+            yield fields.invalid(f"{path}.name", name, wrong)
+        if name in seen:
+            yield fields.duplicate(f"{path}.name", name)
+        seen.add(name)
+        yield from rules.one_of(port["protocol"], f"{path}.protocol", *PROTOCOLS)
+        if application is not None and (wrong := names.qualified(application)):
+            yield fields.invalid(f"{path}.appProtocol", application, wrong)
+
+
+def _check_hints(hints: Sequence[Object], path: str, wrong: Callable[[str], str]) -> Iterator[Cause]:
+    yield from _too_many(hints, path, _MOST_HINTS)
+    seen: set[str] = set()
+    for index, hint in enumerate(hints if len(hints) <= _MOST_HINTS else ()):
+        name = hint.get("name", "")
+        if name in seen:
+            yield fields.duplicate(f"{path}[{index}].name", name)
+        seen.add(name)
+        if why := wrong(name):
+            yield fields.invalid(f"{path}[{index}].name", name, why)
 
 
 def _check_endpoint(endpoint: Object, kind: str, path: str) -> Iterator[Cause]:
@@ -101,11 +142,16 @@ def _check_endpoint(endpoint: Object, kind: str, path: str) -> Iterator[Cause]:
         elif not rules.is_address(address):
             yield fields.invalid(at, address, _ADDRESS_RULE)
         elif kind in _VERSIONS and not rules.is_address(address, _VERSIONS[kind]):
-            yield fields.invalid(at, address, f"must be an {kind} address")
+            yield fields.invalid(f"{path}.addresses", address, f"must be an {kind} address")
+        if kind in _VERSIONS and rules.is_address(address):
+            yield from rules.check_ordinary(address, at)
     if (node := endpoint.get("nodeName")) is not None and (wrong := names.subdomain(node)):
         yield fields.invalid(f"{path}.nodeName", node, wrong)
     if (host := endpoint.get("hostname")) is not None and (wrong := names.label(host)):
         yield fields.invalid(f"{path}.hostname", host, wrong)
+    hints = endpoint.get("hints") or {}
+    yield from _check_hints(hints.get("forZones") or (), f"{path}.hints.forZones", names.label_value)
+    yield from _check_hints(hints.get("forNodes") or (), f"{path}.hints.forNodes", names.subdomain)
 
 
 def _too_many(values: Iterable[object], path: str, most: int) -> Iterator[Cause]:

@@ -12,6 +12,7 @@ from lastcall.lab.apiserver.status import Cause
 class Lease(Behaviour):
     """Who holds something, and until when; heartbeats of nodes among them."""
 
+    known_finalizers = False
     needs_revision = True
     creates_on_update = True
 

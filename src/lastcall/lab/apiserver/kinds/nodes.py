@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from lastcall.lab.apiserver import fields, names
+from lastcall.lab.apiserver import fields, names, quantities
 from lastcall.lab.apiserver.kinds import rules
 from lastcall.lab.apiserver.kinds.base import Behaviour, keep
+from lastcall.lab.apiserver.kinds.pod_resources import is_counted
 from lastcall.lab.apiserver.request import Object
 from lastcall.lab.apiserver.status import Cause
 
@@ -48,15 +49,19 @@ class Node(Behaviour):
 
     def prepare_create(self, obj: Object) -> None:
         """Unlike other kinds it keeps the status that comes with it."""
+        obj["spec"].pop("configSource", None)
+        obj["status"].pop("config", None)
 
     def prepare_update(self, new: Object, old: Object) -> None:
         """The status is written by itself."""
         keep(new, old, "status")
+        new["spec"].pop("configSource", None)
 
     def validate(self, obj: Object) -> Iterable[Cause]:
         """``ValidateNode``."""
         spec = obj["spec"]
         yield from check_taints(spec.get("taints") or (), _TAINTS)
+        yield from _check_resources(obj.get("status") or {})
         networks = spec.get("podCIDRs") or ()
         for index, network in enumerate(networks):
             if not rules.is_network(network):
@@ -66,7 +71,7 @@ class Node(Behaviour):
             yield fields.invalid("spec.podCIDRs", networks, why)
 
     def validate_update(self, new: Object, old: Object) -> Iterable[Cause]:
-        """``ValidateNodeUpdate``, which checks the taints once more."""
+        """``ValidateNodeUpdate``, which checks the taints and the resources once more."""
         yield from self.validate(new)
         yield from self.validate_status(new, old)
         for name, said in (("podCIDRs", "podCIDR"), ("providerID", "providerID")):
@@ -74,9 +79,12 @@ class Node(Behaviour):
             if before and new["spec"].get(name) != before:
                 yield fields.forbidden(f"spec.{name}", f'node updates may not change {said} except from "" to valid')
         yield from check_taints(new["spec"].get("taints") or (), _TAINTS)
+        if new["spec"].get("externalID", "") != old["spec"].get("externalID", ""):
+            yield fields.forbidden("spec.externalID", "may not be updated")
 
     def validate_status(self, new: Object, old: Object) -> Iterable[Cause]:
         """An address may be there once."""
+        yield from _check_resources(new.get("status") or {})
         seen: list[object] = []
         for index, address in enumerate((new.get("status") or {}).get("addresses") or ()):
             if address in seen:
@@ -104,6 +112,17 @@ def check_taints(taints: Iterable[Object], path: str) -> Iterator[Cause]:
             cause = fields.duplicate(at, said)
             yield cause._replace(message=f"{cause.message}: taints must be unique by key and effect pair")
         seen.add((key, effect or ""))
+
+
+def _check_resources(status: Object) -> Iterator[Cause]:
+    """``ValidateNodeResources``."""
+    for side in ("capacity", "allocatable"):
+        for name, text in (status.get(side) or {}).items():
+            amount, path = quantities.parse(str(text)), f"status.{side}.{name}"
+            if amount < 0:
+                yield fields.invalid(path, text, rules.NOT_NEGATIVE)
+            if is_counted(name) and amount.denominator != 1:
+                yield fields.invalid(path, text, "must be an integer")
 
 
 def _effect(effect: str, path: str) -> Iterator[Cause]:

@@ -66,9 +66,7 @@ def container_defaults(container: Object) -> None:
     for name in ("livenessProbe", "readinessProbe", "startupProbe"):
         if (probe := container.get(name)) is not None:
             _probe(probe)
-    for handler in (container.get("lifecycle") or {}).values():
-        if isinstance(handler, dict):
-            _handler(handler)
+    _lifecycle(container)
 
 
 def containers(spec: Object, names: tuple[str, ...] = CONTAINERS) -> Iterator[Object]:
@@ -108,6 +106,15 @@ def _handler(handler: Object) -> None:
         request.setdefault("scheme", "HTTP")
     if (call := handler.get("grpc")) is not None:
         call.setdefault("service", "")
+
+
+def _lifecycle(container: Object) -> None:
+    """Stop signals are an alpha feature (``ContainerStopSignals``), whose field is dropped."""
+    lifecycle = container.get("lifecycle") or {}
+    if lifecycle.pop("stopSignal", None) is not None and not lifecycle:
+        del container["lifecycle"]
+    for handler in lifecycle.values():
+        _handler(handler)
 
 
 def _references(source: Object) -> None:

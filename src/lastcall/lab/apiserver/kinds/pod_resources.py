@@ -63,6 +63,11 @@ def _one(name: str, quantity: str, path: str) -> Iterator[Cause]:
         yield fields.invalid(path, quantity, "must be an integer")
 
 
+def is_counted(name: str) -> bool:
+    """Whether there are only whole ones of the resource (``helper.IsIntegerResourceName``)."""
+    return name == "pods" or ("/" in name and not _native(name))
+
+
 def _native(name: str) -> bool:
     """Kubernetes' own resources: no prefix, or one of its own."""
     return "/" not in name or "kubernetes.io/" in name

@@ -49,6 +49,8 @@ def validate_pod_spec(spec: Object, path: str, *, is_pod: bool = False) -> Itera
         yield from _named(spec, name, names.subdomain(spec.get(name) or "a"), path)
     if "preemptionPolicy" in spec:
         yield from _choice(spec["preemptionPolicy"], _PREEMPTION, f"{path}.preemptionPolicy")
+    if (system := spec.get("os")) is not None:
+        yield from _choice(system.get("name", ""), ("linux", "windows"), f"{path}.os.name")
 
 
 def _choice(value: str, supported: tuple[str, ...], path: str) -> Iterator[Cause]:

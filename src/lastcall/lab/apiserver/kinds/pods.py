@@ -102,7 +102,8 @@ class Pods(Behaviour):
         yield from check(new, old)
 
     def _metadata(self, pod: Object) -> Iterable[Cause]:
-        return meta.check(pod, validate_name=self.validate_name, namespaced=True)
+        yield from meta.check(pod, validate_name=self.validate_name, namespaced=True)
+        yield from meta.check_finalizer_names(pod)
 
     def warnings(self, obj: Object) -> Iterable[str]:
         """Of a new pod."""

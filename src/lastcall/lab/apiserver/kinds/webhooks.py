@@ -21,6 +21,7 @@ _MOST_CONDITIONS = 64
 class WebhookConfiguration(Behaviour):
     """Who is asked before something is written. ``mutating`` webhooks may change it."""
 
+    known_finalizers = False
     has_generation = True
     needs_revision = True
 

@@ -1,0 +1,26 @@
+"""Pods of runtime classes (``RuntimeClass``): the lab has none of these, so that a pod can name none either."""
+
+from lastcall.lab.apiserver.admission.chain import Attributes, Plugin, refusal
+
+
+class RuntimeClasses(Plugin):
+    """Sees new pods."""
+
+    async def mutate(self, attributes: Attributes) -> None:
+        """Refuses a pod that names a class."""
+        if not _new_pod(attributes) or attributes.obj is None:
+            return
+        name = attributes.obj["spec"].get("runtimeClassName")
+        if name is not None:
+            raise refusal(attributes, f'pod rejected: RuntimeClass "{name}" not found')
+
+    async def validate(self, attributes: Attributes) -> None:
+        """Refuses an overhead that no class defines."""
+        if _new_pod(attributes) and attributes.obj is not None and attributes.obj["spec"].get("overhead") is not None:
+            raise refusal(
+                attributes, "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
+            )
+
+
+def _new_pod(attributes: Attributes) -> bool:
+    return attributes.operation == "CREATE" and attributes.resource.storage == "pods" and not attributes.subresource

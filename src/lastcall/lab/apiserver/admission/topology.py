@@ -1,0 +1,34 @@
+"""Pods have the zone and the region of their node as labels (``PodTopologyLabels``)."""
+
+from lastcall.lab.apiserver.admission.chain import Attributes, Plugin
+from lastcall.lab.apiserver.request import Object
+from lastcall.lab.apiserver.store import Key, Store
+
+LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
+
+
+class TopologyLabels(Plugin):
+    """Sees bindings, and new pods that have a node."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def mutate(self, attributes: Attributes) -> None:
+        """Copies the node's labels; the binding hands its own on to the pod."""
+        obj = attributes.obj
+        if attributes.operation != "CREATE" or attributes.resource.storage != "pods" or obj is None:
+            return
+        target = obj.get("target") or {}
+        if not attributes.subresource:
+            found = self._labels((obj.get("spec") or {}).get("nodeName", ""))
+        elif attributes.subresource == "binding" and target.get("kind") == "Node":
+            found = self._labels(target.get("name", ""))
+        else:
+            return
+        if found:
+            metadata = obj["metadata"]
+            metadata["labels"] = {**(metadata.get("labels") or {}), **found}
+
+    def _labels(self, node: str) -> Object:
+        stored = self._store.get(Key("nodes", "", node)) if node else None
+        return {name: stored.labels[name] for name in LABELS if name in stored.labels} if stored else {}

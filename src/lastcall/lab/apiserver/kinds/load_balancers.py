@@ -1,0 +1,54 @@
+"""What Services of type LoadBalancer have that the others have not (``ValidateService``), pure."""
+
+from collections.abc import Iterator
+
+from lastcall.lab.apiserver import fields, names
+from lastcall.lab.apiserver.kinds import rules
+from lastcall.lab.apiserver.request import Object
+from lastcall.lab.apiserver.status import Cause
+
+_TYPE = "LoadBalancer"
+_ONLY = "may only be used when `type` is 'LoadBalancer'"
+_NETWORK_RULE = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+_ADDRESS_RULE = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+
+
+def check_ranges(spec: Object) -> Iterator[Cause]:
+    """Who may reach the load balancer, and which one it is."""
+    path, ranges = "spec.LoadBalancerSourceRanges", spec.get("loadBalancerSourceRanges") or ()
+    if ranges and spec["type"] != _TYPE:
+        yield fields.forbidden(path, _ONLY)
+    for index, network in enumerate(ranges):
+        if not rules.is_network(network.strip()):
+            yield fields.invalid(f"{path}[{index}]", network.strip(), _NETWORK_RULE)
+    name = spec.get("loadBalancerClass")
+    if name is not None and spec["type"] != _TYPE:
+        yield fields.forbidden("spec.loadBalancerClass", _ONLY)
+    elif name is not None and (wrong := names.qualified(name)):
+        yield fields.invalid("spec.loadBalancerClass", name, wrong)
+
+
+def check_ingress(balancer: Object, kind: str) -> Iterator[Cause]:
+    """``ValidateLoadBalancerStatus`` for a service of type ``kind``."""
+    points = balancer.get("ingress") or ()
+    if points and kind != _TYPE:
+        yield fields.forbidden("status.loadBalancer.ingress", "may only be used when `spec.type` is 'LoadBalancer'")
+        return
+    for index, point in enumerate(points):
+        yield from _check_point(point, f"status.loadBalancer.ingress[{index}]")
+
+
+def _check_point(point: Object, path: str) -> Iterator[Cause]:
+    address, mode, host = point.get("ip"), point.get("ipMode"), point.get("hostname")
+    if address and not rules.is_address(address):
+        yield fields.invalid(f"{path}.ip", address, _ADDRESS_RULE)
+    if address and mode is None:
+        yield fields.required(f"{path}.ipMode", "must be specified when `ip` is set")
+    elif mode is not None and not address:
+        yield fields.forbidden(f"{path}.ipMode", "may not be specified when `ip` is not set")
+    else:
+        yield from rules.one_of(mode, f"{path}.ipMode", "Proxy", "VIP")
+    if host and (wrong := names.subdomain(host)):
+        yield fields.invalid(f"{path}.hostname", host, wrong)
+    if host and rules.is_address(host):
+        yield fields.invalid(f"{path}.hostname", host, "must be a DNS name, not an IP address")
