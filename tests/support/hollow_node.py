@@ -7,6 +7,8 @@ Programs that are executed in a pod are real.
 
 import asyncio
 import contextlib
+import os
+import signal
 
 from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.resources import LEASES, NODES, PODS
@@ -180,6 +182,7 @@ class HollowNode:
                 stderr=asyncio.subprocess.PIPE,
                 env={"PATH": "/usr/bin:/bin", "POD": pod["metadata"]["name"], "CONTAINER": container},
                 cwd="/tmp",
+                start_new_session=True,
             )
         except OSError as error:
             raise InvalidInput("command", [str(error)]) from None
@@ -223,5 +226,8 @@ class _Execution:
         return await self._process.wait()
 
     def kill(self):
+        """With all that it has started."""
+        for pump in self._pumps:
+            pump.cancel()
         with contextlib.suppress(ProcessLookupError):
-            self._process.kill()
+            os.killpg(self._process.pid, signal.SIGKILL)

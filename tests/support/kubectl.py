@@ -196,6 +196,8 @@ class Lab:
         self.plane.stop()
         await asyncio.wait_for(asyncio.gather(self._task, return_exceptions=True), 10)
         await self._group.cancel()
+        await cancel(*(task for task in asyncio.all_tasks() if task is not asyncio.current_task()))  # as asyncio.run
+        await self._loop.shutdown_asyncgens()
 
     async def _namespace(self, name):
         store = self.plane.server.store
