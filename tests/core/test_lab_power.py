@@ -29,6 +29,9 @@ class Host:
         self.done.append("press")
         await self.clock.sleep(self.going_down)
 
+    async def cut_storage(self, *, cut):
+        self.done.append("cut storage" if cut else "mend storage")
+
     async def stop_kubelet(self):
         self.done.append("stop kubelet")
 
@@ -56,6 +59,8 @@ def machine():
         ("on hang off", ["boot", "stop kubelet", "die"], True),
         ("on button", ["boot", "press", "die"], True),
         ("on on", ["boot"], False),
+        ("on storage on", ["boot", "cut storage", "mend storage"], False),
+        ("on storage off", ["boot", "cut storage", "die", "mend storage"], True),
     ],
 )
 def test_from_position_to_position(turns, done, cut):
@@ -69,18 +74,6 @@ def test_from_position_to_position(turns, done, cut):
 
     one = virtual.run(run())
     assert one.powered is (turns.split()[-1] not in ("off", "button"))
-
-
-def test_storage_is_cut_and_mended():
-    async def run():
-        one, _ = machine()
-        await one.turn(Switch.ON)
-        await one.turn(Switch.NO_STORAGE)
-        assert one.storage_cut
-        await one.turn(Switch.ON)
-        assert not one.storage_cut
-
-    virtual.run(run())
 
 
 def test_what_is_off_can_only_be_switched_on():

@@ -48,8 +48,21 @@ def check(output, tmp_path):
     assert "shop/database" in text
 
 
-async def test_without_root_on_the_embedded_default(tmp_path):
-    check(await demo(tmp_path), tmp_path)
+async def test_a_shop_on_three_nodes(tmp_path):
+    """As ``make demo`` shows it: what runs on the node that goes down ends in order, and comes up elsewhere."""
+    output = await demo(tmp_path)
+    assert "pods run on three nodes" in output
+    order = ["phase 1 begins", "the lock is released", "lab-2 is off", "everything runs again", "requests answered"]
+    places = [output.index(words) for words in order]
+    assert places == sorted(places)
+    assert len(re.findall(r"^ +database-[01] +runs on lab-[13]$", output, re.MULTILINE)) == 2
+    assert len(re.findall(r"^ +web-\w+-\w+ +runs on lab-[13]$", output, re.MULTILINE)) == 4
+    assert "node lab-2: Ready=False, node is shutting down" in output
+    good, lost = re.findall(r"requests answered: (\d+), lost: (none|\d+)", output)[0]
+    assert int(good) > 200
+    assert lost == "none" or int(lost) < int(good) / 10
+    page = Path(re.findall(r"The same as a page: (\S+)", output)[0])
+    assert "<svg" in page.read_text()
 
 
 @pytest.mark.xdist_group("containerd")

@@ -1,4 +1,4 @@
-"""``lastcall demo``: a node with a dozen pods goes down before your eyes."""
+"""``lastcall demo``: a node of a small cluster goes down before your eyes."""
 
 import asyncio
 import contextlib
@@ -19,19 +19,23 @@ import click
     help="private: systemd-logind itself, on a bus of its own that can power off nothing.",
 )
 def command(runtime: str, logind: str) -> None:
-    """A node with a dozen pods goes down before your eyes; half a minute, and only a report stays.
+    """Three nodes with a shop on them, under load; one goes down before your eyes, and all comes up elsewhere.
 
-    The pods are real processes (with --runtime containerd, as root, real containers); the power button is not this
-    machine's. The report is left in a temporary directory.
+    The pods are real processes; the power button is not this machine's. A minute, and only a report stays, in a
+    temporary directory. With --runtime containerd (as root) or --logind private, one node with real containers, or
+    with systemd-logind itself, goes down instead.
     """
     from rich.console import Console
 
-    from lastcall.lab.demo.program import Demo
+    from lastcall.lab.demo import one_node, program
 
     directory = Path(tempfile.mkdtemp(prefix="lastcall-demo-"))
-    with _endpoint(runtime) as endpoint:
-        demo = Demo(directory, endpoint=endpoint, logind=logind, console=Console())
-        path = asyncio.run(demo.run())
+    if runtime == "processes" and logind == "embedded":
+        path = asyncio.run(program.Demo(directory, console=Console()).run())
+    else:
+        with _endpoint(runtime) as endpoint:
+            one = one_node.Demo(directory, endpoint=endpoint, logind=logind, console=Console())
+            path = asyncio.run(one.run())
     click.echo(f"\nThe same as a page: {path}")
 
 

@@ -10,7 +10,7 @@ from lastcall.errors import LastcallError
 
 _VERBS = {
     "agent": ("lastcall.cli.agent", "Ends this node's pods in order when the machine goes down."),
-    "demo": ("lastcall.cli.demo", "A node with a dozen pods goes down before your eyes."),
+    "demo": ("lastcall.cli.demo", "A shop on three nodes, one of which goes down before your eyes."),
     "doctor": (
         "lastcall.cli.doctor",
         "Checks whether this machine's shutdown will be graceful, and says what to mend.",

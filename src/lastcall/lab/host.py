@@ -103,6 +103,10 @@ class LocalHost:
         await self.logind.power_off()
         await self.logind.wait_for_start(seconds=float("inf"))
 
+    async def cut_storage(self, *, cut: bool) -> None:
+        """The storage lets this machine write no more, or again."""
+        await (self._site.storage.cut(self.name) if cut else self._site.storage.mend(self.name))
+
     async def stop_kubelet(self) -> None:
         """The kubelet, and the agent with it, end in the middle of what they do; pods run on."""
         await self._node.cancel()

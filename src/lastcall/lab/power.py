@@ -44,6 +44,10 @@ class Host(Protocol):
         """The power button; returns when the operating system would cut the power."""
         ...
 
+    async def cut_storage(self, *, cut: bool) -> None:
+        """The cable to the storage: every write to a volume fails while it is cut."""
+        ...
+
     async def stop_kubelet(self) -> None:
         """The kubelet alone ends, in the middle of whatever it does; pods run on."""
         ...
@@ -113,7 +117,6 @@ class Machine:
         self.host = host
         self.cable = cable
         self.switch = Switch.OFF
-        self.storage_cut = False
 
     @property
     def powered(self) -> bool:
@@ -131,7 +134,7 @@ class Machine:
         if self.switch is Switch.OFF:
             if to is not Switch.ON:
                 raise InvalidInput("power", [f"{self.name} is off: {to.value} makes no sense"])
-            self._connect()
+            self.cable.cut = False
             self.switch = Switch.ON
             await self.host.boot()
             return
@@ -140,24 +143,24 @@ class Machine:
         await self._harm(to)
 
     async def _go_off(self) -> None:
-        self.switch, self.cable.cut = Switch.OFF, True
+        before, self.switch, self.cable.cut = self.switch, Switch.OFF, True
         await self.host.die()
-
-    def _connect(self) -> None:
-        self.cable.cut = self.storage_cut = False
+        if before is Switch.NO_STORAGE:
+            await self.host.cut_storage(cut=False)
 
     async def _mend(self) -> None:
         """Takes back what the present position does."""
-        hung = self.switch is Switch.HUNG
-        self._connect()
-        if hung:
+        self.cable.cut = False
+        if self.switch is Switch.NO_STORAGE:
+            await self.host.cut_storage(cut=False)
+        elif self.switch is Switch.HUNG:
             await self.host.start_kubelet()
 
     async def _harm(self, to: Switch) -> None:
         if to is Switch.PARTITIONED:
             self.cable.cut = True
         elif to is Switch.NO_STORAGE:
-            self.storage_cut = True
+            await self.host.cut_storage(cut=True)
         elif to is Switch.HUNG:
             await self.host.stop_kubelet()
         elif to is Switch.BUTTON:

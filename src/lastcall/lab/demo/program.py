@@ -1,23 +1,30 @@
-"""Runs the demo: starts the node and its pods, presses the power button, shows what happens, leaves a report."""
+"""The demo: a shop on three nodes under load, one of which is shut down by its button; everything comes up elsewhere."""
 
-import asyncio
 import logging
-import shutil
-from collections.abc import Coroutine
+from collections.abc import Iterator
 from pathlib import Path
+from random import SystemRandom
 from typing import Any
 
 from rich.console import Console
 
 from lastcall.adapters.clock import SystemClock
 from lastcall.adapters.journal_files import JournalFiles
-from lastcall.aio import Group, cancel, first
+from lastcall.adapters.kube.client import Client
+from lastcall.adapters.kube.resources import NAMESPACES, NODES, PODS, Object, resource
+from lastcall.aio import Group, first
 from lastcall.errors import TimedOut
-from lastcall.lab.demo import power
+from lastcall.graceful import config as configuration
+from lastcall.lab.apiserver.request import ADMIN
+from lastcall.lab.control_plane import ControlPlane, Place
+from lastcall.lab.demo.load import Load
 from lastcall.lab.demo.view import View
-from lastcall.lab.node import LabNode, Runtime
-from lastcall.lab.program import runtime
-from lastcall.lab.status_files import StatusFiles
+from lastcall.lab.host import Site
+from lastcall.lab.machines import LocalMachines
+from lastcall.lab.power import Switch
+from lastcall.lab.traffic.addresses import Door
+from lastcall.lab.volumes.shelf import Directories
+from lastcall.lab.volumes.storage import Storage
 from lastcall.model import decode
 from lastcall.model.pods import Pod
 from lastcall.model.record import fold
@@ -25,118 +32,173 @@ from lastcall.model.shutdown import Shutdown, from_lines
 from lastcall.report.html import html
 from lastcall.report.text import text
 from lastcall.report.timeline import timeline
-from lastcall.wiring import Program, Settings
 
 HERE = Path(__file__).parent
-PATIENCE = 60.0
-"""Seconds in which everything must have started, and in which it must have ended."""
+RATE = 40.0
+"""Requests in a second."""
+PATIENCE = 100.0
+"""Seconds in which everything must be over."""
 
 
 class Demo:
-    """One demo in a directory of its own; ``endpoint`` is a CRI socket, None for plain processes."""
+    """One demo in a directory of its own; ``node`` is the one that is shut down."""
 
-    def __init__(self, directory: Path, *, endpoint: str | None, logind: str, console: Console) -> None:
+    def __init__(self, directory: Path, *, console: Console) -> None:
         self._directory = directory
-        self._endpoint = endpoint
-        self._power = power.private if logind == "private" else power.embedded
         self._console = console
         self._clock = SystemClock()
-        self._view = View(console, self._clock.boottime)
-        self._settings = Settings(
-            config=directory / "agent.yaml", state_dir=directory / "state", node_name="demo-node", metrics=None
-        )
+        self._load = Load(self._doors, self._clock, rate=RATE)
+        self._view = View(console, self._clock.boottime, self._footer)
+        self.node = "lab-2"
 
     async def run(self) -> Path:
         """Shows it all; the path of the HTML report. TimedOut if something hangs."""
-        self._lay_out()
         logging.getLogger("lastcall").setLevel(logging.CRITICAL)
-        async with (
-            runtime(self._settings, self._directory / "manifests", self._endpoint) as started,
-            self._power(self._clock, self._settings.state_dir) as machine,
-        ):
-            node = LabNode(
-                self._settings.node_name,
-                manifests=self._directory / "manifests",
-                runtime=started,
-                status=StatusFiles(self._settings.state_dir / "status"),
-                clock=self._clock,
-            )
-            program = Program(
-                self._settings,
-                runtime=started,
-                node=node,
-                logind=machine.logind,
-                lock_keeper=machine.keeper,
-                limit_files=machine.limit_files,
-                listeners=[self._view.event],
-            )
-            group = Group()
-            agent = group.start(program.run(), "agent")
-            group.start(node.run(), "node")
-            try:
-                await self._within(self._show(node, machine), agent)
-            finally:
-                program.agent.leave()
-                await self._tidy(started, node)
-                await group.cancel()
+        random = SystemRandom()
+        storage = Storage(Directories(self._directory / "volumes"), self._clock)
+        place = Place(self._directory / "control-plane", self._directory / "kubeconfig")
+        self._plane = ControlPlane(place, self._clock, random, storage=storage)
+        await self._plane.prepare()
+        site = Site(
+            clock=self._clock,
+            random=random,
+            directory=self._directory / "machines",
+            storage=storage,
+            config=configuration.read((HERE / "agent.yaml").read_bytes(), "agent.yaml"),
+            listeners=lambda name: [self._view.event] if name == self.node else [],
+        )
+        self._machines = LocalMachines(self._plane, site, count=3)
+        self._client = self._plane.client(ADMIN)
+        try:
+            what = first(self._plane.run(), self._machines.run(), self._show(), self._clock.sleep(PATIENCE))
+            if await what == 3:
+                raise TimedOut(f"the demo hangs; its files are in {self._directory}")
+        finally:
+            await self._machines.clean_up()
         return self._report()
 
-    def _lay_out(self) -> None:
-        shutil.copytree(HERE / "manifests", self._directory / "manifests")
-        shutil.copy(HERE / "agent.yaml", self._settings.config)
-        self._settings.state_dir.mkdir()
+    # -- what happens --------------------------------------------------------------------------------------------------
 
-    async def _show(self, node: LabNode, machine: power.Power) -> None:
-        self._view.say("starting the pods of demo-node ...")
-        while len(node.pods) < self._count() or any(_starting(pod) for pod in node.pods.values()):
-            await self._clock.sleep(0.05)
-        await self._clock.sleep(0.5)
-        for pod in node.pods.values():
-            self._view.add(decode.convert(pod, Pod, "status"), pod["status"]["phase"])
+    async def _show(self) -> None:
+        self._view.say("starting three nodes and a shop on them ...")
+        await self._machines.up()
+        await self._fill(self._client)
+        await self._until_all_run()
+        for pod in await self._pods(self.node):
+            self._view.add(decode.convert(pod, Pod, "pod"), pod["status"]["phase"])
+        here, all_pods = len(await self._pods(self.node)), len(await self._pods())
+        customers = Group()
+        customers.start(self._load.run(), "customers")
         if self._view.drawn:
             self._view.live.start()
         try:
-            self._view.say(f"{len(node.pods)} pods run on demo-node; the power button is pressed in 3 seconds")
+            self._view.say(
+                f"{all_pods} pods run on three nodes, {here} of them on {self.node};"
+                f" its power button is pressed in 3 seconds. {RATE:g} requests a second come in"
+            )
             await self._clock.sleep(3)
-            self._view.say("the power button was pressed: the machine is going down, as soon as its pods have ended")
-            await machine.press()
-            await machine.off()
-            self._view.say("the lock is released: the machine would be off now")
-            await self._clock.sleep(0.3)
+            self._view.say(f"the power button of {self.node} was pressed: it goes down as soon as its pods have ended")
+            await self._machines.switch(self.node, Switch.BUTTON.value)
+            await self._until_off()
+            self._view.say(f"{self.node} is off. Its pods come up elsewhere ...")
+            await self._until_all_run()
+            await self._clock.sleep(1)
+            self._view.say("everything runs again, on two nodes")
         finally:
+            await customers.cancel()
             if self._view.drawn:
                 self._view.live.stop()
+        await self._tell()
 
-    def _count(self) -> int:
-        return sum(len(decode.documents(path.read_bytes(), path.name)) for path in (HERE / "manifests").glob("*.yaml"))
+    async def _fill(self, client: Client) -> None:
+        await client.create(NAMESPACES, {"metadata": {"name": "shop"}})
+        objects = [one for path in sorted((HERE / "objects").glob("*.yaml")) for one in _documents(path)]
+        for obj in sorted(objects, key=lambda obj: obj["kind"] != "PriorityClass"):
+            group, _, version = obj["apiVersion"].rpartition("/")
+            kind = resource(group, version, _plural(obj["kind"]))
+            await client.create(kind, obj, namespace=obj["metadata"].get("namespace", ""))
 
-    async def _within(self, show: Coroutine[object, object, None], agent: "asyncio.Task[None]") -> None:
-        showing = asyncio.create_task(show, name="show")
-        alarm = asyncio.create_task(self._clock.sleep(2 * PATIENCE), name="alarm")
-        try:
-            if await first(asyncio.shield(showing), asyncio.shield(agent), asyncio.shield(alarm)):
-                raise TimedOut(f"the demo hangs; its logs are in {self._directory}")
-        finally:
-            await cancel(showing, alarm)
+    async def _until_all_run(self) -> None:
+        """Every workload has as many ready pods as it wants."""
+        while not await self._complete():
+            await self._clock.sleep(0.1)
 
-    @staticmethod
-    async def _tidy(started: Runtime, node: LabNode) -> None:
-        for pod in node.pods.values():
-            await started.remove(pod["metadata"]["uid"])
+    async def _complete(self) -> bool:
+        for kind, wanted, ready in _WORKLOADS:
+            for obj in (await self._client.list(resource("apps", "v1", kind))).items:
+                status = obj.get("status") or {}
+                count = obj["spec"].get("replicas") if wanted is None else status.get(wanted)
+                if count is None or status.get(ready, 0) < count - self._off(kind):
+                    return False
+        return True
+
+    def _off(self, kind: str) -> int:
+        """Pods that cannot be there, since their node is off."""
+        off = any(one["name"] == self.node and one["power"] == "off" for one in self._machines.status())
+        return int(off and kind == "daemonsets")
+
+    async def _until_off(self) -> None:
+        while next(one for one in self._machines.status() if one["name"] == self.node)["power"] != "off":
+            await self._clock.sleep(0.05)
+
+    async def _pods(self, node: str = "") -> list[Object]:
+        fields = f"spec.nodeName={node}" if node else ""
+        return list((await self._client.list(PODS, fields=fields)).items)
+
+    def _doors(self) -> list[Door]:
+        """The shop, as customers on the nodes that stay find it."""
+        return [
+            door
+            for name, host in self._machines.hosts.items()
+            if name != self.node
+            for door, target in host.proxy.doors.items()
+            if target.service == "web"
+        ]
+
+    # -- what is said --------------------------------------------------------------------------------------------------
+
+    def _footer(self) -> str:
+        counts = self._load.counts
+        return f"requests: {counts.good} answered, {counts.failed} lost" if counts.sent else ""
+
+    async def _tell(self) -> None:
+        counts = self._load.counts
+        lost = ", ".join(f"{number} ({why})" for why, number in sorted(counts.lost.items())) or "none"
+        self._line(f"requests answered: {counts.good}, lost: {lost}")
+        for pod in await self._pods():
+            status = pod["status"]
+            if status["phase"] == "Running" and pod["metadata"]["namespace"] == "shop":
+                self._line(f"  {pod['metadata']['name']:32} runs on {pod['spec']['nodeName']}")
+        for node in (await self._client.list(NODES)).items:
+            ready = next(one for one in node["status"]["conditions"] if one["type"] == "Ready")
+            self._line(f"  node {node['metadata']['name']}: Ready={ready['status']}, {ready['message']}")
+
+    def _line(self, line: str) -> None:
+        self._console.print(line, highlight=False, markup=False, soft_wrap=True)
 
     def _report(self) -> Path:
-        journals = JournalFiles(self._settings.state_dir)
+        journals = JournalFiles(self._directory / "machines" / self.node / "agent")
         latest = journals.latest()
         if latest is None:
-            raise TimedOut(f"no shutdown was journalled in {self._settings.state_dir}")
+            raise TimedOut(f"no shutdown was journalled in {self._directory}")
         record: Shutdown = fold(from_lines(latest[1]))
-        self._console.print(text(timeline(record)), highlight=False, markup=False, soft_wrap=True)
+        self._line(text(timeline(record)))
         path = self._directory / "report.html"
         path.write_text(html(timeline(record)))
         return path
 
 
-def _starting(pod: dict[str, Any]) -> bool:
-    """Also a job that has not done its work yet."""
-    phase = pod["status"]["phase"]
-    return phase == "Pending" or bool(phase == "Running" and pod["spec"]["restartPolicy"] == "Never")
+_WORKLOADS = (
+    ("deployments", None, "availableReplicas"),
+    ("statefulsets", None, "readyReplicas"),
+    ("daemonsets", "desiredNumberScheduled", "numberReady"),
+)
+"""Resource, where its status says how many pods it wants (None: in its spec), and how many are ready."""
+
+
+def _documents(path: Path) -> Iterator[dict[str, Any]]:
+    yield from decode.documents(path.read_bytes(), path.name)
+
+
+def _plural(kind: str) -> str:
+    return kind.lower() + ("es" if kind.endswith("s") else "s")

@@ -49,9 +49,10 @@ class _Row:
 
 
 class View:
-    """Follows the events of one shutdown. ``now`` gives CLOCK_BOOTTIME seconds."""
+    """Follows the events of one shutdown. ``now`` gives CLOCK_BOOTTIME seconds, ``footer`` what stands below the pods."""
 
-    def __init__(self, console: Console, now: Callable[[], float]) -> None:
+    def __init__(self, console: Console, now: Callable[[], float], footer: Callable[[], str] = lambda: "") -> None:
+        self._footer = footer
         self._console = console
         self._now = now
         self._rows: dict[str, _Row] = {}
@@ -115,6 +116,7 @@ class View:
     def render(self) -> Table:
         """The table as of now."""
         table = Table(title=self.headline, title_justify="left", title_style="bold", expand=False, box=None)
+        table.caption, table.caption_justify = self._footer() or None, "left"
         for column in ("phase", "pod", "state", "seconds"):
             table.add_column(column, no_wrap=True)
         for row in sorted(self._rows.values(), key=lambda row: (row.priority, row.name)):
