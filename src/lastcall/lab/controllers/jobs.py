@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from lastcall.lab.apiserver.meta import timestamp
-from lastcall.lab.controllers import conditions, job_indexes, pods
+from lastcall.lab.controllers import conditions, job_ends, job_indexes, pods
 from lastcall.lab.controllers.actions import Action, Decision, status_patch
-from lastcall.lab.controllers.job_failures import Ending, ended_at, restarted_too_often, wait, wait_after
+from lastcall.lab.controllers.job_ends import Why
+from lastcall.lab.controllers.job_failures import Ending, ended_at, wait, wait_after
 from lastcall.lab.controllers.job_pods import (
     TRACKING,
     JobPods,
@@ -103,14 +103,6 @@ def _strays(known: JobPods) -> list[Object]:
     return [pod for pod in known.active if not tracked(pod)]
 
 
-class _Why(NamedTuple):
-    """How the Job ends: the type of the first condition, and what it and the last one say."""
-
-    target: str
-    reason: str
-    message: str
-
-
 class _Turn:
     """What is done about one Job now."""
 
@@ -126,69 +118,22 @@ class _Turn:
         """The status first: pods lose their finalizers only when it is seen."""
         if not self._start and not self._suspended:
             self._start = timestamp(self._now)
-        why, steps, dismissed = self._ends(), [], []
+        left = job_ends.seconds_left(self._known, self._start, self._now)
+        why, steps, dismissed = job_ends.ends(self._known, left=left), [], []
+        if left is not None and left > 0:
+            self._again.append(left)
         if why:
             dismissed = self._known.active
             steps = list(self._ended(dismissed))
         elif not self._job["metadata"].get("deletionTimestamp"):
             steps = list(self._managed())
-            why = self._reached() if not steps else None
+            why = None if steps else job_ends.reached(self._known)
             if not why:
                 self._mind_suspension()
         status = self._status(why, dismissed)
         released = self._known.released(why.target if why else "")
         actions = (*status_patch(key, self._job, status), *self._told, *released, *steps)
         return Decision(actions, min(self._again, default=None))
-
-    # -- how it ends ---------------------------------------------------------------------------------------------------
-
-    def _ends(self) -> _Why | None:
-        """Why the Job ends although pods of it may still run."""
-        for kind in ("SuccessCriteriaMet", "FailureTarget"):
-            if conditions.holds(self._conditions, kind):
-                found = conditions.find(self._conditions, kind)
-                return _Why(kind, found.get("reason", ""), found.get("message", ""))
-        return self._fails() or self._succeeds_early()
-
-    def _fails(self) -> _Why | None:
-        known, spec = self._known, self._spec
-        for pod in known.own:
-            if known.failed(pod) and (message := known.judged(pod).fails_job):
-                return _Why("FailureTarget", "PodFailurePolicy", message)
-        if known.failures > spec.get("backoffLimit", 6) or restarted_too_often(self._job, known.own):
-            return _Why("FailureTarget", "BackoffLimitExceeded", "Job has reached the specified backoff limit")
-        if self._late():
-            return _Why("FailureTarget", "DeadlineExceeded", "Job was active longer than specified deadline")
-        lost, most = len(known.failed_indexes), spec.get("maxFailedIndexes")
-        if most is not None and lost > most:
-            message = "Job has exceeded the specified maximal number of failed indexes"
-            return _Why("FailureTarget", "MaxFailedIndexesExceeded", message)
-        if lost and lost + len(known.succeeded_indexes) >= known.completions:
-            return _Why("FailureTarget", "FailedIndexes", "Job has failed indexes")
-        return None
-
-    def _late(self) -> bool:
-        deadline = self._spec.get("activeDeadlineSeconds")
-        if deadline is None or self._suspended or not self._start:
-            return False
-        left = pods.seconds(self._start) + deadline - self._now
-        if left > 0:
-            self._again.append(left)
-        return bool(left <= 0)
-
-    def _succeeds_early(self) -> _Why | None:
-        if not self._known.indexed:
-            return None
-        indexes = self._known.succeeded_indexes
-        message = job_indexes.succeeds(self._spec.get("successPolicy"), self._known.completions, indexes)
-        return _Why("SuccessCriteriaMet", "SuccessPolicy", message) if message else None
-
-    def _reached(self) -> _Why | None:
-        """Enough pods have succeeded, and none is left."""
-        known, wanted = self._known, self._spec.get("completions")
-        if known.active or not (known.succeeded > 0 if wanted is None else known.succeeded >= wanted):
-            return None
-        return _Why("SuccessCriteriaMet", "CompletionsReached", "Reached expected number of succeeded pods")
 
     # -- its pods ------------------------------------------------------------------------------------------------------
 
@@ -284,7 +229,7 @@ class _Turn:
         others = [one for one in self._conditions if one["type"] != kind]
         self._conditions = [*others, made]
 
-    def _status(self, why: _Why | None, dismissed: Sequence[Object]) -> Object:
+    def _status(self, why: Why | None, dismissed: Sequence[Object]) -> Object:
         known = self._known
         status = {
             **known.counted(why.target if why else ""),
@@ -301,13 +246,13 @@ class _Turn:
         kept = ("ready", "terminating", "uncountedTerminatedPods", "failedIndexes")
         return {name: value for name, value in status.items() if value or name in kept}
 
-    def _finish(self, why: _Why, status: Object) -> None:
+    def _finish(self, why: Why, status: Object) -> None:
         """The first condition at once, the last one when nothing runs and everything is counted."""
         if not conditions.holds(self._conditions, why.target):
             self._set(why.target, why.reason, why.message)
         if self._known.tracked or any(status[name] for name in ("uncountedTerminatedPods", "active", "terminating")):
             return
-        complete = why.target == "SuccessCriteriaMet"
+        complete = why.target == job_ends.MET
         self._set("Complete" if complete else "Failed", why.reason, why.message)
         if complete:
             status["completionTime"] = timestamp(self._now)
