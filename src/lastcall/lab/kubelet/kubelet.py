@@ -7,6 +7,7 @@ from lastcall import names
 from lastcall.adapters.kube.client import Client
 from lastcall.aio import first
 from lastcall.errors import LastcallError
+from lastcall.lab.kubelet.api import Api
 from lastcall.lab.kubelet.events import Recorder
 from lastcall.lab.kubelet.means import Means
 from lastcall.lab.kubelet.node import Node
@@ -42,6 +43,10 @@ class Kubelet:
         self.runtime = runtime
         self.going_down = False
         """While true, the node is not ready and pods are refused."""
+        self.frozen = False
+        """While true, somebody else ends the pods: nothing is started, restarted or ended by this kubelet."""
+        self.told_shutdown = False
+        """Whether an event has said that the node goes down."""
         self._clock = clock
         self._settings = settings or Settings()
         self._runtime_fault = ""
@@ -77,12 +82,20 @@ class Kubelet:
             sources=self._sources,
             volumes=self._volumes,
             refusal=self._refusal,
+            frozen=lambda: self.frozen,
         )
         self.pods = Pods(self.means)
+        self.api = Api(self.pods, runtime, clock)
 
     async def run(self) -> None:
         """All of it; what breaks off is raised."""
         await first(self.events.run(), self._sources.run(), self.pods.run(), self._look_at_runtime(), self.node.run())
+
+    def thaw(self) -> None:
+        """The pods are this kubelet's again."""
+        self.frozen = False
+        for worker in self.pods.workers.values():
+            worker.record.moved.set()
 
     def _facts(self) -> NodeFacts:
         return NodeFacts(

@@ -19,7 +19,10 @@ from lastcall.ports import Clock
 
 @dataclass(frozen=True, kw_only=True)
 class Means:
-    """``refusal`` gives reason and message when new pods are not to be admitted now."""
+    """``refusal`` gives reason and message when new pods are not to be admitted now.
+
+    ``frozen``: somebody else ends the pods of this node now; nothing is started, restarted or ended meanwhile.
+    """
 
     client: Client
     clock: Clock
@@ -32,6 +35,7 @@ class Means:
     sources: Sources
     volumes: VolumeManager
     refusal: Callable[[], tuple[str, str] | None]
+    frozen: Callable[[], bool]
 
     def place(self, address: str) -> Place:
         """Where a pod with that address runs."""

@@ -1,11 +1,10 @@
 """The pods of one node: a worker for each, what the runtime tells, and what was left behind."""
 
-import asyncio
 import logging
 
 from lastcall.adapters.kube.resources import PODS, Object
 from lastcall.adapters.kube.watching import Kind, Watching
-from lastcall.aio import Group, cancel, first
+from lastcall.aio import Group, first
 from lastcall.errors import InvalidInput, LastcallError
 from lastcall.lab.kubelet.means import Means
 from lastcall.lab.kubelet.worker import PodWorker
@@ -24,7 +23,6 @@ class Pods:
         self._group = Group()
         self._early: dict[str, list[tuple[str, int | None]]] = {}
         self._left: dict[str, LivePod] = {}
-        self._tasks: dict[str, asyncio.Task[None]] = {}
         self.workers: dict[str, PodWorker] = {}
         self.synced = False
         """Whether the API server has told once which pods there are."""
@@ -69,23 +67,13 @@ class Pods:
         worker = self.workers[uid] = PodWorker(pod, self._means, live=self._left.pop(uid, None))
         for name, code in self._early.pop(uid, ()):
             worker.ended(name, code)
-        self._tasks[uid] = self._group.start(self._work(uid, worker), f"pod {uid}")
-
-    async def take_back(self) -> None:
-        """What was handed over and has not ended is this kubelet's again, as if it had just begun."""
-        living = {live.pod.metadata.uid: live for live in await self._refresh()}
-        for uid, worker in list(self.workers.items()):
-            if worker.handed_over and not worker.over.is_set():
-                await cancel(self._tasks[uid])
-                if uid in living:
-                    self._left[uid] = living[uid]
-                self._begin(uid, worker.record.pod)
+        self._group.start(self._work(uid, worker), f"pod {uid}")
 
     async def _work(self, uid: str, worker: PodWorker) -> None:
         """A mistake with one pod must not end the others."""
         try:
             await worker.run()
-            del self.workers[uid], self._tasks[uid]
+            del self.workers[uid]
         except Exception:
             log.exception("pod %s is left alone: its worker broke off", uid)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from lastcall.adapters.kube.resources import Object
 from lastcall.aio import Group, first
-from lastcall.errors import InvalidInput, LastcallError
+from lastcall.errors import InvalidInput, LastcallError, Unavailable
 from lastcall.lab.kubelet import backoff, containers
 from lastcall.lab.kubelet.containers import Plan, Result, every_container
 from lastcall.lab.kubelet.facts import Running, Waiting, recalled
@@ -38,7 +38,7 @@ class Runner:
         self._prober = Prober(
             means,
             pod=lambda: record.pod,
-            live=self._live,
+            live=self.live,
             started=lambda name: record.facts.of(name).started,
             verdict=self._probed,
         )
@@ -55,6 +55,9 @@ class Runner:
         """
         while True:
             self._record.moved.clear()
+            if self._means.frozen():
+                await self._record.moved.wait()
+                continue
             plan = self._plan()
             if plan.result is Result.OVER:
                 return
@@ -169,10 +172,10 @@ class Runner:
         if hook is None or not self._record.facts.of(name).running:
             return
         asked = self._record.pod["spec"].get("terminationGracePeriodSeconds", DEFAULT_GRACE)
-        result = await self._means.runtime.run_hook(self._live(), name, hook, self._means.settings.post_start_limit)
+        result = await self._means.runtime.run_hook(self.live(), name, hook, self._means.settings.post_start_limit)
         if not result.ok and self._record.facts.of(name).running:
             self._record.tell("Warning", "FailedPostStartHook", f"PostStartHook failed: {result.message}", name)
-            await restart(self._live(), name, asked, self._means)
+            await restart(self.live(), name, asked, self._means)
 
     def _container(self, name: str) -> Object:
         return next(one for one in every_container(self._record.pod) if one["name"] == name)
@@ -198,7 +201,7 @@ class Runner:
         elif probe.kind == "Startup" and ok:
             ready = "readinessProbe" not in container
             self._record.set_container(name, replace(known, started=True, ready=ready))
-        elif not ok:
+        elif not ok and not self._means.frozen():
             self._restart(container, probe)
 
     def _restart(self, container: Object, probe: Probe) -> None:
@@ -208,12 +211,13 @@ class Runner:
         said = f"Container {container['name']} failed {probe.kind.lower()} probe{again}"
         self._record.tell("Normal", "Killing", said, container["name"])
         asked = spec.get("terminationGracePeriodSeconds", DEFAULT_GRACE) if probe.grace is None else probe.grace
-        self._group.start(restart(self._live(), container["name"], asked, self._means), f"end {container['name']}")
+        self._group.start(restart(self.live(), container["name"], asked, self._means), f"end {container['name']}")
 
-    def _live(self) -> LivePod:
-        """The pod with the containers that run."""
+    def live(self) -> LivePod:
+        """The pod with the containers that run; Unavailable before it has been prepared."""
         live = self._starter.live
-        assert live is not None
+        if live is None:
+            raise Unavailable("the pod has not been started yet")
         known = self._record.facts.containers
         runs = {name: one.run.id for name, one in known.items() if isinstance(one.run, Running)}
         return LivePod(pod=live.pod, containers=runs, sandbox=live.sandbox)

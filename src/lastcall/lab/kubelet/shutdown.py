@@ -1,48 +1,92 @@
-"""What the agent asks of the kubelet when the node goes down (``ports.NodeFace``): status, refusals, last words."""
+"""A node that goes down in order: what the graceful core's agent tells, and what others see of it."""
+
+import asyncio
+import logging
 
 from lastcall import names
-from lastcall.lab.apiserver.meta import timestamp
+from lastcall.errors import LastcallError
 from lastcall.lab.kubelet.ending import Order
 from lastcall.lab.kubelet.kubelet import Kubelet
+from lastcall.lab.kubelet.worker import PodWorker
+from lastcall.model.pods import Pod
 from lastcall.ports import Clock, LivePod
+
+WRITE_SECONDS = 2.0
+"""How long a pod's last status may take before the shutdown goes on without it; it is tried further."""
+
+log = logging.getLogger(__name__)
+
+ORDER = Order(
+    grace=0.0,
+    reason=names.TERMINATED_REASON,
+    message=names.TERMINATED_MESSAGE,
+    conditions=(
+        {
+            "type": names.DISRUPTION_TARGET,
+            "status": "True",
+            "reason": names.TERMINATION_BY_KUBELET,
+            "message": names.TERMINATED_MESSAGE,
+        },
+    ),
+)
+"""What a pod's status says that was ended because its node goes down (``pkg/kubelet/nodeshutdown``)."""
 
 
 class KubeletFace:
-    """The node's pods are the agent's from ``going_down`` on, until ``back``."""
+    """``ports.NodeFace`` of a node of the lab: the agent ends its pods through the runtime, the kubelet writes about it.
+
+    From ``refuse_pods`` until ``back`` the kubelet leaves the pods alone.
+    """
 
     def __init__(self, kubelet: Kubelet, clock: Clock) -> None:
         self._kubelet = kubelet
         self._clock = clock
 
     def refuse_pods(self) -> None:
-        """From this moment new pods are refused."""
-        self._kubelet.going_down = True
-        self._kubelet.node.look()
+        """New pods are refused from now on, whatever they tolerate; nothing is started any more."""
+        self._kubelet.going_down = self._kubelet.frozen = True
 
     async def going_down(self, deadline: float) -> None:
-        """Ready=False with the kubelet's reason and message; pods that run are the agent's to end."""
-        self._kubelet.going_down = True
-        for worker in self._kubelet.pods.workers.values():
-            worker.hand_over()
-        await self._kubelet.node.write_status()
+        """Ready=False is written. LastcallError if the API server cannot be reached; it is tried further."""
+        self.refuse_pods()
+        if not self._kubelet.told_shutdown:
+            self._kubelet.told_shutdown = True
+            said = "Shutdown manager detected shutdown event"
+            self._kubelet.events.tell(self._kubelet.node.known, "Normal", names.SHUTDOWN_EVENT, said)
+        try:
+            await self._kubelet.node.write_status()
+        except LastcallError:
+            self._kubelet.node.look()
+            raise
 
     async def pod_ended(self, live: LivePod, exit_codes: dict[str, int | None]) -> None:
-        """Failed/Terminated with DisruptionTarget (pkg/kubelet/nodeshutdown), whatever its exit codes."""
-        worker = self._kubelet.pods.workers.get(live.pod.metadata.uid)
+        """Failed/Terminated with DisruptionTarget, whatever its exit codes: it was broken off.
+
+        LastcallError if that cannot be written now.
+        """
+        worker = self._worker(live.pod)
         if worker is None:
+            log.warning("pod %s has ended; the kubelet does not know it", live.pod.key)
             return
-        target = {
-            "type": names.DISRUPTION_TARGET,
-            "status": "True",
-            "reason": names.TERMINATION_BY_KUBELET,
-            "message": names.TERMINATED_MESSAGE,
-            "lastTransitionTime": timestamp(self._clock.wall()),
-        }
-        order = Order(0.0, names.TERMINATED_REASON, names.TERMINATED_MESSAGE, (target,))
-        worker.ended_by(order, dict(exit_codes))
+        worker.ended_by(ORDER, exit_codes)
+        async with asyncio.timeout(WRITE_SECONDS):
+            await worker.record.writer.write()
 
     async def back(self) -> None:
-        """Ready again; pods that the agent has not ended are the kubelet's again."""
+        """Ready again; what was ended or refused stays so, as with a kubelet."""
         self._kubelet.going_down = False
-        await self._kubelet.pods.take_back()
+        self._kubelet.thaw()
+        if self._kubelet.told_shutdown:
+            self._kubelet.told_shutdown = False
+            said = "Shutdown manager detected shutdown cancellation"
+            self._kubelet.events.tell(self._kubelet.node.known, "Normal", names.SHUTDOWN_EVENT, said)
         await self._kubelet.node.write_status()
+
+    def _worker(self, pod: Pod) -> PodWorker | None:
+        """One that has ended while no agent looked is known by its name alone."""
+        workers = self._kubelet.pods.workers
+        if pod.metadata.uid in workers:
+            return workers[pod.metadata.uid]
+        wanted = (pod.metadata.namespace, pod.metadata.name)
+        found = (worker for worker in workers.values() if worker.place == wanted)
+        return next(found, None)

@@ -29,6 +29,8 @@ class PodWorker:
         self.record = Record(pod, means)
         self.over = asyncio.Event()
         """Set when no container of it runs any more, nor ever will."""
+        self.cleaned = asyncio.Event()
+        """Set when its volumes are unmounted too."""
         self._means = means
         self._found = live
         self._ran = live is not None or any(one.run or one.last for one in recalled(pod, {}, 0.0).values())
@@ -36,11 +38,15 @@ class PodWorker:
         self._order: Order | None = None
         self._ending: Ending | None = None
         self._end_wanted = asyncio.Event()
-        self._handed_over = asyncio.Event()
-        self._given_back = asyncio.Event()
+        self._ended_by_others = asyncio.Event()
         self._deleted = asyncio.Event()
         self._gone = asyncio.Event()
         self._told = ""
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """The pod's namespace and name."""
+        return self.record.pod["metadata"]["namespace"], self.record.pod["metadata"]["name"]
 
     # -- what others tell ----------------------------------------------------------------------------------------------
 
@@ -71,15 +77,6 @@ class PodWorker:
             self._ending.shorten(order.grace)
         self._end_wanted.set()
 
-    def hand_over(self) -> None:
-        """Somebody else ends it from now on, and says so by ``ended_by``."""
-        self._handed_over.set()
-
-    @property
-    def handed_over(self) -> bool:
-        """Whether somebody else ends it."""
-        return self._handed_over.is_set()
-
     def ended_by(self, order: Order, codes: dict[str, int | None]) -> None:
         """It was ended by somebody else: it has failed, whatever its exit codes are."""
         for name, code in codes.items():
@@ -87,12 +84,15 @@ class PodWorker:
         self._order = order
         self.record.set(phase="Failed")
         self._close()
-        self._handed_over.set()
-        self._given_back.set()
+        self._ended_by_others.set()
 
     def ended(self, name: str, code: int | None) -> None:
         """A container's run is over."""
         self._runner.ended(name, code)
+
+    def live(self) -> LivePod:
+        """The pod with the containers that run; Unavailable before it has been started."""
+        return self._runner.live()
 
     # -- life ----------------------------------------------------------------------------------------------------------
 
@@ -113,6 +113,7 @@ class PodWorker:
             await self._live()
         await self._runner.close()
         await self._until_it_works(self._clean_up)
+        self.cleaned.set()
         await self._deleted.wait()
         await self._delete()
         await self._until_it_works(self._forget)
@@ -120,7 +121,7 @@ class PodWorker:
     async def _live(self) -> None:
         begun, limit = self._begun(), self.record.pod["spec"].get("activeDeadlineSeconds")
         self.record.set(started_at=begun, **self._remembered())
-        waits: list[Awaitable[Any]] = [self._run(), self._end_wanted.wait(), self._handed_over.wait()]
+        waits: list[Awaitable[Any]] = [self._run(), self._end_wanted.wait(), self._ended_by_others.wait()]
         if limit is not None:
             waits.append(self._means.clock.sleep(begun + limit - self._means.clock.wall()))
         try:
@@ -128,10 +129,15 @@ class PodWorker:
                 self._expire()
         except InvalidInput as error:
             self._give_up(error)
-        if self._handed_over.is_set():
-            await self._given_back.wait()
-        else:
+        await self._until_it_thaws()
+        if not self._ended_by_others.is_set():
             await self._until_it_works(self._end)
+
+    async def _until_it_thaws(self) -> None:
+        """While somebody else ends the pods of this node, it is up to him to end this one too."""
+        while self._means.frozen() and not self._ended_by_others.is_set():
+            self.record.moved.clear()
+            await self.record.moved.wait()
 
     def _remembered(self) -> dict[str, Any]:
         """What an earlier life has said stays said until more is known."""
