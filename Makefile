@@ -25,7 +25,7 @@ check: $(STAMP)  ## all static checks: lint, format, types, layers, generated pa
 test: $(STAMP)  ## every test that this machine can run; each skip says why
 	@$(BIN)/python -m pytest -n 4 --dist loadgroup $(ARGS)
 
-demo: $(STAMP)  ## a node with a dozen pods goes down before your eyes (no root, under two minutes)
+demo: $(STAMP)  ## a shop on three nodes, one of which goes down before your eyes (no root, under two minutes)
 	@$(BIN)/lastcall demo
 
 bench: $(STAMP)  ## measures; prints each target as met or missed
