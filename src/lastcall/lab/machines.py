@@ -53,7 +53,7 @@ class LocalMachines:
         machine, host = self._machines.get(node), self.hosts.get(node)
         if machine is None or host is None or host.kubelet is None or machine.cable.cut:
             return None
-        return getattr(host.kubelet, "api", None)
+        return host.kubelet.api
 
     # -- pages.Machines ------------------------------------------------------------------------------------------------
 
