@@ -14,7 +14,7 @@ from lastcall.lab.controllers.deployments import Deployments
 from lastcall.lab.controllers.jobs import Jobs
 from lastcall.lab.controllers.replicasets import ReplicaSets
 from lastcall.lab.controllers.statefulsets import StatefulSets
-from lastcall.lab.controllers.view import View
+from lastcall.lab.controllers.view import Ref, View
 
 on_budgets = on_cluster(Budgets(), Deployments(), ReplicaSets(), StatefulSets(), Jobs())
 
@@ -215,3 +215,20 @@ def test_needs(spec, pods, need):
     view.apply("statefulsets.apps", {"metadata": place, "spec": {"replicas": 5}}, None)
     covered = [{"metadata": {"name": str(n), "namespace": "default", "ownerReferences": [owner]}} for n in range(pods)]
     assert needed({"spec": spec}, covered, view) == need
+
+
+def test_nothing_is_allowed_of_what_nobody_wants_and_only_the_known_version_is_replaced():
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "s", "uid": "u", "controller": True}
+    place = {"name": "s", "namespace": "default", "uid": "u"}
+    one = pod("a", namespace="default", uid="a", ownerReferences=[owner])
+    one["status"] = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    found = budget(maxUnavailable=1)
+    found["metadata"] |= {"namespace": "default", "uid": "b", "resourceVersion": "7", "generation": 1}
+    view = View()
+    view.apply("statefulsets.apps", {"metadata": place, "spec": {"replicas": 0}}, None)
+    view.apply("pods", one, None)
+    view.apply("poddisruptionbudgets.policy", found, None)
+    [patch] = Budgets().decide(Ref("poddisruptionbudgets.policy", "default", "b"), view, 0.0).actions
+    assert patch.body["status"]["currentHealthy"] == 1
+    assert patch.body["status"]["disruptionsAllowed"] == 0
+    assert patch.revision == "7"

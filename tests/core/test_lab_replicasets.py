@@ -4,7 +4,9 @@ from support.lab_cluster import SERVICE_ACCOUNTS, on_cluster
 from support.lab_workloads import told
 
 from lastcall.adapters.kube.resources import PODS, REPLICA_SETS
+from lastcall.lab.controllers.actions import Delete
 from lastcall.lab.controllers.replicasets import ReplicaSets
+from lastcall.lab.controllers.view import Ref, View
 
 CONTAINERS = {"containers": [{"name": "c", "image": "i"}]}
 
@@ -92,3 +94,19 @@ async def test_that_a_pod_is_refused_is_told(cluster):
     assert 'serviceaccount "nobody" not found' in told(cluster, "FailedCreate")[0]
     await cluster.create(SERVICE_ACCOUNTS, {"metadata": {"name": "nobody"}})
     await cluster.until(lambda: cluster.count(PODS) == 1)
+
+
+def test_nobody_counts_on_pods_that_are_about_to_be_deleted():
+    view, made = View(), replica_set(1)
+    made["metadata"] |= {"namespace": "default", "uid": "u", "generation": 2}
+    view.apply("replicasets.apps", made, None)
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u", "controller": True}
+    for name in ("a", "b", "c"):
+        metadata = {"name": name, "namespace": "default", "uid": name, "labels": {"app": "web"}}
+        metadata |= {"ownerReferences": [owner], "creationTimestamp": "2027-01-15T08:00:00Z"}
+        ready = {"type": "Ready", "status": "True"}
+        status = {"phase": "Running", "conditions": [ready]}
+        view.apply("pods", {"metadata": metadata, "spec": {"nodeName": "n1"}, "status": status}, None)
+    told, *rest = ReplicaSets().decide(Ref("replicasets.apps", "default", "web"), view, 0.0).actions
+    assert told.body["status"]["availableReplicas"] == 1
+    assert [action.ref.name for action in rest if isinstance(action, Delete)] == ["a", "b"]
