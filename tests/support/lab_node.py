@@ -156,6 +156,11 @@ class LabNode:
     def reasons(self, name):
         return [reason for reason, _ in self.events(name)]
 
+    def files(self, name=None):
+        """What the containers of a pod are given, by volume; of all pods, by uid."""
+        root = self.directory / self.uids[name] / "volumes" if name else self.directory
+        return {str(file.relative_to(root)): file.read_text() for file in sorted(root.rglob("*")) if file.is_file()}
+
     # -- the truth -----------------------------------------------------------------------------------------------------
 
     def deliveries(self, name, container=None):
