@@ -1,0 +1,270 @@
+"""The lab's kubelet with real processes: an API server in this process, one node."""
+
+import asyncio
+import contextlib
+import socket
+import sys
+from random import Random
+
+import pytest
+
+from lastcall.adapters.clock import SystemClock
+from lastcall.adapters.kube.client import Client
+from lastcall.adapters.kube.resources import CONFIG_MAPS, PODS, resource
+from lastcall.adapters.processes import ProcessRuntime
+from lastcall.errors import InvalidInput
+from lastcall.lab.apiserver import ApiServer
+from lastcall.lab.apiserver.inprocess import InProcess
+from lastcall.lab.apiserver.kubelets import LogOptions
+from lastcall.lab.apiserver.request import Identity
+from lastcall.lab.kubelet.kubelet import Kubelet
+from lastcall.lab.kubelet.settings import Profile, Settings
+
+SERVER = """
+import http.server, os, signal, sys
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(500 if os.path.exists(os.environ["VOLUME_SHARED"] + "/sick") else 200)
+        self.end_headers()
+    def log_message(self, *_): pass
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+http.server.HTTPServer((os.environ["POD_IP"], int(os.environ["PORT"])), Handler).serve_forever()
+"""
+
+
+class Node:
+    """An API server, and a kubelet that can be killed and started again."""
+
+    def __init__(self, directory):
+        self.directory, self.clock, self.random = directory, SystemClock(), Random(1)
+        self.server = ApiServer(self.clock, self.random)
+        self.client = Client(InProcess(self.server), manager="test")
+
+    async def begin(self):
+        accounts = resource("", "v1", "serviceaccounts")
+        await self.client.create(accounts, {"metadata": {"name": "default"}}, namespace="default")
+        self.boot()
+
+    def boot(self):
+        user = Identity("system:node:n1", ("system:nodes", "system:authenticated"))
+        self.runtime = ProcessRuntime(self.directory / "runtime", self.clock)
+        self.kubelet = Kubelet(
+            Profile(name="n1", address="127.0.1.1", boot_id="b"),
+            self.runtime,
+            client=Client(InProcess(self.server, user), manager="kubelet"),
+            clock=self.clock,
+            random=self.random,
+            directory=self.directory / "pods",
+            settings=Settings(backoff_first=0.5, lost_after=0.5),
+        )
+        self.running = asyncio.create_task(self.kubelet.run())
+
+    async def kill(self):
+        self.running.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self.running
+        self.runtime.close()
+
+    async def end(self):
+        for live in await self.runtime.refresh():
+            await self.runtime.remove(live.pod.metadata.uid)
+        await self.kill()
+
+    async def create(self, name, script, **spec):
+        main = {"name": "main", "image": "none", "command": ["sh", "-c", script], **spec.pop("container", {})}
+        spec = {"containers": [main], "nodeName": "n1", "automountServiceAccountToken": False, **spec}
+        spec.setdefault("terminationGracePeriodSeconds", 5)
+        return await self.client.create(PODS, {"metadata": {"name": name}, "spec": spec}, namespace="default")
+
+    async def pod(self, name):
+        return await self.client.get(PODS, name, namespace="default")
+
+    async def until(self, condition, name="web", seconds=20.0):
+        """Waits until something holds of a pod's status; the status."""
+        async with asyncio.timeout(seconds):
+            while True:
+                status = (await self.pod(name))["status"]
+                if condition(status):
+                    return status
+                await asyncio.sleep(0.05)
+
+    async def gone(self, name="web"):
+        async with asyncio.timeout(20):
+            while any(stored.object()["metadata"]["name"] == name for stored in self.server.store.objects("pods")):
+                await asyncio.sleep(0.05)
+
+    async def logs(self, name="web", **options):
+        return b"".join(
+            [line async for line in self.kubelet.api.logs(await self.pod(name), LogOptions("main", **options))]
+        )
+
+    async def execute(self, command, name="web", *, stdin=b"", tty=False):
+        """What it says, and its exit code."""
+        execution = await self.kubelet.api.execute(await self.pod(name), "main", command, stdin=bool(stdin), tty=tty)
+        await execution.write(stdin)
+        execution.end_input()
+        said = b"".join([data async for _, data in execution.output()])
+        return said, await execution.wait()
+
+
+@pytest.fixture
+async def node(tmp_path):
+    node = Node(tmp_path)
+    await node.begin()
+    try:
+        yield node
+    finally:
+        await node.end()
+
+
+def ready(status):
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in status.get("conditions", ()))
+
+
+def running(status):
+    return status.get("phase") == "Running" and "running" in status["containerStatuses"][0]["state"]
+
+
+def restarted(status):
+    return status.get("containerStatuses", [{}])[0].get("restartCount", 0) >= 1
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+OBEDIENT = "trap 'echo bye; exit 0' TERM; echo hello; while :; do sleep 0.1; done"
+
+
+async def test_a_process_runs_as_a_pod_and_ends(node):
+    await node.create("web", OBEDIENT)
+    status = await node.until(ready)
+    assert status["podIP"].startswith("127.")
+    await node.client.delete(PODS, "web", namespace="default")
+    await node.gone()
+
+
+async def test_logs_of_this_run_and_the_one_before(node):
+    await node.create("web", "echo one; echo two; exit 3")
+    await node.until(restarted)
+    assert await node.logs(previous=True) == b"one\ntwo\n"
+    assert await node.logs(previous=True, tail=1) == b"two\n"
+    await node.until(lambda status: status["containerStatuses"][0]["lastState"])
+    stamped = await node.logs(previous=True, timestamps=True)
+    assert all(line.startswith(b"20") for line in stamped.splitlines())
+
+
+async def test_a_log_is_followed(node):
+    await node.create("web", "for n in 1 2 3; do echo $n; sleep 0.5; done", restartPolicy="Never")
+    await node.until(running)
+    assert await asyncio.wait_for(node.logs(follow=True), 20) == b"1\n2\n3\n"
+    await node.until(lambda status: status["phase"] == "Succeeded")
+
+
+async def test_programs_beside_a_process(node):
+    await node.create("web", OBEDIENT, container={"env": [{"name": "GREETING", "value": "good night"}]})
+    await node.until(running)
+    assert await node.execute(["sh", "-c", 'echo "$GREETING, $POD_NAME"; exit 5']) == (b"good night, web\n", 5)
+    assert await node.execute(["sh", "-c", "tr a-z A-Z"], stdin=b"aloud\n") == (b"ALOUD\n", 0)
+    said, code = await node.execute(["sh", "-c", "tty && echo there; exit 4"], tty=True)
+    assert b"/dev/pts/" in said
+    assert b"there" in said
+    assert code == 4
+    with pytest.raises(InvalidInput, match="container not found"):
+        await node.kubelet.api.execute(await node.pod("web"), "other", ["true"], stdin=False, tty=False)
+
+
+async def test_a_terminal_has_a_shell_that_can_be_interrupted(node):
+    await node.create("web", OBEDIENT)
+    await node.until(running)
+    execution = await node.kubelet.api.execute(await node.pod("web"), "main", ["sleep", "1000"], stdin=True, tty=True)
+    execution.resize(100, 30)
+    await asyncio.sleep(0.5)
+    await execution.write(b"\x03")
+    assert await asyncio.wait_for(execution.wait(), 10) == 130
+
+
+async def test_a_program_dies_with_who_has_asked(node):
+    await node.create("web", OBEDIENT)
+    await node.until(running)
+    execution = await node.kubelet.api.execute(await node.pod("web"), "main", ["sleep", "1000"], stdin=False, tty=False)
+    execution.kill()
+    assert await asyncio.wait_for(execution.wait(), 10) == 137
+
+
+async def test_volumes_are_where_the_variables_say(node):
+    await node.client.create(CONFIG_MAPS, {"metadata": {"name": "conf"}, "data": {"a": "1"}}, namespace="default")
+    mounts = [{"name": "conf", "mountPath": "/etc/conf"}, {"name": "tmp-data", "mountPath": "/data"}]
+    await node.create(
+        "web",
+        'cat "$VOLUME_CONF/a"; echo; echo kept > "$VOLUME_TMP_DATA/file"; cat $VOLUME_TMP_DATA/file; sleep 1000',
+        container={"volumeMounts": mounts},
+        volumes=[{"name": "conf", "configMap": {"name": "conf"}}, {"name": "tmp-data", "emptyDir": {}}],
+    )
+    await node.until(running)
+    async with asyncio.timeout(10):
+        while await node.logs() != b"1\nkept\n":
+            await asyncio.sleep(0.1)
+
+
+async def test_probes_by_http_make_ready_and_restart(node):
+    port = free_port()
+    probe = {"httpGet": {"port": port}, "periodSeconds": 1, "failureThreshold": 2}
+    container = {
+        "command": [sys.executable, "-c", SERVER],
+        "env": [{"name": "PORT", "value": str(port)}],
+        "readinessProbe": {"tcpSocket": {"port": port}, "periodSeconds": 1},
+        "startupProbe": {**probe, "failureThreshold": 30},
+        "livenessProbe": probe,
+        "volumeMounts": [{"name": "shared", "mountPath": "/shared"}],
+    }
+    await node.create("web", "", container=container, volumes=[{"name": "shared", "emptyDir": {}}])
+    await node.until(ready)
+    assert await node.execute(["sh", "-c", 'touch "$VOLUME_SHARED/sick"']) == (b"", 0)
+    status = await node.until(restarted)
+    assert status["containerStatuses"][0]["lastState"]["terminated"]["exitCode"] == 0
+
+
+async def test_a_new_kubelet_takes_processes_over(node):
+    await node.create("web", OBEDIENT)
+    before = await node.until(ready)
+    await node.kill()
+    node.boot()
+    await asyncio.sleep(2)
+    after = await node.until(ready)
+    assert after["containerStatuses"] == before["containerStatuses"]
+    assert after["podIP"] == before["podIP"]
+    assert await node.logs() == b"hello\n"
+    await node.client.delete(PODS, "web", namespace="default")
+    await node.gone()
+
+
+async def test_it_hears_how_processes_have_ended_meanwhile(node):
+    await node.create("web", "sleep 1; exit 7", restartPolicy="Never")
+    await node.until(running)
+    await node.kill()
+    await asyncio.sleep(2)
+    node.boot()
+    status = await node.until(lambda status: status["phase"] == "Failed")
+    assert status["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 7
+
+
+async def test_it_kills_what_was_deleted_meanwhile(node):
+    made = await node.create("web", OBEDIENT)
+    await node.until(running)
+    await node.kill()
+    await node.client.delete(PODS, "web", namespace="default", grace=0)
+    node.boot()
+    async with asyncio.timeout(10):
+        while await node.runtime.refresh():
+            await asyncio.sleep(0.1)
+    assert made["metadata"]["uid"] not in node.kubelet.pods.workers
+
+
+async def test_what_no_process_can_do_fails_the_pod(node):
+    await node.create("web", "", container={"command": ["no-such-program"]})
+    status = await node.until(lambda status: status["phase"] == "Failed")
+    assert status["reason"] == "FailedToStart"
+    assert "no-such-program" in status["message"]
