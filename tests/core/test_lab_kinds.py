@@ -200,7 +200,7 @@ REFUSED = [
     ("services", {"spec": {"ports": [{"port": 1}], "clusterIP": "10.97.0.1"}}, ["spec.clusterIPs"]),
     ("services", {"spec": {"type": "NodePort", "ports": [{"port": 1, "nodePort": 80}]}}, ["spec.ports[0].nodePort"]),
     ("endpoints", {"subsets": [{"addresses": [{"ip": "x"}], "ports": [{"port": 1}]}]}, ["addresses[0].ip"]),
-    ("endpointslices", {"addressType": "IPv6", "endpoints": [{"addresses": ["10.0.0.1"]}]}, ["addresses[0]"]),
+    ("endpointslices", {"addressType": "IPv6", "endpoints": [{"addresses": ["10.0.0.1"]}]}, [".addresses"]),
     ("events", {"involvedObject": {"namespace": "other"}}, ["involvedObject.namespace"]),
     (
         "newevents",
@@ -574,7 +574,8 @@ def test_claims_and_volumes_are_protected():
 
 def test_a_bound_claim_grows_and_does_not_shrink():
     async def test(api):
-        await api.make("persistentvolumeclaims", "x", spec=CLAIM)
+        await api.make("storageclasses", "c", provisioner="p", allowVolumeExpansion=True)
+        await api.make("persistentvolumeclaims", "x", spec={**CLAIM, "storageClassName": "c"})
         bound = {"status": {"phase": "Bound", "capacity": {"storage": "1Gi"}}}
         await api.change("persistentvolumeclaims", "x", bound, "/status")
         for size, expected in (("2Gi", 200), ("512Mi", 422)):

@@ -133,7 +133,7 @@ class PersistentVolume(Behaviour):
             yield from validate_node_selector(affinity["required"], "spec.nodeAffinity.required")
         yield from _check_source(spec)
         recycled = spec["persistentVolumeReclaimPolicy"] == "Recycle"
-        if recycled and posixpath.normpath((spec.get("hostPath") or {}).get("path") or ".") == "/":
+        if recycled and posixpath.normpath((spec.get("hostPath") or {}).get("path") or ".") in ("/", "//"):
             why = "may not be 'recycle' for a hostPath mount of '/'"
             yield fields.forbidden("spec.persistentVolumeReclaimPolicy", why)
         if (name := spec.get("storageClassName")) and (wrong := names.subdomain(name)):

@@ -77,7 +77,7 @@ def read(request: Request, wanted: Kind) -> Body:
     try:
         obj = from_yaml(data) if text else gojson.decoded(data)
         obj = {} if obj is None else obj
-        return Body(obj, _said(obj, wanted), data, text)
+        return Body(obj, said(obj, wanted), data, text)
     except gojson.Malformed as error:
         raise unrecognized(wanted, f"couldn't get version/kind; json parse error: {error}", data) from None
     except ValueError as error:
@@ -119,7 +119,7 @@ def _key(key: Any) -> str:
     return str(key).lower() if isinstance(key, bool) else str(key)
 
 
-def _said(obj: Any, wanted: Kind) -> Kind:
+def said(obj: Any, wanted: Kind) -> Kind:
     """What it says that it is; what it does not say, it is as wanted. Malformed, or ValueError, if that makes no sense."""
     if not isinstance(obj, dict):
         raise gojson.Malformed(_TYPE_META % gojson.name(obj))

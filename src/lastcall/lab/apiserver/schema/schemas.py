@@ -8,7 +8,7 @@ import msgspec
 from lastcall.lab.apiserver import fields, status
 from lastcall.lab.apiserver.context import Context
 from lastcall.lab.apiserver.request import Object
-from lastcall.lab.apiserver.schema import bodies, custom
+from lastcall.lab.apiserver.schema import bodies, custom, gojson
 from lastcall.lab.apiserver.schema.bodies import Kind
 from lastcall.lab.apiserver.schema.decode import Converter, Decoder, Undecodable
 from lastcall.lab.apiserver.schema.types import Node, Struct, Types
@@ -82,6 +82,10 @@ class Schemas:
             if resource.custom:
                 decoded, unknown = custom.read(obj, resource, self.types)
             elif node is not None and node.struct is not None:
+                if not strategic and (
+                    why := self._other_kind(obj, Kind(resource.group, resource.version, resource.kind))
+                ):
+                    raise unfit(why)
                 decoded, unknown = _decoded(obj, node.struct, Converter() if strategic else Decoder())
             else:
                 return obj
@@ -96,19 +100,30 @@ class Schemas:
             said = wanted
         node = self.types.find(*said)
         if node is None or node.struct is None:
-            scheme = "pkg/runtime/scheme.go:111"
-            why = f'no kind "{said.kind}" is registered for version "{said.api_version}" in scheme "{scheme}"'
-            raise bodies.unfit(said, wanted, why)
+            raise bodies.unfit(said, wanted, _unregistered(said))
         try:
             decoded = _decoded(body.obj, node.struct, Decoder())
         except Undecodable as error:
             raise bodies.unfit(said, wanted, str(error)) from None
         if said.kind != wanted.kind or _package(said.group) != _package(wanted.group):
-            why = f"converting ({node.go}) to ({_package(wanted.group)}.{wanted.kind}): unknown conversion"
-            raise bodies.unfit(said, wanted, why)
+            raise bodies.unfit(said, wanted, _unconverted(node, wanted))
         if said != wanted:
             raise _other_version(said, wanted)
         return decoded
+
+    def _other_kind(self, obj: Object, wanted: Kind) -> str:
+        """Why an object that a JSON or merge patch has made cannot be stored as what it is to be; empty if it can."""
+        try:
+            said = bodies.said(obj, wanted)
+        except gojson.Malformed as error:
+            return f"couldn't get version/kind; json parse error: {error}"
+        except ValueError as error:
+            return str(error)
+        node = self.types.find(*said)
+        if node is None or node.struct is None:
+            return _unregistered(said)
+        same = said.kind == wanted.kind and _package(said.group) == _package(wanted.group)
+        return "" if same else _unconverted(node, wanted)
 
     def _custom(self, body: bodies.Body, wanted: Kind, resource: Resource) -> tuple[Object, list[str]]:
         if not body.obj.get("kind"):
@@ -150,6 +165,14 @@ def _decoded(obj: Object, struct: Struct, decoder: Decoder) -> tuple[Object, lis
     if obj.get("metadata") and obj["metadata"].get("managedFields") == []:
         decoded["metadata"]["managedFields"] = []  # an empty list is a word of its own: forget who owns what
     return decoded, decoder.unknown
+
+
+def _unregistered(said: Kind) -> str:
+    return f'no kind "{said.kind}" is registered for version "{said.api_version}" in scheme "pkg/runtime/scheme.go:111"'
+
+
+def _unconverted(node: Node, wanted: Kind) -> str:
+    return f"converting ({node.go}) to ({_package(wanted.group)}.{wanted.kind}): unknown conversion"
 
 
 def _package(group: str) -> str:
