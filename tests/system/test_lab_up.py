@@ -119,13 +119,14 @@ def test_down_when_it_was_killed(labs):
 
 
 def test_two_side_by_side(labs, tmp_path):
-    one, two = labs("one"), labs("two")
+    one, two = labs("one", "--nodes=1"), labs("two", "--nodes=1")
     one.start()
     two.start()
     first, second = kubectl(one, tmp_path / "home-one"), kubectl(two, tmp_path / "home-two")
     first("create cm of-one")
     second("create cm of-two")
     assert "of-two" not in first("get cm -o name")
+    assert {lab.said.count("ERROR") for lab in (one, two)} == {0}, "their nodes have addresses of their own"
     assert one.stop() == 0
     assert "configmap/of-two" in second("get cm -o name")
 

@@ -19,7 +19,7 @@ def command() -> None:
 
 _kubeconfig = click.option(
     "--kubeconfig",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=click.Path(path_type=Path, dir_okay=False, resolve_path=True),
     help="The file by which kubectl finds the lab.  [default: ~/.local/state/lastcall/lab.kubeconfig]",
 )
 

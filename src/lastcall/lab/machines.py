@@ -1,6 +1,7 @@
 """The lab's machines on this one: each runs a node, and has a power switch."""
 
 import asyncio
+import zlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from lastcall.lab.apiserver.request import Identity
 from lastcall.lab.control_plane import ControlPlane
 from lastcall.lab.host import Clients, LocalHost, Site
 from lastcall.lab.power import Bmc, Cable, Machine, Switch
+from lastcall.lab.traffic.numbers import Numbers
 from lastcall.lab.volumes import objects
 
 PROXY = Identity("system:kube-proxy", ("system:authenticated",))
@@ -29,8 +31,10 @@ class LocalMachines:
         self._turning = Group()
         self._machines: dict[str, Machine] = {}
         self.hosts: dict[str, LocalHost] = {}
+        self._numbers = Numbers()
+        first = zlib.crc32(str(site.directory).encode())  # a directory's nodes have the same addresses again
         for number in range(count):
-            self._add(f"lab-{number + 1}", number)
+            self._add(f"lab-{number + 1}", self._numbers.take(first + number))
         self.bmcs = {name: Bmc(machine, site.clock) for name, machine in self._machines.items()}
         plane.server.kubelets = self._kubelet
 
@@ -130,6 +134,7 @@ class LocalMachines:
         await self._turning.cancel()
         for machine in self._machines.values():
             await machine.turn(Switch.OFF)
+        self._numbers.release()
 
 
 def _ready(node: dict[str, Any]) -> bool:
