@@ -18,24 +18,27 @@ FOR_EVER = float("inf")
 CRITICAL = {"priorityClassName": "system-node-critical"}
 
 
-def with_agent(node, groups=TWO):
+def with_agent(node, groups=TWO, logind=None, holder=None, disk=None):
     """A machine with lastcall's agent on it."""
-    logind = FakeLogind(node.clock)
+    logind = logind or FakeLogind(node.clock)
+    face = KubeletFace(node.kubelet, node.clock)
+    face.hold()
     agent = Agent(
         AgentConfig(kind="AgentConfiguration", groups=groups),
         Outside(
             clock=node.clock,
             logind=logind,
-            keeper=FakeKeeper(FakeHolder(logind, node.clock)),
+            keeper=FakeKeeper(holder or FakeHolder(logind, node.clock)),
             limit_files=logind.files,
             runtime=node.runtime,
-            node=KubeletFace(node.kubelet, node.clock),
-            journals=Disk(),
+            node=face,
+            journals=disk or Disk(),
         ),
         node_name="n1",
         boot_id="boot-1",
+        on_status=face.first_look,
     )
-    node.group.start(agent.run(), "agent")
+    node.agent = node.group.start(agent.run(), "agent")
     return logind
 
 
@@ -157,6 +160,30 @@ async def test_a_shutdown_that_is_called_off(node):
     node.runtime.exit(f"{node.uids['dns']}/main", 1)
     await node.until(lambda: node.container("dns")["restartCount"] == 1, 20)
     assert ("Shutdown", "Shutdown manager detected shutdown cancellation") in node.events("n1")
+
+
+@on_node({"app/main": Behaviour(after_term=10), "dns/main": Behaviour(after_term=2)})
+async def test_both_begin_anew_in_the_middle(node):
+    """What has been ended is not started again: the agent looks first, and goes on."""
+    await pods(node)
+    disk = Disk()
+    logind = FakeLogind(node.clock)
+    holder = FakeHolder(logind, node.clock)
+    with_agent(node, logind=logind, holder=holder, disk=disk)
+    await node.clock.sleep(1)
+    await logind.power_off()
+    await node.clock.sleep(3)
+    node.agent.cancel()
+    await node.stop()
+    await node.clock.sleep(1)
+    node.boot()
+    with_agent(node, logind=logind, holder=holder, disk=disk)
+    await logind.wait_for_start(seconds=60)
+    await node.clock.sleep(1)
+    for name in ("app", "dns"):
+        assert [what for _, what in node.deliveries(name)] == ["start", "TERM", "exit"]
+        assert (node.phase(name), node.status(name)["reason"]) == ("Failed", "Terminated")
+    assert node.node_condition()["message"] == "node is shutting down"
 
 
 # -- a kubelet's own way: a table of what was seen ---------------------------------------------------------------------

@@ -75,6 +75,7 @@ class ActorRuntime:
     """
 
     mounts = True
+    untimed_logs = False
 
     def __init__(
         self, clock: Clock, *, kill_margin: float = 0.1, script: Script = lambda *_: Behaviour(), node: str = ""

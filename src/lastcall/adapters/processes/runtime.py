@@ -187,6 +187,7 @@ class ProcessRuntime:
 
     mounts = False
     """Processes see the machine's own files: there is nothing that a volume could be mounted into."""
+    untimed_logs = True
 
     async def create(self, pod: Pod) -> LivePod:
         """Its address and its directory. A pod that is known already is left as it is."""

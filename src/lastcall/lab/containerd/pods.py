@@ -119,6 +119,7 @@ class LabCriRuntime(CriRuntime):
     # -- containers one by one (``kubelet.runtime.NodeRuntime``) -------------------------------------------------------
 
     mounts = True
+    untimed_logs = False
 
     async def create(self, pod: Pod) -> LivePod:
         """Its sandbox. The pod's address is one of loopback, noted on the sandbox."""

@@ -1,5 +1,6 @@
 """The pods of one node: a worker for each, what the runtime tells, and what was left behind."""
 
+import asyncio
 import logging
 
 from lastcall.adapters.kube.resources import PODS, Object
@@ -118,6 +119,8 @@ class Pods:
                 self._early.setdefault(uid, []).append((name, code))
 
     async def _note_times(self) -> None:
+        if not self._means.runtime.untimed_logs:
+            await asyncio.Event().wait()
         while True:
             await self._means.clock.sleep(LOG_TIMES_SECONDS)
             try:

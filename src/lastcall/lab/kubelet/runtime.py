@@ -27,6 +27,8 @@ class NodeRuntime(PodRuntime, PodStarter, Protocol):
 
     mounts: bool
     """Whether a container sees volumes where its volumeMounts say."""
+    untimed_logs: bool
+    """Whether its logs have no times of their own, so that ``note_log_times`` is to be called about every second."""
 
     async def create(self, pod: Pod) -> LivePod:
         """Makes what the containers of a pod share, and answers with its ``status.podIP``; no container runs.
@@ -57,7 +59,7 @@ class NodeRuntime(PodRuntime, PodStarter, Protocol):
         ...
 
     async def note_log_times(self) -> None:
-        """Called about every second, for runtimes whose logs have no times of their own."""
+        """What has been said since the last call was said about now."""
         ...
 
     async def execute(

@@ -5,6 +5,8 @@ import logging
 
 from lastcall import names
 from lastcall.errors import LastcallError
+from lastcall.graceful.agent import Status
+from lastcall.graceful.machine import State
 from lastcall.lab.kubelet.ending import Order
 from lastcall.lab.kubelet.kubelet import Kubelet
 from lastcall.lab.kubelet.worker import PodWorker
@@ -41,6 +43,15 @@ class KubeletFace:
     def __init__(self, kubelet: Kubelet, clock: Clock) -> None:
         self._kubelet = kubelet
         self._clock = clock
+
+    def hold(self) -> None:
+        """Nothing is started before the agent has looked whether a shutdown is under way: see ``first_look``."""
+        self._kubelet.frozen = True
+
+    def first_look(self, status: Status) -> None:
+        """What the agent tells after each round: at rest, the pods are the kubelet's."""
+        if status.state is not State.ENDING and not self._kubelet.going_down and self._kubelet.frozen:
+            self._kubelet.thaw()
 
     def refuse_pods(self) -> None:
         """New pods are refused from now on, whatever they tolerate; nothing is started any more."""
