@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import json
 import shutil
+import statistics
 import sys
 import tempfile
 import time
@@ -256,7 +257,7 @@ def rows_of(way, values, beside, sizes):
             if key in values:
                 least = Target(least=targets[verb]) if clients > 1 else None
                 figures = Figures(tuple(values[key]), "/s")
-                yield LabRow(f"{way}: {what}", _many(clients, "client"), figures, beside.get(key, ""), least)
+                yield LabRow(f"{way}: {what}", _many(clients, "client"), figures, _beside(key, values, beside), least)
     if "get" in values:
         yield from _reads(way, values, sizes["pods"])
         yield from _watches(way, values, beside, sizes["watchers"])
@@ -276,13 +277,20 @@ def _watches(way, values, beside, counts):
         by, big = _many(watchers, "watcher"), watchers >= 100
         key = f"fan-out {watchers}"
         least = Target(least=targets["fan-out"]) if big else None
-        yield LabRow(f"{way}: events, each to all", by, Figures(tuple(values[key]), "/s"), beside.get(key, ""), least)
+        figures = Figures(tuple(values[key]), "/s")
+        yield LabRow(f"{way}: events, each to all", by, figures, _beside(key, values, beside), least)
         least = Target(least=targets["own node"]) if big else None
         figures = Figures(tuple(values[f"own node {watchers}"]), "/s")
         yield LabRow(f"{way}: changes, each to its node's watcher", by, figures, target=least)
         most = Target(most=_HEARD[watchers]) if watchers in _HEARD else None
         figures = Figures(tuple(values[f"last heard {watchers}"]))
         yield LabRow(f"{way}: from a write to the last watcher's event", by, figures, target=most)
+
+
+def _beside(key, values, beside):
+    """What the server's process has used for each, which other work on the machine hardly changes; then the limits."""
+    cpu = f"CPU: {1e6 * statistics.median(values[f'{key}: CPU']):.0f} us each"
+    return f"{cpu}; {beside[key]}" if key in beside else cpu
 
 
 def _memory(way, values, pods):

@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 
 from lab_work import Work
-from rest import rss
+from rest import cpu_seconds, rss
 
 from lastcall.adapters.clock import SystemClock
 from lastcall.adapters.kube import kubeconfig
@@ -91,8 +91,9 @@ class Load:
             for clients in self._sizes["clients"]:
                 count = self._sizes["few"] if clients == 1 else self._sizes["many"]
                 for verb in verbs:
-                    do = getattr(self._work, verb)
+                    do, used = getattr(self._work, verb), cpu_seconds(self._server)
                     self._note(f"{verb} {clients}", await do(f"c{clients}-{turn}", clients, count))
+                    self._note(f"{verb} {clients}: CPU", (cpu_seconds(self._server) - used) / count)
 
     async def _reads(self):
         for _ in range(self._sizes["turns"]):
@@ -105,7 +106,9 @@ class Load:
         for watchers in self._sizes["watchers"]:
             count = min(self._sizes["pods"], self._sizes["events"] // watchers)
             for _ in range(self._sizes["turns"]):
+                used = cpu_seconds(self._server)
                 self._note(f"fan-out {watchers}", await self._work.fan_out("full", watchers, count))
+                self._note(f"fan-out {watchers}: CPU", (cpu_seconds(self._server) - used) / count / watchers)
                 self._note(f"own node {watchers}", await self._work.each_its_node("full", watchers, count))
             self._note(f"last heard {watchers}", await self._work.last_heard("full", watchers, 20))
 

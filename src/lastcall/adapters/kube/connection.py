@@ -133,6 +133,9 @@ class Connection(asyncio.Protocol):
         if self._head_done and unknown_length and exc is None and self._failure is None:
             self._done = True
         self._keep = False
+        self._transport = (
+            None  # it holds 256 KiB, and this object, whose parser knows it, waits for a garbage collection
+        )
         self._fail(f"{self._peer} closed the connection" + (f": {exc}" if exc else ""))
         self._wake()
 

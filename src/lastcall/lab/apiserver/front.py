@@ -3,6 +3,7 @@
 import contextlib
 import logging
 import socket
+from asyncio.sslproto import SSLProtocol
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,6 +18,9 @@ from lastcall.lab.apiserver.request import Request, Response
 from lastcall.lab.apiserver.schema.bodies import LIMIT
 
 log = logging.getLogger(__name__)
+
+_TLS_BUFFER = 32 * 1024
+"""Bytes into which asyncio reads a TLS connection: two records. Its own 256 KiB make 500 watches 128 MiB."""
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -55,6 +59,7 @@ class Front:
 
     def listen(self, host: str, port: int) -> int:
         """From now on clients may connect; the port. Port 0 means any that is free. InvalidInput if it cannot be had."""
+        SSLProtocol.max_size = _TLS_BUFFER
         self._listener = _listener(host, port)
         secure = self._certificate is not None
         port = self._listener.getsockname()[1]
@@ -69,6 +74,7 @@ class Front:
             log_level=logging.CRITICAL,  # what goes wrong here is told by ``_app``
             access_log=False,
             server_header=False,
+            proxy_headers=False,
             ssl_certfile=self._certificate,
             ssl_keyfile=self._key,
             timeout_graceful_shutdown=1,

@@ -14,7 +14,7 @@ from lastcall.lab.apiserver.request import Object
 from lastcall.lab.apiserver.store import Change, Compacted, Feed, Kind, Store, Stored
 from lastcall.ports import Clock
 
-BATCH = 256
+BATCH = 8
 """Events that are handed out at once at most: a reader that is slow holds no more than these in memory."""
 
 SHORTEST = 1800.0
