@@ -1,24 +1,14 @@
 """The lab's kubelet with real processes: an API server in this process, one node."""
 
 import asyncio
-import contextlib
 import socket
 import sys
-from random import Random
 
 import pytest
+from support.real_node import RealNode, ready, restarted, running
 
-from lastcall.adapters.clock import SystemClock
-from lastcall.adapters.kube.client import Client
-from lastcall.adapters.kube.resources import CONFIG_MAPS, PODS, resource
-from lastcall.adapters.processes import ProcessRuntime
+from lastcall.adapters.kube.resources import CONFIG_MAPS, PODS
 from lastcall.errors import InvalidInput
-from lastcall.lab.apiserver import ApiServer
-from lastcall.lab.apiserver.inprocess import InProcess
-from lastcall.lab.apiserver.kubelets import LogOptions
-from lastcall.lab.apiserver.request import Identity
-from lastcall.lab.kubelet.kubelet import Kubelet
-from lastcall.lab.kubelet.settings import Profile, Settings
 
 SERVER = """
 import http.server, os, signal, sys
@@ -32,101 +22,14 @@ http.server.HTTPServer((os.environ["POD_IP"], int(os.environ["PORT"])), Handler)
 """
 
 
-class Node:
-    """An API server, and a kubelet that can be killed and started again."""
-
-    def __init__(self, directory):
-        self.directory, self.clock, self.random = directory, SystemClock(), Random(1)
-        self.server = ApiServer(self.clock, self.random)
-        self.client = Client(InProcess(self.server), manager="test")
-
-    async def begin(self):
-        accounts = resource("", "v1", "serviceaccounts")
-        await self.client.create(accounts, {"metadata": {"name": "default"}}, namespace="default")
-        self.boot()
-
-    def boot(self):
-        user = Identity("system:node:n1", ("system:nodes", "system:authenticated"))
-        self.runtime = ProcessRuntime(self.directory / "runtime", self.clock)
-        self.kubelet = Kubelet(
-            Profile(name="n1", address="127.0.1.1", boot_id="b"),
-            self.runtime,
-            client=Client(InProcess(self.server, user), manager="kubelet"),
-            clock=self.clock,
-            random=self.random,
-            directory=self.directory / "pods",
-            settings=Settings(backoff_first=0.5, lost_after=0.5),
-        )
-        self.running = asyncio.create_task(self.kubelet.run())
-
-    async def kill(self):
-        self.running.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self.running
-        self.runtime.close()
-
-    async def end(self):
-        for live in await self.runtime.refresh():
-            await self.runtime.remove(live.pod.metadata.uid)
-        await self.kill()
-
-    async def create(self, name, script, **spec):
-        main = {"name": "main", "image": "none", "command": ["sh", "-c", script], **spec.pop("container", {})}
-        spec = {"containers": [main], "nodeName": "n1", "automountServiceAccountToken": False, **spec}
-        spec.setdefault("terminationGracePeriodSeconds", 5)
-        return await self.client.create(PODS, {"metadata": {"name": name}, "spec": spec}, namespace="default")
-
-    async def pod(self, name):
-        return await self.client.get(PODS, name, namespace="default")
-
-    async def until(self, condition, name="web", seconds=20.0):
-        """Waits until something holds of a pod's status; the status."""
-        async with asyncio.timeout(seconds):
-            while True:
-                status = (await self.pod(name))["status"]
-                if condition(status):
-                    return status
-                await asyncio.sleep(0.05)
-
-    async def gone(self, name="web"):
-        async with asyncio.timeout(20):
-            while any(stored.object()["metadata"]["name"] == name for stored in self.server.store.objects("pods")):
-                await asyncio.sleep(0.05)
-
-    async def logs(self, name="web", **options):
-        return b"".join(
-            [line async for line in self.kubelet.api.logs(await self.pod(name), LogOptions("main", **options))]
-        )
-
-    async def execute(self, command, name="web", *, stdin=b"", tty=False):
-        """What it says, and its exit code."""
-        execution = await self.kubelet.api.execute(await self.pod(name), "main", command, stdin=bool(stdin), tty=tty)
-        await execution.write(stdin)
-        execution.end_input()
-        said = b"".join([data async for _, data in execution.output()])
-        return said, await execution.wait()
-
-
 @pytest.fixture
 async def node(tmp_path):
-    node = Node(tmp_path)
+    node = RealNode(tmp_path)
     await node.begin()
     try:
         yield node
     finally:
         await node.end()
-
-
-def ready(status):
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in status.get("conditions", ()))
-
-
-def running(status):
-    return status.get("phase") == "Running" and "running" in status["containerStatuses"][0]["state"]
-
-
-def restarted(status):
-    return status.get("containerStatuses", [{}])[0].get("restartCount", 0) >= 1
 
 
 def free_port():
