@@ -37,6 +37,8 @@ class ClusterClient:
                     yield Batch(int(watching.revision), listed)
                     listed = None
                 continue
+            assert change.new
+            change.new["metadata"].pop("managedFields", None)  # half of an object's memory, and no controller asks
             now = None if change.kind is Kind.DELETED else change.new
             seen = Seen(now, change.old)
             if listed is not None:
