@@ -328,6 +328,20 @@ async def test_what_the_node_cannot_do_fails_the_pod(node):
 
 
 @on_node()
+async def test_what_no_node_of_the_lab_can_do_is_told_field_by_field(node):
+    one = {
+        "name": "main",
+        "livenessProbe": {"grpc": {"port": 80}},
+        "volumeMounts": [{"name": "far", "mountPath": "/far", "subPathExpr": "$(POD_NAME)"}],
+    }
+    await node.create("web", one, volumes=[{"name": "far", "nfs": {"server": "s", "path": "/"}}])
+    await node.until(lambda: node.phase("web") == "Failed", 10)
+    assert node.status("web")["reason"] == "FailedToStart"
+    for field in ("spec.volumes[0].nfs", "spec.containers[0].livenessProbe", "volumeMounts[0].subPathExpr"):
+        assert field in node.status("web")["message"]
+
+
+@on_node()
 async def test_a_pod_waits_for_its_config_map(node):
     env = [{"name": "A", "valueFrom": {"configMapKeyRef": {"name": "settings", "key": "a"}}}]
     await node.create("web", {"name": "main", "env": env})

@@ -30,6 +30,7 @@ class Prober:
         self._started = started
         self._verdict = verdict
         self._groups: dict[str, Group] = {}
+        self._ending = Group()
 
     def begin(self, container: Object) -> None:
         """A container has started."""
@@ -37,15 +38,16 @@ class Prober:
         for probe in probes(container):
             group.start(self._ask(container["name"], probe), f"{probe.kind} probe of {container['name']}")
 
-    async def end(self, name: str) -> None:
+    def end(self, name: str) -> None:
         """It has ended."""
         if group := self._groups.pop(name, None):
-            await group.cancel()
+            self._ending.start(group.cancel(), f"end probes of {name}")
 
     async def close(self) -> None:
         """Ends all."""
         for name in list(self._groups):
-            await self.end(name)
+            self.end(name)
+        await self._ending.join()
 
     async def _ask(self, name: str, probe: Probe) -> None:
         """Every period from the container's start on, once the delay is over."""

@@ -26,7 +26,7 @@ class Probe:
 
 
 def probes(container: Object) -> Iterator[Probe]:
-    """Those that it has. InvalidInput for a kind that the lab does not know."""
+    """Those that it has. InvalidInput if one cannot be read."""
     for field, kind in KINDS.items():
         if said := container.get(field):
             yield _probe(kind, said)

@@ -74,7 +74,7 @@ class Runner:
         if name == self._starting or not known.running:
             self._early[name] = code
             return
-        self._group.start(self._prober.end(name), f"end probes of {name}")
+        self._prober.end(name)
         self._record.set_container(name, known.end(code, self._means.clock.wall()))
 
     async def close(self) -> None:

@@ -4,10 +4,8 @@ from collections.abc import Mapping
 
 from lastcall.adapters.kube.resources import Object
 from lastcall.errors import LastcallError
-from lastcall.lab.kubelet import environment
-from lastcall.lab.kubelet.containers import every_container
+from lastcall.lab.kubelet import abilities, environment
 from lastcall.lab.kubelet.means import Means
-from lastcall.lab.kubelet.probes import probes
 from lastcall.lab.kubelet.translation import runtime_container, runtime_pod
 from lastcall.model import decode
 from lastcall.model.pods import Container, Handler
@@ -32,8 +30,7 @@ class Starter:
     async def prepare(self, pod: Object) -> LivePod:
         """Volumes, then the sandbox. VolumeFault; InvalidInput for what this node cannot do; Unavailable."""
         if self.live is None:
-            for one in every_container(pod):
-                list(probes(one))  # what cannot be asked is refused before it runs
+            abilities.check(pod)
             await self._mount(pod)
             made = runtime_pod(pod, paths=self._paths, address="", mounts=self._means.runtime.mounts)
             self.live = await self._means.runtime.create(made)
