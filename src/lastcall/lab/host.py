@@ -1,6 +1,7 @@
 """What runs on one of the lab's machines: a kubelet with its pods, a service proxy, an agent with a logind."""
 
 import asyncio
+import contextlib
 import os
 import shutil
 import uuid
@@ -12,14 +13,15 @@ from typing import NamedTuple
 
 from lastcall.adapters.journal_files import JournalFiles
 from lastcall.adapters.kube.client import Client
-from lastcall.adapters.processes import ProcessRuntime
 from lastcall.aio import Group
 from lastcall.graceful.agent import Agent, Outside
 from lastcall.graceful.config import AgentConfig
 from lastcall.graceful.recorder import Listener
+from lastcall.lab import runtimes
 from lastcall.lab.fake_keeper import FakeHolder, FakeKeeper
 from lastcall.lab.fake_logind import FakeLogind
 from lastcall.lab.kubelet.kubelet import Kubelet
+from lastcall.lab.kubelet.runtime import NodeRuntime
 from lastcall.lab.kubelet.settings import Profile
 from lastcall.lab.kubelet.shutdown import KubeletFace
 from lastcall.lab.traffic.proxy import Proxy
@@ -38,6 +40,7 @@ class Site:
     directory: Path
     storage: Storage
     config: AgentConfig
+    runtime: str = "processes"
     delay: float = 0.1
     listeners: Callable[[str], list[Listener]] = lambda node: []
 
@@ -50,7 +53,7 @@ class Clients(NamedTuple):
 
 
 class LocalHost:
-    """``power.Host`` with real processes."""
+    """``power.Host`` with real processes or containers."""
 
     def __init__(self, name: str, number: int, site: Site, clients: Clients) -> None:
         self.name = name
@@ -61,7 +64,8 @@ class LocalHost:
         self._privileged = os.geteuid() == 0
         self._machine = Group()
         self._node = Group()
-        self._runtime: ProcessRuntime | None = None
+        self._runtime: NodeRuntime | None = None
+        self._opened = contextlib.AsyncExitStack()
         self._boot_id = ""
         self.logind = FakeLogind(site.clock)
         self.kubelet: Kubelet | None = None
@@ -78,7 +82,8 @@ class LocalHost:
         """A new boot: nothing of the last one runs. Pods that a killed lab has left running are found again."""
         await asyncio.to_thread(self.directory.mkdir, parents=True, exist_ok=True)
         self._boot_id = str(uuid.UUID(int=self._site.random.getrandbits(128), version=4))
-        self._runtime = ProcessRuntime(self.directory / "runtime", self._site.clock)
+        opened = runtimes.opened(self._site.runtime, self.directory, self.name, self._site.clock)
+        self._runtime = await self._opened.enter_async_context(opened)
         self.logind = FakeLogind(self._site.clock)
         self._machine = Group()
         self._machine.start(self.table.run(), f"{self.name}: endpoints")
@@ -93,7 +98,7 @@ class LocalHost:
         if runtime:
             for live in await runtime.refresh():
                 await runtime.remove(live.pod.metadata.uid)
-            runtime.close()
+            await self._opened.aclose()
         self._site.storage.power_lost(self.name)
         for name in ("runtime", "pods"):
             await asyncio.to_thread(shutil.rmtree, self.directory / name, ignore_errors=True)
@@ -124,8 +129,8 @@ class LocalHost:
             directory=self.directory / "pods",
             volumes=NodeDriver(self._site.storage, self.name, self._client),
         )
-        journals = JournalFiles(self.directory / "agent")
-        await asyncio.to_thread(journals.prepare)
+        face = KubeletFace(self.kubelet, self._site.clock)
+        face.hold()
         self.agent = Agent(
             self._site.config,
             Outside(
@@ -134,12 +139,13 @@ class LocalHost:
                 keeper=FakeKeeper(FakeHolder(self.logind, self._site.clock)),
                 limit_files=self.logind.files,
                 runtime=self._runtime,
-                node=KubeletFace(self.kubelet, self._site.clock),
-                journals=journals,
+                node=face,
+                journals=await asyncio.to_thread(_journals, self.directory / "agent"),
             ),
             node_name=self.name,
             boot_id=self._boot_id,
             listeners=self._site.listeners(self.name),
+            on_status=face.first_look,
         )
         self._node = Group()
         self._node.start(self.kubelet.run(), f"{self.name}: kubelet")
@@ -155,5 +161,11 @@ class LocalHost:
             boot_id=self._boot_id,
             architecture={"x86_64": "amd64", "aarch64": "arm64"}.get(kernel.machine, kernel.machine),
             kernel=kernel.release,
-            runtime="processes://1",
+            runtime=f"{self._site.runtime}://1",
         )
+
+
+def _journals(directory: Path) -> JournalFiles:
+    journals = JournalFiles(directory)
+    journals.prepare()
+    return journals

@@ -16,6 +16,7 @@ from lastcall.adapters.clock import SystemClock
 from lastcall.aio import any_done, cancel, first
 from lastcall.errors import InvalidInput, Unavailable
 from lastcall.graceful import config as configuration
+from lastcall.lab import runtimes
 from lastcall.lab.apiserver.audit import Audit, appended
 from lastcall.lab.apiserver.database import Database
 from lastcall.lab.apiserver.store import Store
@@ -62,6 +63,7 @@ async def up(wanted: Wanted, *, tell: Tell) -> None:
 
     At the end nothing is left but what ``data`` keeps.
     """
+    runtimes.check(wanted.runtime)
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -92,6 +94,7 @@ async def _live(
         random=random,
         directory=directory / "machines",
         storage=storage,
+        runtime=wanted.runtime,
         config=configuration.read(CONFIG.read_bytes(), str(CONFIG)),
     )
     machines = LocalMachines(plane, site, count=wanted.nodes)

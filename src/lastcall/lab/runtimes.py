@@ -1,0 +1,42 @@
+"""What a machine of the lab runs its pods with: plain processes, or containers of a containerd of its own."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from lastcall.adapters.processes import ProcessRuntime
+from lastcall.errors import LastcallError
+from lastcall.lab.containerd import LabCriRuntime, PrivateContainerd, why_not
+from lastcall.lab.kubelet.runtime import NodeRuntime
+from lastcall.ports import Clock
+
+CONTAINERD = "containerd"
+
+
+def check(kind: str) -> None:
+    """LastcallError if this machine cannot have that runtime."""
+    if kind == CONTAINERD and (reason := why_not()):
+        raise LastcallError(f"--runtime containerd: {reason}")
+
+
+@contextlib.asynccontextmanager
+async def opened(kind: str, directory: Path, node: str, clock: Clock) -> AsyncIterator[NodeRuntime]:
+    """One for one boot of a machine; processes that a killed lab has left running are found again."""
+    if kind != CONTAINERD:
+        with contextlib.closing(ProcessRuntime(directory / "runtime", clock)) as processes:
+            yield processes
+        return
+    containerd = await asyncio.to_thread(PrivateContainerd)
+    try:
+        await asyncio.to_thread(containerd.start)
+        containers = LabCriRuntime(
+            containerd.endpoint, clock, directory=directory / "runtime", cgroup=f"{containerd.cgroup}/{node}"
+        )
+        await containers.open()
+        try:
+            yield containers
+        finally:
+            await containers.close()
+    finally:
+        await asyncio.to_thread(containerd.clean_up)

@@ -1,0 +1,173 @@
+"""Nodes of the lab with real processes and containers, through the control plane: down by the button, by the plug."""
+
+import asyncio
+import contextlib
+from random import Random
+
+import pytest
+from support import containerd_world
+
+from lastcall.adapters.clock import SystemClock
+from lastcall.adapters.kube.resources import NODES, PODS, resource
+from lastcall.aio import first
+from lastcall.errors import InvalidInput
+from lastcall.graceful import config as configuration
+from lastcall.lab.apiserver.request import ADMIN
+from lastcall.lab.control_plane import ControlPlane, Place
+from lastcall.lab.host import Site
+from lastcall.lab.machines import LocalMachines
+from lastcall.lab.up import CONFIG
+from lastcall.lab.volumes.records import violations
+from lastcall.lab.volumes.shelf import Directories
+from lastcall.lab.volumes.storage import Storage
+
+pytestmark = [pytest.mark.timeout(60), pytest.mark.xdist_group("containerd")]
+CLOCK = SystemClock()
+DEPLOYMENTS, STATEFUL_SETS = resource("apps", "v1", "deployments"), resource("apps", "v1", "statefulsets")
+LOOP = 'trap "%s" TERM; while :; do sleep 1 & wait $!; done'
+
+
+class Lab:
+    """A control plane and two machines, within this process."""
+
+    def __init__(self, directory, runtime):
+        random = Random(7)
+        self.storage = Storage(Directories(directory / "volumes"), CLOCK)
+        self.plane = ControlPlane(
+            Place(directory / "plane", directory / "kubeconfig"), CLOCK, random, storage=self.storage
+        )
+        config = configuration.read(CONFIG.read_bytes(), "agent.yaml")
+        self.site = Site(
+            clock=CLOCK,
+            random=random,
+            directory=directory / "machines",
+            storage=self.storage,
+            config=config,
+            runtime=runtime,
+        )
+
+    @contextlib.asynccontextmanager
+    async def up(self):
+        await self.plane.prepare()
+        self.machines = LocalMachines(self.plane, self.site, count=2)
+        self.client = self.plane.client(ADMIN)
+        running = asyncio.gather(self.plane.run(), self.machines.run())
+        try:
+            assert await first(asyncio.shield(running), self.machines.up(), asyncio.sleep(30)) == 1, "it is not up"
+            yield self
+        finally:
+            await self.machines.clean_up()
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+    async def pods(self, **labels):
+        chosen = ",".join(f"{key}={value}" for key, value in labels.items())
+        return list((await self.client.list(PODS, namespace="default", labels=chosen)).items)
+
+    async def until(self, condition, seconds=60):
+        async with asyncio.timeout(seconds):
+            while not await condition():
+                await asyncio.sleep(0.1)
+
+    async def running(self, app, count):
+        async def check():
+            return len([pod for pod in await self.pods(app=app) if ready(pod)]) == count
+
+        await self.until(check)
+        return [pod for pod in await self.pods(app=app) if ready(pod)]
+
+
+def ready(pod):
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+
+
+def workload(kind, name, command, **spec):
+    template = {
+        "metadata": {"labels": {"app": name}},
+        "spec": {
+            "terminationGracePeriodSeconds": 5,
+            "containers": [
+                {"name": "c", "image": "localhost/lastcall/busybox:lab", "command": ["sh", "-c", command], **spec}
+            ],
+        },
+    }
+    selector = {"matchLabels": {"app": name}}
+    return {"metadata": {"name": name}, "spec": {"replicas": 2, "selector": selector, "template": template}}
+
+
+@pytest.fixture(params=["processes", "containerd"])
+async def lab(request, tmp_path):
+    if request.param == "containerd" and (reason := containerd_world.why_not()):
+        pytest.skip(reason)
+    async with Lab(tmp_path, request.param).up() as lab:
+        yield lab
+
+
+async def test_a_node_goes_down_by_its_button_and_comes_back(lab):
+    await lab.client.create(DEPLOYMENTS, workload("Deployment", "web", LOOP % "exit 0"), namespace="default")
+    before = await lab.running("web", 2)
+    there = [pod for pod in before if pod["spec"]["nodeName"] == "lab-1"]
+    assert there, "the scheduler spreads them"
+    await lab.machines.switch("lab-1", "button")
+
+    async def off():
+        return lab.machines.status()[0]["power"] == "off"
+
+    await lab.until(off)
+    for pod in there:
+        left = await lab.client.get(PODS, pod["metadata"]["name"], namespace="default")
+        assert left["status"]["phase"] == "Failed"
+        assert left["status"]["reason"] == "Terminated"
+        assert left["status"]["message"] == "Pod was terminated in response to imminent node shutdown."
+        [target] = [one for one in left["status"]["conditions"] if one["type"] == "DisruptionTarget"]
+        assert target["reason"] == "TerminationByKubelet"
+    node = await lab.client.get(NODES, "lab-1")
+    [said] = [one for one in node["status"]["conditions"] if one["type"] == "Ready"]
+    assert (said["status"], said["reason"], said["message"]) == (
+        "False",
+        "KubeletNotReady",
+        "node is shutting down",
+    )
+    after = await lab.running("web", 2)
+    assert {pod["spec"]["nodeName"] for pod in after} == {"lab-2"}
+    await lab.machines.switch("lab-1", "on")
+
+    async def back():
+        return ready(await lab.client.get(NODES, "lab-1"))
+
+    await lab.until(back)
+    assert violations(lab.storage.records) == []
+
+
+async def test_the_plug_is_pulled_and_nothing_of_the_machine_is_heard(lab):
+    await lab.client.create(DEPLOYMENTS, workload("Deployment", "web", LOOP % "exit 0"), namespace="default")
+    before = await lab.running("web", 2)
+    there = [pod["metadata"]["name"] for pod in before if pod["spec"]["nodeName"] == "lab-1"]
+    await lab.machines.switch("lab-1", "off")
+    assert lab.machines.hosts["lab-1"].kubelet is None
+    await asyncio.sleep(1)
+    for name in there:
+        pod = await lab.client.get(PODS, name, namespace="default")
+        assert ready(pod), "nobody has said otherwise yet: a node that is silent is given its grace period"
+    with pytest.raises(InvalidInput, match="lab-1 is off: hang makes no sense"):
+        await lab.machines.switch("lab-1", "hang")
+    with pytest.raises(InvalidInput, match='"lab-9" is no machine of this lab; there are lab-1, lab-2'):
+        await lab.machines.switch("lab-9", "off")
+    with pytest.raises(InvalidInput, match='"explode" is no position of a switch'):
+        await lab.machines.switch("lab-2", "explode")
+
+
+async def test_a_pod_is_ended_by_its_deletion_and_made_again(lab):
+    await lab.client.create(DEPLOYMENTS, workload("Deployment", "web", LOOP % "sleep 1; exit 0"), namespace="default")
+    [one, *_] = await lab.running("web", 2)
+    name = one["metadata"]["name"]
+    await lab.client.delete(PODS, name, namespace="default")
+    leaving = await lab.client.get(PODS, name, namespace="default")
+    assert leaving["metadata"]["deletionTimestamp"]
+
+    async def gone():
+        return name not in [pod["metadata"]["name"] for pod in await lab.pods(app="web")]
+
+    await lab.until(gone)
+    await lab.running("web", 2)
