@@ -7,7 +7,6 @@ from pathlib import Path
 
 from lastcall.adapters.processes import ProcessRuntime
 from lastcall.errors import LastcallError
-from lastcall.lab.containerd import LabCriRuntime, PrivateContainerd, why_not
 from lastcall.lab.kubelet.runtime import NodeRuntime
 from lastcall.ports import Clock
 
@@ -16,7 +15,11 @@ CONTAINERD = "containerd"
 
 def check(kind: str) -> None:
     """LastcallError if this machine cannot have that runtime."""
-    if kind == CONTAINERD and (reason := why_not()):
+    if kind != CONTAINERD:
+        return
+    from lastcall.lab.containerd import why_not  # noqa: PLC0415  (see ``opened``)
+
+    if reason := why_not():
         raise LastcallError(f"--runtime containerd: {reason}")
 
 
@@ -27,6 +30,9 @@ async def opened(kind: str, directory: Path, node: str, clock: Clock) -> AsyncIt
         with contextlib.closing(ProcessRuntime(directory / "runtime", clock)) as processes:
             yield processes
         return
+    # gRPC is a seventh of all modules of ``lab up``, and only containers need it.
+    from lastcall.lab.containerd import LabCriRuntime, PrivateContainerd  # noqa: PLC0415
+
     containerd = await asyncio.to_thread(PrivateContainerd)
     try:
         await asyncio.to_thread(containerd.start)

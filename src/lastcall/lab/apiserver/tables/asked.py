@@ -1,6 +1,8 @@
 """Tables as answers: of one object, of a page of a list, of the events of a watch."""
 
-from collections.abc import Iterable
+import gc
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from lastcall.lab.apiserver import renaming
 from lastcall.lab.apiserver.context import Context
@@ -31,7 +33,8 @@ class Asked:
 
     def page(self, page: Page, metadata: Object, now: float) -> Object:
         """Of a page; ``metadata`` is that of the list."""
-        return self._table((self._named(item) for item in page.items), metadata, now)
+        with _uncollected():
+            return self._table((self._named(item) for item in page.items), metadata, now)
 
     def _named(self, stored: Stored) -> Object:
         return {"kind": self._resource.kind, "apiVersion": self._resource.api_version, **stored.object()}
@@ -48,3 +51,15 @@ class Asked:
         )
         self._headers = False
         return made
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without the garbage collector: JSON has no cycles, and to look for some takes longer than ten thousand rows."""
+    running = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if running:
+            gc.enable()
