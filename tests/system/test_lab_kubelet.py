@@ -84,9 +84,13 @@ async def test_a_terminal_has_a_shell_that_can_be_interrupted(node):
     await node.until(running)
     execution = await node.kubelet.api.execute(await node.pod("web"), "main", ["sleep", "1000"], stdin=True, tty=True)
     execution.resize(100, 30)
-    await asyncio.sleep(0.5)
-    await execution.write(b"\x03")
-    assert await asyncio.wait_for(execution.wait(), 10) == 130
+    ended = asyncio.ensure_future(execution.wait())
+    for _ in range(60):  # until its program has the terminal, on a busy machine too
+        await execution.write(b"\x03")
+        await asyncio.sleep(0.25)
+        if ended.done():
+            break
+    assert await asyncio.wait_for(ended, 1) == 130
 
 
 async def test_a_program_dies_with_who_has_asked(node):
