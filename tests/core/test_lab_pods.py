@@ -153,7 +153,11 @@ RULES = {
         ],
     ),
     "variable": (
-        {"containers": [container(env=[{"name": "A", "value": "1", "valueFrom": {"fieldRef": {"fieldPath": "x"}}}])]},
+        {
+            "containers": [
+                container(env=[{"name": "A", "value": "1", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}])
+            ]
+        },
         ['spec.containers[0].env[0].valueFrom: Invalid value: "": may not be specified when `value` is not empty'],
     ),
     "resource": (

@@ -201,7 +201,7 @@ def test_a_finished_pod_says_so_beside_its_cells():
         ("Namespace", {"status": {"phase": "Terminating"}}, ["x", "Terminating", "60m"]),
         ("Secret", {"type": "Opaque", "data": {"a": "", "b": ""}}, ["x", "Opaque", 2, "60m"]),
         ("ConfigMap", {"data": {"a": ""}, "binaryData": {"b": ""}}, ["x", 2, "60m"]),
-        ("ServiceAccount", {}, ["x", 0, "60m"]),
+        ("ServiceAccount", {}, ["x", "60m"]),
         ("Role", {}, ["x", HOUR_AGO]),
         ("CustomResourceDefinition", {}, ["x", HOUR_AGO]),
         (

@@ -10,7 +10,7 @@ from lastcall.lab.apiserver.front import Front
 
 
 @contextlib.asynccontextmanager
-async def serving(handler, directory, upgrade=None, hosts=("127.0.0.1", "localhost")):
+async def serving(handler, directory, upgrade=None, hosts=("127.0.0.1", "localhost"), address="127.0.0.1"):
     """Yields the URL and the PEM text of the authority that has signed the server's certificate."""
     authority = certificates.authority("test", now=time.time())
     pair = certificates.server("apiserver", hosts, authority, now=time.time())

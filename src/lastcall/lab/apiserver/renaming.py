@@ -9,11 +9,15 @@ from lastcall.lab.apiserver.store import Stored
 
 def served(stored: Stored, resource: Resource) -> Object:
     """A stored object as the resource shows it, with kind and apiVersion."""
-    obj = stored.object()
-    if resource.renamed:
-        back = {old: new for new, old in resource.renamed.items()}
-        obj = {back.get(name, name): value for name, value in obj.items()}
-    return {"kind": resource.kind, "apiVersion": resource.api_version, **obj}
+    return {"kind": resource.kind, "apiVersion": resource.api_version, **as_in(resource, stored.object())}
+
+
+def as_in(resource: Resource, obj: Object) -> Object:
+    """An object with the names of the resource, from those that are stored."""
+    if not resource.renamed:
+        return obj
+    back = {old: new for new, old in resource.renamed.items()}
+    return {back.get(name, name): value for name, value in obj.items()}
 
 
 def data(stored: Stored, resource: Resource) -> bytes:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from lastcall.lab.apiserver import renaming
 from lastcall.lab.apiserver.admission.chain import Attributes
 from lastcall.lab.apiserver.request import Identity, Object
 from lastcall.lab.apiserver.schema import gojson
@@ -86,10 +87,11 @@ def _resource(resource: Resource) -> Object:
 
 
 def _as(obj: Object | None, attributes: Attributes, resource: Resource) -> Object | None:
-    """The object in the version that the rules name; versions differ in nothing but their names here."""
+    """The object in the version that the rules name, with the names that its fields have there."""
     if obj is None or resource is attributes.resource or obj.get("apiVersion") != attributes.resource.api_version:
         return obj
-    return {**obj, "apiVersion": resource.api_version, "kind": resource.kind}
+    shown = renaming.as_in(resource, renaming.kept(obj, attributes.resource))
+    return {**shown, "apiVersion": resource.api_version, "kind": resource.kind}
 
 
 # -- answers -----------------------------------------------------------------------------------------------------------

@@ -94,12 +94,8 @@ class Webhooks:
         return stored.object() if stored else None
 
     def _equivalents(self, resource: Resource) -> Sequence[Resource]:
-        """The same objects under other names: another version."""
-        return [
-            one
-            for one in self._scheme
-            if one is not resource and (one.group, one.plural) == (resource.group, resource.plural)
-        ]
+        """The same objects under other names: another version, or another group (events)."""
+        return [one for one in self._scheme if one is not resource and one.storage == resource.storage]
 
 
 class ValidatingWebhooks(Plugin):

@@ -282,12 +282,11 @@ def _compiled(expression: str, schema: Object) -> str:
         return why
     for found in _CHAIN.finditer(expression):
         names = found[1].split(".")[1:]
-        node: Object | None = schema
+        node: Object = schema
         for name in names[:-1] if found[2] else names:
-            properties = (node or {}).get("properties")
-            if not properties or (node or {}).get("x-kubernetes-preserve-unknown-fields"):
-                break
-            known = {rules.escaped(one): inner for one, inner in properties.items()}
+            if node.get("type") != "object" or node.get("additionalProperties"):
+                break  # a map, or something whose fields are not told apart
+            known = {rules.escaped(one): inner for one, inner in (node.get("properties") or {}).items()}
             if name not in known:
                 return cel.undefined_field(expression, name)
             node = known[name]

@@ -1,10 +1,13 @@
 """Jobs and CronJobs (``pkg/apis/batch``, ``pkg/registry/batch``)."""
 
-from collections.abc import Iterable, Iterator, Mapping
+import functools
+import zoneinfo
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from lastcall.lab.apiserver import fields, names
 from lastcall.lab.apiserver.kinds import rules
 from lastcall.lab.apiserver.kinds.base import Behaviour, Dependents, Options
+from lastcall.lab.apiserver.kinds.job_failures import check_failure_policy
 from lastcall.lab.apiserver.kinds.job_status import check_status
 from lastcall.lab.apiserver.kinds.label_selectors import validate_selector
 from lastcall.lab.apiserver.kinds.pod_defaults import pod_template_defaults
@@ -20,6 +23,7 @@ _NUMBERS_OF_INDEXES = ("backoffLimitPerIndex", "maxFailedIndexes")
 _RIGID = ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
 _DIRECTIVES = ("nodeSelector", "tolerations", "schedulingGates", "affinity")
 _MOST_INDEXES = 100_000
+_LONGEST_MANAGER = 63
 _ORPHANS = (
     "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set"
     " propagationPolicy=Orphan to suppress this warning"
@@ -125,6 +129,7 @@ class CronJob(Behaviour):
         elif len(schedule.split()) != 5 and not schedule.startswith(("@", "TZ=", "CRON_TZ=")):
             why = f"expected exactly 5 fields, found {len(schedule.split())}: [{' '.join(schedule.split())}]"
             yield fields.invalid("spec.schedule", schedule, why)
+        yield from _time_zone(spec.get("timeZone"), "spec.timeZone")
         yield from rules.not_negative(spec, "spec", "startingDeadlineSeconds")
         yield from rules.one_of(spec["concurrencyPolicy"], "spec.concurrencyPolicy", "Allow", "Forbid", "Replace")
         template = spec["jobTemplate"]["spec"]
@@ -157,6 +162,8 @@ def check_job_spec(spec: Object, path: str) -> Iterator[Cause]:
     failing, policy = spec.get("podFailurePolicy") is not None, spec.get("podReplacementPolicy")
     supported = ("Failed",) if failing else ("Failed", "TerminatingOrFailed")
     yield from rules.one_of(policy, f"{path}.podReplacementPolicy", *supported)
+    yield from check_failure_policy(spec, path)
+    yield from _managed_by(spec.get("managedBy"), f"{path}.managedBy")
     yield from check_template(spec["template"], f"{path}.template")
     restart, path = spec["template"]["spec"].get("restartPolicy"), f"{path}.template.spec.restartPolicy"
     if restart == "Always":
@@ -165,6 +172,36 @@ def check_job_spec(spec: Object, path: str) -> Iterator[Cause]:
         yield fields.not_supported(path, restart, ["OnFailure", "Never"])
     elif failing and restart != "Never":
         yield fields.invalid(path, restart, 'only "Never" is supported when podFailurePolicy is specified')
+
+
+def _managed_by(name: str | None, path: str) -> Iterator[Cause]:
+    """Who sees to the job, if that is not the job controller (``IsDomainPrefixedPath``)."""
+    if name is None:
+        return
+    domain, slash, rest = name.partition("/")
+    if not slash or not domain or not rest:
+        yield fields.invalid(path, name, 'must be a domain-prefixed path (such as "acme.io/foo")')
+    elif wrong := names.subdomain(domain):
+        yield fields.invalid(path, domain, wrong)
+    if len(name) > _LONGEST_MANAGER:
+        yield fields.too_long(path, _LONGEST_MANAGER)
+
+
+def _time_zone(name: str | None, path: str) -> Iterator[Cause]:
+    """``validateTimeZone``."""
+    if name == "":
+        yield fields.invalid(path, name, "timeZone must be nil or non-empty string")
+    elif name is not None and name.lower() == "local":
+        why = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
+        yield fields.invalid(path, name, why)
+    elif name is not None and _zones() and name not in _zones():
+        yield fields.invalid(path, name, f"unknown time zone {name}")
+
+
+@functools.cache
+def _zones() -> Collection[str]:
+    """Those that this machine knows; none if it has no database of them."""
+    return frozenset(zoneinfo.available_timezones())
 
 
 def _mode(spec: Object, path: str) -> Iterator[Cause]:

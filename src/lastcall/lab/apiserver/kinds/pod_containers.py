@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from lastcall.lab.apiserver import fields, names
-from lastcall.lab.apiserver.kinds import pod_values
+from lastcall.lab.apiserver.kinds import downward, pod_values
 from lastcall.lab.apiserver.kinds.pod_probes import validate_lifecycle, validate_probes
 from lastcall.lab.apiserver.kinds.pod_resources import validate_resources
 from lastcall.lab.apiserver.kinds.pod_volumes import Volumes, validate_devices, validate_mounts
@@ -197,10 +197,10 @@ def _value_from(source: Object, value: str, path: str) -> Iterator[Cause]:
     for kind in ("configMapKeyRef", "secretKeyRef"):
         if kind in source:
             yield from _key_of(source[kind], f"{path}.{kind}")
-    if "fieldRef" in source and not source["fieldRef"].get("fieldPath"):
-        yield fields.required(f"{path}.fieldRef.fieldPath")
-    if "resourceFieldRef" in source and not source["resourceFieldRef"].get("resource"):
-        yield fields.required(f"{path}.resourceFieldRef.resource")
+    if "fieldRef" in source:
+        yield from downward.check_field(source["fieldRef"], f"{path}.fieldRef")
+    if "resourceFieldRef" in source:
+        yield from downward.check_resource(source["resourceFieldRef"], f"{path}.resourceFieldRef")
     if not source:
         why = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`"
         yield fields.invalid(path, "", why)

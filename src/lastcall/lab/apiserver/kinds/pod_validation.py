@@ -50,7 +50,8 @@ def validate_pod_spec(spec: Object, path: str, *, is_pod: bool = False) -> Itera
     if "preemptionPolicy" in spec:
         yield from _choice(spec["preemptionPolicy"], _PREEMPTION, f"{path}.preemptionPolicy")
     if (system := spec.get("os")) is not None:
-        yield from _choice(system.get("name", ""), ("linux", "windows"), f"{path}.os.name")
+        where = f"{path}.os" if system.get("name") else f"{path}.os.name"  # as Kubernetes has it
+        yield from _choice(system.get("name", ""), ("linux", "windows"), where)
 
 
 def _choice(value: str, supported: tuple[str, ...], path: str) -> Iterator[Cause]:

@@ -95,8 +95,9 @@ class CSINode(Behaviour):
         for index, driver in enumerate(drivers):
             yield from _check_node_driver(driver, f"spec.drivers[{index}]")
         seen = [driver.get("name") for driver in drivers]
-        for name in dict.fromkeys(name for name in seen if seen.count(name) > 1):
-            yield fields.duplicate("spec.drivers", name)
+        for index, name in enumerate(seen):
+            if name in seen[:index]:
+                yield fields.duplicate(f"spec.drivers[{index}].name", name)
 
     def validate_update(self, new: Object, old: Object) -> Iterable[Cause]:
         """A driver keeps the node's name (``ValidateCSINodeUpdate``)."""

@@ -51,7 +51,7 @@ def secret(obj: Object, now: float) -> Sequence[Any]:
 
 def service_account(obj: Object, now: float) -> Sequence[Any]:
     """The cells of a service account."""
-    return [name_of(obj), len(obj.get("secrets") or ()), age(obj, now)]
+    return [name_of(obj), age(obj, now)]
 
 
 def webhooks(obj: Object, now: float) -> Sequence[Any]:

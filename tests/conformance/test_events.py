@@ -1,0 +1,125 @@
+"""Events, in both of their groups."""
+
+import pytest
+from support.cluster_api import causes
+from support.cluster_objects import meta
+
+from lastcall.adapters.kube.resources import EVENTS, resource
+
+source = pytest.mark.source
+VALIDATION = "pkg/apis/core/validation/events.go"
+CONVERSION = "pkg/apis/events/v1/conversion.go"
+NEW = resource("events.k8s.io", "v1", "events")
+
+
+def old(api, name="e", **more):
+    """An event of the core group."""
+    about = {"kind": "Pod", "name": "p", "namespace": api.namespace}
+    return {**meta(name), "involvedObject": about, "reason": "R", "message": "M", "type": "Normal", **more}
+
+
+def new(api, name="e", **more):
+    """An event of events.k8s.io."""
+    about = {"kind": "Pod", "name": "p", "namespace": api.namespace}
+    whole = {
+        "eventTime": "2026-01-01T00:00:00.000000Z",
+        "reportingController": "example.com/c",
+        "reportingInstance": "c-1",
+        "action": "A",
+        "reason": "R",
+        "regarding": about,
+        "type": "Normal",
+    }
+    return {**meta(name), **whole, **more}
+
+
+@source(VALIDATION)
+async def test_an_event_of_the_core_group_needs_little(api):
+    """Reason, type and source may be missing."""
+    about = {"kind": "Pod", "name": "p", "namespace": api.namespace}
+    made = await api.create(EVENTS, {**meta("e"), "involvedObject": about})
+    assert made["involvedObject"] == about
+
+
+@source(VALIDATION)
+async def test_an_event_lies_beside_what_it_is_about(api):
+    """Another namespace is refused."""
+    about = {"kind": "Pod", "name": "p", "namespace": "other"}
+    status = await api.create(EVENTS, old(api, involvedObject=about)).refused(422, "Invalid")
+    assert causes(status) == [("FieldValueInvalid", "involvedObject.namespace")]
+
+
+@source(VALIDATION)
+async def test_events_about_the_cluster_lie_in_default(api):
+    """What has no namespace is told in the namespace default."""
+    about = {"kind": "Node", "name": "n"}
+    await api.create(EVENTS, old(api, involvedObject=about)).refused(422, "Invalid")
+
+
+@source(VALIDATION)
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("reportingController", ""),
+        ("reportingController", "a b"),
+        ("reportingInstance", ""),
+        ("action", ""),
+        ("reason", ""),
+        ("type", "Loud"),
+        ("note", "x" * 1025),
+        ("reason", "x" * 129),
+        ("eventTime", None),
+    ],
+)
+async def test_new_events_are_strict(api, field, value):
+    """Each field that they need, and its length."""
+    status = await api.create(NEW, new(api, **{field: value})).refused(422, "Invalid")
+    assert causes(status)
+
+
+@source(CONVERSION)
+async def test_one_event_in_two_groups(api):
+    """The same object under other names."""
+    made = await api.create(NEW, new(api, note="N"))
+    found = await api.get(EVENTS, "e")
+    assert found["metadata"]["uid"] == made["metadata"]["uid"]
+    assert found["involvedObject"] == made["regarding"]
+    assert (found["message"], found["reportingComponent"]) == ("N", "example.com/c")
+
+
+@source(CONVERSION)
+async def test_old_fields_are_shown_as_deprecated(api):
+    """count and the two times."""
+    times = {"firstTimestamp": "2026-01-01T00:00:00Z", "lastTimestamp": "2026-01-01T00:01:00Z", "count": 4}
+    await api.create(EVENTS, old(api, source={"component": "c"}, **times))
+    found = await api.get(NEW, "e")
+    assert found["deprecatedCount"] == 4
+    assert found["deprecatedFirstTimestamp"] == times["firstTimestamp"]
+    assert found["deprecatedSource"] == {"component": "c"}
+
+
+@source(VALIDATION)
+async def test_a_series_is_counted(api):
+    """A patch of count, as recorders send it."""
+    await api.create(EVENTS, old(api, count=1))
+    assert (await api.patch(EVENTS, "e", {"count": 2}))["count"] == 2
+
+
+@source(VALIDATION)
+async def test_a_new_event_hardly_changes(api):
+    """Only its series may."""
+    await api.create(NEW, new(api))
+    series = {"count": 2, "lastObservedTime": "2026-01-01T00:00:01.000000Z"}
+    assert (await api.patch(NEW, "e", {"series": series}))["series"]["count"] == 2
+    status = await api.patch(NEW, "e", {"reason": "Other"}).refused(422, "Invalid")
+    assert ("FieldValueInvalid", "reason") in causes(status)
+
+
+@source("pkg/registry/core/event/strategy.go")
+async def test_events_are_deleted_by_what_they_are_about(api):
+    """A collection by field selector."""
+    for name in ("a", "b"):
+        about = {"kind": "Pod", "name": name, "namespace": api.namespace}
+        await api.create(EVENTS, old(api, name, involvedObject=about))
+    await api.ask("DELETE", api.at(EVENTS), fieldSelector="involvedObject.name=a")
+    assert await api.names(EVENTS) == ["b"]
