@@ -351,6 +351,16 @@ async def test_one_resource_in_two_groups(api, hooks, policy, asked):
         assert review["object"]["regarding"]["name"] == "p"
 
 
+@source(DOC + "#matching-requests-matchpolicy")
+async def test_a_patch_of_an_object_that_was_converted(api, hooks):
+    """It is a patch of what the webhook was shown."""
+    patch = patched({"op": "replace", "path": "/note", "value": "patched"})
+    await hooks.answer(hooks.said("add", resources=["events"], group="events.k8s.io"), mutating=True, add=patch)
+    about = {"kind": "Pod", "name": "p", "namespace": api.namespace}
+    made = await api.create(EVENTS, {**meta("e"), "involvedObject": about, "message": "M"})
+    assert (made["apiVersion"], made["message"]) == ("v1", "patched")
+
+
 @source(VALIDATING)
 async def test_each_object_of_a_collection_is_reviewed(api, hooks):
     """A deletecollection asks for each."""

@@ -419,7 +419,9 @@ async def test_a_webhook_behind_https_and_one_behind_a_service(tmp_path):
     server.webhooks.caller = caller
     world = World.__new__(World)
     world.server, world.client = server, client
-    async with serving(Denying(), tmp_path, hosts=["127.0.0.1", "guard.default.svc"]) as (url, authority):
+    address = "127.64.0.9"  # where endpoints may be, in the lab
+    names = [address, "guard.default.svc"]
+    async with serving(Denying(), tmp_path, hosts=names, address=address) as (url, authority):
         bundle = base64.b64encode(authority.encode()).decode()
         await world.configure(VALIDATING_WEBHOOKS, hook("one", clientConfig={"url": f"{url}/hook", "caBundle": bundle}))
         with pytest.raises(errors.Conflict, match="denied the request: no /hook"):
@@ -443,7 +445,7 @@ async def test_a_webhook_behind_https_and_one_behind_a_service(tmp_path):
                 "metadata": {"name": "guard-1", "labels": {"kubernetes.io/service-name": "guard"}},
                 "addressType": "IPv4",
                 "ports": [{"name": "https", "port": int(url.rpartition(":")[2])}],
-                "endpoints": [{"addresses": ["127.0.0.1"], "conditions": {"ready": True}}],
+                "endpoints": [{"addresses": [address], "conditions": {"ready": True}}],
             },
             namespace="default",
         )

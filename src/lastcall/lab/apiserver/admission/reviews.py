@@ -94,6 +94,14 @@ def _as(obj: Object | None, attributes: Attributes, resource: Resource) -> Objec
     return {**shown, "apiVersion": resource.api_version, "kind": resource.kind}
 
 
+def back(obj: Object, attributes: Attributes, resource: Resource) -> Object:
+    """An object that was shown as ``resource``, as it is in the request."""
+    if obj.get("apiVersion") != resource.api_version:
+        return obj
+    real = attributes.resource
+    return {**renaming.as_in(real, renaming.kept(obj, resource)), "apiVersion": real.api_version, "kind": real.kind}
+
+
 # -- answers -----------------------------------------------------------------------------------------------------------
 
 

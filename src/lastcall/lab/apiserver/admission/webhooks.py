@@ -93,6 +93,11 @@ class Webhooks:
         stored = self._store.get(Key("namespaces", "", name)) if name else None
         return stored.object() if stored else None
 
+    def shown_as(self, request: Object) -> Resource | None:
+        """The resource as which a review shows the object."""
+        said = request["resource"]
+        return self._scheme.find(said["group"], said["version"], said["resource"])
+
     def _equivalents(self, resource: Resource) -> Sequence[Resource]:
         """The same objects under other names: another version, or another group (events)."""
         return [one for one in self._scheme if one is not resource and one.storage == resource.storage]
@@ -150,15 +155,18 @@ class MutatingWebhooks(Plugin):
         if request is None or (again.second_round and hook.identity not in again.due):
             return
         answer = await self._webhooks.answer(hook, attributes, request, mutating=True)
-        if answer and answer.patch and _apply(hook, attributes, answer):
+        if answer and answer.patch and _apply(hook, attributes, answer, request, self._webhooks.shown_as(request)):
             again.require()
             again.wanted = True
         if hook.reinvoked:
             again.asked.append(hook.identity)
 
 
-def _apply(hook: Hook, attributes: Attributes, answer: Answer) -> bool:
-    """Whether the patch has changed the object. ApiError (500) if it does not apply."""
+def _apply(hook: Hook, attributes: Attributes, answer: Answer, request: Object, shown_as: Resource | None) -> bool:
+    """Whether the patch has changed the object. ApiError (500) if it does not apply.
+
+    The patch is one of the object as it was shown.
+    """
     obj = attributes.obj
     if obj is None:
         why = (
@@ -166,11 +174,13 @@ def _apply(hook: Hook, attributes: Attributes, answer: Answer) -> bool:
         )
         raise status.internal(why)
     try:
-        result = patched(copy.deepcopy(obj), answer.patch)
+        result = patched(copy.deepcopy(request["object"]), answer.patch)
     except DoesNotApply as error:
         raise status.internal(str(error)) from None
     if not isinstance(result, dict):
         raise status.internal(f'admission webhook "{hook.name}" made something else of the object')
+    if shown_as is not None:
+        result = reviews.back(result, attributes, shown_as)
     changed = result != obj
     obj.clear()
     obj.update(result)
