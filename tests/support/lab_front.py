@@ -17,7 +17,7 @@ async def serving(handler, directory, upgrade=None, hosts=("127.0.0.1", "localho
     for name, content in (("crt", pair.certificate), ("key", pair.key)):
         (directory / f"front.{name}").write_bytes(content)
     front = Front(handler, upgrade, certificate=directory / "front.crt", key=directory / "front.key")
-    front.listen("127.0.0.1", 0)
+    front.listen(address, 0)
     task = asyncio.create_task(front.serve())
     try:
         while not front._server.started:
