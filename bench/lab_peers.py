@@ -45,10 +45,6 @@ class Bare(asyncio.Protocol):
         self._parser = httptools.HttpRequestParser(self)
         self._target = b""
 
-    def connection_lost(self, _):
-        if self._transport in self._streams:
-            self._streams.remove(self._transport)
-
     def data_received(self, data):
         self._parser.feed_data(data)
 
@@ -66,13 +62,14 @@ class Bare(asyncio.Protocol):
 
     async def _send(self, count):
         """Eight lines at a time, as the lab does at most, and no more before most of them are on their way."""
-        line = self._answer + b"\n"
+        line = self._answer.rstrip() + b"\n"
         part = b"%x\r\n%s\r\n" % (len(line), line)
+        self._streams[:] = streams = [stream for stream in self._streams if not stream.is_closing()]
         for begun in range(0, count, 8):
-            for stream in self._streams:
+            for stream in streams:
                 stream.write(part * min(8, count - begun))
-            while any(stream.get_write_buffer_size() > 65536 for stream in self._streams):
-                await asyncio.sleep(0)
+            while any(stream.get_write_buffer_size() > 65536 for stream in streams):
+                await asyncio.sleep(0.001)
 
 
 async def serve(certificate, key):

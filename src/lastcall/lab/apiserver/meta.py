@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import lru_cache
 from random import Random
 
 from lastcall.lab.apiserver import fields, names
@@ -30,7 +31,12 @@ _REFUSED = ("uid", "deletionTimestamp", "deletionGracePeriodSeconds")
 
 def timestamp(wall: float) -> str:
     """RFC 3339, whole seconds, UTC."""
-    return datetime.fromtimestamp(int(wall), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _timestamp(int(wall))
+
+
+@lru_cache(maxsize=64)
+def _timestamp(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def micro_timestamp(wall: float) -> str:

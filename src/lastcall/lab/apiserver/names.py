@@ -1,6 +1,7 @@
 """What names, labels and annotations can look like (``k8s.io/apimachinery/pkg/util/validation``); empty means good."""
 
 import re
+from functools import lru_cache
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -65,6 +66,7 @@ def path_segment(name: str) -> str:
     return f"may not contain '{wrong}'" if wrong else ""
 
 
+@lru_cache(maxsize=4096)
 def qualified(key: str) -> str:
     """The key of a label, an annotation or a taint: a name with an optional prefix."""
     prefix, slash, name = key.rpartition("/")
@@ -84,6 +86,7 @@ def qualified(key: str) -> str:
     return "" if _QUALIFIED.fullmatch(name) else f"name part {_QUALIFIED_RULE}"
 
 
+@lru_cache(maxsize=4096)
 def label_value(value: str) -> str:
     """The value of a label."""
     if len(value) > 63:
