@@ -31,7 +31,7 @@ REFUSED = [
         422,
         "metadata.finalizers[0]: Invalid value",
     ),
-    row("validateOS", pod(os={"name": "beos"}), 422, 'spec.os.name: Unsupported value: "beos"'),
+    row("validateOS", pod(os={"name": "beos"}), 422, 'spec.os: Unsupported value: "beos"'),
     row("plugin RuntimeClass", pod(runtimeClassName="x"), 403, 'pod rejected: RuntimeClass "x" not found'),
     row("plugin RuntimeClass", pod(overhead={"cpu": "1"}), 403, "Overhead set without corresponding RuntimeClass"),
     row(
