@@ -13,7 +13,7 @@ def outcomes(results: Path) -> dict[str, list[str]]:
     """What became of each test: a list of passed, skipped, failed or error, one for each set of parameters."""
     found: dict[str, list[str]] = {}
     for case in ET.parse(results).iter("testcase"):
-        name = re.sub(r"\[.*", "", case.get("name", ""), flags=re.DOTALL)
+        name = re.sub(r"(\[|@).*", "", case.get("name", ""), flags=re.DOTALL)  # pytest-xdist adds @ and a group
         module, *classes = re.split(r"\.(?=[A-Z])", case.get("classname", ""))
         path = "::".join([module.replace(".", "/") + ".py", *classes])
         marks = [child.tag for child in case if child.tag in ("skipped", "failure", "error")]

@@ -214,7 +214,7 @@ async def test_each_index_succeeds_once(cluster):
 
     async with kubelet(cluster, work=work) as node:
         await cluster.create(JOBS, job(completions=4, parallelism=2, completionMode="Indexed"))
-        await cluster.settle(1)
+        await cluster.until(lambda: cluster.count(PODS) == 2)
         pod = min(cluster.all(PODS), key=index)
         assert pod["metadata"]["name"].startswith("work-0-")
         assert pod["spec"]["hostname"] == "work-0"
