@@ -90,9 +90,13 @@ class Signal:
 
     def __init__(self) -> None:
         self._waiting: list[asyncio.Future[None]] = []
+        self._room = 64
 
     def next(self) -> "asyncio.Future[None]":
         """Done when it happens the next time."""
+        if len(self._waiting) >= self._room:
+            self._waiting = [future for future in self._waiting if not future.done()]
+            self._room = max(64, 2 * len(self._waiting))
         future = asyncio.get_running_loop().create_future()
         self._waiting.append(future)
         return future

@@ -43,3 +43,13 @@ def test_a_signal_wakes_all_who_wait_in_their_order():
         assert woken == ["a", "c"]
 
     asyncio.run(run())
+
+
+def test_a_signal_keeps_nobody_who_has_given_up():
+    async def run():
+        signal = Signal()
+        for _ in range(1000):
+            signal.next().cancel()
+        assert len(signal._waiting) <= 65
+
+    asyncio.run(run())

@@ -90,6 +90,4 @@ def _allowed(asked: str, method: str, where: Place, resource: Resource) -> bool:
         return method in _METHODS.get(where.subresource.partition("/")[0], _PART)
     if resource.verbs and asked not in resource.verbs:
         return False
-    if resource.verbs and asked not in resource.verbs:
-        return False
     return asked not in ("create", "deletecollection") or bool(where.namespace) == resource.namespaced

@@ -151,7 +151,6 @@ class Runner:
 
     async def _work(self, queue: _Queue, signal: Signal) -> None:
         while True:
-            heard = signal.next()
             now = self._clock.boottime()
             key = queue.take(now) if self.synced else None
             if key is not None:
@@ -159,9 +158,9 @@ class Runner:
                 continue
             left = queue.next_at() - now if self.synced else float("inf")
             if left == float("inf"):
-                await heard
+                await signal.next()
             else:
-                await first(heard, self._clock.sleep(left))
+                await first(signal.next(), self._clock.sleep(left))
 
     async def _look(self, queue: _Queue, key: Ref) -> None:
         if key in queue.blocked:
