@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
-CORE = ["tests/core/test_run.py", "tests/core/test_agent.py", "tests/core/test_phases.py", "tests/core/test_budget.py"]
+CORE = [f"tests/core/test_{name}.py" for name in ("run", "agent", "agent_cancelled", "phases", "budget")]
 
 
 class Bug(NamedTuple):
@@ -201,14 +201,14 @@ BUGS = [
         "graceful/agent.py",
         "LOOK_WHILE_ENDING = 1.0",
         "LOOK_WHILE_ENDING = 25.0",
-        ("tests/core/test_agent.py",),
+        ("tests/core/test_agent.py", "tests/core/test_agent_cancelled.py"),
     ),
     Bug(
         "after a restart of logind the lock is believed in",
         "graceful/link.py",
         'self._failures, self.problem, self.doubtful = 0, "", True',
         'self._failures, self.problem, self.doubtful = 0, "", False',
-        ("tests/core/test_agent.py",),
+        ("tests/core/test_agent.py", "tests/core/test_agent_cancelled.py"),
     ),
 ]
 

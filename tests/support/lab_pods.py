@@ -93,3 +93,8 @@ def with_api(scenario):
 
     test.__doc__, test.__name__ = scenario.__doc__, scenario.__name__
     return test
+
+
+def container(**more):
+    """A container, with what a test says of it."""
+    return {"name": "c", "image": "i", **more}
