@@ -19,7 +19,7 @@ check: $(STAMP)  ## all static checks: lint, format, types, layers, generated pa
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy
-	@$(BIN)/lint-imports --no-cache --config pyproject.toml | tail -n 8
+	@$(BIN)/lint-imports --no-cache --no-logo --config pyproject.toml
 	@$(BIN)/python -m lastcall.names --check docs/reference/names.md
 
 test: $(STAMP)  ## every test that this machine can run; each skip says why
