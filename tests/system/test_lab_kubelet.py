@@ -1,6 +1,7 @@
 """The lab's kubelet with real processes: an API server in this process, one node."""
 
 import asyncio
+import signal
 import socket
 import sys
 
@@ -91,6 +92,18 @@ async def test_a_terminal_has_a_shell_that_can_be_interrupted(node):
         if ended.done():
             break
     assert await asyncio.wait_for(ended, 1) == 130
+
+
+async def test_a_program_hears_the_signals_that_a_lab_in_the_background_ignores(node):
+    await node.create("web", OBEDIENT)
+    await node.until(running)
+    asked = ["sh", "-c", "trap 'exit 7' INT; kill -INT $$; exit 0"]
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        execution = await node.kubelet.api.execute(await node.pod("web"), "main", asked, stdin=False, tty=False)
+        assert await asyncio.wait_for(execution.wait(), 10) == 7
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 async def test_a_program_dies_with_who_has_asked(node):

@@ -3,14 +3,13 @@
 import asyncio
 import contextlib
 import os
-import shutil
 import signal
 import subprocess
 
 from lastcall import aio
 from lastcall.adapters.processes.container import Container
 from lastcall.adapters.processes.process import Process
-from lastcall.adapters.processes.spec import PATH, Command
+from lastcall.adapters.processes.spec import Command, found
 from lastcall.ports import Clock, HookResult
 
 _SHOWN = 1024
@@ -96,13 +95,14 @@ class _Hook:
 
 
 def _spawn(command: Command, outlet: int) -> subprocess.Popen[bytes]:
+    """env(1) takes back which signals this process ignores: who runs in a script's background ignores SIGINT."""
     options = ["--pdeathsig=KILL"]
     if command.user:
         uid, gid = command.user
         options += [f"--reuid={uid}", f"--regid={gid}", "--clear-groups"]
         os.fchown(outlet, uid, gid)  # so that it may be opened again as /dev/stdout
     return subprocess.Popen(
-        [shutil.which("setpriv", path=PATH) or "setpriv", *options, "--", *command.argv],
+        [found("env"), "--default-signal", found("setpriv"), *options, "--", *command.argv],
         stdin=subprocess.DEVNULL,
         stdout=outlet,
         stderr=outlet,

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import fcntl
 import os
-import shutil
 import signal
 import struct
 import subprocess
@@ -12,7 +11,7 @@ import termios
 from collections.abc import AsyncIterator
 
 from lastcall.adapters.processes.process import Process
-from lastcall.adapters.processes.spec import PATH, Command
+from lastcall.adapters.processes.spec import Command, found
 
 STDOUT, STDERR = 1, 2
 _CHUNK = 65536
@@ -163,10 +162,10 @@ class Execution:
 
 
 def _argv(command: Command, *, terminal: bool) -> list[str]:
-    """setsid(1) makes the session, and the terminal its own."""
+    """env(1) takes back which signals this process ignores; setsid(1) makes the session, and the terminal its own."""
     options = ["--pdeathsig=KILL"]
     if command.user:
         uid, gid = command.user
         options += [f"--reuid={uid}", f"--regid={gid}", "--clear-groups"]
-    setsid = [shutil.which("setsid", path=PATH) or "setsid", *(["--ctty"] if terminal else [])]
-    return [*setsid, shutil.which("setpriv", path=PATH) or "setpriv", *options, "--", *command.argv]
+    setsid = [found("setsid"), *(["--ctty"] if terminal else [])]
+    return [found("env"), "--default-signal", *setsid, found("setpriv"), *options, "--", *command.argv]

@@ -20,6 +20,11 @@ _UID = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9]{0,126}[A-Za-z0-9])?")
 _MAX_ID = 2**31 - 1
 
 
+def found(program: str) -> str:
+    """Where a program of this machine is, whatever a container's own PATH says; its name if it is nowhere."""
+    return shutil.which(program, path=PATH) or program
+
+
 class Command(NamedTuple):
     """All that is needed to run a program as a container's own: its main process, or a hook."""
 
