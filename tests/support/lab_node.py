@@ -16,6 +16,7 @@ from lastcall.lab.apiserver.inprocess import InProcess
 from lastcall.lab.apiserver.request import Identity
 from lastcall.lab.kubelet.kubelet import Kubelet
 from lastcall.lab.kubelet.settings import Profile, Settings
+from lastcall.lab.kubelet.volume_files import PodDirectories
 
 SERVICE_ACCOUNTS = resource("", "v1", "serviceaccounts")
 
@@ -88,7 +89,7 @@ class LabNode:
             client=Client(self.line, manager="kubelet"),
             clock=self.clock,
             random=self.random,
-            directory=self.directory,
+            directories=PodDirectories(self.directory),
             settings=self.settings,
             **self.options,
         )

@@ -14,6 +14,7 @@ from lastcall.lab.apiserver.kubelets import LogOptions
 from lastcall.lab.apiserver.request import Identity
 from lastcall.lab.kubelet.kubelet import Kubelet
 from lastcall.lab.kubelet.settings import Profile, Settings
+from lastcall.lab.kubelet.volume_files import PodDirectories
 
 
 class RealNode:
@@ -38,7 +39,7 @@ class RealNode:
             client=Client(InProcess(self.server, user), manager="kubelet"),
             clock=self.clock,
             random=self.random,
-            directory=self.directory / "pods",
+            directories=PodDirectories(self.directory / "pods"),
             settings=Settings(backoff_first=0.5, lost_after=0.5),
         )
         self.running = asyncio.create_task(self.kubelet.run())

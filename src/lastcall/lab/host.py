@@ -24,6 +24,7 @@ from lastcall.lab.kubelet.kubelet import Kubelet
 from lastcall.lab.kubelet.runtime import NodeRuntime
 from lastcall.lab.kubelet.settings import Profile
 from lastcall.lab.kubelet.shutdown import KubeletFace
+from lastcall.lab.kubelet.volume_files import PodDirectories
 from lastcall.lab.traffic.proxy import Proxy
 from lastcall.lab.traffic.table import Table
 from lastcall.lab.volumes.node_driver import NodeDriver
@@ -126,7 +127,7 @@ class LocalHost:
             client=self._client,
             clock=self._site.clock,
             random=self._site.random,
-            directory=self.directory / "pods",
+            directories=PodDirectories(self.directory / "pods"),
             volumes=NodeDriver(self._site.storage, self.name, self._client),
         )
         face = KubeletFace(self.kubelet, self._site.clock)

@@ -1,6 +1,5 @@
 """A kubelet: one node with its pods, on a runtime and a client of the API."""
 
-from pathlib import Path
 from random import Random
 
 from lastcall import names
@@ -16,7 +15,7 @@ from lastcall.lab.kubelet.pods import Pods
 from lastcall.lab.kubelet.runtime import NodeRuntime
 from lastcall.lab.kubelet.settings import Profile, Settings
 from lastcall.lab.kubelet.sources import Sources
-from lastcall.lab.kubelet.volume_port import Volumes
+from lastcall.lab.kubelet.volume_port import Directories, Volumes
 from lastcall.lab.kubelet.volumes import VolumeManager
 from lastcall.ports import Clock
 
@@ -24,7 +23,7 @@ from lastcall.ports import Clock
 class Kubelet:
     """``run`` until cancelled, which is a kubelet's death: its pods run on, and the next one takes them over.
 
-    ``directory`` holds the volumes of its pods; it is the same for each life of the node's kubelet.
+    ``directories`` hold the volumes of its pods; they are the same for each life of the node's kubelet.
     """
 
     def __init__(
@@ -35,7 +34,7 @@ class Kubelet:
         client: Client,
         clock: Clock,
         random: Random,
-        directory: Path,
+        directories: Directories,
         volumes: Volumes | None = None,
         settings: Settings | None = None,
     ) -> None:
@@ -62,7 +61,7 @@ class Kubelet:
         )
         self._sources = Sources(client, clock, random)
         self._volumes = VolumeManager(
-            directory,
+            directories,
             volumes,
             client=client,
             sources=self._sources,

@@ -11,7 +11,7 @@ from lastcall.adapters.kube.resources import Object
 
 
 class PodDirectories:
-    """``<directory>/<uid>/volumes/<volume>``, and ``claims/<volume>.json`` for each persistent volume that is mounted."""
+    """``volume_port.Directories``: ``<directory>/<uid>/volumes/<volume>``, and ``claims/<volume>.json`` for each persistent volume that is mounted."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -71,19 +71,18 @@ class PodDirectories:
         """All of a pod. What its driver has mounted is not there any more."""
         shutil.rmtree(self._directory / uid, ignore_errors=True)
 
+    def check_host_path(self, path: str, kind: str) -> str:
+        """Why a hostPath cannot be used; empty if it can. What it may be asked to make is made."""
+        place = Path(path)
+        if kind == "DirectoryOrCreate":
+            place.mkdir(parents=True, exist_ok=True)
+        if kind == "FileOrCreate" and not place.exists():
+            place.touch()
+        if kind in ("Directory", "DirectoryOrCreate") and not place.is_dir():
+            return f"hostPath type check failed: {path} is not a directory"
+        if kind in ("File", "FileOrCreate") and not place.is_file():
+            return f"hostPath type check failed: {path} is not a file"
+        return ""
+
     def _record(self, uid: str, name: str) -> Path:
         return self._directory / uid / "claims" / f"{name}.json"
-
-
-def check_host_path(path: str, kind: str) -> str:
-    """Why a hostPath cannot be used; empty if it can. What it may be asked to make is made."""
-    place = Path(path)
-    if kind == "DirectoryOrCreate":
-        place.mkdir(parents=True, exist_ok=True)
-    if kind == "FileOrCreate" and not place.exists():
-        place.touch()
-    if kind in ("Directory", "DirectoryOrCreate") and not place.is_dir():
-        return f"hostPath type check failed: {path} is not a directory"
-    if kind in ("File", "FileOrCreate") and not place.is_file():
-        return f"hostPath type check failed: {path} is not a file"
-    return ""

@@ -1,5 +1,6 @@
-"""The node's part of a storage driver: what the kubelet asks of it."""
+"""What a kubelet asks of its machine for volumes: a storage driver's part on the node, and the directories of pods."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -18,4 +19,44 @@ class Volumes(Protocol):
 
     async def unmount(self, pod: Object, claim: Object, path: Path) -> None:
         """Takes it away; nothing is at ``path`` afterwards. Again if it has been done."""
+        ...
+
+
+class Directories(Protocol):
+    """The directories of a node's pods, which outlive its kubelet. OSError as the operating system says it."""
+
+    def volume(self, uid: str, name: str) -> Path:
+        """Where a volume of a pod is."""
+        ...
+
+    def make(self, uid: str, name: str) -> Path:
+        """An empty directory that everybody may write to; one that is there is left as it is."""
+        ...
+
+    def project(self, uid: str, name: str, files: Mapping[str, tuple[bytes, int]]) -> Path:
+        """A directory with these files (content and mode) and no others."""
+        ...
+
+    def before_mount(self, uid: str, name: str, record: Object) -> Path:
+        """Where the driver is to mount, noted first: a later life of the kubelet may have to unmount it."""
+        ...
+
+    def mounted(self, uid: str) -> dict[str, Object]:
+        """The records of a pod's persistent volumes, by volume."""
+        ...
+
+    def after_unmount(self, uid: str, name: str) -> None:
+        """The record goes."""
+        ...
+
+    def known(self) -> list[str]:
+        """The uids of the pods that have a directory, in order."""
+        ...
+
+    def remove(self, uid: str) -> None:
+        """All of a pod. What its driver has mounted is not there any more."""
+        ...
+
+    def check_host_path(self, path: str, kind: str) -> str:
+        """Why a hostPath cannot be used; empty if it can. What it may be asked to make is made."""
         ...

@@ -15,8 +15,7 @@ from lastcall.lab.kubelet.missing import Missing
 from lastcall.lab.kubelet.node import Node
 from lastcall.lab.kubelet.settings import Settings
 from lastcall.lab.kubelet.sources import Sources
-from lastcall.lab.kubelet.volume_files import PodDirectories, check_host_path
-from lastcall.lab.kubelet.volume_port import Volumes
+from lastcall.lab.kubelet.volume_port import Directories, Volumes
 from lastcall.ports import Clock
 
 SERVICE_ACCOUNTS = resource("", "v1", "serviceaccounts")
@@ -30,7 +29,7 @@ class VolumeManager:
 
     def __init__(
         self,
-        directory: Path,
+        directories: Directories,
         driver: Volumes | None,
         *,
         client: Client,
@@ -39,7 +38,7 @@ class VolumeManager:
         clock: Clock,
         settings: Settings,
     ) -> None:
-        self._directories = PodDirectories(directory)
+        self._directories = directories
         self._driver = driver
         self._client = client
         self._sources = sources
@@ -68,7 +67,7 @@ class VolumeManager:
             return str(self._directories.project(uid, name, files))
         if "hostPath" in volume:
             path = volume["hostPath"]["path"]
-            if fault := check_host_path(path, volume["hostPath"].get("type") or ""):
+            if fault := self._directories.check_host_path(path, volume["hostPath"].get("type") or ""):
                 raise Missing(fault)
             return str(path)
         if "emptyDir" in volume:
