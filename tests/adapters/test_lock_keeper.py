@@ -1,6 +1,5 @@
 """The lock outlives its agent, comes back, is closed when told, and no copy of it goes astray; on real descriptors."""
 
-import array
 import asyncio
 import math
 import os
@@ -8,10 +7,10 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
+from support.locks import Lock, a_lock, gone  # noqa: F401  (a fixture)
 from support.logind import eventually, private_logind  # noqa: F401  (a fixture)
 
 from lastcall.adapters.clock import SystemClock
@@ -22,44 +21,6 @@ from lastcall.adapters.logind import SystemLogind
 from lastcall.errors import ShutdownUnderWay
 
 CLOCK = SystemClock()
-
-
-class Lock:
-    """A FIFO, as logind's lock is one; ``gone`` when the last copy of its writing end is closed."""
-
-    def __init__(self):
-        self.reader, self.writer = os.pipe()
-        os.set_blocking(self.reader, False)
-        self.inode = os.fstat(self.writer).st_ino
-
-    def gone(self):
-        try:
-            return os.read(self.reader, 1) == b""
-        except BlockingIOError:
-            return False
-
-    def holders(self):
-        """The processes that have the writing end, as often as they have it."""
-        found = []
-        for link in Path("/proc").glob("[0-9]*/fd/*"):
-            try:
-                if str(link.readlink()) == f"pipe:[{self.inode}]" and not is_reader(link):
-                    found.append(int(link.parts[2]))
-            except OSError:
-                pass
-        return sorted(found)
-
-
-def is_reader(link):
-    flags = (link.parent.parent / "fdinfo" / link.name).read_text().split("flags:")[1].split()[0]
-    return int(flags, 8) & os.O_ACCMODE == os.O_RDONLY
-
-
-@pytest.fixture
-def lock():
-    lock = Lock()
-    yield lock
-    os.close(lock.reader)
 
 
 @pytest.fixture
@@ -81,13 +42,6 @@ async def asked(keep):
     for descriptor in descriptors:
         os.close(descriptor)
     return answer
-
-
-async def gone(lock, seconds=5.0):
-    async def read():
-        return lock.gone()
-
-    return await eventually(read, True, seconds=seconds)
 
 
 AGENT = """
@@ -427,132 +381,6 @@ async def test_the_deadline_lets_the_real_logind_go_on(private_logind, tmp_path)
     await asyncio.to_thread(killed_agent, tmp_path, private_logind.address, repr(deadline))
     await private_logind.power_off()
     assert (await private_logind.wait_for_start()).at >= deadline
-
-
-# -- systemd's store ---------------------------------------------------------------------------------------------------
-
-
-class Store(threading.Thread):
-    """systemd's end of $NOTIFY_SOCKET, as far as sd_notify(3) describes the descriptor store."""
-
-    def __init__(self, path):
-        super().__init__()
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self.socket.bind(path)
-        self.stored = []
-        self.messages = []
-
-    def run(self):
-        while True:
-            data, ancillary, _, _ = self.socket.recvmsg(4096, socket.CMSG_SPACE(64))
-            descriptors = array.array("i")
-            for _, _, content in ancillary:
-                descriptors.frombytes(content)
-            if data == b"END":
-                break
-            self.take(dict(line.split("=", 1) for line in data.decode().splitlines()), descriptors)
-        for _, descriptor in self.stored:
-            os.close(descriptor)
-        self.socket.close()
-
-    def take(self, message, descriptors):
-        self.messages.append(message)
-        if message.get("FDSTORE") == "1":
-            self.stored += [(message["FDNAME"], descriptor) for descriptor in descriptors]
-            return
-        if message.get("FDSTOREREMOVE") == "1":
-            for name, descriptor in self.stored:
-                if name == message["FDNAME"]:
-                    os.close(descriptor)
-            self.stored = [(name, d) for name, d in self.stored if name != message["FDNAME"]]
-        for descriptor in descriptors:  # BARRIER=1: closing it is the answer
-            os.close(descriptor)
-
-
-@pytest.fixture(params=["path", "abstract"])
-def store(request, tmp_path):
-    abstract = request.param == "abstract"
-    name = f"lastcall-test-{os.getpid()}"
-    store = Store("\0" + name if abstract else str(tmp_path / "notify"))
-    store.environ = {"NOTIFY_SOCKET": "@" + name if abstract else str(tmp_path / "notify"), "FDSTORE": "2"}
-    store.start()
-    yield store
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as end:
-        end.sendto(b"END", "\0" + name if abstract else str(tmp_path / "notify"))
-    store.join()
-
-
-async def test_the_store_holds_the_lock_until_it_is_released(store, lock):
-    keep = StoreKeeper(CLOCK, environ=store.environ)
-    await keep.keep(lock.writer)
-    assert [name for name, _ in store.stored] == ["shutdown-lock"]
-    assert store.messages[0] == {"FDSTORE": "1", "FDNAME": "shutdown-lock", "FDPOLL": "0"}
-    assert lock.holders() == [os.getpid()] * 2, "ours and the store's, which is a thread of ours here"
-    await keep.release()
-    assert lock.gone()
-    assert store.stored == []
-
-
-async def test_the_store_changes_one_lock_for_another_without_a_gap(store, lock):
-    other = Lock()
-    keep = StoreKeeper(CLOCK, environ=store.environ)
-    await keep.keep(lock.writer)
-    await keep.keep(other.writer)
-    assert lock.gone()
-    kinds = [next(iter(message)) for message in store.messages if "BARRIER" not in message]
-    assert kinds == ["FDSTORE", "FDSTORE", "FDSTOREREMOVE"]
-    await keep.release()
-    assert other.gone()
-    assert store.stored == []
-    os.close(other.reader)
-
-
-async def test_the_store_is_emptied_at_the_deadline(store, lock):
-    keep = StoreKeeper(CLOCK, environ=store.environ)
-    await keep.keep(lock.writer)
-    await keep.close_at(CLOCK.boottime() + 0.2)
-    assert await gone(lock)
-    assert not keep.held
-
-
-RESTARTED = """
-import asyncio, os, sys
-os.environ["LISTEN_PID"] = str(os.getpid())
-from lastcall.adapters.clock import SystemClock
-from lastcall.adapters.descriptor_store import StoreKeeper
-
-async def main():
-    keeper = StoreKeeper(SystemClock())
-    print(await keeper.recover(), os.get_inheritable(3))
-    await keeper.release()
-
-asyncio.run(main())
-"""
-
-
-async def test_the_lock_comes_back_from_the_store_after_a_restart(store, lock):
-    keep = StoreKeeper(CLOCK, environ=store.environ)
-    await keep.keep(lock.writer)
-    os.close(keep._own)  # as the kernel does it for a killed process
-    assert not lock.gone()
-    [(name, descriptor)] = store.stored
-    environ = {**os.environ, **store.environ, "LISTEN_FDS": "1", "LISTEN_FDNAMES": name}
-    code = f"exec 3<&{descriptor} {descriptor}<&-; exec {sys.executable} -c '{RESTARTED}'"
-    line = ["bash", "-c", code]
-    run = await asyncio.to_thread(
-        subprocess.run, line, env=environ, pass_fds=[descriptor], capture_output=True, text=True
-    )
-    assert run.stdout == "True False\n", run.stderr
-    assert await gone(lock)
-    assert store.stored == []
-
-
-async def test_a_lock_that_systemd_does_not_take_is_kept_all_the_same(tmp_path, lock, caplog):
-    keep = StoreKeeper(CLOCK, environ={"NOTIFY_SOCKET": str(tmp_path / "nobody")})
-    await keep.keep(lock.writer)
-    assert keep.held
-    assert "would not survive this process" in caplog.text
-    os.close(keep._own)
 
 
 @pytest.mark.parametrize(
