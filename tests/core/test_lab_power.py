@@ -1,47 +1,15 @@
-"""Power switches, cables and BMCs of the lab's machines."""
+"""Power switches and cables of the lab's machines."""
 
 import asyncio
 
 import pytest
-from support.lab_api import LabApi
+from support.lab_machine import machine
 
 from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.resources import NAMESPACES
-from lastcall.errors import InvalidInput, TimedOut, Unavailable
+from lastcall.errors import InvalidInput, Unavailable
 from lastcall.lab import virtual
-from lastcall.lab.apiserver.inprocess import InProcess
-from lastcall.lab.power import Bmc, Cable, Machine, Switch
-
-
-class Host:
-    """Notes what is done to it; ``going_down`` is how long its shutdown takes."""
-
-    def __init__(self, clock, going_down=20.0):
-        self.clock, self.going_down, self.done = clock, going_down, []
-
-    async def boot(self):
-        self.done.append("boot")
-
-    async def die(self):
-        self.done.append("die")
-
-    async def press(self):
-        self.done.append("press")
-        await self.clock.sleep(self.going_down)
-
-    async def cut_storage(self, *, cut):
-        self.done.append("cut storage" if cut else "mend storage")
-
-    async def stop_kubelet(self):
-        self.done.append("stop kubelet")
-
-    async def start_kubelet(self):
-        self.done.append("start kubelet")
-
-
-def machine():
-    clock = virtual.VirtualClock()
-    return Machine("lab-1", Host(clock), Cable(InProcess(LabApi(clock).server))), clock
+from lastcall.lab.power import Switch
 
 
 @pytest.mark.parametrize(
@@ -113,31 +81,5 @@ def test_a_cut_cable_answers_nobody_and_ends_streams():
         await watch.aclose()
         await one.turn(Switch.ON)
         assert (await client.get(NAMESPACES, "default"))["metadata"]["name"] == "default"
-
-    virtual.run(run())
-
-
-def test_a_bmc_tells_the_truth_lies_is_late_is_deaf_or_stuck():
-    async def run():
-        one, clock = machine()
-        bmc = Bmc(one, clock)
-        await one.turn(Switch.ON)
-        assert await bmc.powered()
-        bmc.lies = False
-        assert not await bmc.powered()
-        bmc.lies, bmc.late = None, 4.0
-        begun = clock.boottime()
-        assert await bmc.powered()
-        assert clock.boottime() - begun == 4.0
-        bmc.stuck = True
-        await bmc.power(on=False)
-        assert one.powered
-        bmc.stuck, bmc.deaf = False, True
-        with pytest.raises(TimedOut):
-            await bmc.power(on=False)
-        bmc.deaf = False
-        await bmc.power(on=False)
-        assert not await bmc.powered()
-        assert one.host.done == ["boot", "die"]
 
     virtual.run(run())

@@ -16,6 +16,7 @@ from lastcall.lab.apiserver.request import ADMIN
 from lastcall.lab.control_plane import ControlPlane, Place
 from lastcall.lab.host import Site
 from lastcall.lab.machines import LocalMachines
+from lastcall.lab.shutdown_managers import Manager
 from lastcall.lab.up import CONFIG
 from lastcall.lab.volumes.records import violations
 from lastcall.lab.volumes.shelf import Directories
@@ -24,13 +25,14 @@ from lastcall.lab.volumes.storage import Storage
 pytestmark = [pytest.mark.timeout(60), pytest.mark.xdist_group("containerd")]
 CLOCK = SystemClock()
 DEPLOYMENTS, STATEFUL_SETS = resource("apps", "v1", "deployments"), resource("apps", "v1", "statefulsets")
+ENDED = "Pod was terminated in response to imminent node shutdown."
 LOOP = 'trap "%s" TERM; while :; do sleep 1 & wait $!; done'
 
 
 class Lab:
     """A control plane and two machines, within this process."""
 
-    def __init__(self, directory, runtime):
+    def __init__(self, directory, runtime, **site):
         random = Random(7)
         self.storage = Storage(Directories(directory / "volumes"), CLOCK)
         self.plane = ControlPlane(
@@ -44,6 +46,7 @@ class Lab:
             storage=self.storage,
             config=config,
             runtime=runtime,
+            **site,
         )
 
     @contextlib.asynccontextmanager
@@ -97,10 +100,22 @@ def workload(kind, name, command, **spec):
 
 
 @pytest.fixture(params=["processes", "containerd"])
-async def lab(request, tmp_path):
+def runtime(request):
     if request.param == "containerd" and (reason := containerd_world.why_not()):
         pytest.skip(reason)
-    async with Lab(tmp_path, request.param).up() as lab:
+    return request.param
+
+
+@pytest.fixture
+async def lab(runtime, tmp_path):
+    async with Lab(tmp_path, runtime).up() as lab:
+        yield lab
+
+
+@pytest.fixture
+async def baseline(runtime, tmp_path):
+    """Its nodes go down as a kubelet does it alone."""
+    async with Lab(tmp_path, runtime, manager=Manager.KUBELET).up() as lab:
         yield lab
 
 
@@ -119,7 +134,7 @@ async def test_a_node_goes_down_by_its_button_and_comes_back(lab):
         left = await lab.client.get(PODS, pod["metadata"]["name"], namespace="default")
         assert left["status"]["phase"] == "Failed"
         assert left["status"]["reason"] == "Terminated"
-        assert left["status"]["message"] == "Pod was terminated in response to imminent node shutdown."
+        assert left["status"]["message"] == ENDED
         [target] = [one for one in left["status"]["conditions"] if one["type"] == "DisruptionTarget"]
         assert target["reason"] == "TerminationByKubelet"
     node = await lab.client.get(NODES, "lab-1")
@@ -138,6 +153,43 @@ async def test_a_node_goes_down_by_its_button_and_comes_back(lab):
 
     await lab.until(back)
     assert violations(lab.storage.records) == []
+
+
+async def test_by_the_kubelets_own_manager_a_pod_that_ends_well_has_succeeded(baseline):
+    """The baseline: phases by the kubelet's rules, no agent, no journal; the pods come up again with the node."""
+    lab = baseline
+    for name, code in (("calm", 0), ("web", 143)):
+        spec = workload("Deployment", name, LOOP % f"exit {code}")
+        spec["spec"]["template"]["spec"]["nodeSelector"] = {"kubernetes.io/hostname": "lab-1"}
+        await lab.client.create(DEPLOYMENTS, spec, namespace="default")
+    before = {name: await lab.running(name, 2) for name in ("calm", "web")}
+    assert [one["shutdownManager"] for one in lab.machines.status()] == ["kubelet", "kubelet"]
+    assert not (lab.site.directory / "lab-1" / "agent").exists()
+    assert [one.path.rpartition("/")[2] for one in lab.machines.hosts["lab-1"].logind.files.settings()] == [
+        "99-kubelet.conf"
+    ], "it raises logind's limit by its own drop-in"
+    await lab.machines.switch("lab-1", "button")
+
+    async def off():
+        return lab.machines.status()[0]["power"] == "off"
+
+    await lab.until(off)
+    for name, said in {"calm": ("Succeeded", None, None), "web": ("Failed", "Terminated", ENDED)}.items():
+        for pod in before[name]:
+            status = (await lab.client.get(PODS, pod["metadata"]["name"], namespace="default"))["status"]
+            assert (status["phase"], status.get("reason"), status.get("message")) == said
+            [target] = [one for one in status["conditions"] if one["type"] == "DisruptionTarget"]
+            assert target["reason"] == "TerminationByKubelet"
+    node = await lab.client.get(NODES, "lab-1")
+    [said] = [one for one in node["status"]["conditions"] if one["type"] == "Ready"]
+    assert (said["status"], said["message"]) == ("False", "node is shutting down")
+    await lab.machines.switch("lab-1", "on")
+
+    async def back():
+        return ready(await lab.client.get(NODES, "lab-1"))
+
+    await lab.until(back)
+    await lab.running("web", 2)
 
 
 async def test_the_plug_is_pulled_and_nothing_of_the_machine_is_heard(lab):

@@ -6,6 +6,7 @@ import json
 import signal
 import stat
 import subprocess
+import time
 from pathlib import Path
 from random import Random
 
@@ -118,6 +119,63 @@ def test_down_when_it_was_killed(labs):
     assert "Traceback" not in said
 
 
+def test_a_bmc_and_its_faults(labs):
+    lab = labs("lab", "--nodes=2")
+    lab.start()
+    where = f"--kubeconfig={lab.kubeconfig}"
+
+    def bmc(*arguments):
+        out, said, code = run("bmc", *arguments, where, "-o", "json")
+        assert (said, code) == ("", 0)
+        return json.loads(out)["nodes"]
+
+    def status():
+        return [(one["power"], one["bmcFaults"]) for one in json.loads(run("status", where, "-o", "json")[0])["nodes"]]
+
+    assert bmc("lab-1") == [{"name": "lab-1", "answers": "on", "bmcFaults": []}]
+    assert bmc("lab-1", "--says=off", "--late=300ms") == [{"name": "lab-1", "bmcFaults": ["says off", "late 300ms"]}]
+    assert bmc("lab-1")[0]["answers"] == "off"
+    assert status() == [("on", ["says off", "late 300ms"]), ("on", [])]
+    bmc("lab-1", "--says=truth", "--late=0s", "--stuck")
+    bmc("lab-1", "off")
+    assert bmc("lab-1") == [{"name": "lab-1", "answers": "on", "bmcFaults": ["stuck"]}]
+    bmc("lab-1", "--works")
+    bmc("lab-1", "off")
+    assert status()[0] == ("off", [])
+    assert run("bmc", "lab-1", where)[0].split() == ["NAME", "ANSWERS", "BMC-FAULTS", "lab-1", "off"]
+    bmc("lab-2", "--deaf")
+    assert run("bmc", "lab-2", where) == ("", "lastcall: the BMC of lab-2 does not answer\n", 4)
+    assert status()[1] == ("on", ["deaf"]), "the others still know"
+    bmc("lab-2", "--answers")
+    assert bmc("lab-2")[0]["answers"] == "on"
+    out, said, code = run("bmc", "lab-9", where)
+    assert (out, code) == ("", 1)
+    assert '"lab-9" is no machine of this lab; there are lab-1, lab-2' in said
+    assert run("bmc", "lab-1", "on", "--deaf", where)[2] == 2
+
+
+def test_how_its_nodes_go_down_and_how_late_they_hear(labs, tmp_path):
+    lab = labs("lab", "--nodes=1", "--shutdown-manager=kubelet", "--propagation-delay=2s")
+    lab.start()
+    use = kubectl(lab, tmp_path / "home")
+
+    def status(output="json"):
+        return run("status", f"--kubeconfig={lab.kubeconfig}", "-o", output)[0]
+
+    [node] = json.loads(status())["nodes"]
+    assert (node["shutdownManager"], node["propagationDelay"]) == ("kubelet", "2s")
+    titles = ["NAME", "POWER", "BMC-FAULTS", "SHUTDOWN-MANAGER", "PROPAGATION-DELAY", "SERVICES"]
+    assert status("text").splitlines()[0].split() == titles
+    began = time.monotonic()
+    use("create service clusterip web --tcp=8080")
+    while not any("default/web at " in one for one in json.loads(status())["nodes"][0]["services"]):
+        assert time.monotonic() - began < 30
+    assert time.monotonic() - began >= 2
+    assert run("power", "lab-1", "button", f"--kubeconfig={lab.kubeconfig}")[2] == 0
+    while json.loads(status())["nodes"][0]["power"] != "off":
+        assert time.monotonic() - began < 60
+
+
 def test_two_side_by_side(labs, tmp_path):
     one, two = labs("one", "--nodes=1"), labs("two", "--nodes=1")
     one.start()
@@ -202,6 +260,9 @@ WRONG = {
     "audit": (["--audit-log=/proc/none/x"], "lastcall: --audit-log: /proc/none/x cannot be written: "),
     "without": (["--without=nobody"], 'lastcall: --without: "nobody" is no controller; there are '),
     "nodes": (["--nodes=1000"], "1000 is not in the range 0<=x<=100"),
+    "shutdown-manager": (["--shutdown-manager=nobody"], "'nobody' is not one of 'lastcall', 'kubelet'"),
+    "propagation-delay": (["--propagation-delay=5"], 'time: missing unit in duration "5"; expected a duration such as'),
+    "negative": (["--propagation-delay=-1s"], "-1s must not be negative"),
     "runtime": (["--runtime=docker"], "'docker' is not one of 'processes', 'containerd'"),
 }
 

@@ -2,11 +2,12 @@
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from lastcall.cli import options
+from lastcall.model import duration
 
 if TYPE_CHECKING:
     from lastcall.wiring import Settings
@@ -30,6 +31,20 @@ _output = click.option("-o", "--output", type=click.Choice(["text", "json"]), de
 @command.command("up")
 @click.option("--nodes", type=click.IntRange(0, 100), default=3, show_default=True, help="How many machines.")
 @click.option("--runtime", type=click.Choice(["processes", "containerd"]), default="processes", show_default=True)
+@click.option(
+    "--shutdown-manager",
+    type=click.Choice(["lastcall", "kubelet"]),
+    default="lastcall",
+    show_default=True,
+    help="What ends a node's pods when its power button is pressed.",
+)
+@click.option(
+    "--propagation-delay",
+    type=options.Duration(),
+    default="100ms",
+    show_default=True,
+    help="How much later than the API server a node knows of endpoints.",
+)
 @_kubeconfig
 @click.option(
     "--data",
@@ -50,6 +65,8 @@ def up(
     *,
     nodes: int,
     runtime: str,
+    shutdown_manager: str,
+    propagation_delay: float,
     kubeconfig: Path | None,
     data: Path | None,
     port: int,
@@ -64,6 +81,7 @@ def up(
     from lastcall.lab import up as program
     from lastcall.lab.control_plane import ControlPlane
     from lastcall.lab.machines import LocalMachines
+    from lastcall.lab.shutdown_managers import Manager
 
     logs.set_up(as_json=False, verbose=verbose)
     if not verbose:
@@ -82,6 +100,8 @@ def up(
     wanted = program.Wanted(
         nodes=nodes,
         runtime=runtime,
+        manager=Manager(shutdown_manager),
+        delay=propagation_delay,
         kubeconfig=place,
         data=data,
         port=port,
@@ -115,6 +135,45 @@ def power(*, node: str, position: str, kubeconfig: Path | None, output: str) -> 
     from lastcall.lab import remote
 
     remote.show(asyncio.run(remote.ask("POST", f"power/{node}?to={position}", kubeconfig)), output)
+
+
+@command.command("bmc")
+@click.argument("node")
+@click.argument("position", type=click.Choice(["on", "off"]), required=False)
+@click.option("--says", type=click.Choice(["on", "off", "truth"]), help="What it tells of the power from now on.")
+@click.option("--late", type=options.Duration(), help="How late it answers from now on; after 10s nobody waits for it.")
+@click.option("--deaf/--answers", default=None, help="Whether it answers nobody from now on.")
+@click.option("--stuck/--works", default=None, help="Whether it only says that it switches from now on.")
+@_kubeconfig
+@_output
+def bmc(*, node: str, position: str | None, kubeconfig: Path | None, output: str, **faults: Any) -> None:
+    """Asks a machine's BMC whether it is on; or has it switch; or makes it answer wrongly, late or not at all.
+
+    A BMC that is asked for POSITION switches the power as an administrator or a fencing program does it from afar.
+    """
+    from urllib.parse import urlencode
+
+    from lastcall.lab import remote
+
+    wanted = _faults(**faults)
+    if wanted and position:
+        raise click.UsageError("a BMC is either asked to switch or made to fail: call it twice")
+    if wanted:
+        method, page = "POST", f"bmc/{node}?{urlencode(wanted)}"
+    else:
+        method, page = ("POST", f"bmc/{node}/{position}") if position else ("GET", f"bmc/{node}")
+    remote.show(asyncio.run(remote.ask(method, page, kubeconfig)), output)
+
+
+def _faults(*, says: str | None, late: float | None, deaf: bool | None, stuck: bool | None) -> dict[str, str]:
+    """As ``bmc.Faults.told`` takes them: those that the command line names."""
+    named = {
+        "says": says,
+        "late": None if late is None else duration.of_seconds(late),
+        "deaf": None if deaf is None else str(deaf).lower(),
+        "stuck": None if stuck is None else str(stuck).lower(),
+    }
+    return {name: value for name, value in named.items() if value is not None}
 
 
 @command.command("down")

@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from lastcall.model import duration
+
 STATE_DIR = Path("/var/lib/lastcall")
 CONFIG = Path("/etc/lastcall/agent.yaml")
 CONTAINERD = "unix:///run/containerd/containerd.sock"
@@ -25,6 +27,24 @@ class Address(click.ParamType[tuple[str, int] | None]):
         if not host or not port.isdecimal() or int(port) > 65535:
             self.fail(f"{value!r} is not host:port, nor 0 for none", param, ctx)
         return host.strip("[]"), int(port)
+
+
+class Duration(click.ParamType[float]):
+    """A Go duration of zero or more, as seconds."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Seconds, which may be given as a number already."""
+        if isinstance(value, float):
+            return value
+        try:
+            nanoseconds = duration.parse(str(value))
+        except ValueError as error:
+            self.fail(f'{error}; expected a duration such as "30s"', param, ctx)
+        if nanoseconds < 0:
+            self.fail(f"{value} must not be negative", param, ctx)
+        return nanoseconds / duration.SECOND
 
 
 def program(function: Callable[..., None]) -> Callable[..., None]:

@@ -1,4 +1,4 @@
-"""What runs on one of the lab's machines: a kubelet with its pods, a service proxy, an agent with a logind."""
+"""What runs on one of the lab's machines: a kubelet with its pods, a service proxy, a shutdown manager with a logind."""
 
 import asyncio
 import contextlib
@@ -11,30 +11,34 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from lastcall.adapters.journal_files import JournalFiles
 from lastcall.adapters.kube.client import Client
 from lastcall.aio import Group
-from lastcall.graceful.agent import Agent, Outside
 from lastcall.graceful.config import AgentConfig
 from lastcall.graceful.recorder import Listener
-from lastcall.lab import runtimes
-from lastcall.lab.fake_keeper import FakeHolder, FakeKeeper
+from lastcall.lab import runtimes, shutdown_managers
 from lastcall.lab.fake_logind import FakeLogind
 from lastcall.lab.kubelet.kubelet import Kubelet
 from lastcall.lab.kubelet.runtime import NodeRuntime
 from lastcall.lab.kubelet.settings import Profile
-from lastcall.lab.kubelet.shutdown import KubeletFace
 from lastcall.lab.kubelet.volume_files import PodDirectories
+from lastcall.lab.shutdown_managers import Manager, Runs, Surroundings
 from lastcall.lab.traffic.proxy import Proxy
 from lastcall.lab.traffic.table import Table
 from lastcall.lab.volumes.node_driver import NodeDriver
 from lastcall.lab.volumes.storage import Storage
 from lastcall.ports import Clock
 
+PROPAGATION_DELAY = 0.1
+"""Seconds from a change of endpoints to a node's knowing it, if nobody says otherwise."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Site:
-    """What the machines of one lab share. ``delay`` is how many seconds late a node knows of endpoints."""
+    """What the machines of one lab share.
+
+    ``config`` has the phases of a shutdown, whoever is its ``manager``; ``delay`` is how many seconds late a node knows
+    of endpoints; ``listeners`` hear what lastcall's agent records.
+    """
 
     clock: Clock
     random: Random
@@ -42,7 +46,8 @@ class Site:
     storage: Storage
     config: AgentConfig
     runtime: str = "processes"
-    delay: float = 0.1
+    manager: Manager = Manager.LASTCALL
+    delay: float = PROPAGATION_DELAY
     listeners: Callable[[str], list[Listener]] = lambda node: []
 
 
@@ -70,7 +75,6 @@ class LocalHost:
         self._boot_id = ""
         self.logind = FakeLogind(site.clock)
         self.kubelet: Kubelet | None = None
-        self.agent: Agent | None = None
         self.table = Table(clients.proxy, site.clock, site.random, delay=site.delay, on_change=self._look)
         self.proxy = Proxy(self.table, node=number, privileged=self._privileged)
 
@@ -105,7 +109,7 @@ class LocalHost:
             await asyncio.to_thread(shutil.rmtree, self.directory / name, ignore_errors=True)
 
     async def press(self) -> None:
-        """The power button; the agent holds the machine until its pods have ended."""
+        """The power button; what holds the machine's lock does so until the pods have ended."""
         await self.logind.power_off()
         await self.logind.wait_for_start(seconds=float("inf"))
 
@@ -114,9 +118,9 @@ class LocalHost:
         await (self._site.storage.cut(self.name) if cut else self._site.storage.mend(self.name))
 
     async def stop_kubelet(self) -> None:
-        """The kubelet, and the agent with it, end in the middle of what they do; pods run on."""
+        """The kubelet, and the shutdown manager with it, end in the middle of what they do; pods run on."""
         await self._node.cancel()
-        self.kubelet = self.agent = None
+        self.kubelet = None
 
     async def start_kubelet(self) -> None:
         """A new life of both."""
@@ -130,27 +134,22 @@ class LocalHost:
             directories=PodDirectories(self.directory / "pods"),
             volumes=NodeDriver(self._site.storage, self.name, self._client),
         )
-        face = KubeletFace(self.kubelet, self._site.clock)
-        face.hold()
-        self.agent = Agent(
-            self._site.config,
-            Outside(
-                clock=self._site.clock,
-                logind=self.logind,
-                keeper=FakeKeeper(FakeHolder(self.logind, self._site.clock)),
-                limit_files=self.logind.files,
-                runtime=self._runtime,
-                node=face,
-                journals=await asyncio.to_thread(_journals, self.directory / "agent"),
-            ),
-            node_name=self.name,
-            boot_id=self._boot_id,
-            listeners=self._site.listeners(self.name),
-            on_status=face.first_look,
+        manager = await self._manager(
+            Surroundings(self.kubelet, self._runtime, self.logind, self._site.clock, self._boot_id)
         )
         self._node = Group()
         self._node.start(self.kubelet.run(), f"{self.name}: kubelet")
-        self._node.start(self.agent.run(), f"{self.name}: agent")
+        self._node.start(manager.run(), f"{self.name}: shutdown manager")
+
+    async def _manager(self, around: Surroundings) -> Runs:
+        if self._site.manager is Manager.KUBELET:
+            return shutdown_managers.by_kubelet(self._site.config, around)
+        return await shutdown_managers.by_lastcall(
+            self._site.config,
+            around,
+            directory=self.directory / "agent",
+            listeners=self._site.listeners(self.name),
+        )
 
     def _profile(self) -> Profile:
         kernel = os.uname()
@@ -164,9 +163,3 @@ class LocalHost:
             kernel=kernel.release,
             runtime=f"{self._site.runtime}://1",
         )
-
-
-def _journals(directory: Path) -> JournalFiles:
-    journals = JournalFiles(directory)
-    journals.prepare()
-    return journals

@@ -2,8 +2,8 @@
 
 import asyncio
 import zlib
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.resources import CSI_NODES, NODES, STORAGE_CLASSES, resource
@@ -12,14 +12,18 @@ from lastcall.errors import AlreadyExists, InvalidInput
 from lastcall.lab.apiserver.inprocess import InProcess
 from lastcall.lab.apiserver.kubelets import Kubelet as KubeletApi
 from lastcall.lab.apiserver.request import Identity
+from lastcall.lab.bmc import Bmc
 from lastcall.lab.control_plane import ControlPlane
 from lastcall.lab.host import Clients, LocalHost, Site
-from lastcall.lab.power import Bmc, Cable, Machine, Switch
+from lastcall.lab.power import Cable, Machine, Switch
 from lastcall.lab.traffic.numbers import Numbers
 from lastcall.lab.volumes import objects
+from lastcall.model import duration
 
 PROXY = Identity("system:kube-proxy", ("system:authenticated",))
 _DRIVERS = resource("storage.k8s.io", "v1", "csidrivers")
+
+T = TypeVar("T")
 
 
 class LocalMachines:
@@ -35,7 +39,7 @@ class LocalMachines:
         first = zlib.crc32(str(site.directory).encode())  # a directory's nodes have the same addresses again
         for number in range(count):
             self._add(f"lab-{number + 1}", self._numbers.take(first + number))
-        self.bmcs = {name: Bmc(machine, site.clock) for name, machine in self._machines.items()}
+        self._bmcs = {name: Bmc(machine, site.clock) for name, machine in self._machines.items()}
         plane.server.kubelets = self._kubelet
 
     def _add(self, name: str, number: int) -> None:
@@ -62,11 +66,14 @@ class LocalMachines:
     # -- pages.Machines ------------------------------------------------------------------------------------------------
 
     def status(self) -> Sequence[dict[str, Any]]:
-        """One line for each: its switch, and where its proxy listens."""
+        """One line for each: its switch, how it goes down, how late it hears, and where its proxy listens."""
         return [
             {
                 "name": name,
                 "power": machine.switch.value,
+                "bmcFaults": self._bmcs[name].faults.words(),
+                "shutdownManager": self._site.manager.value,
+                "propagationDelay": duration.of_seconds(self._site.delay),
                 "services": [
                     f"{target.namespace}/{target.service} at {door.address}:{door.port}"
                     for door, target in self.hosts[name].proxy.doors.items()
@@ -79,10 +86,7 @@ class LocalMachines:
 
     async def switch(self, node: str, to: str) -> None:
         """Turns a switch; a button that is pressed does its work afterwards."""
-        machine = self._machines.get(node)
-        if machine is None:
-            known = ", ".join(self._machines) or "none"
-            raise InvalidInput("power", [f'"{node}" is no machine of this lab; there are {known}'])
+        machine = self._known("power", node, self._machines)
         try:
             position = Switch(to)
         except ValueError:
@@ -91,6 +95,20 @@ class LocalMachines:
         turning = self._turning.start(machine.turn(position), f"{node} {to}")
         if position is not Switch.BUTTON:
             await turning
+
+    def bmc(self, node: str) -> Bmc:
+        """What answers for a machine's power."""
+        return self._known("bmc", node, self._bmcs)
+
+    async def switch_by_bmc(self, node: str, *, on: bool) -> None:
+        """Asks the BMC to switch, and returns when it says that it has."""
+        await self._turning.start(self.bmc(node).power(on=on), f"{node} by its BMC")
+
+    def _known(self, what: str, node: str, among: Mapping[str, T]) -> T:
+        if node in among:
+            return among[node]
+        known = ", ".join(among) or "none"
+        raise InvalidInput(what, [f'"{node}" is no machine of this lab; there are {known}'])
 
     # -- life ----------------------------------------------------------------------------------------------------------
 

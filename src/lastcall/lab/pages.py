@@ -1,4 +1,4 @@
-"""The lab's own pages beside the API: what it consists of, its power switches, its end. Same door, same tokens."""
+"""The lab's own pages beside the API: what it consists of, its power switches, its BMCs, its end. Same door, same tokens."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -6,10 +6,11 @@ from typing import Any, Protocol
 
 import msgspec
 
-from lastcall.errors import InvalidInput
+from lastcall.errors import InvalidInput, TimedOut
 from lastcall.lab.apiserver import answers, status
 from lastcall.lab.apiserver.front import Handler
 from lastcall.lab.apiserver.request import Request, Response
+from lastcall.lab.bmc import Bmc
 
 PREFIX = "/lab/"
 
@@ -23,6 +24,14 @@ class Machines(Protocol):
 
     async def switch(self, node: str, to: str) -> None:
         """Turns a machine's switch; InvalidInput if there is no such machine, or no such position."""
+        ...
+
+    def bmc(self, node: str) -> Bmc:
+        """What answers for a machine's power; InvalidInput if there is no such machine."""
+        ...
+
+    async def switch_by_bmc(self, node: str, *, on: bool) -> None:
+        """Asks the BMC to switch, and returns when it says that it has; InvalidInput, or TimedOut."""
         ...
 
 
@@ -46,6 +55,8 @@ class Pages:
             return answers.failure(request, error)
         except InvalidInput as error:
             return answers.failure(request, status.bad_request(str(error)))
+        except TimedOut as error:
+            return answers.failure(request, status.ApiError(504, "Timeout", str(error)))
 
     async def _own(self, request: Request) -> Response:
         match request.method, request.path.removeprefix(PREFIX).split("/"):
@@ -54,11 +65,24 @@ class Pages:
             case "POST", ["power", node]:
                 await self.machines.switch(node, request.parameter("to"))
                 return _json({"nodes": [one for one in self.machines.status() if one["name"] == node]})
+            case "GET", ["bmc", node]:
+                powered = await self.machines.bmc(node).powered()
+                return self._bmc(node, answers="on" if powered else "off")
+            case "POST", ["bmc", node]:
+                bmc = self.machines.bmc(node)
+                bmc.faults = bmc.faults.told({name: values[0] for name, values in request.query.items()})
+                return self._bmc(node)
+            case "POST", ["bmc", node, "on" | "off" as to]:
+                await self.machines.switch_by_bmc(node, on=to == "on")
+                return self._bmc(node)
             case "POST", ["down"]:
                 self.stop()
                 return _json({})
             case _:
                 return answers.page_not_found()
+
+    def _bmc(self, node: str, **said: str) -> Response:
+        return _json({"nodes": [{"name": node, **said, "bmcFaults": self.machines.bmc(node).faults.words()}]})
 
 
 def _json(content: Any) -> Response:

@@ -1,4 +1,4 @@
-"""Power and cables of the lab's machines, and the fake BMC that answers for each: faults to rehearse with."""
+"""Power and cables of the lab's machines: faults to rehearse with."""
 
 import logging
 from collections.abc import Mapping
@@ -6,9 +6,7 @@ from enum import Enum
 from typing import Protocol
 
 from lastcall.adapters.kube.transport import Answer, Chunks, Transport
-from lastcall.aio import first
-from lastcall.errors import InvalidInput, TimedOut, Unavailable
-from lastcall.ports import Clock
+from lastcall.errors import InvalidInput, Unavailable
 
 log = logging.getLogger(__name__)
 
@@ -167,36 +165,3 @@ class Machine:
             await self.host.press()
             if self.switch is Switch.BUTTON:
                 await self._go_off()
-
-
-class Bmc:
-    """What answers for a machine's power, rightly or not.
-
-    ``lies`` is a position that it tells whatever is true; ``late`` how many seconds it takes; ``deaf`` whether it
-    answers at all; ``stuck`` whether it says that it has switched and has not.
-    """
-
-    def __init__(self, machine: Machine, clock: Clock, *, patience: float = 10.0) -> None:
-        self._machine = machine
-        self._clock = clock
-        self._patience = patience
-        self.lies: bool | None = None
-        self.late = 0.0
-        self.deaf = False
-        self.stuck = False
-
-    async def powered(self) -> bool:
-        """Whether the machine is on, as far as the BMC says. TimedOut if it does not answer."""
-        await self._wait()
-        return self._machine.powered if self.lies is None else self.lies
-
-    async def power(self, *, on: bool) -> None:
-        """Switches. TimedOut if it does not answer; that it has answered does not prove that it has switched."""
-        await self._wait()
-        if not self.stuck:
-            await self._machine.turn(Switch.ON if on else Switch.OFF)
-
-    async def _wait(self) -> None:
-        seconds = float("inf") if self.deaf else self.late
-        if await first(self._clock.sleep(seconds), self._clock.sleep(self._patience)) == 1:
-            raise TimedOut(f"the BMC of {self._machine.name} does not answer")

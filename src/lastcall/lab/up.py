@@ -21,16 +21,17 @@ from lastcall.lab.apiserver.audit import Audit, appended
 from lastcall.lab.apiserver.database import Database
 from lastcall.lab.apiserver.store import Store
 from lastcall.lab.control_plane import ControlPlane, Place
-from lastcall.lab.host import Site
+from lastcall.lab.host import PROPAGATION_DELAY, Site
 from lastcall.lab.machines import LocalMachines
 from lastcall.lab.pages import Pages
+from lastcall.lab.shutdown_managers import Manager
 from lastcall.lab.volumes.shelf import Directories
 from lastcall.lab.volumes.storage import Storage
 
 log = logging.getLogger(__name__)
 
 CONFIG = Path(__file__).parent / "agent.yaml"
-"""How the agents of the lab's nodes are configured."""
+"""How the shutdown managers of the lab's nodes are configured."""
 
 UP_SECONDS = 30.0
 """Within which everything must have started."""
@@ -38,12 +39,14 @@ UP_SECONDS = 30.0
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """What the command line says. ``data`` is None for a lab that leaves nothing behind."""
+    """What the command line says. ``data`` is None for a lab that leaves nothing behind; ``delay`` is Site's."""
 
     nodes: int
     runtime: str
     kubeconfig: Path
     data: Path | None
+    manager: Manager = Manager.LASTCALL
+    delay: float = PROPAGATION_DELAY
     port: int = 0
     without: Collection[str] = ()
     audit_log: Path | None = None
@@ -95,6 +98,8 @@ async def _live(
         directory=directory / "machines",
         storage=storage,
         runtime=wanted.runtime,
+        manager=wanted.manager,
+        delay=wanted.delay,
         config=configuration.read(CONFIG.read_bytes(), str(CONFIG)),
     )
     machines = LocalMachines(plane, site, count=wanted.nodes)

@@ -1,0 +1,109 @@
+"""The fake BMC that answers for a machine's power: rightly, or wrong, late or not at all if told so."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lastcall.aio import first
+from lastcall.errors import InvalidInput, TimedOut
+from lastcall.lab.power import Machine, Switch
+from lastcall.model import duration
+from lastcall.ports import Clock
+
+PATIENCE = 10.0
+"""Seconds after which whoever asks takes it that there is no answer."""
+
+_FLAG = {"true": True, "false": False}
+_WORDS: Mapping[str, Mapping[str, bool | None]] = {
+    "says": {"on": True, "off": False, "truth": None},
+    "deaf": _FLAG,
+    "stuck": _FLAG,
+}
+"""The faults that are set by words, and what each word means."""
+
+
+@dataclass(frozen=True)
+class Faults:
+    """What is wrong with a BMC; nothing by default."""
+
+    says: bool | None = None
+    """Whether it tells that the machine is on, whatever is true; None: what is true."""
+    late: float = 0.0
+    """Seconds until it answers."""
+    deaf: bool = False
+    """It answers nobody."""
+    stuck: bool = False
+    """It answers that it has switched, and has not."""
+
+    def told(self, wanted: Mapping[str, str]) -> "Faults":
+        """The faults after some of them were set by their names; InvalidInput lists what is no fault, or no value.
+
+        ``says`` is on, off or truth; ``late`` a Go duration; ``deaf`` and ``stuck`` are true or false.
+        """
+        faults, wrong = self, []
+        for name, text in wanted.items():
+            try:
+                faults = replace(faults, **{name: _value(name, text)})
+            except ValueError as error:
+                wrong.append(f'{name}: "{text}": {error}')
+        if wrong:
+            raise InvalidInput("bmc", wrong)
+        return faults
+
+    def words(self) -> Sequence[str]:
+        """One for each fault, as people are told of them; none if it is as it should be."""
+        told = {
+            f"says {'on' if self.says else 'off'}": self.says is not None,
+            f"late {duration.of_seconds(self.late)}": self.late > 0,
+            "deaf": self.deaf,
+            "stuck": self.stuck,
+        }
+        return [word for word, so in told.items() if so]
+
+
+class Bmc:
+    """What answers for a machine; ``faults`` may be set at any time, and counts for what is asked afterwards."""
+
+    def __init__(self, machine: Machine, clock: Clock) -> None:
+        self._machine = machine
+        self._clock = clock
+        self.faults = Faults()
+
+    async def powered(self) -> bool:
+        """Whether the machine is on, as far as the BMC says. TimedOut if it does not answer."""
+        faults = self.faults
+        await self._wait(faults)
+        return self._machine.powered if faults.says is None else faults.says
+
+    async def power(self, *, on: bool) -> None:
+        """Switches; what is on already stays as it is, hung or cut off.
+
+        TimedOut if it does not answer; that it has answered does not prove that it has switched.
+        """
+        faults = self.faults
+        await self._wait(faults)
+        if not faults.stuck and on is not self._machine.powered:
+            await self._machine.turn(Switch.ON if on else Switch.OFF)
+
+    async def _wait(self, faults: Faults) -> None:
+        seconds = float("inf") if faults.deaf else faults.late
+        if await first(self._clock.sleep(seconds), self._clock.sleep(PATIENCE)) == 1:
+            raise TimedOut(f"the BMC of {self._machine.name} does not answer")
+
+
+def _value(name: str, text: str) -> Any:
+    """What a fault is set to; ValueError if it cannot be."""
+    if name == "late":
+        return _seconds(text)
+    if name not in _WORDS:
+        raise ValueError(f"is no fault of a BMC; there are late, {', '.join(_WORDS)}")
+    if text not in _WORDS[name]:
+        raise ValueError(f"must be {', '.join(_WORDS[name])}")
+    return _WORDS[name][text]
+
+
+def _seconds(text: str) -> float:
+    nanoseconds = duration.parse(text)
+    if nanoseconds < 0:
+        raise ValueError("must not be negative")
+    return nanoseconds / duration.SECOND

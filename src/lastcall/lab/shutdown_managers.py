@@ -1,0 +1,85 @@
+"""What ends a node's pods when its machine goes down: lastcall's agent, or the kubelet's own manager as the baseline."""
+
+import asyncio
+from enum import Enum
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from lastcall.adapters.journal_files import JournalFiles
+from lastcall.graceful.agent import Agent, Outside
+from lastcall.graceful.config import AgentConfig
+from lastcall.graceful.recorder import Listener
+from lastcall.lab.fake_keeper import FakeHolder, FakeKeeper
+from lastcall.lab.fake_logind import FakeLogind
+from lastcall.lab.kubelet.kubelet import Kubelet
+from lastcall.lab.kubelet.own_shutdown import ShutdownManager
+from lastcall.lab.kubelet.runtime import NodeRuntime
+from lastcall.lab.kubelet.shutdown import KubeletFace
+from lastcall.ports import Clock
+
+
+class Manager(Enum):
+    """By whom a node goes down."""
+
+    LASTCALL = "lastcall"
+    """The graceful core; the kubelet's own manager is off, as it has to be beside lastcall."""
+    KUBELET = "kubelet"
+    """The kubelet alone, as if nobody had ever heard of lastcall."""
+
+
+class Runs(Protocol):
+    """One life of a manager."""
+
+    async def run(self) -> None:
+        """Until cancelled, which is its death."""
+        ...
+
+
+class Surroundings(NamedTuple):
+    """Of a manager: one life of the node's kubelet, and the machine. ``boot_id`` is that of the machine's boot."""
+
+    kubelet: Kubelet
+    runtime: NodeRuntime
+    logind: FakeLogind
+    clock: Clock
+    boot_id: str
+
+
+def by_kubelet(config: AgentConfig, around: Surroundings) -> Runs:
+    """The kubelet's own; its phases are the same fields of the same configuration."""
+    return ShutdownManager(
+        around.kubelet,
+        config.groups,
+        logind=around.logind,
+        files=around.logind.files,
+        release=around.logind.close,
+        clock=around.clock,
+    )
+
+
+async def by_lastcall(config: AgentConfig, around: Surroundings, *, directory: Path, listeners: list[Listener]) -> Runs:
+    """An agent with its journals in that directory; the kubelet starts nothing before it has looked."""
+    face = KubeletFace(around.kubelet, around.clock)
+    face.hold()
+    return Agent(
+        config,
+        Outside(
+            clock=around.clock,
+            logind=around.logind,
+            keeper=FakeKeeper(FakeHolder(around.logind, around.clock)),
+            limit_files=around.logind.files,
+            runtime=around.runtime,
+            node=face,
+            journals=await asyncio.to_thread(_journals, directory),
+        ),
+        node_name=around.kubelet.profile.name,
+        boot_id=around.boot_id,
+        listeners=listeners,
+        on_status=face.first_look,
+    )
+
+
+def _journals(directory: Path) -> JournalFiles:
+    journals = JournalFiles(directory)
+    journals.prepare()
+    return journals

@@ -1,0 +1,38 @@
+"""A machine of the lab in virtual time, on which nothing runs."""
+
+from lastcall.lab import virtual
+from lastcall.lab.apiserver.inprocess import InProcess
+from lastcall.lab.power import Cable, Machine
+from support.lab_api import LabApi
+
+
+class Host:
+    """Notes what is done to it; ``going_down`` is how long its shutdown takes."""
+
+    def __init__(self, clock, going_down=20.0):
+        self.clock, self.going_down, self.done = clock, going_down, []
+
+    async def boot(self):
+        self.done.append("boot")
+
+    async def die(self):
+        self.done.append("die")
+
+    async def press(self):
+        self.done.append("press")
+        await self.clock.sleep(self.going_down)
+
+    async def cut_storage(self, *, cut):
+        self.done.append("cut storage" if cut else "mend storage")
+
+    async def stop_kubelet(self):
+        self.done.append("stop kubelet")
+
+    async def start_kubelet(self):
+        self.done.append("start kubelet")
+
+
+def machine():
+    """It is off; and its clock."""
+    clock = virtual.VirtualClock()
+    return Machine("lab-1", Host(clock), Cable(InProcess(LabApi(clock).server))), clock
