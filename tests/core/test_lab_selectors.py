@@ -3,6 +3,7 @@
 import pytest
 
 from lastcall.lab.apiserver import selectors
+from lastcall.lab.apiserver.kinds import rules
 from lastcall.lab.apiserver.kinds.base import Behaviour
 from lastcall.lab.apiserver.scheme import Resource
 from lastcall.lab.apiserver.status import ApiError
@@ -196,3 +197,30 @@ def test_label_selector_objects(selector, expected):
 def test_an_operator_that_does_not_exist():
     with pytest.raises(ValueError, match='^"Gt" is not a valid label selector operator$'):
         labels_of({"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["1"]}]})
+
+
+SELECTORS = [
+    ({"matchLabels": {"b": "2", "a": "1"}}, "a=1,b=2"),
+    ({"matchExpressions": [{"key": "k", "operator": "In", "values": ["y", "x"]}]}, "k in (x,y)"),
+    ({"matchExpressions": [{"key": "k", "operator": "DoesNotExist"}]}, "!k"),
+    (None, ""),
+]
+
+
+@pytest.mark.parametrize(("selector", "text"), SELECTORS)
+def test_selectors_as_text(selector, text):
+    assert rules.selector_text(selector) == text
+
+
+@pytest.mark.parametrize(
+    ("operator", "values", "expected"),
+    [("In", ["x"], True), ("NotIn", ["x"], False), ("Exists", [], True), ("DoesNotExist", [], False), ("?", [], False)],
+)
+def test_what_selectors_match(operator, values, expected):
+    selector = {"matchExpressions": [{"key": "k", "operator": operator, "values": values}]}
+    assert rules.matches(selector, {"k": "x"}) is expected
+
+
+def test_nothing_is_selected_without_a_selector():
+    assert not rules.matches(None, {"a": "b"})
+    assert rules.matches({}, {"a": "b"})
