@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import contextvars
 import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -70,7 +71,8 @@ class ActorLog:
 class ActorRuntime:
     """``ports.PodRuntime`` and ``kubelet.runtime.NodeRuntime`` for scripted containers.
 
-    It outlives the agents and kubelets that use it, as containerd does. ``script`` tells what containers do that are
+    It outlives the agents and kubelets that use it, as containerd does: what its actors do belongs to whoever has made
+    it (``virtual.Process``), not to who asks. ``script`` tells what containers do that are
     started; those of ``add`` do as they are told there.
     """
 
@@ -90,7 +92,10 @@ class ActorRuntime:
         self._logs: dict[tuple[str, str, int], ActorLog] = {}
         self._ended: asyncio.Queue[tuple[str, str, int | None]] = asyncio.Queue()
         self._history: list[tuple[str, str, str]] = []
+        self._home = contextvars.copy_context()
         self.deliveries: list[Delivery] = []
+        self.on_delivery: Callable[[Delivery], None] = lambda _: None
+        """Hears each."""
         self.away = False
         """While true, every verb raises Unavailable."""
 
@@ -292,14 +297,17 @@ class ActorRuntime:
             raise Unavailable("the runtime is away")
 
     def _deliver(self, actor: _Actor, what: str) -> None:
-        self.deliveries.append(Delivery(self._clock.boottime(), actor.uid, actor.name, what))
+        delivery = Delivery(self._clock.boottime(), actor.uid, actor.name, what)
+        self.deliveries.append(delivery)
+        self.on_delivery(delivery)
         newest = [log for (uid, name, _), log in self._logs.items() if (uid, name) == (actor.uid, actor.name)]
         if newest:
             newest[-1].lines.append((self._clock.wall(), f"{what}\n".encode()))
 
     def _act(self, actor: _Actor, after: float, code: int) -> None:
         if after != math.inf:
-            self._acting.append(asyncio.create_task(self._end(actor, after, code), name=f"{actor.uid}/{actor.name}"))
+            work, name = self._end(actor, after, code), f"{actor.uid}/{actor.name}"
+            self._acting.append(asyncio.create_task(work, name=name, context=self._home))
 
     async def _end(self, actor: _Actor, after: float, code: int) -> None:
         await self._clock.sleep(after)

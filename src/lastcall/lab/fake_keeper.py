@@ -1,6 +1,7 @@
 """Keeping a FakeLogind's lock over the death of a pretended process."""
 
 import asyncio
+import contextvars
 import math
 from collections.abc import Callable
 
@@ -21,6 +22,7 @@ class FakeHolder:
         self.on_death: Callable[[], None] | None = None
         self.clock = clock
         self._closing: asyncio.Task[None] | None = None
+        self._home = contextvars.copy_context()
 
     def take(self, descriptor: int) -> None:
         """Takes this copy in place of the one before, with no time set to close it."""
@@ -41,7 +43,7 @@ class FakeHolder:
         """Closes its copy then."""
         self._forget_deadline()
         self.deadline = boottime
-        self._closing = asyncio.create_task(self._drop_at(boottime), name="the lock's deadline")
+        self._closing = asyncio.create_task(self._drop_at(boottime), name="the lock's deadline", context=self._home)
 
     def die(self, *, noticed: bool = True) -> None:
         """This process is killed: the kernel closes its copy. ``noticed``: by a keeper that lives on."""

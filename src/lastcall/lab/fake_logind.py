@@ -5,6 +5,7 @@ numbers of its own: they are duplicated and closed here, not by the operating sy
 """
 
 import asyncio
+import contextvars
 import itertools
 import math
 from collections import deque
@@ -46,6 +47,7 @@ class FakeLogind:
         self._patience: asyncio.Task[None] | None = None
         self._schedule: asyncio.Task[None] | None = None
         self._background: list[asyncio.Task[None]] = []
+        self._home = contextvars.copy_context()
 
     # -- ports.Logind --------------------------------------------------------------------------------------------------
 
@@ -256,7 +258,7 @@ class FakeLogind:
             if result is not None:
                 await result
 
-        task = asyncio.create_task(wait(), name=f"logind in {seconds:g} s")
+        task = asyncio.create_task(wait(), name=f"logind in {seconds:g} s", context=self._home)
         self._background = [other for other in self._background if not other.done()]
         self._background.append(task)
         return task

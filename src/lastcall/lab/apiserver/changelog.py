@@ -170,6 +170,12 @@ class Feed:
             self._future.set_result(self._place)
         return self._future
 
+    def wake(self) -> None:
+        """The reader does not wait any longer, although nothing has changed for it."""
+        if self._future and not self._future.done():
+            self._log.waiting.remove(self._interest, self._future)
+            self._future.set_result(self._place)
+
     def close(self) -> None:
         """The reader goes."""
         if self._future and not self._future.done():

@@ -1,6 +1,7 @@
 """Watches: the changes since a revision, as they happen, seen through selectors."""
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -65,6 +66,13 @@ class Watcher:
         self._store = store
         self._clock = clock
         self._random = random
+        self._open: dict[Feed, Timetable] = {}
+
+    def hang_up(self) -> None:
+        """Ends all watches at once, as a server that stops does."""
+        for feed, table in self._open.items():
+            table.end = -math.inf
+            feed.wake()
 
     def open(self, context: Context) -> AsyncIterator[Sequence[Event]]:
         """The events, in batches, until the reader closes it or its time is over.
@@ -98,10 +106,11 @@ class Watcher:
     async def _events(
         self, storage: str, chosen: Selection, begin: Sequence[Event], feed: Feed, table: Timetable
     ) -> AsyncIterator[Sequence[Event]]:
-        for start in range(0, len(begin), BATCH):
-            yield begin[start : start + BATCH]
         alarm = _Alarm(self._clock)
+        self._open[feed] = table
         try:
+            for start in range(0, len(begin), BATCH):
+                yield begin[start : start + BATCH]
             while (now := self._clock.boottime()) < table.end:
                 if changes := feed.take(BATCH):
                     await self._store.durable(changes[-1].revision)
@@ -115,6 +124,7 @@ class Watcher:
         except Compacted:
             yield [Event("ERROR", error=self._too_old(storage, feed.since).status())]
         finally:
+            del self._open[feed]
             feed.close()
             await alarm.close()
 
