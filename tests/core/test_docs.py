@@ -96,16 +96,21 @@ def section(verb):
     return part + (section("agent") if verb == "lab node" else "")
 
 
+def spellings(parameter):
+    """Of an option: also the one that switches it off."""
+    return [*parameter.opts, *parameter.secondary_opts]
+
+
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_option_is_in_the_reference(verb):
     part = section(verb) + (section("lab node") if verb != "lab node" else "")
-    options = [option for parameter in VERBS[verb].params for option in parameter.opts if option.startswith("-")]
+    options = [option for parameter in VERBS[verb].params for option in spellings(parameter) if option.startswith("-")]
     assert [option for option in options if f"`{option}" not in part and f", `{option}" not in part] == []
 
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_the_reference_has_no_option_that_is_not_there(verb):
-    known = {option for parameter in VERBS[verb].params for option in parameter.opts} | {"-h", "--help"}
+    known = {option for parameter in VERBS[verb].params for option in spellings(parameter)} | {"-h", "--help"}
     told = set(re.findall(r"^\| (?:`-\w`, )?`(--[\w-]+)", section(verb), re.MULTILINE))
     assert told - known - ({"--kubelet-unit"} if verb == "lab node" else set()) == set()
 
@@ -130,7 +135,7 @@ def shell_lines():
 @pytest.mark.parametrize(("verb", "arguments"), list(shell_lines()))
 def test_commands_that_are_printed_exist(verb, arguments):
     assert verb in VERBS
-    known = {option for parameter in VERBS[verb].params for option in (*parameter.opts, "--help")}
+    known = {option for parameter in VERBS[verb].params for option in (*spellings(parameter), "--help")}
     assert set(re.findall(r"(?<!\S)(--?[a-z][\w-]*)", arguments)) - known == set()
 
 
