@@ -58,6 +58,20 @@ async def test_orphans_that_match_are_adopted_and_others_released(cluster):
 
 
 @on_cluster(ReplicaSets())
+async def test_pods_that_have_failed_are_replaced_and_stay_with_their_set(cluster):
+    await cluster.create(REPLICA_SETS, replica_set(1))
+    await cluster.until(lambda: cluster.count(PODS) == 1)
+    [failed] = cluster.names(PODS)
+    await cluster.patch(PODS, failed, {"status": {"phase": "Failed"}}, "status")
+    await cluster.until(lambda: cluster.count(PODS) == 2)
+    await cluster.patch(PODS, failed, {"metadata": {"labels": {"app": "other"}}})
+    await cluster.settle()
+    [owner] = cluster.get(PODS, failed)["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["name"]) == ("ReplicaSet", "web"), "they go with the set"
+    assert cluster.count(PODS) == 2
+
+
+@on_cluster(ReplicaSets())
 async def test_a_set_that_goes_adopts_nothing(cluster):
     await cluster.create(REPLICA_SETS, {**replica_set(0), "metadata": {"name": "web", "finalizers": ["mine/stays"]}})
     await cluster.delete(REPLICA_SETS, "web")

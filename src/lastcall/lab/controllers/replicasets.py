@@ -28,9 +28,9 @@ class ReplicaSets:
         wanted = view.get(*key)
         if wanted is None:
             return Decision()
-        own, patches = claim(wanted, KIND, "pods", view, only=_counts)
-        if patches:
-            return Decision(tuple(patches))
+        own, patches = claim(wanted, KIND, "pods", view)
+        if moved := tuple(patch for patch in patches if _lives(patch.ref, view)):
+            return Decision(moved)
         alive = [pod for pod in own if pods.active(pod)]
         goes = _surplus(wanted, alive, view, now)
         going = {pod["metadata"]["uid"] for pod in goes}
@@ -40,9 +40,10 @@ class ReplicaSets:
         return Decision((*status_patch(key, wanted, status), *made, *_ended(wanted, goes)), again)
 
 
-def _counts(pod: Object) -> bool:
-    """Pods that have finished are left to whoever has them."""
-    return pods.phase(pod) not in pods.FINISHED
+def _lives(place: Ref, view: View) -> bool:
+    """Pods that have finished or are being deleted stay with whoever has them (``replica_set.go: syncReplicaSet``)."""
+    pod = view.get(*place)
+    return pod is not None and pods.active(pod)
 
 
 def _siblings(wanted: Object, view: View) -> list[Object]:
