@@ -320,11 +320,17 @@ async def test_active_deadline(node):
 
 
 @on_node({"main": Behaviour(broken="image: not here")})
-async def test_what_the_node_cannot_do_fails_the_pod(node):
+async def test_what_the_node_cannot_do_is_told_and_tried_again(node):
+    """Were the pod to fail, its ReplicaSet would make others for ever."""
     await node.create("web")
-    await node.until(lambda: node.phase("web") == "Failed", 10)
-    assert node.status("web")["reason"] == "FailedToStart"
-    assert "image: not here" in node.status("web")["message"]
+    await node.clock.sleep(60)
+    waiting = node.container("web")["state"]["waiting"]
+    assert waiting["reason"] == "CreateContainerError"
+    assert "image: not here" in waiting["message"]
+    assert ("Failed", f"Error: {waiting['message']}") in node.events("web")
+    assert node.phase("web") == "Pending"
+    await node.delete("web")
+    await node.until(lambda: node.pod("web") is None, 10)
 
 
 @on_node()
@@ -335,10 +341,11 @@ async def test_what_no_node_of_the_lab_can_do_is_told_field_by_field(node):
         "volumeMounts": [{"name": "far", "mountPath": "/far", "subPathExpr": "$(POD_NAME)"}],
     }
     await node.create("web", one, volumes=[{"name": "far", "nfs": {"server": "s", "path": "/"}}])
-    await node.until(lambda: node.phase("web") == "Failed", 10)
-    assert node.status("web")["reason"] == "FailedToStart"
+    await node.clock.sleep(2)
+    waiting = node.container("web")["state"]["waiting"]
+    assert waiting["reason"] == "CreateContainerError"
     for field in ("spec.volumes[0].nfs", "spec.containers[0].livenessProbe", "volumeMounts[0].subPathExpr"):
-        assert field in node.status("web")["message"]
+        assert field in waiting["message"]
 
 
 @on_node()

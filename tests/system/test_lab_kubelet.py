@@ -183,8 +183,8 @@ async def test_it_kills_what_was_deleted_meanwhile(node):
     assert made["metadata"]["uid"] not in node.kubelet.pods.workers
 
 
-async def test_what_no_process_can_do_fails_the_pod(node):
+async def test_what_no_process_can_do_is_told(node):
     await node.create("web", "", container={"command": ["no-such-program"]})
-    status = await node.until(lambda status: status["phase"] == "Failed")
-    assert status["reason"] == "FailedToStart"
-    assert "no-such-program" in status["message"]
+    status = await node.until(lambda status: "CreateContainerError" in str(status))
+    assert status["phase"] == "Pending"
+    assert "no-such-program" in status["containerStatuses"][0]["state"]["waiting"]["message"]

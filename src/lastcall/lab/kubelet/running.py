@@ -49,13 +49,10 @@ class Runner:
         return self._starter.live
 
     async def run(self) -> None:
-        """Starts what is to be started; returns when nothing is to be started any more.
-
-        InvalidInput for what this node cannot do.
-        """
+        """Starts what is to be started; returns when nothing is to be started any more."""
         while True:
             self._record.moved.clear()
-            if self._means.frozen():
+            if self._means.held(self._record.uid):
                 await self._record.moved.wait()
                 continue
             plan = self._plan()
@@ -76,6 +73,12 @@ class Runner:
             return
         self._prober.end(name)
         self._record.set_container(name, known.end(code, self._means.clock.wall()))
+
+    def all_ended(self) -> None:
+        """None of its containers runs; of those of whose end nobody has told, nobody knows how it was."""
+        for name, known in self._record.facts.containers.items():
+            if known.running:
+                self.ended(name, self._early.pop(name, None))
 
     async def close(self) -> None:
         """Nothing is asked or restarted any more; what runs runs on."""
@@ -101,13 +104,13 @@ class Runner:
     # -- starting ------------------------------------------------------------------------------------------------------
 
     async def _start(self, name: str) -> bool:
-        """Whether it has worked; what is missing is told."""
+        """Whether it has worked; what is missing is told, as is what this node cannot do."""
         try:
             await self._starter.prepare(self._record.pod)
             self._record.set(address=self._starter.address)
             await self._launch(self._container(name))
-        except InvalidInput:
-            raise
+        except InvalidInput as error:
+            self._fail(name, "CreateContainerError", error)
         except VolumeFault as error:
             self._record.tell("Warning", "FailedMount", str(error))
         except Missing as error:
@@ -201,7 +204,7 @@ class Runner:
         elif probe.kind == "Startup" and ok:
             ready = "readinessProbe" not in container
             self._record.set_container(name, replace(known, started=True, ready=ready))
-        elif not ok and not self._means.frozen():
+        elif not ok and not self._means.held(self._record.uid):
             self._restart(container, probe)
 
     def _restart(self, container: Object, probe: Probe) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from lastcall.adapters.kube.resources import PODS, Object
 from lastcall.aio import first
-from lastcall.errors import Conflict, InvalidInput, LastcallError, NotFound
+from lastcall.errors import Conflict, LastcallError, NotFound
 from lastcall.lab.apiserver.meta import seconds
 from lastcall.lab.kubelet import pod_status
 from lastcall.lab.kubelet.ending import Ending, Order, grace
@@ -39,6 +39,7 @@ class PodWorker:
         self._ending: Ending | None = None
         self._end_wanted = asyncio.Event()
         self._ended_by_others = asyncio.Event()
+        self._codes: dict[str, int | None] = {}
         self._deleted = asyncio.Event()
         self._gone = asyncio.Event()
         self._told = ""
@@ -79,12 +80,10 @@ class PodWorker:
 
     def ended_by(self, order: Order, codes: dict[str, int | None]) -> None:
         """It was ended by somebody else: it has failed, whatever its exit codes are."""
-        for name, code in codes.items():
-            self._runner.ended(name, code)
         self._order = order
-        self.record.set(phase="Failed")
-        self._close()
+        self._codes = codes
         self._ended_by_others.set()
+        self.record.moved.set()
 
     def ended(self, name: str, code: int | None) -> None:
         """A container's run is over."""
@@ -124,18 +123,17 @@ class PodWorker:
         waits: list[Awaitable[Any]] = [self._run(), self._end_wanted.wait(), self._ended_by_others.wait()]
         if limit is not None:
             waits.append(self._means.clock.sleep(begun + limit - self._means.clock.wall()))
-        try:
-            if await first(*waits) == len(waits) - 1 and limit is not None:
-                self._expire()
-        except InvalidInput as error:
-            self._give_up(error)
-        await self._until_it_thaws()
+        if await first(*waits) == len(waits) - 1 and limit is not None:
+            self._expire()
+        await self._until_it_is_ours()
         if not self._ended_by_others.is_set():
             await self._until_it_works(self._end)
+        await self._until_it_is_ours()
+        self._close()
 
-    async def _until_it_thaws(self) -> None:
+    async def _until_it_is_ours(self) -> None:
         """While somebody else ends the pods of this node, it is up to him to end this one too."""
-        while self._means.frozen() and not self._ended_by_others.is_set():
+        while self._means.held(self.record.uid) and not self._ended_by_others.is_set():
             self.record.moved.clear()
             await self.record.moved.wait()
 
@@ -153,6 +151,7 @@ class PodWorker:
 
     async def _run(self) -> None:
         if self._ran:
+            await self._until_it_is_ours()  # what somebody else ends is not made again
             await self._until_it_works(self._runner.recall)
         await self._runner.run()
 
@@ -170,12 +169,6 @@ class PodWorker:
         self.record.set(reason=reason, message=said, over=True, started_at=now)
         self.over.set()
 
-    def _give_up(self, error: InvalidInput) -> None:
-        """What this node cannot do it will not be able to do later either."""
-        self.record.tell("Warning", "FailedToStart", str(error))
-        self.record.set(phase="Failed")
-        self._order = Order(self._means.settings.least_grace, "FailedToStart", str(error))
-
     # -- end -----------------------------------------------------------------------------------------------------------
 
     async def _end(self) -> None:
@@ -189,7 +182,6 @@ class PodWorker:
             await self._ending.run()
             for name, code in self._ending.codes.items():
                 self._runner.ended(name, code)
-        self._close()
 
     async def _running(self) -> LivePod | None:
         """What the runtime says: a start may have been broken off."""
@@ -201,6 +193,11 @@ class PodWorker:
     def _close(self) -> None:
         """Its phase is final from now on."""
         order = self._order or Order(0.0)
+        if self._ended_by_others.is_set():
+            for name, code in self._codes.items():
+                self._runner.ended(name, code)
+            self._runner.all_ended()
+            self.record.set(phase="Failed")
         self.record.set(over=True, conditions=tuple(order.conditions))
         if order.reason and pod_status.phase(self.record.pod, self.record.facts) == "Failed":
             self.record.set(reason=order.reason, message=order.message)
@@ -246,8 +243,6 @@ class PodWorker:
         while True:
             try:
                 return await work()
-            except InvalidInput:
-                raise
             except LastcallError as error:
                 if str(error) != self._told:
                     self._told = str(error)
