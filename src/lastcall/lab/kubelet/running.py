@@ -52,7 +52,7 @@ class Runner:
         """Starts what is to be started; returns when nothing is to be started any more."""
         while True:
             self._record.moved.clear()
-            if self._means.held(self._record.uid):
+            if self._means.frozen():
                 await self._record.moved.wait()
                 continue
             plan = self._plan()
@@ -73,12 +73,6 @@ class Runner:
             return
         self._prober.end(name)
         self._record.set_container(name, known.end(code, self._means.clock.wall()))
-
-    def all_ended(self) -> None:
-        """None of its containers runs; of those of whose end nobody has told, nobody knows how it was."""
-        for name, known in self._record.facts.containers.items():
-            if known.running:
-                self.ended(name, self._early.pop(name, None))
 
     async def close(self) -> None:
         """Nothing is asked or restarted any more; what runs runs on."""
@@ -204,7 +198,7 @@ class Runner:
         elif probe.kind == "Startup" and ok:
             ready = "readinessProbe" not in container
             self._record.set_container(name, replace(known, started=True, ready=ready))
-        elif not ok and not self._means.held(self._record.uid):
+        elif not ok and not self._means.frozen():
             self._restart(container, probe)
 
     def _restart(self, container: Object, probe: Probe) -> None:

@@ -39,7 +39,6 @@ class PodWorker:
         self._ending: Ending | None = None
         self._end_wanted = asyncio.Event()
         self._ended_by_others = asyncio.Event()
-        self._codes: dict[str, int | None] = {}
         self._deleted = asyncio.Event()
         self._gone = asyncio.Event()
         self._told = ""
@@ -80,10 +79,12 @@ class PodWorker:
 
     def ended_by(self, order: Order, codes: dict[str, int | None]) -> None:
         """It was ended by somebody else: it has failed, whatever its exit codes are."""
+        for name, code in codes.items():
+            self._runner.ended(name, code)
         self._order = order
-        self._codes = codes
+        self.record.set(phase="Failed")
+        self._close()
         self._ended_by_others.set()
-        self.record.moved.set()
 
     def ended(self, name: str, code: int | None) -> None:
         """A container's run is over."""
@@ -125,15 +126,13 @@ class PodWorker:
             waits.append(self._means.clock.sleep(begun + limit - self._means.clock.wall()))
         if await first(*waits) == len(waits) - 1 and limit is not None:
             self._expire()
-        await self._until_it_is_ours()
+        await self._until_it_thaws()
         if not self._ended_by_others.is_set():
             await self._until_it_works(self._end)
-        await self._until_it_is_ours()
-        self._close()
 
-    async def _until_it_is_ours(self) -> None:
+    async def _until_it_thaws(self) -> None:
         """While somebody else ends the pods of this node, it is up to him to end this one too."""
-        while self._means.held(self.record.uid) and not self._ended_by_others.is_set():
+        while self._means.frozen() and not self._ended_by_others.is_set():
             self.record.moved.clear()
             await self.record.moved.wait()
 
@@ -151,7 +150,6 @@ class PodWorker:
 
     async def _run(self) -> None:
         if self._ran:
-            await self._until_it_is_ours()  # what somebody else ends is not made again
             await self._until_it_works(self._runner.recall)
         await self._runner.run()
 
@@ -182,6 +180,7 @@ class PodWorker:
             await self._ending.run()
             for name, code in self._ending.codes.items():
                 self._runner.ended(name, code)
+        self._close()
 
     async def _running(self) -> LivePod | None:
         """What the runtime says: a start may have been broken off."""
@@ -193,11 +192,6 @@ class PodWorker:
     def _close(self) -> None:
         """Its phase is final from now on."""
         order = self._order or Order(0.0)
-        if self._ended_by_others.is_set():
-            for name, code in self._codes.items():
-                self._runner.ended(name, code)
-            self._runner.all_ended()
-            self.record.set(phase="Failed")
         self.record.set(over=True, conditions=tuple(order.conditions))
         if order.reason and pod_status.phase(self.record.pod, self.record.facts) == "Failed":
             self.record.set(reason=order.reason, message=order.message)
