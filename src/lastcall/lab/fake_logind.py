@@ -11,9 +11,10 @@ import math
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 
+from lastcall.aio import Signal
 from lastcall.errors import NotPermitted, ShutdownUnderWay, Unavailable
 from lastcall.lab.fake_limit_files import FakeLimitFiles
-from lastcall.lab.private_logind.calls import Call, Mode
+from lastcall.lab.logind_calls import Call, Mode
 from lastcall.names import LOCK_WHO
 from lastcall.ports import Change, Clock, Inhibitor
 
@@ -47,6 +48,7 @@ class FakeLogind:
         self._patience: asyncio.Task[None] | None = None
         self._schedule: asyncio.Task[None] | None = None
         self._background: list[asyncio.Task[None]] = []
+        self._turned = Signal()
         self._home = contextvars.copy_context()
 
     # -- ports.Logind --------------------------------------------------------------------------------------------------
@@ -96,6 +98,12 @@ class FakeLogind:
                 raise TimeoutError(f"no StartUnit number {number} within {seconds:g} s")
             await self._clock.sleep(0.01)
         return self._calls[number - 1]
+
+    async def settled(self) -> bool:
+        """Waits until no shutdown waits for locks any more: True if the machine goes down, False if it was forgotten."""
+        while self._preparing and not self._job:
+            await self._turned.next()
+        return bool(self._job)
 
     async def set_mode(self, mode: Mode) -> None:
         """How systemd answers from now on."""
@@ -222,6 +230,7 @@ class FakeLogind:
         at = self._clock.boottime()
         self._calls.append(Call(at=at, member="StartUnit", arguments=[target, "replace-irreversibly"]))
         self._job = len(self._calls)
+        self._turned.set()
         if self._mode is Mode.DONE:
             job = self._job
             self._after(_DONE_SECONDS, lambda: self.end_job(job, "done"))
@@ -231,6 +240,7 @@ class FakeLogind:
         self._preparing = False
         self._job = 0
         self._kind = ""
+        self._turned.set()
 
     def _elapse(self) -> None:
         kind, self._scheduled = self._scheduled, ""

@@ -36,6 +36,11 @@ class StatusWriter:
         self._due = asyncio.Event()
         self._written = Signal()
         self._telling = ""
+        self._over = False
+
+    def stop(self) -> None:
+        """The pod is gone: there is nothing more to be said of it."""
+        self._over = True
 
     def changed(self) -> None:
         """There may be something new to be said."""
@@ -71,7 +76,7 @@ class StatusWriter:
         pod = self._known()
         metadata = pod["metadata"]
         body = pod_status.patch(self._wanted(), pod.get("status") or {}, metadata["uid"])
-        if body is None:
+        if body is None or self._over:
             return
         try:
             answer = await self._client.patch(

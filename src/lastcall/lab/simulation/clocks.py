@@ -1,0 +1,23 @@
+"""The clocks of machines: one second is the same everywhere, the hour is not."""
+
+from lastcall.ports import Clock
+
+
+class NodeClock:
+    """``ports.Clock`` of one machine; ``skew`` is how many seconds its wall clock is ahead, and may be changed."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.skew = 0.0
+
+    def boottime(self) -> float:
+        """As everywhere."""
+        return self._clock.boottime()
+
+    def wall(self) -> float:
+        """As this machine has it."""
+        return self._clock.wall() + self.skew
+
+    async def sleep(self, seconds: float) -> None:
+        """Waits."""
+        await self._clock.sleep(seconds)

@@ -1,0 +1,211 @@
+"""A whole cluster in virtual time: control plane, storage, machines with their programs, and the truth about them."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from lastcall.adapters.kube.resources import (
+    CSI_NODES,
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    JOBS,
+    NODES,
+    PODS,
+    STATEFUL_SETS,
+    STORAGE_CLASSES,
+    Object,
+    Resource,
+    resource,
+)
+from lastcall.graceful.config import AgentConfig
+from lastcall.lab.actors import Behaviour
+from lastcall.lab.apiserver.catalog import built_in
+from lastcall.lab.apiserver.request import Identity
+from lastcall.lab.kubelet.settings import Profile
+from lastcall.lab.power import Cable, Machine, Switch
+from lastcall.lab.simulation import manifests
+from lastcall.lab.simulation.host import SimulatedHost, Site
+from lastcall.lab.simulation.plane import Plane
+from lastcall.lab.simulation.scenario import Kind, NodeGroup, Scenario, Workload
+from lastcall.lab.simulation.seeds import random_of
+from lastcall.lab.simulation.truth import Truth
+from lastcall.lab.simulation.weather import Weather
+from lastcall.lab.volumes import objects as volumes
+from lastcall.lab.volumes.shelf import Imagined
+from lastcall.lab.volumes.storage import Storage
+from lastcall.model.pods import Pod
+from lastcall.names import AGENT_CONFIGURATION
+from lastcall.ports import Clock
+
+_DRIVERS = resource("storage.k8s.io", "v1", "csidrivers")
+_LOOK = 0.5
+
+
+class Cluster:
+    """``begin`` first. ``seed`` decides everything that the scenario leaves open."""
+
+    def __init__(self, scenario: Scenario, clock: Clock, seed: str) -> None:
+        self.scenario = scenario
+        self.clock = clock
+        self.seed = seed
+        self.random = random_of(seed, "scenario")
+        self.truth = Truth(clock)
+        self.storage = Storage(Imagined(), clock)
+        self.weather = Weather()
+        self.plane = Plane(clock, seed, self.storage, self.weather)
+        self.machines: dict[str, Machine] = {}
+        self.hosts: dict[str, SimulatedHost] = {}
+        self.labels: dict[str, Mapping[str, str]] = {}
+        self._workloads = {(one.namespace, one.name): one for one in scenario.workloads}
+        self._site = Site(
+            clock=clock,
+            seed=seed,
+            storage=self.storage,
+            truth=self.truth,
+            config=scenario.agent or AgentConfig(kind=AGENT_CONFIGURATION),
+            behave=self._behave,
+            manager=scenario.manager,
+            boot=scenario.boot,
+        )
+        for group in scenario.nodes:
+            for number in range(group.count):
+                self._add(group, number)
+
+    # -- how it comes to be --------------------------------------------------------------------------------------------
+
+    async def begin(self) -> None:
+        """Everything runs when this returns; TimeoutError if it does not come to that in an hour."""
+        self.plane.start_controllers()
+        for kind, obj in ((STORAGE_CLASSES, volumes.storage_class()), (_DRIVERS, volumes.csi_driver())):
+            await self.plane.admin.create(kind, obj)
+        for machine in self.machines.values():
+            await machine.turn(Switch.ON)
+        await self.until(self.nodes_ready)
+        for name in self.machines:
+            uid = (await self.plane.admin.get(NODES, name))["metadata"]["uid"]
+            await self.plane.admin.create(CSI_NODES, volumes.csi_node(name, uid))
+        for obj in self.scenario.objects:
+            await self.create(obj)
+        for workload in self.scenario.workloads:
+            for obj in manifests.objects(workload):
+                await self.create(obj)
+        await self.until(self.whole)
+
+    def _add(self, group: NodeGroup, number: int) -> None:
+        name = f"{group.name}-{number + 1}"
+        domains = {label: values[number % len(values)] for label, values in group.domains.items()}
+        self.labels[name] = {**group.labels, **domains}
+        index = len(self.machines)
+        user = Identity(f"system:node:{name}", ("system:nodes", "system:authenticated"))
+        cable = Cable(self.plane.reach(user, name))
+
+        def profile(boot_id: str) -> Profile:
+            address = f"10.{index // 65536 % 256}.{index // 256 % 256}.{index % 256}"
+            return Profile(
+                name=name,
+                address=address,
+                number=index,
+                boot_id=boot_id,
+                labels=self.labels[name],
+                capacity=group.capacity,
+            )
+
+        host = self.hosts[name] = SimulatedHost(profile, name, self._site, cable)
+        self.machines[name] = Machine(name, host, cable)
+
+    def _behave(self, pod: Pod, container: str, attempt: int) -> Behaviour:
+        workload = self.workload_of(pod)
+        if workload is None:
+            return Behaviour(takes=1.0, ready_after=1.0, after_term=1.0)
+        return Behaviour(
+            takes=workload.starts,
+            ready_after=workload.ready,
+            hook=workload.pre_stop,
+            after_term=workload.ends,
+            lives=workload.lives if workload.kind is Kind.JOB else math.inf,
+        )
+
+    def workload_of(self, pod: Pod) -> Workload | None:
+        """The scenario's workload that a pod belongs to."""
+        return self._workloads.get((pod.metadata.namespace, (pod.metadata.labels or {}).get(manifests.LABEL, "")))
+
+    # -- verbs ---------------------------------------------------------------------------------------------------------
+
+    async def create(self, obj: Object) -> Object:
+        """Any object of a built-in kind."""
+        kind = _kinds()[obj["apiVersion"], obj["kind"]]
+        made: Object = await self.plane.admin.create(kind, obj, namespace=obj["metadata"].get("namespace", ""))
+        return made
+
+    def all(self, kind: Resource[Object]) -> list[Object]:
+        """All objects of a resource as the store has them, whatever the weather."""
+        qualified = f"{kind.plural}.{kind.group}" if kind.group else kind.plural
+        return [stored.object() for stored in self.plane.server.store.objects(qualified)]
+
+    def chosen(self, selectors: Sequence[str]) -> list[str]:
+        """The machines that an event's selectors mean, in order."""
+        found: dict[str, None] = {}
+        for selector in selectors:
+            found |= dict.fromkeys(self._chosen(selector))
+        return [name for name in self.machines if name in found]
+
+    def _chosen(self, selector: str) -> Iterator[str]:
+        names = list(self.machines)
+        if selector in self.machines:
+            yield selector
+        elif selector == "all nodes":
+            yield from names
+        elif selector == "half of the nodes":
+            yield from self.random.sample(names, len(names) // 2)
+        else:
+            label, _, value = selector.partition(" ")
+            yield from (name for name in names if self.labels[name].get(label) == value)
+
+    # -- how it is -----------------------------------------------------------------------------------------------------
+
+    async def until(self, condition: Callable[[], bool], seconds: float = 3600.0) -> None:
+        """TimeoutError if it does not come to that."""
+        end = self.clock.boottime() + seconds
+        while not condition():
+            if self.clock.boottime() >= end:
+                raise TimeoutError(f"it has not come to that within {seconds:g} s")
+            await self.clock.sleep(_LOOK)
+
+    def nodes_ready(self) -> bool:
+        """Every machine has a node that is ready."""
+        ready = {node["metadata"]["name"] for node in self.all(NODES) if _condition(node, "Ready") == "True"}
+        return ready >= set(self.machines)
+
+    def whole(self) -> bool:
+        """Every workload has all the pods that it wants, ready, and none that is to go."""
+        if any(pod["metadata"].get("deletionTimestamp") for pod in self.all(PODS)):
+            return False
+        return all(_whole(obj, kind) for kind in _COUNTED for obj in self.all(kind))
+
+
+def _condition(obj: Object, kind: str) -> str:
+    conditions = (obj.get("status") or {}).get("conditions") or ()
+    return next((str(one["status"]) for one in conditions if one["type"] == kind), "")
+
+
+def _whole(obj: Object, kind: Resource[Object]) -> bool:
+    status, spec = obj.get("status") or {}, obj["spec"]
+    if status.get("observedGeneration", 0) < obj["metadata"].get("generation", 0) and kind is not JOBS:
+        return False
+    if kind is JOBS:
+        wanted, found = spec.get("parallelism", 1), status.get("ready", 0) + status.get("succeeded", 0)
+    elif kind is DAEMON_SETS:
+        wanted, found = status.get("desiredNumberScheduled", 1), status.get("numberReady", 0)
+    else:
+        wanted, found = spec.get("replicas", 1), status.get("readyReplicas", 0)
+    return bool(found >= wanted)
+
+
+_COUNTED = (DEPLOYMENTS, STATEFUL_SETS, DAEMON_SETS, JOBS)
+
+
+def _kinds() -> Mapping[tuple[str, str], Resource[Object]]:
+    return {
+        (one.api_version, one.kind): resource(one.group, one.version, one.plural)
+        for one in built_in()
+        if not one.stored_as
+    }

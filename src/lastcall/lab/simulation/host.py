@@ -1,0 +1,190 @@
+"""A machine in virtual time: the lab's kubelet and lastcall's agent, unchanged, on actors and an imagined logind.
+
+Kubelet and agent are one process, as on every node of the lab; the holder of the lock, logind, the runtime and the
+storage are others', and outlive it.
+"""
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from lastcall.adapters.kube.client import Client
+from lastcall.adapters.kube.transport import Transport
+from lastcall.graceful.agent import Agent, Outside
+from lastcall.graceful.config import AgentConfig
+from lastcall.lab.actors import ActorRuntime, Behaviour, Script
+from lastcall.lab.fake_keeper import FakeHolder, FakeKeeper
+from lastcall.lab.fake_logind import FakeLogind
+from lastcall.lab.kubelet.kubelet import Kubelet
+from lastcall.lab.kubelet.own_shutdown import ShutdownManager
+from lastcall.lab.kubelet.settings import Profile, Settings
+from lastcall.lab.kubelet.shutdown import KubeletFace
+from lastcall.lab.simulation.clocks import NodeClock
+from lastcall.lab.simulation.directories import ImaginedDirectories
+from lastcall.lab.simulation.disk import Disk
+from lastcall.lab.simulation.scenario import Manager
+from lastcall.lab.simulation.seeds import random_of
+from lastcall.lab.simulation.truth import Truth
+from lastcall.lab.virtual import Process
+from lastcall.lab.volumes.node_driver import NodeDriver
+from lastcall.lab.volumes.storage import Storage
+from lastcall.model.pods import Pod
+from lastcall.ports import Clock
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """What the machines of one cluster share. ``behave`` tells what the containers of a pod do."""
+
+    clock: Clock
+    seed: str
+    storage: Storage
+    truth: Truth
+    config: AgentConfig
+    behave: Script
+    manager: Manager = Manager.LASTCALL
+    boot: float = 30.0
+    settings: Settings = field(default_factory=Settings)
+
+
+class SimulatedHost:
+    """``power.Host`` whose pods are actors. ``reach`` is the machine's way to the API server."""
+
+    def __init__(self, profile: Callable[[str], Profile], name: str, site: Site, reach: Transport) -> None:
+        self.name = name
+        self._profile = profile
+        self._site = site
+        self._random = random_of(site.seed, name)
+        self._client = Client(reach, manager="kubelet")
+        self._directories = ImaginedDirectories()
+        self._boots = 0
+        self.process = Process(name)
+        self.clock = NodeClock(site.clock)
+        self.disk = Disk()
+        self.runtime = ActorRuntime(self.clock, script=self._behave, node=name)
+        self.logind = FakeLogind(self.clock)
+        self.holder = FakeHolder(self.logind, self.clock)
+        self.kubelet: Kubelet | None = None
+        self.agent: Agent | None = None
+        site.truth.watch_runtime(name, self.runtime)
+
+    # -- power.Host ----------------------------------------------------------------------------------------------------
+
+    async def boot(self) -> None:
+        """After ``site.boot`` seconds the kubelet starts, as it does when an operating system has come up."""
+        self._boots += 1
+        self.logind = FakeLogind(self.clock, files=self.logind.files)
+        self.holder = FakeHolder(self.logind, self.clock)
+        self._site.truth.power_on(self.name)
+        if self._boots > 1:
+            self.process = Process(self.name)
+            self.process.start(self._come_up(self._boots), f"{self.name}: boot")
+        else:
+            await self.start_kubelet()
+
+    async def _come_up(self, boot: int) -> None:
+        await self._site.clock.sleep(self._site.boot)
+        if boot == self._boots:
+            await self.start_kubelet()
+
+    async def die(self) -> None:
+        """The power is gone: nothing of it runs on, and nobody is told."""
+        self.process.kill()
+        self.kubelet = self.agent = None
+        self.runtime.pull()
+        self.disk.lose_power()
+        self._site.truth.power_off(self.name)
+        self._site.storage.power_lost(self.name)
+
+    async def press(self) -> bool:
+        """The power button; True when logind has systemd go down."""
+        logind = self.logind
+        if not logind.preparing:
+            self._site.truth.pressed(self.name, logind.limit)
+            await logind.power_off()
+        return await logind.settled()
+
+    async def call_off(self) -> bool:
+        """As ``shutdown -c`` does with systemd 257."""
+        if await self.logind.starts():
+            return False
+        self._site.truth.cancelled(self.name)
+        await self.logind.cancel_schedule()
+        return True
+
+    async def cut_storage(self, *, cut: bool) -> None:
+        """Every write to a volume fails, or works again."""
+        await (self._site.storage.cut(self.name) if cut else self._site.storage.mend(self.name))
+
+    async def stop_kubelet(self) -> None:
+        """SIGKILL: kubelet and agent end in the middle of whatever they do. The kernel closes the agent's lock."""
+        self.process.kill()
+        if self._keeper:
+            self._keeper.die()
+        self.kubelet = self.agent = None
+
+    async def start_kubelet(self) -> None:
+        """A new life of both."""
+        self.process = Process(self.name)
+        self.process.start(self._live(), f"{self.name}: kubelet and agent")
+
+    # -- within --------------------------------------------------------------------------------------------------------
+
+    _keeper: FakeKeeper | None = None
+
+    async def _live(self) -> None:
+        """In the process: what is made here belongs to it."""
+        kubelet = self.kubelet = self._new_kubelet()
+        if self._site.manager is Manager.LASTCALL:
+            agent = self.agent = self._new_agent(kubelet)
+            self.process.start(agent.run(), f"{self.name}: agent")
+        elif self._site.manager is Manager.KUBELET:
+            self.process.start(self._own_manager(kubelet).run(), f"{self.name}: shutdown manager")
+        await kubelet.run()
+
+    def _new_kubelet(self) -> Kubelet:
+        boot_id = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{self._site.seed}/{self.name}/{self._boots}"))
+        return Kubelet(
+            self._profile(boot_id),
+            self.runtime,
+            client=self._client,
+            clock=self.clock,
+            random=self._random,
+            directories=self._directories,
+            volumes=NodeDriver(self._site.storage, self.name, self._client),
+            settings=self._site.settings,
+        )
+
+    def _new_agent(self, kubelet: Kubelet) -> Agent:
+        face = KubeletFace(kubelet, self.clock)
+        face.hold()
+        self._keeper = FakeKeeper(self.holder)
+        return Agent(
+            self._site.config,
+            Outside(
+                clock=self.clock,
+                logind=self.logind,
+                keeper=self._keeper,
+                limit_files=self.logind.files,
+                runtime=self.runtime,
+                node=face,
+                journals=self.disk,
+            ),
+            node_name=self.name,
+            boot_id=kubelet.profile.boot_id,
+            on_status=face.first_look,
+        )
+
+    def _own_manager(self, kubelet: Kubelet) -> ShutdownManager:
+        return ShutdownManager(
+            kubelet,
+            self._site.config.groups,
+            logind=self.logind,
+            files=self.logind.files,
+            release=self.logind.close,
+            clock=self.clock,
+        )
+
+    def _behave(self, pod: Pod, container: str, attempt: int) -> Behaviour:
+        self._site.truth.started(self.name, pod)
+        return self._site.behave(pod, container, attempt)

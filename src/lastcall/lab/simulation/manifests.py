@@ -1,0 +1,87 @@
+"""The objects of the Kubernetes API that a scenario's words mean (pure)."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from lastcall.lab.simulation.scenario import Kind, Workload
+from lastcall.lab.volumes import STORAGE_CLASS
+
+Object = dict[str, Any]
+
+PORT = 80
+LABEL = "app"
+
+
+def objects(workload: Workload) -> Iterator[Object]:
+    """Service and budget first, so that they are there when the pods come."""
+    if workload.requests or workload.kind is Kind.STATEFUL_SET:
+        yield _service(workload)
+    if workload.min_available or workload.max_unavailable:
+        yield _budget(workload)
+    yield _pods(workload)
+
+
+def _pods(workload: Workload) -> Object:
+    labels = {LABEL: workload.name}
+    template = {"metadata": {"labels": labels}, "spec": _pod_spec(workload)}
+    spec: Object = {"template": template}
+    if workload.kind is Kind.JOB:
+        spec |= {"completions": workload.replicas, "parallelism": workload.replicas}
+        template["spec"]["restartPolicy"] = "Never"
+        return _object("batch/v1", workload, spec)
+    spec["selector"] = {"matchLabels": labels}
+    if workload.kind is not Kind.DAEMON_SET:
+        spec["replicas"] = workload.replicas
+    if workload.kind is Kind.STATEFUL_SET:
+        spec["serviceName"] = workload.name
+        if workload.volume:
+            spec["volumeClaimTemplates"] = [_claim()]
+    return _object("apps/v1", workload, spec)
+
+
+def _pod_spec(workload: Workload) -> Object:
+    requests = {"cpu": workload.cpu, "memory": workload.memory}
+    container: Object = {"name": "main", "image": workload.name, "resources": {"requests": requests}}
+    if workload.kind is not Kind.JOB:
+        container["readinessProbe"] = {"tcpSocket": {"port": PORT}, "periodSeconds": 1}
+        container["ports"] = [{"containerPort": PORT}]
+    if workload.pre_stop:
+        container["lifecycle"] = {"preStop": {"exec": {"command": ["prepare"]}}}
+    if workload.volume:
+        container["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]
+    spec: Object = {
+        "containers": [container],
+        "terminationGracePeriodSeconds": workload.grace,
+        "automountServiceAccountToken": False,
+    }
+    if workload.priority_class:
+        spec["priorityClassName"] = workload.priority_class
+    return spec
+
+
+def _claim() -> Object:
+    spec = {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+        "storageClassName": STORAGE_CLASS,
+    }
+    return {"metadata": {"name": "data"}, "spec": spec}
+
+
+def _service(workload: Workload) -> Object:
+    spec: Object = {"selector": {LABEL: workload.name}, "ports": [{"port": PORT}]}
+    if not workload.requests:
+        spec["clusterIP"] = "None"
+    return _object("v1", workload, spec, kind="Service")
+
+
+def _budget(workload: Workload) -> Object:
+    bounds = {"minAvailable": workload.min_available, "maxUnavailable": workload.max_unavailable}
+    spec: Object = {"selector": {"matchLabels": {LABEL: workload.name}}}
+    spec |= {name: int(said) if said.isdigit() else said for name, said in bounds.items() if said}
+    return _object("policy/v1", workload, spec, kind="PodDisruptionBudget")
+
+
+def _object(version: str, workload: Workload, spec: Object, kind: str = "") -> Object:
+    metadata = {"name": workload.name, "namespace": workload.namespace}
+    return {"apiVersion": version, "kind": kind or workload.kind.value, "metadata": metadata, "spec": spec}

@@ -1,0 +1,58 @@
+"""The control plane in virtual time: an API server that can be stopped, and controllers that can be killed."""
+
+from lastcall.adapters.kube.client import Client
+from lastcall.adapters.kube.transport import Transport
+from lastcall.lab.apiserver import ApiServer
+from lastcall.lab.apiserver.inprocess import InProcess
+from lastcall.lab.apiserver.request import ADMIN, Identity
+from lastcall.lab.controllers.cluster import ClusterClient
+from lastcall.lab.controllers.every import every
+from lastcall.lab.controllers.runner import Runner
+from lastcall.lab.simulation.seeds import random_of
+from lastcall.lab.simulation.weather import Exposed, Weather
+from lastcall.lab.virtual import Process
+from lastcall.lab.volumes.storage import Storage
+from lastcall.ports import Clock
+
+MANAGER = Identity("system:kube-controller-manager", ("system:masters", "system:authenticated"))
+
+
+class Plane:
+    """``weather`` is what becomes of requests on their way; the store outlives everything, as etcd does."""
+
+    def __init__(self, clock: Clock, seed: str, storage: Storage, weather: Weather) -> None:
+        self._clock = clock
+        self._seed = seed
+        self._storage = storage
+        self._lives = 0
+        self.server = ApiServer(clock, random_of(seed, "api server"))
+        self.weather = weather
+        self.admin = Client(InProcess(self.server, ADMIN), manager="kubectl")
+        """Straight into the server, whatever the weather: how the scenario itself acts and looks."""
+        self.manager = Process("controllers")
+
+    def reach(self, user: Identity, program: str) -> Transport:
+        """How a program reaches the server."""
+        return Exposed(InProcess(self.server, user), self.weather, program)
+
+    def start_controllers(self) -> None:
+        """A new life of all of them, in one process as in a kube-controller-manager."""
+        self._lives += 1
+        self.manager = Process("controllers")
+        random = random_of(self._seed, f"controllers/{self._lives}")
+        client = Client(self.reach(MANAGER, "controllers"), manager="kube-controller-manager")
+        runner = Runner(ClusterClient(client, self._clock, random), self._clock, every("", storage=self._storage))
+        self.manager.start(runner.run(), "controllers")
+
+    def stop(self) -> None:
+        """Nobody reaches it any more."""
+        self.weather.down = True
+        self.server.watcher.hang_up()
+
+    def start(self) -> None:
+        """Everything is there that was acknowledged."""
+        self.weather.down = False
+
+    def compact(self) -> None:
+        """Forgets all history: who falls behind now hears 410 Gone."""
+        self.server.store.compact(self.server.store.revision)

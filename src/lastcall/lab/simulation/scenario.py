@@ -1,0 +1,177 @@
+"""What is rehearsed: machines, workloads, what happens when, and what must hold (pure facts; times are seconds)."""
+
+import math
+from enum import Enum
+from typing import Any
+
+import msgspec
+
+from lastcall.graceful.config import AgentConfig
+from lastcall.model.base import Facts
+
+
+class Verb(Enum):
+    """What can happen. The value is how it is said; NODES, FOR and the like are told by the rest of an ``Event``."""
+
+    REBOOT = "reboot"
+    """The button is pressed; when the machine is off it stays so for ``lasts``, and is switched on."""
+    SHUT_DOWN = "shut down"
+    CANCEL = "cancel the shutdown of"
+    POWER_CUT = "cut the power of"
+    HANG = "hang"
+    PARTITION = "cut off from the control plane"
+    NO_STORAGE = "cut off from the storage"
+    SPOT = "reclaim"
+    """The button is pressed, and ``lasts`` later the power is cut, whatever runs."""
+    ROLL = "reboot one after the other"
+    """Each when the one before is ready again and every workload is whole; ``amount`` at a time."""
+    DRAIN = "drain"
+    """Cordoned, and its pods evicted until none is left, as ``kubectl drain`` does; ``lasts``: then uncordoned."""
+    OUT_OF_SERVICE = "taint out of service"
+    KILL_AGENT = "kill the agent of"
+    """SIGKILL for kubelet and agent, which are one process here; started again after ``lasts``."""
+    KILL_HOLDER = "kill the lock holder of"
+    RESTART_LOGIND = "restart logind of"
+    LOSE_BUS = "stop D-Bus of"
+    RUNTIME_AWAY = "stop the runtime of"
+    DISK_FULL = "fill the disk of"
+    TORN_WRITE = "tear the last write of"
+    CLOCK_STEP = "step the clock of"
+    """By ``amount`` seconds."""
+    API_DOWN = "stop the API server"
+    API_RESTART = "restart the API server"
+    API_COMPACT = "compact the history"
+    API_ERRORS = "refuse requests"
+    """A part ``amount`` of them, with 409, 429, 500 or a broken connection."""
+    API_SLOW = "delay answers"
+    """By up to ``amount`` seconds."""
+    WATCH_LATE = "delay watches"
+    """Each event by up to ``amount`` seconds."""
+    WATCH_DOUBLE = "repeat watch events"
+    WATCH_BREAK = "break watches"
+    KILL_CONTROLLERS = "kill the controllers"
+
+
+class Event(Facts, frozen=True):
+    """Something that happens at ``at``.
+
+    ``nodes`` are selectors: a machine's name, ``all nodes``, ``half of the nodes``, or ``LABEL VALUE`` as in ``rack b``.
+    ``lasts`` is when it is undone, ``None`` for never; ``amount`` means what its verb says.
+    """
+
+    at: float
+    verb: Verb
+    nodes: tuple[str, ...] = ()
+    lasts: float | None = None
+    amount: float = 0.0
+
+
+CAPACITY = {"cpu": "16", "memory": "64Gi", "ephemeral-storage": "100Gi", "pods": "110"}
+
+
+class NodeGroup(Facts, frozen=True):
+    """Machines ``NAME-1`` to ``NAME-COUNT``. ``domains`` maps a label to values that are dealt out in turn."""
+
+    name: str = "node"
+    count: int = 3
+    domains: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+    capacity: dict[str, str] = msgspec.field(default_factory=lambda: dict(CAPACITY))
+    control_plane: bool = False
+
+
+class Kind(Enum):
+    """Of workloads."""
+
+    DEPLOYMENT = "Deployment"
+    STATEFUL_SET = "StatefulSet"
+    DAEMON_SET = "DaemonSet"
+    JOB = "Job"
+
+
+class Leader(Facts, frozen=True):
+    """One of the pods leads. It hands over within ``handover`` if its preStop hook runs; else it takes an election."""
+
+    handover: float = 1.0
+    election: float = 10.0
+
+
+class Workload(Facts, frozen=True):
+    """Pods of one kind, and what their only container does."""
+
+    kind: Kind
+    name: str
+    namespace: str = "default"
+    replicas: int = 1
+    priority_class: str = ""
+    grace: int = 30
+    starts: float = 1.0
+    """From the order to start its container until it runs."""
+    ready: float = 1.0
+    """From then until its readiness probe succeeds."""
+    pre_stop: float = 0.0
+    """How long its preStop hook takes; 0: it has none."""
+    ends: float = 1.0
+    """From SIGTERM to its end; ``inf``: it ignores SIGTERM."""
+    drains: bool = True
+    """Whether it goes on answering requests between SIGTERM and its end."""
+    requests: float = 0.0
+    """A Service, and how many requests a second its clients make."""
+    volume: bool = False
+    writes: float = 0.0
+    """Of each pod, to its volume, in a second."""
+    min_available: str = ""
+    """A PodDisruptionBudget: a number or percentage."""
+    max_unavailable: str = ""
+    leader: Leader | None = None
+    cpu: str = "100m"
+    memory: str = "64Mi"
+    lives: float = math.inf
+    """Of a Job: how long its pods work."""
+
+
+class Manager(Enum):
+    """Who ends the pods when a node goes down."""
+
+    LASTCALL = "lastcall"
+    KUBELET = "kubelet"
+    NONE = "none"
+
+
+class Goal(Enum):
+    """What can be expected of a workload, or of the end."""
+
+    REQUESTS_LOST = "loses at most requests"
+    DOWN_FOR = "is down for at most"
+    WRITES_LOST = "loses at most writes"
+    RUNS = "runs at the end"
+    STUCK = "is stuck at the end"
+    ENDED_IN_TIME = "every pod ended before the power went"
+
+
+class Expectation(Facts, frozen=True):
+    """``subject`` is a workload's name, or empty for all. ``limit`` is the most that is allowed."""
+
+    goal: Goal
+    subject: str = ""
+    limit: float = 0.0
+
+
+class Scenario(Facts, frozen=True):
+    """One rehearsal. Time 0 is when everything runs; ``lasts`` is its end."""
+
+    name: str
+    description: str = ""
+    nodes: tuple[NodeGroup, ...] = (NodeGroup(),)
+    workloads: tuple[Workload, ...] = ()
+    objects: tuple[dict[str, Any], ...] = ()
+    """Further objects of the Kubernetes API, created before the workloads."""
+    agent: AgentConfig | None = None
+    manager: Manager = Manager.LASTCALL
+    propagation: float = 0.5
+    """How many seconds after the API server a node's proxy knows of endpoints."""
+    boot: float = 30.0
+    """From power on to the kubelet's start."""
+    timeline: tuple[Event, ...] = ()
+    lasts: float = 600.0
+    expect: tuple[Expectation, ...] = ()

@@ -1,0 +1,94 @@
+"""What really happened, told by machines, actors and storage; never by lastcall's own word."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from lastcall.lab.actors import ActorRuntime, Delivery
+from lastcall.model.pods import Pod
+from lastcall.ports import Clock
+
+
+class Happening(NamedTuple):
+    """Something that reached a container: ``what`` is start, hook, hook over, TERM, KILL or exit."""
+
+    at: float
+    node: str
+    uid: str
+    container: str
+    what: str
+
+
+class Power(NamedTuple):
+    """Of a machine. ``what`` is on, off, pressed (``amount``: what logind grants), cancelled."""
+
+    at: float
+    node: str
+    what: str
+    amount: float = 0.0
+
+
+class Fault(NamedTuple):
+    """A fault that has struck: ``kind`` is what was done, ``step`` what it has hit."""
+
+    at: float
+    kind: str
+    step: str
+
+
+class Truth:
+    """Grows by what its sources tell. Times are boottime, in seconds."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.happenings: list[Happening] = []
+        self.powers: list[Power] = []
+        self.faults: list[Fault] = []
+        self.pods: dict[str, Pod] = {}
+        """Every pod of which a container was started, by uid."""
+        self.nodes: dict[str, str] = {}
+        """Where that was, by uid."""
+        self.listeners: list[Callable[[Happening | Power], None]] = []
+        """Hear everything at once."""
+
+    def watch_runtime(self, node: str, runtime: ActorRuntime) -> None:
+        """What reaches its containers."""
+        runtime.on_delivery = lambda one: self._delivered(node, one)
+
+    def started(self, node: str, pod: Pod) -> None:
+        """A container of it is being started there."""
+        self.pods[pod.metadata.uid] = pod
+        self.nodes[pod.metadata.uid] = node
+
+    def power_on(self, node: str) -> None:
+        """The machine boots."""
+        self._power(node, "on")
+
+    def power_off(self, node: str) -> None:
+        """Nothing runs on it any more."""
+        self._power(node, "off")
+
+    def pressed(self, node: str, granted: float) -> None:
+        """A shutdown begins."""
+        self._power(node, "pressed", granted)
+
+    def cancelled(self, node: str) -> None:
+        """And is taken back."""
+        self._power(node, "cancelled")
+
+    def struck(self, kind: str, step: str) -> None:
+        """A fault has hit something."""
+        self.faults.append(Fault(self._clock.boottime(), kind, step))
+
+    def _delivered(self, node: str, one: Delivery) -> None:
+        happening = Happening(one.at, node, one.uid, one.container, one.what)
+        self.happenings.append(happening)
+        self._tell(happening)
+
+    def _power(self, node: str, what: str, amount: float = 0.0) -> None:
+        power = Power(self._clock.boottime(), node, what, amount)
+        self.powers.append(power)
+        self._tell(power)
+
+    def _tell(self, one: Happening | Power) -> None:
+        for listener in self.listeners:
+            listener(one)
