@@ -1,9 +1,11 @@
 """Plants one bug after the other in a copy of the tree and asks the tests which of them notices.
 
     python tools/planted_bugs.py [NAME...]
+    python tools/planted_bugs.py --check
 
 Prints a Markdown table: the bug, where it was planted, the first tests that failed. Exit code 1 if one was not found.
-Needs the virtual environment that ``make`` has made; takes some minutes.
+Needs the virtual environment that ``make`` has made; takes some minutes. ``--check`` only says which of the bugs cannot
+be planted any more, because the line that they change has changed.
 """
 
 import re
@@ -11,214 +13,34 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+
+from planted import agent, apiserver, controllers, nodes
+from planted.bug import Bug
 
 ROOT = Path(__file__).resolve().parent.parent
-CORE = [f"tests/core/test_{name}.py" for name in ("run", "agent", "agent_cancelled", "phases", "budget")]
-
-
-class Bug(NamedTuple):
-    """``old`` is replaced by ``new`` in ``file``; ``tests`` are asked."""
-
-    name: str
-    file: str
-    old: str
-    new: str
-    tests: tuple[str, ...] = tuple(CORE)
-
-
 BUGS = [
-    Bug(
-        "phase order reversed", "graceful/run.py", "in range(len(self._plan)):", "in reversed(range(len(self._plan))):"
-    ),
-    Bug(
-        "preStop skipped",
-        "graceful/pod_end.py",
-        "        await self._run_hook(container)\n",
-        "",
-    ),
-    Bug(
-        "lock released early: when the last phase begins",
-        "graceful/shutdowns.py",
-        "self._task is None or self._task.done() or",
-        "True or",
-    ),
-    Bug("grace not capped by the phase", "graceful/run.py", "else min(asked, left)", "else float(asked)"),
-    Bug(
-        "two seconds after a late hook forgotten",
-        "graceful/termination.py",
-        "max(self.started + self.grace, term + MINIMUM)",
-        "self.started + self.grace",
-    ),
-    Bug(
-        "the kill reaches beyond the phase",
-        "graceful/termination.py",
-        "min(max(self.started + self.grace, term + MINIMUM), self.last_kill)",
-        "max(self.started + self.grace, term + MINIMUM)",
-    ),
-    Bug(
-        "no time kept for the kill to be confirmed",
-        "graceful/termination.py",
-        "end - min(kill_seconds, (end - started) / 2)",
-        "end",
-    ),
-    Bug(
-        "resumed in a later boot",
-        "graceful/journal.py",
-        "    if record.boot_id != boot_id:\n        return Past.EARLIER_BOOT\n",
-        "",
-    ),
-    Bug(
-        "resumed although the shutdown was cancelled",
-        "graceful/journal.py",
-        "    if not preparing:\n        return Past.CANCELLED\n",
-        "",
-    ),
-    Bug(
-        "a phase started twice after a restart",
-        "graceful/run.py",
-        "if self._before and self._before.phases[index].end not in (None, PhaseEnd.CANCELLED):",
-        "if False:",
-    ),
-    Bug(
-        "a hook runs again after a restart although it had ended",
-        "graceful/pod_end.py",
-        "if hook is None or limit <= 0 or (before and (before.hook_ended is not None or before.term is not None)):",
-        "if hook is None or limit <= 0:",
-    ),
-    Bug(
-        "the phase's clock starts anew after a restart",
-        "graceful/run.py",
-        "if self._before and record and record.started is not None and record.given is not None:",
-        "if False:",
-    ),
-    Bug(
-        "cancel seen only after all phases",
-        "graceful/run.py",
-        "            while not self._stopped:\n",
-        "            while True:\n",
-    ),
-    Bug("the lock is not taken again after a cancel", "graceful/agent.py", "        self._arming.outdate()\n", ""),
-    Bug(
-        "a signal is believed without reading the property",
-        "graceful/machine.py",
-        "Seen.QUIET: (Step.COME_BACK, State.SEEKING),\n        Seen.OVER: (Step.RELEASE, State.LEAVING),",
-        "Seen.QUIET: (Step.NOTHING, State.ENDING),\n        Seen.OVER: (Step.RELEASE, State.LEAVING),",
-    ),
-    Bug(
-        "the first kill does not wait for Ready=False",
-        "graceful/run.py",
-        "        if not await self._within(ANNOUNCE_SECONDS, self._announcing):\n",
-        "        if False:\n",
-    ),
-    Bug(
-        "sidecars end together with the main containers",
-        "graceful/pod_end.py",
-        "        if after:\n            await self._wait_for_turn(after)\n",
-        "",
-    ),
-    Bug("sidecars end in their order of start", "graceful/pod_end.py", "in reversed(waiting):", "in waiting:"),
-    Bug(
-        "finished pods are ended again",
-        "graceful/roster.py",
-        "for live in found if not live.pod.finished}",
-        "for live in found}",
-        ("tests/core/test_run.py",),
-    ),
-    Bug("critical pods shrink too", "graceful/budget.py", "return group.priority >= SYSTEM_CRITICAL", "return False"),
-    Bug("a pod goes to the next higher phase", "graceful/phases.py", "bisect_right", "bisect_left"),
-    Bug(
-        "the keeper's copy is not closed at the deadline",
-        "graceful/agent.py",
-        "        await self._arming.close_at(self._shutdowns.deadline)\n",
-        "",
-    ),
-    Bug(
-        "the next phase begins before the kills of the last have worked",
-        "graceful/pod_end.py",
-        "        try:\n            code = await self._until_ended(name, kill_at)\n        finally:\n            await cancel(killer)\n",
-        "        await killer\n        code = None\n",
-    ),
-    Bug(
-        "a runtime that is away counts as one without pods",
-        "graceful/run.py",
-        "        while not await self._lookout.at_hand():\n",
-        "        await self._lookout.at_hand()\n        while False:\n",
-    ),
-    Bug(
-        "the announcement goes on after a cancel",
-        "graceful/shutdowns.py",
-        "            await self._called_off.withdraw()\n",
-        "            pass\n",
-    ),
-    Bug(
-        "the node is made ready although another shutdown has begun",
-        "graceful/shutdowns.py",
-        "        await self._stay_no_longer()\n",
-        "",
-    ),
-    Bug(
-        "a new shutdown forgets what a cancelled one had begun",
-        "graceful/shutdowns.py",
-        "taken_over = await self._take_over()",
-        "taken_over = {}",
-    ),
-    Bug(
-        "two seconds after SIGTERM again with each restart",
-        "graceful/pod_end.py",
-        "term = before.term if before else None",
-        "term = None",
-    ),
-    Bug(
-        "a lock with the deadline of an earlier shutdown is kept",
-        "graceful/arming.py",
-        "self._outdated = await self._keeper.recover()",
-        "await self._keeper.recover()",
-    ),
-    Bug(
-        "the lock is let go before logind was asked",
-        "graceful/agent.py",
-        "if self._asked and self._machine",
-        "if self._machine",
-    ),
-    Bug(
-        "a restart prolongs the deadline",
-        "graceful/shutdowns.py",
-        "deadline = record.boottime + record.deadline",
-        "deadline = self._clock.boottime() + record.deadline",
-        ("tests/core/test_chaos.py",),
-    ),
-    Bug(
-        "all of what logind grants is used, whose clock was started earlier",
-        "graceful/pacing.py",
-        "granted - RESERVE",
-        "granted",
-        ("tests/core/test_chaos.py",),
-    ),
-    Bug(
-        "a cancel without a signal is not looked for",
-        "graceful/agent.py",
-        "LOOK_WHILE_ENDING = 1.0",
-        "LOOK_WHILE_ENDING = 25.0",
-        ("tests/core/test_agent.py", "tests/core/test_agent_cancelled.py"),
-    ),
-    Bug(
-        "after a restart of logind the lock is believed in",
-        "graceful/link.py",
-        'self._failures, self.problem, self.doubtful = 0, "", True',
-        'self._failures, self.problem, self.doubtful = 0, "", False',
-        ("tests/core/test_agent.py", "tests/core/test_agent_cancelled.py"),
-    ),
+    *(bug if bug.tests else bug._replace(tests=agent.CORE) for bug in agent.BUGS),
+    *apiserver.BUGS,
+    *controllers.BUGS,
+    *nodes.BUGS,
 ]
+
+
+def stale(bug: Bug) -> str:
+    """Why it cannot be planted; empty if it can."""
+    path = ROOT / "src" / "lastcall" / bug.file
+    if not path.exists() or bug.old not in path.read_text():
+        return f"{bug.name}: {bug.file} has no {bug.old!r}"
+    missing = [name for name in bug.tests if not (ROOT / name).exists()]
+    return f"{bug.name}: there is no {missing[0]}" if missing else ""
 
 
 def ask(tree: Path, bug: Bug) -> list[str]:
     """The names of the tests that fail with the bug."""
     path = tree / "src" / "lastcall" / bug.file
     text = path.read_text()
-    if text.count(bug.old) < 1:
-        raise SystemExit(f"{bug.name}: {bug.file} has no {bug.old!r}")
     path.write_text(text.replace(bug.old, bug.new))
     try:
         command = [sys.executable, "-m", "pytest", "-q", "-x", "--maxfail=3", "--timeout=20", *bug.tests]
@@ -226,12 +48,13 @@ def ask(tree: Path, bug: Bug) -> list[str]:
         done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
     finally:
         path.write_text(text)
-    return re.findall(r"^(?:FAILED|ERROR) \S+::(\S+)", done.stdout, re.MULTILINE)
+    names = re.findall(r"^(?:FAILED|ERROR) \S+?::(\S+)", done.stdout, re.MULTILINE)
+    whole = (name if name.endswith("]") else name.partition("[")[0] for name in names)  # parameters may have blanks
+    return list(dict.fromkeys(whole))
 
 
-def main(wanted: list[str]) -> int:
-    """Plants those whose names contain one of ``wanted``, or all."""
-    bugs = [bug for bug in BUGS if not wanted or any(word in bug.name for word in wanted)]
+def plant(bugs: Sequence[Bug]) -> int:
+    """How many were not found."""
     missed = 0
     with tempfile.TemporaryDirectory(prefix="planted-") as directory:
         tree = Path(directory)
@@ -245,6 +68,19 @@ def main(wanted: list[str]) -> int:
             by = ", ".join(f"`{name}`" for name in found[:2]) or "**nobody**"
             sys.stdout.write(f"| {bug.name} | `{bug.file}` | {by} |\n")
             sys.stdout.flush()
+    return missed
+
+
+def main(arguments: list[str]) -> int:
+    """Plants those whose names contain one of the arguments, or all."""
+    wanted = [word for word in arguments if word != "--check"]
+    bugs = [bug for bug in BUGS if not wanted or any(word in bug.name for word in wanted)]
+    if problems := [why for bug in bugs if (why := stale(bug))]:
+        sys.stdout.write("".join(f"cannot be planted: {why}\n" for why in problems))
+        return 1
+    if "--check" in arguments:
+        return 0
+    missed = plant(bugs)
     sys.stdout.write(f"\n{len(bugs) - missed} of {len(bugs)} found\n")
     return 1 if missed else 0
 

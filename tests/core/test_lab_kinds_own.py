@@ -194,6 +194,9 @@ def test_scale():
         )
         _, _, whole = await api.call("GET", f"{PATHS['statefulsets']}/x")
         assert (whole["spec"]["replicas"], whole["metadata"]["generation"]) == (3, 2)
+        await api.change("statefulsets", "x", {"spec": {"replicas": 9}}, "/scale?dryRun=All")
+        _, _, scale = await api.call("GET", f"{PATHS['statefulsets']}/x/scale")
+        assert scale["spec"] == {"replicas": 3}
         _, _, scale = await api.change("statefulsets", "x", {"spec": {"replicas": 0}}, "/scale")
         assert scale["spec"] == {}
         status, _, _ = await api.change("statefulsets", "x", {"spec": {"replicas": "3"}}, "/scale")

@@ -8,6 +8,7 @@ from lastcall.adapters.kube.resources import EVENTS, NODES, PODS
 from lastcall.lab.apiserver.meta import timestamp
 from lastcall.lab.controllers.nodelifecycle import NodeLifecycle, Settings
 from lastcall.lab.controllers.pods import condition
+from lastcall.lab.controllers.taints import Edits, change
 from lastcall.lab.controllers.zones import Limiter, Rates, State, state_of
 
 
@@ -162,6 +163,16 @@ async def test_time_can_be_compressed(cluster):
     await cluster.settle(6)
     assert condition(cluster.get(NODES, "n1"), "Ready")["status"] == "Unknown"
     await beats.stop()
+
+
+def test_the_list_of_taints_is_replaced_only_as_it_is_known():
+    metadata = {"name": "n1", "uid": "u", "resourceVersion": "7"}
+    theirs = {"key": "example.com/own", "effect": "NoExecute"}
+    node = {"metadata": metadata, "spec": {"taints": [theirs]}}
+    (patch,) = change(node, Edits(add=frozenset([("k", "NoSchedule")])), 0.0)
+    assert (patch.uid, patch.revision) == ("u", "7")
+    assert patch.body["spec"]["taints"][0] == theirs
+    assert change(node, Edits(remove=frozenset([("k", "NoSchedule")])), 0.0) == ()
 
 
 def test_states_of_zones():

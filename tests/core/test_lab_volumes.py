@@ -245,6 +245,22 @@ async def test_after_six_minutes_a_volume_is_torn_from_a_silent_node_which_may_s
     assert cluster.get(NODES, node)["status"].get("volumesAttached") in (None, [])
 
 
+@with_volumes()
+async def test_a_pod_that_is_only_marked_keeps_its_volume_on_a_silent_node(nodes):
+    """The six minutes begin when no container runs any more, as far as the pod's status says."""
+    cluster = nodes.cluster
+    await cluster.create(CLAIMS, claim("data"))
+    await cluster.create(PODS, pod("web", "data"))
+    await cluster.until(lambda: phase(cluster, PODS, "web") == "Running", 20)
+    nodes.silent.add(cluster.get(PODS, "web")["spec"]["nodeName"])
+    await cluster.settle(60)
+    await cluster.delete(PODS, "web")
+    await cluster.settle(2000)
+    assert cluster.count(ATTACHMENTS) == 1
+    await cluster.delete(PODS, "web", grace=0)
+    await cluster.until(lambda: cluster.count(ATTACHMENTS) == 0, 370)
+
+
 @with_volumes(rules=DetachRules(force_on_timeout=False))
 async def test_unless_that_is_switched_off(nodes):
     cluster = nodes.cluster

@@ -46,6 +46,26 @@ class Watch:
         return events
 
 
+class Disk:
+    """A journal whose changes are durable when the test says so."""
+
+    def __init__(self, store):
+        self.store, self.reached, self.moved = store, store.revision, asyncio.Condition()
+        store.journal = self
+
+    def append(self, change):
+        pass
+
+    async def durable(self, revision):
+        async with self.moved:
+            await self.moved.wait_for(lambda: self.reached >= revision)
+
+    async def catches_up(self):
+        async with self.moved:
+            self.reached = self.store.revision
+            self.moved.notify_all()
+
+
 async def settled():
     await asyncio.sleep(0.001)
 
@@ -166,6 +186,38 @@ async def test_bookmarks_come_every_minute_and_tell_how_far_the_reader_has_come(
         assert watch.objects[-1]["metadata"] == {"resourceVersion": str(now)}
         await asyncio.sleep(138)
         assert await watch.heard() == [("BOOKMARK", "")] * 3
+
+
+@lab
+async def test_nothing_is_told_before_it_is_durable(maps):
+    disk = Disk(maps.api.server.store)
+    async with Watch(maps, "watch=1") as watch:
+        making = asyncio.create_task(maps.create("a"))
+        assert await watch.heard() == []
+        assert not making.done()
+        await disk.catches_up()
+        assert await watch.heard() == [("ADDED", "a")]
+        await making
+
+
+@lab
+async def test_a_bookmark_never_tells_more_than_the_events_before_it(maps):
+    """What happens while a bookmark waits for the disk comes after it."""
+    disk = Disk(maps.api.server.store)
+    query = f"watch=1&allowWatchBookmarks=1&timeoutSeconds=200&resourceVersion={disk.reached}"
+    async with Watch(maps, query) as watch:
+        await asyncio.sleep(59)
+        body = {"metadata": {"name": "elsewhere"}}
+        writes = [asyncio.create_task(maps.ask("POST", "/api/v1/namespaces", body))]
+        await settled()
+        known = maps.api.server.store.revision
+        await asyncio.sleep(2)
+        writes.append(asyncio.create_task(maps.create("a")))
+        assert await watch.heard() == []
+        await disk.catches_up()
+        assert await watch.heard() == [("BOOKMARK", ""), ("ADDED", "a")]
+        assert watch.objects[0]["metadata"] == {"resourceVersion": str(known)}
+        await asyncio.gather(*writes)
 
 
 @lab

@@ -243,6 +243,17 @@ async def test_a_namespace_is_selected_by_its_own_labels():
 
 
 @in_virtual_time
+async def test_only_objects_with_the_labels_are_shown():
+    world = World(Hooks(one={"allowed": False}))
+    await world.configure(VALIDATING_WEBHOOKS, hook("one", objectSelector={"matchLabels": {"guarded": "yes"}}))
+    await world.write("free")
+    body = {"metadata": {"name": "held", "labels": {"guarded": "yes"}}}
+    with pytest.raises(errors.Refused):
+        await world.client.create(CONFIG_MAPS, body, namespace="default")
+    assert [request["name"] for _, request in world.hooks.asked] == ["held"]
+
+
+@in_virtual_time
 async def test_the_old_labels_of_an_object_select_it_too():
     world = World(Hooks(one={"allowed": False}))
     body = {"metadata": {"name": "a", "labels": {"guarded": "yes"}}}
