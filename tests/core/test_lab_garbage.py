@@ -6,15 +6,16 @@ from lastcall.adapters.kube.resources import CONFIG_MAPS, DEPLOYMENTS, NAMESPACE
 from lastcall.adapters.kube.resources import ENDPOINT_SLICES as SLICES
 from lastcall.lab.controllers.endpointslices import EndpointSlices
 from lastcall.lab.controllers.garbage import Garbage
+from lastcall.lab.controllers.kinds import Served
 from lastcall.lab.controllers.namespaces import Namespaces
 from lastcall.lab.controllers.replicasets import ReplicaSets
 from lastcall.lab.controllers.service_accounts import ServiceAccounts
 
 KINDS = {
-    ("v1", "Pod"): "pods",
-    ("v1", "ConfigMap"): "configmaps",
-    ("apps/v1", "ReplicaSet"): "replicasets.apps",
-    ("apps/v1", "Deployment"): "deployments.apps",
+    ("v1", "Pod"): Served("pods", namespaced=True),
+    ("v1", "ConfigMap"): Served("configmaps", namespaced=True),
+    ("apps/v1", "ReplicaSet"): Served("replicasets.apps", namespaced=True),
+    ("apps/v1", "Deployment"): Served("deployments.apps", namespaced=True),
 }
 
 

@@ -15,6 +15,7 @@ from lastcall.lab.controllers.job_failures import Ending, Judgement, judge, wait
 from lastcall.lab.controllers.job_pods import TRACKING
 from lastcall.lab.controllers.job_ttl import FinishedJobs
 from lastcall.lab.controllers.jobs import Jobs, JobTimes
+from lastcall.lab.controllers.kinds import Served
 
 on_jobs = on_cluster(Jobs())
 
@@ -292,7 +293,10 @@ async def test_fewer_at_once(cluster):
         assert status(cluster).get("failed", 0) == 0
 
 
-KINDS = {("batch/v1", "Job"): "jobs.batch", ("v1", "Pod"): "pods"}
+KINDS = {
+    ("batch/v1", "Job"): Served("jobs.batch", namespaced=True),
+    ("v1", "Pod"): Served("pods", namespaced=True),
+}
 
 
 @on_cluster(Jobs(), FinishedJobs(), Garbage(KINDS))

@@ -3,7 +3,8 @@
 from support.lab_cluster import SERVICE_ACCOUNTS, on_cluster
 from support.lab_workloads import told
 
-from lastcall.adapters.kube.resources import PODS, REPLICA_SETS
+from lastcall.adapters.kube.resources import EVENTS, PODS, REPLICA_SETS
+from lastcall.lab.apiserver.admission.chain import refusal
 from lastcall.lab.controllers.actions import Delete
 from lastcall.lab.controllers.replicasets import ReplicaSets
 from lastcall.lab.controllers.view import Ref, View
@@ -108,6 +109,68 @@ async def test_that_a_pod_is_refused_is_told(cluster):
     assert 'serviceaccount "nobody" not found' in told(cluster, "FailedCreate")[0]
     await cluster.create(SERVICE_ACCOUNTS, {"metadata": {"name": "nobody"}})
     await cluster.until(lambda: cluster.count(PODS) == 1)
+
+
+def failure(obj):
+    """Its condition ReplicaFailure; None if it has none."""
+    found = [one for one in obj["status"].get("conditions") or () if one["type"] == "ReplicaFailure"]
+    return (found[0]["status"], found[0]["reason"], found[0]["message"]) if found else None
+
+
+@on_cluster(ReplicaSets())
+async def test_that_pods_are_refused_is_in_the_status_until_they_are_not(cluster):
+    broken = replica_set(2)
+    broken["spec"]["template"]["spec"]["serviceAccountName"] = "nobody"
+    await cluster.create(REPLICA_SETS, broken)
+    await cluster.settle(120)
+    status, reason, why = failure(cluster.get(REPLICA_SETS, "web"))
+    assert (status, reason) == ("True", "FailedCreate")
+    assert why.startswith('pods "web-" is forbidden: error looking up service account default/nobody:')
+    since = cluster.get(REPLICA_SETS, "web")["status"]["conditions"][0]["lastTransitionTime"]
+    await cluster.settle(60)
+    [same] = cluster.get(REPLICA_SETS, "web")["status"]["conditions"]
+    assert same["lastTransitionTime"] == since
+    tries = sum(one["count"] for one in cluster.all(EVENTS) if one["reason"] == "FailedCreate")
+    assert 10 < tries < 60, "it is tried again and again, with pauses"
+    await cluster.create(SERVICE_ACCOUNTS, {"metadata": {"name": "nobody"}})
+    await cluster.until(lambda: cluster.count(PODS) == 2)
+    await cluster.settle()
+    assert failure(cluster.get(REPLICA_SETS, "web")) is None
+
+
+@on_cluster(ReplicaSets())
+async def test_that_pods_cannot_be_deleted_is_in_the_status_too(cluster):
+    await cluster.create(REPLICA_SETS, replica_set(2))
+    await cluster.until(lambda: cluster.count(PODS) == 2)
+    asked = cluster.server.admission.validate
+
+    async def refuse(attributes):
+        if (attributes.operation, attributes.resource.plural) == ("DELETE", "pods"):
+            raise refusal(attributes, "not today")
+        await asked(attributes)
+
+    cluster.server.admission.validate = refuse
+    await cluster.patch(REPLICA_SETS, "web", {"spec": {"replicas": 1}})
+    await cluster.until(lambda: told(cluster, "FailedDelete"))
+    [why] = set(told(cluster, "FailedDelete"))
+    assert why.startswith("Error deleting: pods ")
+    await cluster.settle()
+    status, reason, message = failure(cluster.get(REPLICA_SETS, "web"))
+    assert (status, reason, message) == ("True", "FailedDelete", why.replace("Error deleting", "unable to delete pods"))
+    del cluster.server.admission.validate
+    await cluster.until(lambda: cluster.count(PODS) == 1)
+    await cluster.settle()
+    assert failure(cluster.get(REPLICA_SETS, "web")) is None
+
+
+@on_cluster(ReplicaSets())
+async def test_who_wants_no_pods_any_more_has_not_failed(cluster):
+    broken = replica_set(1)
+    broken["spec"]["template"]["spec"]["serviceAccountName"] = "nobody"
+    await cluster.create(REPLICA_SETS, broken)
+    await cluster.until(lambda: failure(cluster.get(REPLICA_SETS, "web")))
+    await cluster.patch(REPLICA_SETS, "web", {"spec": {"replicas": 0}})
+    await cluster.until(lambda: failure(cluster.get(REPLICA_SETS, "web")) is None, 15)
 
 
 def test_nobody_counts_on_pods_that_are_about_to_be_deleted():

@@ -4,7 +4,7 @@ import pytest
 from support.lab_cluster import on_cluster
 
 from lastcall.adapters.kube.resources import NODES
-from lastcall.lab.controllers.actions import Decision
+from lastcall.lab.controllers.actions import Decision, Patch
 from lastcall.lab.controllers.view import ref
 
 
@@ -33,3 +33,43 @@ def test_a_controller_that_fails_ends_all_and_says_why():
 
     with pytest.raises(KeyError, match="n2"):
         scenario()
+
+
+class Stubborn:
+    """Writes of every node what it says already."""
+
+    name = "stubborn"
+    resources = ("nodes",)
+
+    def __init__(self):
+        self.looks = []
+        self.label = "same"
+
+    def keys(self, resource, obj, view):
+        return [ref("nodes", obj)]
+
+    def decide(self, key, view, now):
+        self.looks.append(now)
+        return Decision((Patch(key, {"metadata": {"labels": {"is": self.label}}}),))
+
+
+def test_what_changes_nothing_is_decided_again_later_each_time(caplog):
+    stubborn = Stubborn()
+
+    @on_cluster(stubborn)
+    async def scenario(cluster):
+        await cluster.create(NODES, {"metadata": {"name": "n1", "labels": {"is": "same"}}}, namespace="")
+        await cluster.settle(60)
+        assert 8 <= len(stubborn.looks) <= 16, "pauses of up to ten seconds"
+        assert stubborn.looks[-1] - stubborn.looks[-2] >= 5
+        before = len(stubborn.looks)
+        await cluster.patch(NODES, "n1", {"metadata": {"labels": {"other": "one"}}}, namespace="")
+        await cluster.settle(0.01)
+        assert len(stubborn.looks) > before, "a change is heeded at once"
+        stubborn.label = "new"
+        await cluster.until(lambda: cluster.get(NODES, "n1")["metadata"]["labels"]["is"] == "new", 12)
+
+    scenario()
+    said = [record.getMessage() for record in caplog.records if "changes nothing" in record.getMessage()]
+    assert said[0] == "stubborn: nodes//n1: what was decided is decided again, and changes nothing"
+    assert len(said) <= 3, "once for each time that it begins"

@@ -58,6 +58,8 @@ class Delete:
     uid: str = ""
     grace: int | None = None
     propagation: str = ""
+    refused: Tell | None = None
+    """Told when it is refused; ``{error}`` in its message is why."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,15 @@ class Work:
     arguments: tuple[Any, ...] = ()
 
 
-Action = Create | Patch | Delete | Bind | Tell | Finalize | Work
+@dataclass(frozen=True)
+class IfGone:
+    """Does ``then`` if none of the ``owners``, each with its uid, is there: they are asked for, as a view may be behind."""
+
+    owners: tuple[tuple[Ref, str], ...]
+    then: Patch | Delete
+
+
+Action = Create | Patch | Delete | Bind | Tell | Finalize | IfGone | Work
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,19 @@
 """The runner's hands: actions become requests of the Kubernetes client, watches become batches."""
 
-import functools
 import hashlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from random import Random
 from typing import Any
 
 from lastcall.adapters.kube import resources
 from lastcall.adapters.kube.client import MERGE, STRATEGIC, Client
 from lastcall.adapters.kube.watching import Kind, Watching
-from lastcall.errors import AlreadyExists, ApiNotPermitted, Conflict, NotFound, Refused
+from lastcall.errors import AlreadyExists, ApiNotPermitted, Conflict, NotFound, Refused, Unavailable
 from lastcall.lab.apiserver.catalog import built_in
 from lastcall.lab.apiserver.meta import timestamp
-from lastcall.lab.controllers.actions import Action, Bind, Create, Delete, Finalize, Patch, Tell, Work
+from lastcall.lab.controllers.actions import Action, Bind, Create, Delete, Finalize, IfGone, Patch, Tell, Work
 from lastcall.lab.controllers.runner import Batch, Seen
-from lastcall.lab.controllers.view import Object
+from lastcall.lab.controllers.view import Object, Ref
 from lastcall.ports import Clock
 
 
@@ -26,10 +25,13 @@ class ClusterClient:
         self._clock = clock
         self._random = random
         self._told: dict[tuple[str, ...], tuple[str, int]] = {}
+        self._versions = {one.qualified: one.version for one in built_in()}
 
-    async def follow(self, resource: str) -> AsyncIterator[Batch]:
+    async def follow(self, resource: str, version: str = "") -> AsyncIterator[Batch]:
         """All objects of a resource in one batch, then each change."""
-        watching = Watching(self._client, named(resource), clock=self._clock, random=self._random)
+        if version:
+            self._versions[resource] = version
+        watching = Watching(self._client, self._named(resource), clock=self._clock, random=self._random)
         listed: list[Seen] | None = []
         async for change in watching.changes():
             if change.kind is Kind.SYNCED:
@@ -62,7 +64,7 @@ class ClusterClient:
                 metadata = {**body.get("metadata", {}), **{name: said for name, said in conditions.items() if said}}
                 whole = {**body, "metadata": metadata} if metadata else body
                 patched: Object = await self._client.patch(
-                    named(ref.resource),
+                    self._named(ref.resource),
                     ref.name,
                     whole,
                     namespace=ref.namespace,
@@ -70,15 +72,8 @@ class ClusterClient:
                     kind=STRATEGIC if strategic else MERGE,
                 )
                 return patched
-            case Delete(ref, uid, grace, propagation):
-                return await self._client.delete(
-                    named(ref.resource),
-                    ref.name,
-                    namespace=ref.namespace,
-                    uid=uid,
-                    grace=grace,
-                    propagation=propagation,
-                )
+            case Delete():
+                return await self._delete(action, by)
             case Bind(ref, uid, node, event):
                 binding = {"metadata": {"name": ref.name, "uid": uid}, "target": {"kind": "Node", "name": node}}
                 await self._client.create_below(resources.PODS, ref.name, "binding", binding, namespace=ref.namespace)
@@ -90,6 +85,10 @@ class ClusterClient:
                 found["spec"]["finalizers"] = []
                 await self._client.update(resources.NAMESPACES, ref.name, found, subresource="finalize")
                 return None
+            case IfGone(owners, then):
+                for place, uid in owners:
+                    await self._confirm_gone(place, uid)
+                return await self._act(then, by)
             case Work(verb, arguments):
                 await verb(*arguments)
                 return None
@@ -101,7 +100,9 @@ class ClusterClient:
         """In a namespace that is being deleted, that nothing is made any more is no failure."""
         event, refused = action.event, action.refused
         try:
-            made: Object = await self._client.create(named(action.resource), action.obj, namespace=action.namespace)
+            made: Object = await self._client.create(
+                self._named(action.resource), action.obj, namespace=action.namespace
+            )
         except (Refused, ApiNotPermitted) as error:
             if any(cause.get("reason") == "NamespaceTerminating" for cause in error.details.get("causes") or ()):
                 return None
@@ -111,6 +112,31 @@ class ClusterClient:
         if event:
             await self._tell(event, by, event.message.format(name=made["metadata"]["name"]))
         return made
+
+    async def _delete(self, action: Delete, by: str) -> Object | None:
+        place = action.ref
+        try:
+            return await self._client.delete(
+                self._named(place.resource),
+                place.name,
+                namespace=place.namespace,
+                uid=action.uid,
+                grace=action.grace,
+                propagation=action.propagation,
+            )
+        except (Refused, ApiNotPermitted) as error:
+            if action.refused:
+                await self._tell(action.refused, by, action.refused.message.format(error=error))
+            raise
+
+    async def _confirm_gone(self, place: Ref, uid: str) -> None:
+        """Unavailable if it is there."""
+        try:
+            found = await self._client.get(self._named(place.resource), place.name, namespace=place.namespace)
+        except NotFound:
+            return
+        if found["metadata"]["uid"] == uid:
+            raise Unavailable(f"{'/'.join(place)} is there, although it has not been seen yet")
 
     async def _tell(self, tell: Tell, by: str, message: str) -> None:
         """A new event, or one more of an old one (``k8s.io/client-go/tools/record``)."""
@@ -130,16 +156,10 @@ class ClusterClient:
             await self._client.create(resources.EVENTS, _event(tell, by, message, now, name), namespace=namespace)
         self._told[key] = (name, count + 1)
 
-
-def named(resource: str) -> resources.Resource[Any]:
-    """By its qualified name, in the version in which it is served."""
-    plural, _, group = resource.partition(".")
-    return resources.resource(group, _versions().get(resource, "v1"), plural)
-
-
-@functools.cache
-def _versions() -> Mapping[str, str]:
-    return {one.qualified: one.version for one in built_in()}
+    def _named(self, resource: str) -> resources.Resource[Any]:
+        """By its qualified name, in the version in which it is served."""
+        plural, _, group = resource.partition(".")
+        return resources.resource(group, self._versions.get(resource, "v1"), plural)
 
 
 def _revision(obj: Object | None) -> int:

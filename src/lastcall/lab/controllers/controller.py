@@ -6,6 +6,9 @@ from typing import Protocol
 from lastcall.lab.controllers.actions import Decision
 from lastcall.lab.controllers.view import Object, Ref, View
 
+CUSTOM = "*"
+"""In ``resources``: whatever CustomResourceDefinitions make, from when it is served until it is not."""
+
 
 class Controller(Protocol):
     """One controller. It keeps nothing that it could not find out again, unless it says so."""

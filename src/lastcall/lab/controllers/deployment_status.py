@@ -42,6 +42,15 @@ class Status:
         if self._deadline is not None:
             self._progress("True", "NewReplicaSetCreated", f'Created new replica set "{name}"')
 
+    def refused(self, message: str) -> tuple[Patch, ...]:
+        """A new set could not be made: nothing else is said of the rollout until it can."""
+        before = self._conditions
+        if self._deadline is not None:
+            self._progress("False", "ReplicaSetCreateError", message)
+        if self._conditions is before:
+            return ()
+        return (self._patch({"status": {"conditions": list(self._conditions)}}),)
+
     def collided(self) -> None:
         """Another template has the name of the set that was to be made."""
         self._collisions = (self._collisions or 0) + 1
@@ -59,9 +68,12 @@ class Status:
             body["status"] = {**{name: None for name in self._old if name not in status}, **status}
         if self._revision and annotations(self._deployment).get(REVISION) != self._revision:
             body["metadata"] = {"annotations": {REVISION: self._revision}}
+        return (self._patch(body),) if body else ()
+
+    def _patch(self, body: Object) -> Patch:
         metadata = self._deployment["metadata"]
         key = Ref("deployments.apps", metadata["namespace"], metadata["name"])
-        return (Patch(key, body, "status", uid=metadata["uid"]),) if body else ()
+        return Patch(key, body, "status", uid=metadata["uid"])
 
     def again_in(self) -> float | None:
         """When the rollout will have made no progress for too long (``requeueStuckDeployment``)."""

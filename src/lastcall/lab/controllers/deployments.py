@@ -146,8 +146,11 @@ def _made(facts: _Facts, status: deployment_status.Status, latest: int) -> Itera
         status.collided()
         return
     told = KIND.tell(facts.deployment, "ScalingReplicaSet", f"Scaled up replica set {name} from 0 to {replicas}")
-    message = f'Failed to create new replica set "{name}": {{error}}'
-    refused = KIND.tell(facts.deployment, "ReplicaSetCreateError", message, "Warning")
+    message = f'Failed to create new replica set "{name}": '
+    refused = KIND.tell(facts.deployment, "ReplicaSetCreateError", message + "{error}", "Warning")
+    last = facts.view.refusal(Deployments.name, ref(RESOURCE, facts.deployment))
+    if last and last.name == name:
+        yield from status.refused(message + last.why)
     yield Create(_SETS, made["metadata"]["namespace"], made, told if replicas else None, refused)
     status.created(name, latest)
 

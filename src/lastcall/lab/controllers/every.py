@@ -13,6 +13,7 @@ from lastcall.lab.controllers.endpointslices import EndpointSlices
 from lastcall.lab.controllers.garbage import Garbage
 from lastcall.lab.controllers.job_ttl import FinishedJobs
 from lastcall.lab.controllers.jobs import Jobs
+from lastcall.lab.controllers.kinds import Served
 from lastcall.lab.controllers.namespaces import Namespaces
 from lastcall.lab.controllers.nodelifecycle import NodeLifecycle
 from lastcall.lab.controllers.podgc import PodGC
@@ -37,7 +38,11 @@ def every(authority: str, *, storage: Storage | None = None, without: Collection
     ``authority`` is the certificate, PEM, by which pods know the API server; ``storage`` is what the toy driver is for.
     """
     stored = [one for one in built_in() if not one.stored_as and (not one.verbs or "watch" in one.verbs)]
-    owned = {(one.api_version, one.kind): one.storage for one in stored if one.plural not in _UNWATCHED}
+    owned = {
+        (one.api_version, one.kind): Served(one.storage, one.namespaced)
+        for one in stored
+        if one.plural not in _UNWATCHED
+    }
     found: list[Controller] = [
         AttachDetach(),
         Budgets(),

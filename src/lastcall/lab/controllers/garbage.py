@@ -5,23 +5,41 @@ Background: an object goes when all of its owners are gone. Foreground: an owner
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import Enum
 from typing import Any
 
-from lastcall.lab.controllers.actions import Action, Decision, Delete, Patch
+from lastcall.lab.controllers import finalizers
+from lastcall.lab.controllers.actions import Action, Decision, Delete, IfGone, Patch
+from lastcall.lab.controllers.controller import CUSTOM
+from lastcall.lab.controllers.kinds import DEFINITIONS, Kinds, customs, served
 from lastcall.lab.controllers.view import Object, Ref, View, ref
 
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
+UNLISTED_SECONDS = 1.0
+"""Until it looks again at what depends on a resource that is not listed yet."""
+UNKNOWN_SECONDS = 30.0
+"""Until it looks again at an object with an owner of a kind that is not known."""
+
+_POLICIES = ((ORPHAN, "Orphan"), (FOREGROUND, "Foreground"))
+
+
+class _Owner(Enum):
+    THERE = "there"
+    WAITS = "waits for its dependents"
+    GONE = "gone"
+    UNSEEN = "not seen, so that it may be gone"
+    UNKNOWN = "of a kind that is not known, or not listed yet"
 
 
 class Garbage:
-    """``kinds`` has the resource of each (apiVersion, kind) that is looked at; owners of other kinds count as present."""
+    """``kinds`` are those that are built in. An object with an owner of a kind that is not known is left alone."""
 
     name = "garbage-collector"
 
-    def __init__(self, kinds: Mapping[tuple[str, str], str]) -> None:
+    def __init__(self, kinds: Kinds) -> None:
         self._kinds = kinds
-        self.resources: Sequence[str] = tuple(sorted(set(kinds.values())))
+        self.resources: Sequence[str] = tuple(sorted({one.resource for one in kinds.values()} | {DEFINITIONS, CUSTOM}))
 
     def keys(self, resource: str, obj: Object, view: View) -> Iterable[Ref]:
         """The object, what depends on it, and what it depends on."""
@@ -29,7 +47,7 @@ class Garbage:
         for place, _ in view.dependents(obj["metadata"]["uid"]):
             yield place
         for owner in obj["metadata"].get("ownerReferences") or ():
-            if place_of := self._place(owner, obj):
+            if place_of := self._place(owner, obj, view):
                 yield place_of
 
     def decide(self, key: Ref, view: View, now: float) -> Decision:
@@ -37,47 +55,97 @@ class Garbage:
         obj = view.get(*key)
         if obj is None:
             return Decision()
-        metadata = obj["metadata"]
-        if metadata.get("deletionTimestamp"):
-            return Decision(tuple(self._leaving(key, obj, view)))
-        owners = metadata.get("ownerReferences") or ()
-        if owners and all(self._gone(owner, obj, view) for owner in owners):
-            propagation = next((p for f, p in _POLICIES if f in (metadata.get("finalizers") or ())), "Background")
-            return Decision((Delete(key, uid=metadata["uid"], propagation=propagation),))
-        return Decision()
+        if obj["metadata"].get("deletionTimestamp"):
+            return _leaving(key, obj, view)
+        return self._owned(key, obj, view)
 
-    def _leaving(self, key: Ref, obj: Object, view: View) -> Iterator[Action]:
-        finalizers = obj["metadata"].get("finalizers") or []
-        dependents = view.dependents(obj["metadata"]["uid"])
-        if ORPHAN in finalizers:
-            for place, dependent in dependents:
-                owners = [o for o in dependent["metadata"]["ownerReferences"] if o["uid"] != obj["metadata"]["uid"]]
-                yield Patch(place, {"metadata": {"ownerReferences": owners}}, uid=dependent["metadata"]["uid"])
-            if not dependents:
-                yield _without(key, obj, ORPHAN)
-        elif FOREGROUND in finalizers:
-            for place, dependent in dependents:
-                if not dependent["metadata"].get("deletionTimestamp"):
-                    yield Delete(place, uid=dependent["metadata"]["uid"], propagation="Foreground")
-            if not any(_blocks(dependent, obj) for _, dependent in dependents):
-                yield _without(key, obj, FOREGROUND)
+    # -- what has owners -----------------------------------------------------------------------------------------------
 
-    def _place(self, owner: Mapping[str, Any], obj: Object) -> Ref | None:
-        resource = self._kinds.get((owner["apiVersion"], owner["kind"]))
-        if resource is None:
-            return None
-        namespace = "" if owner["kind"] in ("Node", "PersistentVolume") else obj["metadata"].get("namespace", "")
-        return Ref(resource, namespace, owner["name"])
+    def _owned(self, key: Ref, obj: Object, view: View) -> Decision:
+        """Goes if no owner is left that is to stay; otherwise the references to the others go."""
+        owners = [(owner, self._state(owner, obj, view)) for owner in obj["metadata"].get("ownerReferences") or ()]
+        states = {state for _, state in owners}
+        if _Owner.UNKNOWN in states:
+            return Decision(again_in=UNKNOWN_SECONDS if self._unknown(owners, obj, view) else UNLISTED_SECONDS)
+        if states <= {_Owner.THERE}:
+            return Decision()
+        unseen = tuple(self._asked(owner, obj, view) for owner, state in owners if state is _Owner.UNSEEN)
+        actions = _kept(key, obj, owners) if _Owner.THERE in states else _collected(key, obj, view, states)
+        return Decision(tuple(IfGone(unseen, one) if unseen else one for one in actions))
 
-    def _gone(self, owner: Mapping[str, Any], obj: Object, view: View) -> bool:
-        place = self._place(owner, obj)
-        if place is None:
-            return False
+    def _state(self, owner: Mapping[str, Any], obj: Object, view: View) -> _Owner:
+        if view.left(owner["uid"]):
+            return _Owner.GONE
+        place = self._place(owner, obj, view)
+        if place is None or not view.listed(place.resource):
+            return _Owner.UNKNOWN
         found = view.get(*place)
-        return found is None or found["metadata"]["uid"] != owner["uid"]
+        if found is None or found["metadata"]["uid"] != owner["uid"]:
+            return _Owner.UNSEEN
+        return _Owner.WAITS if _waits(found) else _Owner.THERE
+
+    def _unknown(self, owners: Iterable[tuple[Mapping[str, Any], _Owner]], obj: Object, view: View) -> bool:
+        """Whether there is an owner of which nobody knows where it would lie."""
+        return any(state is _Owner.UNKNOWN and not self._place(owner, obj, view) for owner, state in owners)
+
+    def _place(self, owner: Mapping[str, Any], obj: Object, view: View) -> Ref | None:
+        """In the namespace of the dependent; an object of the cluster cannot have an owner in a namespace."""
+        found = served(self._kinds, owner["apiVersion"], owner["kind"], view)
+        namespace = obj["metadata"].get("namespace", "")
+        if found is None or (found.namespaced and not namespace):
+            return None
+        return Ref(found.resource, namespace if found.namespaced else "", owner["name"])
+
+    def _asked(self, owner: Mapping[str, Any], obj: Object, view: View) -> tuple[Ref, str]:
+        place = self._place(owner, obj, view)
+        assert place, "it has been looked for there"
+        return place, owner["uid"]
 
 
-_POLICIES = ((ORPHAN, "Orphan"), (FOREGROUND, "Foreground"))
+def _kept(key: Ref, obj: Object, owners: Iterable[tuple[Mapping[str, Any], _Owner]]) -> list[Patch | Delete]:
+    return [_change(key, obj, {"ownerReferences": [owner for owner, state in owners if state is _Owner.THERE]})]
+
+
+def _collected(key: Ref, obj: Object, view: View, states: set[_Owner]) -> list[Patch | Delete]:
+    """In the foreground if an owner waits and others depend on it in turn; in a circle it blocks nobody any more."""
+    metadata = obj["metadata"]
+    dependents = [dependent for _, dependent in view.dependents(metadata["uid"])]
+    if _Owner.WAITS in states and dependents:
+        deletion = Delete(key, uid=metadata["uid"], propagation="Foreground")
+        free = [{**owner, "blockOwnerDeletion": False} for owner in metadata["ownerReferences"]]
+        circle = any(map(_waits, dependents)) and free != metadata["ownerReferences"]
+        return [*([_change(key, obj, {"ownerReferences": free})] if circle else []), deletion]
+    policy = next((name for one, name in _POLICIES if one in (metadata.get("finalizers") or ())), "Background")
+    return [Delete(key, uid=metadata["uid"], propagation=policy)]
+
+
+# -- what is being deleted ---------------------------------------------------------------------------------------------
+
+
+def _leaving(key: Ref, obj: Object, view: View) -> Decision:
+    """Its finalizer goes once nothing depends on it, or nothing that blocks it."""
+    mine = [one for one in (ORPHAN, FOREGROUND) if one in (obj["metadata"].get("finalizers") or ())]
+    if not mine:
+        return Decision()
+    if not all(view.listed(one.resource) for one in customs(view)):
+        return Decision(again_in=UNLISTED_SECONDS)
+    dependents = view.dependents(obj["metadata"]["uid"])
+    if mine[0] == ORPHAN and dependents:
+        return Decision(tuple(_orphaned(obj, dependents)))
+    if mine[0] == FOREGROUND and any(_blocks(dependent, obj) for _, dependent in dependents):
+        return Decision()  # each of them is looked at for itself
+    return Decision(finalizers.remove(key.resource, obj, mine[0]))
+
+
+def _orphaned(obj: Object, dependents: Iterable[tuple[Ref, Object]]) -> Iterator[Action]:
+    for place, dependent in dependents:
+        owners = [one for one in dependent["metadata"]["ownerReferences"] if one["uid"] != obj["metadata"]["uid"]]
+        yield _change(place, dependent, {"ownerReferences": owners})
+
+
+def _waits(owner: Object) -> bool:
+    metadata = owner["metadata"]
+    return bool(metadata.get("deletionTimestamp")) and FOREGROUND in (metadata.get("finalizers") or ())
 
 
 def _blocks(dependent: Object, owner: Object) -> bool:
@@ -85,8 +153,7 @@ def _blocks(dependent: Object, owner: Object) -> bool:
     return any(one["uid"] == owner["metadata"]["uid"] and one.get("blockOwnerDeletion") for one in owners)
 
 
-def _without(key: Ref, obj: Object, finalizer: str) -> Patch:
-    """The revision keeps finalizers that others add meanwhile."""
-    metadata = obj["metadata"]
-    left = [one for one in metadata["finalizers"] if one != finalizer]
-    return Patch(key, {"metadata": {"finalizers": left}}, uid=metadata["uid"], revision=metadata["resourceVersion"])
+def _change(key: Ref, obj: Object, metadata: Object) -> Patch:
+    """Lists are written whole, so that the revision keeps what others add meanwhile."""
+    own = obj["metadata"]
+    return Patch(key, {"metadata": metadata}, uid=own["uid"], revision=own["resourceVersion"])

@@ -3,36 +3,41 @@
 from collections.abc import Iterable, Sequence
 
 from lastcall.lab.controllers.actions import Action, Decision, Delete, Finalize, Patch
+from lastcall.lab.controllers.controller import CUSTOM
+from lastcall.lab.controllers.kinds import DEFINITIONS, customs
 from lastcall.lab.controllers.pods import condition
 from lastcall.lab.controllers.view import Object, Ref, View, ref
+
+UNLISTED_SECONDS = 1.0
+"""Until it looks again whether a custom resource is listed, which may have objects in the namespace."""
 
 _REMAINING = "NamespaceContentRemaining"
 
 
 class Namespaces:
-    """``contents`` are the namespaced resources that are looked through."""
+    """``contents`` are the namespaced resources that are looked through, beside those of custom resources."""
 
     name = "namespace"
 
     def __init__(self, contents: Sequence[str]) -> None:
         self._contents = tuple(sorted(contents))
-        self.resources: Sequence[str] = ("namespaces", *self._contents)
+        self.resources: Sequence[str] = ("namespaces", DEFINITIONS, CUSTOM, *self._contents)
 
     def keys(self, resource: str, obj: Object, view: View) -> Iterable[Ref]:
         """The namespace, if it is being deleted."""
-        key = (
-            ref("namespaces", obj) if resource == "namespaces" else Ref("namespaces", "", obj["metadata"]["namespace"])
-        )
-        namespace = view.get(*key)
-        return [key] if namespace and namespace["metadata"].get("deletionTimestamp") else []
+        name = obj["metadata"]["name"] if resource == "namespaces" else obj["metadata"].get("namespace", "")
+        namespace = view.get("namespaces", "", name)
+        return [ref("namespaces", namespace)] if namespace and namespace["metadata"].get("deletionTimestamp") else []
 
     def decide(self, key: Ref, view: View, now: float) -> Decision:
         """Deletes what is not being deleted yet; when nothing is left, the namespace goes."""
         namespace = view.get(*key)
         if namespace is None or "kubernetes" not in (namespace["spec"].get("finalizers") or ()):
             return Decision()
-        left = [(resource, obj) for resource in self._contents for obj in view.all(resource, key.name)]
-        if not left:
+        custom = sorted(one.resource for one in customs(view) if one.namespaced)
+        left = [(resource, obj) for resource in (*self._contents, *custom) for obj in view.all(resource, key.name)]
+        listed = all(view.listed(resource) for resource in custom)
+        if not left and listed:
             return Decision((Finalize(key),), said=f"namespace {key.name} is empty and goes")
         actions: list[Action] = [
             Delete(ref(resource, obj), uid=obj["metadata"]["uid"], propagation="Background")
@@ -40,10 +45,12 @@ class Namespaces:
             if not obj["metadata"].get("deletionTimestamp")
         ]
         actions += self._told(key, namespace, left)
-        return Decision(tuple(actions))
+        return Decision(tuple(actions), None if listed else UNLISTED_SECONDS)
 
     def _told(self, key: Ref, namespace: Object, left: Sequence[tuple[str, Object]]) -> list[Action]:
-        """The condition that says what is still there."""
+        """The condition that says what is still there; nothing if that is not known."""
+        if not left:
+            return []
         counts: dict[str, int] = {}
         for resource, _ in left:
             plural, _, group = resource.partition(".")

@@ -40,7 +40,8 @@ def creation(pod: Object, owner: Object, kind: Kind) -> Create:
 def deletion(pod: Object, owner: Object, kind: Kind) -> tuple[Delete, Tell]:
     """One of its pods goes, and what is told of it."""
     told = kind.tell(owner, "SuccessfulDelete", f"Deleted pod: {pod['metadata']['name']}")
-    return Delete(ref("pods", pod), uid=pod["metadata"]["uid"]), told
+    refused = kind.tell(owner, "FailedDelete", "Error deleting: {error}", "Warning")
+    return Delete(ref("pods", pod), uid=pod["metadata"]["uid"], refused=refused), told
 
 
 class Claimed(NamedTuple):

@@ -1,16 +1,19 @@
 """ReplicaSets: as many pods as asked for (``k8s.io/kubernetes/pkg/controller/replicaset``)."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
-from lastcall.lab.controllers import pods
+from lastcall.lab.apiserver.meta import timestamp
+from lastcall.lab.controllers import conditions, pods
 from lastcall.lab.controllers.actions import Action, Decision, status_patch
 from lastcall.lab.controllers.owning import Kind, claim, creation, deletion, interested, labels
-from lastcall.lab.controllers.view import Object, Ref, View, controller_of, ref
+from lastcall.lab.controllers.view import Object, Ref, Refusal, View, controller_of, ref
 
 RESOURCE = "replicasets.apps"
 KIND = Kind("apps/v1", "ReplicaSet", RESOURCE)
 BURST = 500
 """Pods that are made or deleted at once, at most."""
+FAILURE = "ReplicaFailure"
 
 
 class ReplicaSets:
@@ -36,6 +39,8 @@ class ReplicaSets:
         going = {pod["metadata"]["uid"] for pod in goes}
         stays = [pod for pod in alive if pod["metadata"]["uid"] not in going]
         status, again = _status(wanted, stays, sum(map(pods.terminating, own)) + len(goes), now)
+        if told := _conditions(wanted, len(alive), view.refusal(self.name, key), now):
+            status["conditions"] = told
         made = [] if wanted["metadata"].get("deletionTimestamp") else _made(wanted, len(alive))
         return Decision((*status_patch(key, wanted, status), *made, *_ended(wanted, goes)), again)
 
@@ -85,8 +90,20 @@ def _status(wanted: Object, alive: Sequence[Object], ending: int, now: float) ->
         "terminatingReplicas": ending,
         "observedGeneration": wanted["metadata"].get("generation", 0),
     }
-    if conditions := (wanted.get("status") or {}).get("conditions"):
-        status["conditions"] = conditions
     later = [wait for wait in waits if wait]
     kept = ("replicas", "terminatingReplicas")
     return {name: value for name, value in status.items() if value or name in kept}, min(later, default=None)
+
+
+def _conditions(wanted: Object, present: int, refusal: Refusal | None, now: float) -> list[Mapping[str, Any]]:
+    """That pods could not be made or deleted is told until there are as many as wanted; the first reason stays."""
+    known = (wanted.get("status") or {}).get("conditions") or ()
+    surplus = present - wanted["spec"].get("replicas", 1)
+    if not surplus or wanted["metadata"].get("deletionTimestamp"):
+        return [*conditions.without(known, FAILURE)]
+    if refusal is None or conditions.find(known, FAILURE):
+        return [*known]
+    reason = "FailedCreate" if surplus < 0 else "FailedDelete"
+    why = refusal.why if surplus < 0 else f"unable to delete pods: {refusal.why}"
+    told = {"type": FAILURE, "status": "True", "lastTransitionTime": timestamp(now), "reason": reason, "message": why}
+    return [*known, told]

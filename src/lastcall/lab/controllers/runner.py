@@ -4,21 +4,19 @@ A controller never decides about an object before the view shows what its last d
 what lets decisions be functions of the view alone, without books on what is expected.
 """
 
-import heapq
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from lastcall.aio import Group, Signal, any_done, first
 from lastcall.errors import LastcallError
-from lastcall.lab.controllers.actions import Action, Create, Decision, Tell, Work
-from lastcall.lab.controllers.controller import Controller
-from lastcall.lab.controllers.view import Object, Ref, View
+from lastcall.lab.controllers.actions import Action, Create, Decision, Delete, IfGone, Tell, Work
+from lastcall.lab.controllers.controller import CUSTOM, Controller
+from lastcall.lab.controllers.kinds import DEFINITIONS, customs
+from lastcall.lab.controllers.queues import Queue
+from lastcall.lab.controllers.view import Object, Ref, Refusal, View
 from lastcall.ports import Clock
-
-RETRY_SECONDS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
-"""After a decision that could not be carried out; the last one for ever."""
 
 log = logging.getLogger(__name__)
 
@@ -40,47 +38,16 @@ class Batch(NamedTuple):
 class Cluster(Protocol):
     """What the runner needs of a client."""
 
-    def follow(self, resource: str) -> AsyncIterator[Batch]:
-        """All objects of a resource first, in one batch, then their changes for ever."""
+    def follow(self, resource: str, version: str = "") -> AsyncIterator[Batch]:
+        """All objects of a resource first, in one batch, then their changes for ever.
+
+        ``version`` is one that is served; none is needed for what is built in.
+        """
         ...
 
     async def act(self, action: Action, by: str) -> Object | None:
         """Carries it out in the name of a controller; the object as written, None if nothing was or it is gone. LastcallError if it failed."""
         ...
-
-
-@dataclass
-class _Queue:
-    """What one controller has yet to look at."""
-
-    controller: Controller
-    due: list[tuple[float, int, Ref]] = field(default_factory=list)
-    blocked: dict[Ref, dict[str, int]] = field(default_factory=dict)
-    """Keys whose writes the view does not show yet: the revision of each resource that it must have reached."""
-    failures: dict[Ref, int] = field(default_factory=dict)
-    earliest: dict[Ref, float] = field(default_factory=dict)
-    number: int = 0
-    said: str = ""
-
-    def add(self, key: Ref, at: float) -> None:
-        """To be looked at then, or sooner if that was planned already."""
-        if self.earliest.get(key, float("inf")) > at:
-            self.earliest[key] = at
-            self.number += 1
-            heapq.heappush(self.due, (at, self.number, key))
-
-    def next_at(self) -> float:
-        """When there is something to do."""
-        return self.due[0][0] if self.due else float("inf")
-
-    def take(self, now: float) -> Ref | None:
-        """What is due; None if nothing is."""
-        while self.due and self.due[0][0] <= now:
-            at, _, key = heapq.heappop(self.due)
-            if self.earliest.get(key) == at:
-                del self.earliest[key]
-                return key
-        return None
 
 
 class Runner:
@@ -89,67 +56,105 @@ class Runner:
     def __init__(self, cluster: Cluster, clock: Clock, controllers: Sequence[Controller]) -> None:
         self._cluster = cluster
         self._clock = clock
-        self._queues = [_Queue(controller) for controller in controllers]
+        self._queues = [Queue(controller) for controller in controllers]
         self._signals = [Signal() for _ in controllers]
-        self._missing = {resource for controller in controllers for resource in controller.resources}
+        named = {resource for controller in controllers for resource in controller.resources}
+        self._missing = named - {CUSTOM} | ({DEFINITIONS} if CUSTOM in named else set())
         self._resources = sorted(self._missing)
         self._reached: dict[str, int] = {}
+        self._custom: dict[str, str] = {}
+        self._group = Group()
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._others = Signal()
         self.view = View()
 
     @property
     def synced(self) -> bool:
-        """Whether every resource has been listed once."""
+        """Whether every resource that is built in has been listed once."""
         return not self._missing
 
     async def run(self) -> None:
         """Until cancelled, or until one of the controllers fails by a mistake of its own, which is then raised."""
-        group = Group()
-        tasks = [group.start(self._follow(resource), f"follow {resource}") for resource in self._resources]
+        for resource in self._resources:
+            self._start_to_follow(resource)
         for queue, signal in zip(self._queues, self._signals, strict=True):
-            tasks.append(group.start(self._work(queue, signal), queue.controller.name))
+            name = queue.controller.name
+            self._tasks[f"controller {name}"] = self._group.start(self._work(queue, signal), name)
         try:
-            await any_done(*tasks)
-            for task in tasks:
+            while not any(task.done() for task in self._tasks.values()):
+                await any_done(*self._tasks.values(), self._others.next())
+            for task in self._tasks.values():
                 if task.done():
                     task.result()
         finally:
-            await group.cancel()
+            await self._group.cancel()
 
     # -- what is known -------------------------------------------------------------------------------------------------
 
-    async def _follow(self, resource: str) -> None:
-        async for batch in self._cluster.follow(resource):
+    def _start_to_follow(self, resource: str, version: str = "") -> None:
+        self._tasks[resource] = self._group.start(self._follow(resource, version), f"follow {resource}")
+        self._others.set()
+
+    async def _follow(self, resource: str, version: str) -> None:
+        async for batch in self._cluster.follow(resource, version):
             for change in batch.changes:
                 self.view.apply(resource, change.now, change.before)
+            self.view.complete(resource)
             self._reached[resource] = max(batch.revision, self._reached.get(resource, 0))
-            for change in batch.changes:
-                self._changed(resource, change)
-            last_one = self._missing == {resource}
-            self._missing.discard(resource)
-            for queue, signal in zip(self._queues, self._signals, strict=True):
-                if last_one or resource in queue.controller.resources:
-                    self._unblock(queue)
-                    signal.set()
+            self._changed(resource, batch.changes)
+            if resource == DEFINITIONS:
+                self._heed_definitions()
 
-    def _changed(self, resource: str, change: Seen) -> None:
-        now = self._clock.boottime()
-        for queue in self._queues:
-            if resource not in queue.controller.resources:
-                continue
-            for obj in (change.now, change.before):
-                if obj is not None:
-                    for key in queue.controller.keys(resource, obj, self.view):
-                        queue.add(key, now)
+    def _changed(self, resource: str, changes: Sequence[Seen]) -> None:
+        """Whom it concerns looks at it."""
+        now, last_one = self._clock.boottime(), self._missing == {resource}
+        self._missing.discard(resource)
+        for queue, signal in zip(self._queues, self._signals, strict=True):
+            heeds = self._heeds(queue.controller, resource)
+            for obj in (obj for change in changes for obj in change if obj is not None and heeds):
+                for key in queue.controller.keys(resource, obj, self.view):
+                    queue.add(key, now)
+            if heeds or last_one:
+                self._unblock(queue)
+                signal.set()
 
-    def _unblock(self, queue: _Queue) -> None:
+    def _heeds(self, controller: Controller, resource: str) -> bool:
+        """Whether it is told of the changes of a resource."""
+        return resource in controller.resources or (resource in self._custom and CUSTOM in controller.resources)
+
+    def _unblock(self, queue: Queue) -> None:
         for key, revisions in list(queue.blocked.items()):
             if all(self._reached.get(resource, 0) >= revision for resource, revision in revisions.items()):
                 del queue.blocked[key]
                 queue.add(key, self._clock.boottime())
 
+    # -- custom resources ----------------------------------------------------------------------------------------------
+
+    def _heed_definitions(self) -> None:
+        """Follows what is served by now, in its stored version if it can; what is not is not looked at any more."""
+        if not any(CUSTOM in queue.controller.resources for queue in self._queues):
+            return
+        wanted = {one.resource: one.versions[0] for one in customs(self.view)}
+        for resource in [name for name, version in self._custom.items() if wanted.get(name) != version]:
+            self._leave(resource)
+        for resource, version in wanted.items():
+            if resource not in self._custom:
+                self._custom[resource] = version
+                self._start_to_follow(resource, version)
+
+    def _leave(self, resource: str) -> None:
+        self._tasks.pop(resource).cancel()
+        self._reached.pop(resource, None)
+        gone = self.view.get(DEFINITIONS, "", resource) is None
+        known = [Seen(None, obj) for obj in self.view.drop(resource, gone=gone)]
+        for queue in self._queues:
+            queue.forget(resource)
+        self._changed(resource, known)
+        del self._custom[resource]
+
     # -- what is done --------------------------------------------------------------------------------------------------
 
-    async def _work(self, queue: _Queue, signal: Signal) -> None:
+    async def _work(self, queue: Queue, signal: Signal) -> None:
         while True:
             now = self._clock.boottime()
             key = queue.take(now) if self.synced else None
@@ -162,40 +167,52 @@ class Runner:
             else:
                 await first(signal.next(), self._clock.sleep(left))
 
-    async def _look(self, queue: _Queue, key: Ref) -> None:
+    async def _look(self, queue: Queue, key: Ref) -> None:
         if key in queue.blocked:
             return  # looked at as soon as the view has caught up
-        now = self._clock.boottime()
+        now, name = self._clock.boottime(), queue.controller.name
         try:
             decision = queue.controller.decide(key, self.view, self._clock.wall())
             await self._carry_out(queue, key, decision)
         except LastcallError as error:
-            failures = queue.failures.get(key, 0)
-            queue.failures[key] = failures + 1
-            queue.add(key, now + RETRY_SECONDS[min(failures, len(RETRY_SECONDS) - 1)])
-            log.info("%s: %s: %s; trying again", queue.controller.name, "/".join(key), error)
+            queue.failed(key, now)
+            self._unblock(queue)
+            log.info("%s: %s: %s; trying again", name, "/".join(key), error)
             return
-        queue.failures.pop(key, None)
-        if decision.again_in is not None:
+        again = queue.worked(key, decision.actions, now)
+        self._unblock(queue)
+        if again == 1:
+            log.warning("%s: %s: what was decided is decided again, and changes nothing", name, "/".join(key))
+        if decision.again_in is not None and not again:
             queue.add(key, now + decision.again_in)
         if decision.said and decision.said != queue.said:
             queue.said = decision.said
-            log.info("%s: %s", queue.controller.name, decision.said)
+            log.info("%s: %s", name, decision.said)
 
-    async def _carry_out(self, queue: _Queue, key: Ref, decision: Decision) -> None:
+    async def _carry_out(self, queue: Queue, key: Ref, decision: Decision) -> None:
         """One action after the other; what they wrote blocks the key until the view shows it."""
         revisions: dict[str, int] = {}
+        by = queue.controller.name
         try:
             for action in decision.actions:
-                written = await self._cluster.act(action, queue.controller.name)
+                try:
+                    written = await self._cluster.act(action, by)
+                except LastcallError as error:
+                    if isinstance(action, Create | Delete):
+                        self.view.refused(by, key, Refusal(_name(action), str(error)))
+                    raise
                 resource = _resource(action)
-                if written and resource in queue.controller.resources:
+                if written and self._heeds(queue.controller, resource):
                     seen = int(written["metadata"].get("resourceVersion", 0))  # an old one, if nothing was changed
                     revisions[resource] = max(seen, revisions.get(resource, 0))
+            self.view.refused(by, key, None)
         finally:
             if revisions:
                 queue.blocked[key] = revisions
-                self._unblock(queue)
+
+
+def _name(action: Create | Delete) -> str:
+    return str(action.obj["metadata"].get("name", "")) if isinstance(action, Create) else action.ref.name
 
 
 def _resource(action: Action) -> str:
@@ -206,5 +223,7 @@ def _resource(action: Action) -> str:
             return "events"
         case Work():
             return ""
+        case IfGone(then=then):
+            return then.ref.resource
         case _:
             return action.ref.resource

@@ -16,15 +16,26 @@ class Ref(NamedTuple):
     name: str
 
 
+class Refusal(NamedTuple):
+    """Something that was to be made or deleted, and why it could not be."""
+
+    name: str
+    """Of the object; empty if it was to be given one."""
+    why: str
+
+
 @dataclass
 class View:
-    """Changes by ``apply`` alone. Iteration is in order of namespace and name, so that decisions repeat."""
+    """Changes by what the runner tells it. Iteration is in order of namespace and name, so that decisions repeat."""
 
     _objects: dict[str, dict[tuple[str, str], Object]] = field(default_factory=dict)
     _free: dict[tuple[str, str], dict[str, Object]] = field(default_factory=dict)
     _owned: dict[str, dict[Ref, Object]] = field(default_factory=dict)
     _on_node: dict[str, dict[tuple[str, str], Object]] = field(default_factory=dict)
     _claiming: dict[tuple[str, str], dict[tuple[str, str], Object]] = field(default_factory=dict)
+    _left: set[str] = field(default_factory=set)
+    _listed: set[str] = field(default_factory=set)
+    _refusals: dict[tuple[str, Ref], Refusal] = field(default_factory=dict)
 
     def get(self, resource: str, namespace: str, name: str) -> Object | None:
         """One object; None if there is none."""
@@ -61,6 +72,20 @@ class View:
         found = self._claiming.get((namespace, claim), {})
         return [found[place] for place in sorted(found)]
 
+    def listed(self, resource: str) -> bool:
+        """Whether all objects of a resource have been told once, so that what is not here was not there."""
+        return resource in self._listed
+
+    def left(self, uid: str) -> bool:
+        """Whether the object with that uid was here and is gone, while others still name it as their owner."""
+        return uid in self._left
+
+    def refusal(self, controller: str, key: Ref) -> Refusal | None:
+        """What was refused when a controller's last decision about a key was carried out; None if nothing was."""
+        return self._refusals.get((controller, key))
+
+    # -- how it changes ------------------------------------------------------------------------------------------------
+
     def apply(self, resource: str, obj: Object | None, before: Object | None) -> None:
         """``obj`` is there now, None if it is gone; ``before`` is what the view had, None if it is new."""
         known = self._objects.setdefault(resource, {})
@@ -68,6 +93,32 @@ class View:
             self._forget(resource, before, known)
         if obj is not None:
             self._learn(resource, obj, known)
+        elif before is not None and (uid := before["metadata"].get("uid", "")) in self._owned:
+            self._left.add(uid)
+        for owner in (before or {"metadata": {}})["metadata"].get("ownerReferences") or ():
+            if owner["uid"] not in self._owned:
+                self._left.discard(owner["uid"])
+
+    def complete(self, resource: str) -> None:
+        """All objects of a resource have been told."""
+        self._listed.add(resource)
+
+    def drop(self, resource: str, *, gone: bool) -> list[Object]:
+        """A resource is not told of any more: what was known of it, which is ``gone`` now or only not seen any more."""
+        known, left = list(self.all(resource)), set(self._left)
+        for obj in known:
+            self.apply(resource, None, obj)
+        if not gone:
+            self._left &= left
+        self._listed.discard(resource)
+        return known
+
+    def refused(self, controller: str, key: Ref, refusal: Refusal | None) -> None:
+        """What was refused of a decision; None: nothing."""
+        if refusal is None:
+            self._refusals.pop((controller, key), None)
+        else:
+            self._refusals[controller, key] = refusal
 
     def _learn(self, resource: str, obj: Object, known: dict[tuple[str, str], Object]) -> None:
         place = _place(obj)

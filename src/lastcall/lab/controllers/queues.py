@@ -1,0 +1,89 @@
+"""What one controller has yet to look at, and when: the runner keeps one for each (pure)."""
+
+import heapq
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from lastcall.lab.controllers.actions import Action
+from lastcall.lab.controllers.controller import Controller
+from lastcall.lab.controllers.view import Ref
+
+RETRY_SECONDS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+"""After a decision that could not be carried out, or that has changed nothing; the last one for ever."""
+
+
+class _Done(NamedTuple):
+    """What has come of a decision: the revisions of what it wrote, and how often it has been the same before."""
+
+    actions: Sequence[Action]
+    revisions: Mapping[str, int]
+    again: int
+
+
+@dataclass
+class Queue:
+    """Keys with the times at which they are due."""
+
+    controller: Controller
+    blocked: dict[Ref, dict[str, int]] = field(default_factory=dict)
+    """Keys whose writes the view does not show yet: the revision of each resource that it must have reached."""
+    said: str = ""
+    """What was last said for people."""
+    _due: list[tuple[float, int, Ref]] = field(default_factory=list)
+    _earliest: dict[Ref, float] = field(default_factory=dict)
+    _number: int = 0
+    _failures: dict[Ref, int] = field(default_factory=dict)
+    _done: dict[Ref, _Done] = field(default_factory=dict)
+
+    def add(self, key: Ref, at: float) -> None:
+        """To be looked at then, or sooner if that was planned already."""
+        if self._earliest.get(key, float("inf")) > at:
+            self._earliest[key] = at
+            self._number += 1
+            heapq.heappush(self._due, (at, self._number, key))
+
+    def next_at(self) -> float:
+        """When there is something to do."""
+        return self._due[0][0] if self._due else float("inf")
+
+    def take(self, now: float) -> Ref | None:
+        """What is due; None if nothing is."""
+        while self._due and self._due[0][0] <= now:
+            at, _, key = heapq.heappop(self._due)
+            if self._earliest.get(key) == at:
+                del self._earliest[key]
+                return key
+        return None
+
+    def failed(self, key: Ref, now: float) -> None:
+        """A decision could not be carried out: the key is due again, later each time."""
+        failures = self._failures.get(key, 0)
+        self._failures[key] = failures + 1
+        self.add(key, now + _pause(failures))
+
+    def worked(self, key: Ref, actions: Sequence[Action], now: float) -> int:
+        """It was carried out: how often it had been the same before, with nothing changed by it.
+
+        If it had, the view can show nothing new, so that the key is not blocked; it is due later each time.
+        """
+        self._failures.pop(key, None)
+        revisions, before = self.blocked.get(key), self._done.pop(key, None)
+        if not revisions:
+            return 0
+        same = before is not None and (before.revisions, before.actions) == (revisions, actions)
+        again = before.again + 1 if before and same else 0
+        self._done[key] = _Done(actions, revisions, again)
+        if again:
+            del self.blocked[key]
+            self.add(key, now + _pause(again - 1))
+        return again
+
+    def forget(self, resource: str) -> None:
+        """A resource is not followed any more: nobody waits for what was written to it."""
+        for revisions in self.blocked.values():
+            revisions.pop(resource, None)
+
+
+def _pause(times: int) -> float:
+    return RETRY_SECONDS[min(times, len(RETRY_SECONDS) - 1)]
