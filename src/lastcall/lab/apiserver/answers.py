@@ -22,10 +22,21 @@ if TYPE_CHECKING:
     from lastcall.lab.apiserver.server import ApiServer
 
 
-def one(context: Context, obj: Object, form: Form, server: "ApiServer", *, code: int = 200) -> Response:
-    """One object."""
+def one(context: Context, obj: Object | Stored, form: Form, server: "ApiServer", *, code: int = 200) -> Response:
+    """One object, with kind and apiVersion; one that is stored is sent as it is there."""
+    if isinstance(obj, Stored):
+        resource = context.route.resource
+        if form.media == media.JSON and not form.transform:
+            return Response(code, _headers(context, form.media), media.written(_named(obj, resource), form))
+        obj = renaming.served(obj, resource)
     said = transforms.one(context, obj, form, server)
     return Response(code, _headers(context, form.media), media.encoded(said, form))
+
+
+def _named(stored: Stored, resource: Resource) -> bytes:
+    """The object as JSON, with kind and apiVersion."""
+    head = resource.kind.encode(), resource.api_version.encode()
+    return b'{"kind":"%s","apiVersion":"%s",%s' % (*head, renaming.data(stored, resource)[1:])
 
 
 def page(context: Context, page: Page, form: Form, server: "ApiServer") -> Response:
@@ -77,7 +88,8 @@ def deleted(context: Context, removed: Removed, options: Options, form: Form, se
         details["uid"] = obj["metadata"]["uid"]
         said = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
         return one(context, said, form, server)
-    return one(context, obj, form, server, code=202 if options.orphan is False and not removed.gone else 200)
+    code = 202 if options.orphan is False and not removed.gone else 200
+    return one(context, removed.stored or obj, form, server, code=code)
 
 
 def failure(request: Request, error: ApiError, said: Sequence[str] = ()) -> Response:

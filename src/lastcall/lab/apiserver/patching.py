@@ -10,7 +10,7 @@ from lastcall.lab.apiserver.patches.applying import Conflicts
 from lastcall.lab.apiserver.patches.field_sets import paths
 from lastcall.lab.apiserver.request import Object
 from lastcall.lab.apiserver.status import ApiError, Cause
-from lastcall.lab.apiserver.store import Key
+from lastcall.lab.apiserver.store import Key, Stored
 
 if TYPE_CHECKING:
     from lastcall.lab.apiserver.server import ApiServer
@@ -20,7 +20,7 @@ _CUSTOM = (bodies.JSON_PATCH, bodies.MERGE_PATCH, bodies.APPLY)
 _BUILT_IN = (*_CUSTOM, bodies.STRATEGIC)
 
 
-async def patch(context: Context, server: "ApiServer") -> tuple[Object, bool]:
+async def patch(context: Context, server: "ApiServer") -> tuple[Object | Stored, bool]:
     """The object as it is now, and whether the patch has made it (only an apply does)."""
     kind = media_type(context)
     check_options(context, kind)
@@ -65,7 +65,10 @@ def change(context: Context, server: "ApiServer", kind: str) -> "Change":
             return shown.text(shown.touched(server.schemas.ordered(new, node), said.said))
 
         strategic = kind == bodies.STRATEGIC
-        result = server.schemas.checked(said.apply(obj), context, shown=text, repeated=said.strict, strategic=strategic)
+        new, speaks = said.apply(obj), None if kind == bodies.JSON_PATCH else said.said
+        result = server.schemas.checked(
+            new, context, shown=text, repeated=said.strict, strategic=strategic, said=speaks
+        )
         check_place(context, result)
         return result
 
@@ -94,7 +97,7 @@ def check_place(context: Context, obj: Object) -> None:
 # -- apply -------------------------------------------------------------------------------------------------------------
 
 
-async def _apply(context: Context, server: "ApiServer") -> tuple[Object, bool]:
+async def _apply(context: Context, server: "ApiServer") -> tuple[Object | Stored, bool]:
     async def changed(obj: Object) -> Object:
         return _applied(context, server, obj)
 

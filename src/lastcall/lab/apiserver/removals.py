@@ -14,10 +14,11 @@ _ATTEMPTS = 10
 
 
 class Removed(NamedTuple):
-    """``obj`` is the object as it is now or was last, with kind and apiVersion."""
+    """``obj`` is the object as it is now or was last, with kind and apiVersion; ``stored`` the same if it was written."""
 
     obj: Object
     gone: bool
+    stored: Stored | None = None
 
 
 class Remover:
@@ -62,25 +63,28 @@ class Remover:
         if options.dry_run:
             return Removed(outcome.obj, gone)
         if not outcome.marked:
-            return Removed(
-                _answer(context, self._store.delete(stored.key, stored.object(), expected=stored.revision)), gone=True
-            )
+            return self._remove(context, stored, old)
         if outcome.obj != old:
-            stored = self._store.put(
-                stored.key, renaming.kept(outcome.obj, context.route.resource), expected=stored.revision
-            )
+            marked = renaming.kept(outcome.obj, context.route.resource)
+            stored = self._store.put(stored.key, marked, expected=stored.revision)
         if gone:
-            return await self._end(context, stored, admission)
-        return Removed(_answer(context, stored), gone=False)
+            return await self._end(context, stored, outcome.obj, admission)
+        return Removed(outcome.obj, gone=False, stored=stored)
 
-    async def _end(self, context: Context, stored: Stored, admission: Attributes | None) -> Removed:
+    async def _end(self, context: Context, stored: Stored, marked: Object, admission: Attributes | None) -> Removed:
         """Removes what is marked. Admission is asked once more, and who is faster meanwhile has done it for us."""
-        uid, marked = stored.object()["metadata"]["uid"], _answer(context, stored)
         await self._admit(admission, marked)
         now = self._store.get(stored.key)
-        if now is None or now.object()["metadata"]["uid"] != uid:
+        if now is stored:
+            return self._remove(context, stored, marked)
+        if now is None or now.object()["metadata"]["uid"] != marked["metadata"]["uid"]:
             return Removed(marked, gone=True)
-        return Removed(_answer(context, self._store.delete(now.key, now.object(), expected=now.revision)), gone=True)
+        return self._remove(context, now, _answer(context, now))
+
+    def _remove(self, context: Context, stored: Stored, obj: Object) -> Removed:
+        """The end of ``stored``, which ``obj`` is a copy of."""
+        last = renaming.kept(obj, context.route.resource)
+        return Removed(obj, gone=True, stored=self._store.delete(stored.key, last, expected=stored.revision))
 
     async def _admit(self, attributes: Attributes | None, old: Object) -> None:
         if attributes:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from lastcall.lab.apiserver.kinds.base import Behaviour
 from lastcall.lab.apiserver.request import Object
@@ -35,12 +36,12 @@ class Resource:
     definition: Object | None = None
     """Of a custom resource: its entry in ``spec.versions`` of the definition, with schema and printer columns."""
 
-    @property
+    @cached_property
     def qualified(self) -> str:
         """``pods`` or ``deployments.apps``."""
         return qualified(self.plural, self.group)
 
-    @property
+    @cached_property
     def storage(self) -> str:
         """The resource part of the keys of its objects."""
         return self.stored_as or self.qualified
@@ -50,7 +51,7 @@ class Resource:
         """The kind of a list of them."""
         return self.lists or f"{self.kind}List"
 
-    @property
+    @cached_property
     def api_version(self) -> str:
         """``v1`` or ``apps/v1``."""
         return f"{self.group}/{self.version}" if self.group else self.version
@@ -61,6 +62,7 @@ class Scheme:
 
     def __init__(self, resources: Sequence[Resource]) -> None:
         self._resources = {(one.group, one.version, one.plural): one for one in resources}
+        self._index()
 
     def __iter__(self) -> Iterator[Resource]:
         return iter(self._resources.values())
@@ -75,16 +77,23 @@ class Scheme:
 
     def stored_in(self, storage: str) -> Resource | None:
         """The resource whose objects have keys with ``storage``."""
-        return next((one for one in self if one.storage == storage and not one.stored_as), None)
+        return self._storages.get(storage)
 
     def has_group(self, group: str) -> bool:
         """Whether any version of the group is served."""
-        return any(one.group == group for one in self)
+        return group in self._groups
 
     def add(self, resource: Resource) -> None:
         """Serves it from now on, instead of one of the same names."""
         self._resources[resource.group, resource.version, resource.plural] = resource
+        self._index()
 
     def remove(self, resource: Resource) -> None:
         """Serves it no more."""
         self._resources.pop((resource.group, resource.version, resource.plural), None)
+        self._index()
+
+    def _index(self) -> None:
+        """What every request asks for; of the versions of a resource its first one stands for its storage."""
+        self._groups = {one.group for one in self}
+        self._storages = {one.storage: one for one in reversed([*self]) if not one.stored_as}

@@ -145,7 +145,7 @@ class ApiServer:
 
     async def _get(self, context: Context) -> Response:
         form = media.negotiated(context.request)
-        return answers.one(context, self.writer.answer(self.reader.get(context), context.route.resource), form, self)
+        return answers.one(context, self.reader.get(context), form, self)
 
     async def _list(self, context: Context) -> Response:
         form = media.negotiated(context.request, collection=True)

@@ -21,7 +21,10 @@ _MUTATED = " after mutating admission happens"
 
 
 class Writer:
-    """Creates, changes and deletes objects. All verbs return the object as it is answered, with kind and apiVersion."""
+    """Creates and changes objects.
+
+    The verbs return what is answered: the object as it is stored or, if it is not, one with kind and apiVersion.
+    """
 
     def __init__(self, store: Store, clock: Clock, random: Random, admission: Plugin, managed: ManagedFields) -> None:
         self._store = store
@@ -32,7 +35,7 @@ class Writer:
 
     # -- create --------------------------------------------------------------------------------------------------------
 
-    async def create(self, context: Context, obj: Object, *, recorded: bool = False) -> Object:
+    async def create(self, context: Context, obj: Object, *, recorded: bool = False) -> Object | Stored:
         """A new object. ApiError if a rule is violated, the name is taken, or somebody refuses.
 
         ``recorded``: its managed fields are as they are to be.
@@ -48,8 +51,9 @@ class Writer:
         attributes = self._attributes(context, "CREATE", obj, None)
         attributes.name = obj["metadata"].get("name", "")
         await self._admission.mutate(attributes)
-        context.warnings += meta.deduplicate_owners(obj, _MUTATED)
-        behaviour.default(obj)
+        if attributes.again.output is not None:
+            context.warnings += meta.deduplicate_owners(obj, _MUTATED)
+            behaviour.default(obj)
         metadata = obj["metadata"]
         if not metadata.get("name") and metadata.get("generateName"):
             metadata["name"] = meta.generated_name(metadata["generateName"], self._random)
@@ -73,8 +77,7 @@ class Writer:
             raise _taken(present, route.resource)
         if context.dry_run:
             return obj
-        written = self._store.put(key, renaming.kept(obj, route.resource), expected=None)
-        return self.answer(written, route.resource)
+        return self._store.put(key, renaming.kept(obj, route.resource), expected=None)
 
     def _place(self, context: Context, obj: Object) -> None:
         """The object's namespace and name must be those of the path, if both say one."""
@@ -96,7 +99,7 @@ class Writer:
 
     # -- change --------------------------------------------------------------------------------------------------------
 
-    async def update(self, context: Context, change: Change, *, recorded: bool = False) -> Object:
+    async def update(self, context: Context, change: Change, *, recorded: bool = False) -> Object | Stored:
         """A new version of the object that the route names; ``change`` is called again if somebody was faster.
 
         An object that comes back as it was is not written. ApiError as for create, and a conflict if ``change`` set
@@ -114,22 +117,23 @@ class Writer:
                 continue
         raise status.conflict(route.resource.plural, route.resource.group, route.name, status.MODIFIED)
 
-    async def _replace(self, context: Context, stored: Stored, change: Change, *, recorded: bool) -> Object:
+    async def _replace(self, context: Context, stored: Stored, change: Change, *, recorded: bool) -> Object | Stored:
         route, behaviour = context.route, context.route.resource.behaviour
         old = self.answer(stored, route.resource)
         new = await change(self.answer(stored, route.resource))
         self._expect(context, new, old)
         if context.request.method != "PATCH":
             context.warnings += meta.deduplicate_owners(new)
-        behaviour.default(new)
+        behaviour.default_change(new, old)
         if not recorded:
             self._managed.updated(new, old, context.manager, route.resource, route.subresource, self._clock.wall())
         meta.carry_over(new, old)
         _prepare(behaviour, route.subresource, new, old)
         attributes = self._attributes(context, "UPDATE", new, old)
         await self._admission.mutate(attributes)
-        context.warnings += meta.deduplicate_owners(new, _MUTATED)
-        behaviour.default(new)
+        if attributes.again.output is not None:
+            context.warnings += meta.deduplicate_owners(new, _MUTATED)
+            behaviour.default(new)
         meta.tidy(new)
         if behaviour.has_generation and behaviour.wanted(new) != behaviour.wanted(old):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
@@ -146,8 +150,7 @@ class Writer:
             # What is answered is the object as it was sent; what watches see last is the one that was stored.
             self._store.delete(stored.key, stored.object(), expected=stored.revision)
             return new
-        written = self._store.put(stored.key, renaming.kept(new, route.resource), expected=stored.revision)
-        return self.answer(written, route.resource)
+        return self._store.put(stored.key, renaming.kept(new, route.resource), expected=stored.revision)
 
     def _expect(self, context: Context, new: Object, old: Object) -> None:
         resource, metadata = context.route.resource, new.setdefault("metadata", {})

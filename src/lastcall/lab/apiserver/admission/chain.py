@@ -20,7 +20,7 @@ class Again:
     due: list[str] = field(default_factory=list)
     """Those of them after whom something has changed."""
     output: Object | None = None
-    """The object as webhooks have left it last."""
+    """The object as webhooks have left it last; None if none has seen it."""
 
     def require(self) -> None:
         """All that have been asked so far are due."""

@@ -73,8 +73,9 @@ class Outcome(NamedTuple):
 class Behaviour:
     """Nothing particular. Objects are JSON with kind and apiVersion; methods change them in place.
 
-    Order when creating: default, (mutating admission), default, prepare_create, validate. When updating: default,
-    prepare_update or prepare_status, (mutating admission), validate_update or validate_status.
+    Order when creating: default, (mutating admission), default if webhooks have seen it, prepare_create, validate. When
+    updating: default_change, prepare_update or prepare_status, (mutating admission), default if webhooks have seen it,
+    validate_update or validate_status.
     """
 
     has_generation: ClassVar[bool] = False
@@ -100,6 +101,10 @@ class Behaviour:
 
     def default(self, obj: Object) -> None:
         """Fills in what the client has left out."""
+
+    def default_change(self, new: Object, old: Object) -> None:
+        """The same for a change: what is as it was has its defaults."""
+        self.default(new)
 
     def prepare_create(self, obj: Object) -> None:
         """Sets what the server decides: an empty status, for instance."""

@@ -44,6 +44,11 @@ class Pods(Behaviour):
         """As ``SetDefaults_Pod`` and what it calls."""
         pod_defaults(obj)
 
+    def default_change(self, new: Object, old: Object) -> None:
+        """Only a spec has defaults."""
+        if new.get("spec") != old["spec"]:
+            pod_defaults(new)
+
     def prepare_create(self, obj: Object) -> None:
         """Every pod begins as Pending."""
         obj["status"] = {"phase": "Pending", "qosClass": quality_of_service(obj)}

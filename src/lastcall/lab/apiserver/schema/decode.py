@@ -11,8 +11,6 @@ from lastcall.lab.apiserver.request import Object
 from lastcall.lab.apiserver.schema import gojson, scalars
 from lastcall.lab.apiserver.schema.types import Node, Struct
 
-_PLAIN = {"string": str, "bool": bool}
-_MANY = ("list", "map")
 _LIMIT = 100
 """So many unknown fields are told."""
 
@@ -26,7 +24,7 @@ class Decoder:
 
     def __init__(self) -> None:
         self.unknown: list[str] = []
-        self._path: list[str] = []
+        self._path: list[str | int] = []
         self._names: list[str] = []
         self._mistake = ""
 
@@ -47,9 +45,8 @@ class Decoder:
             if node is None:
                 self._unknown(key)
             elif value is not None:
-                plain = type(value) is _PLAIN.get(node.kind)
-                new = value if plain else self._field(value, node, key, struct)
-                if new or (node.write and node.kind not in _MANY):
+                new = value if value.__class__ is node.plain else self._field(value, node, key, struct)
+                if new or node.kept:
                     result[key] = new
         for key, node in struct.written:
             if key not in result:
@@ -58,7 +55,7 @@ class Decoder:
 
     def _field(self, value: Any, node: Node, key: str, struct: Struct) -> Any:
         self._names.append(key)
-        self._path.append(f".{key}")
+        self._path.append(key)
         new = self._value(value, node, struct)
         self._names.pop()
         self._path.pop()
@@ -68,19 +65,19 @@ class Decoder:
         """The value at the place where the path is; ``struct`` is the one around it."""
         if value is None:
             return node.zero()
-        match node.kind:
-            case "struct" if isinstance(value, dict) and node.struct:
-                return self._struct(value, node.struct)
-            case "list" if isinstance(value, list) and node.element:
-                return [self._inner(f"[{i}]", one, node.element, struct) for i, one in enumerate(value)]
-            case "map" if isinstance(value, dict) and node.element:
-                return {key: self._inner(f".{key}", one, node.element, struct) for key, one in value.items()}
-            case "struct" | "list" | "map":
-                return self._mismatch(scalars.Mismatch(gojson.name(value)), value, node, struct)
+        kind, element = node.kind, node.element
+        if kind == "struct" and isinstance(value, dict) and node.struct:
+            return self._struct(value, node.struct)
+        if kind == "list" and isinstance(value, list) and element:
+            return [self._inner(i, one, element, struct) for i, one in enumerate(value)]
+        if kind == "map" and isinstance(value, dict) and element:
+            return {key: self._inner(key, one, element, struct) for key, one in value.items()}
+        if kind in ("struct", "list", "map"):
+            return self._mismatch(scalars.Mismatch(gojson.name(value)), value, node, struct)
         return self._scalar(value, node, struct)
 
-    def _inner(self, step: str, value: Any, element: Node, struct: Struct) -> Any:
-        if type(value) is _PLAIN.get(element.kind):
+    def _inner(self, step: str | int, value: Any, element: Node, struct: Struct) -> Any:
+        if value.__class__ is element.plain:
             return value
         self._path.append(step)
         new = self._value(value, element, struct)
@@ -96,7 +93,7 @@ class Decoder:
             return self._mismatch(wrong, value, node, struct)
         except scalars.Illegal as wrong:
             return self._illegal(str(wrong))
-        if isinstance(value, _PLAIN[node.kind]):
+        if node.plain and isinstance(value, node.plain):
             return value
         return self._mismatch(scalars.Mismatch(gojson.name(value)), value, node, struct)
 
@@ -110,7 +107,8 @@ class Decoder:
 
     def _unknown(self, key: str) -> None:
         if len(self.unknown) < _LIMIT:
-            self.unknown.append(f"{''.join(self._path)}.{key}"[1:])
+            steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in (*self._path, key))
+            self.unknown.append("".join(steps)[1:])
 
 
 class Converter(Decoder):

@@ -5,7 +5,7 @@ import binascii
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from lastcall.lab.apiserver import quantities
@@ -82,6 +82,11 @@ def _time(kind: str, value: Any) -> str:
     """In UTC, with as many digits as the type has."""
     if not isinstance(value, str):
         raise Mismatch(gojson.name(value), "string")
+    return _moment(kind, value)
+
+
+@lru_cache(maxsize=1024)  # the same second stands in many objects
+def _moment(kind: str, value: str) -> str:
     found = _RFC3339.fullmatch(value)
     if not found or (kind == "microtime" and len(found[3] or "") != 6):
         raise Fault(_time_fault(value, kind))

@@ -11,6 +11,7 @@ from lastcall.lab.apiserver.request import Object
 from lastcall.lab.apiserver.schema import bodies, custom, gojson
 from lastcall.lab.apiserver.schema.bodies import Kind
 from lastcall.lab.apiserver.schema.decode import Converter, Decoder, Undecodable
+from lastcall.lab.apiserver.schema.parts import narrowed, widened
 from lastcall.lab.apiserver.schema.types import Node, Struct, Types
 from lastcall.lab.apiserver.scheme import Resource
 from lastcall.lab.apiserver.status import ApiError
@@ -64,11 +65,13 @@ class Schemas:
         shown: Callable[[Object], str] | None = None,
         repeated: Sequence[str] = (),
         strategic: bool = False,
+        said: Any = None,
     ) -> Object:
         """What a patch has made of an object, as it is stored, with kind and apiVersion.
 
         ``shown`` says what an error shows of it, the object itself if None; ``repeated`` are complaints about the patch,
-        and ``strategic`` patches have other words for wrong types.
+        and ``strategic`` patches have other words for wrong types. ``said`` is a merge patch: what it does not speak of
+        is as it was stored, and is not read again.
         ApiError (422) if types are wrong or if the client does not allow unknown fields and there are some.
         """
         resource = context.route.resource
@@ -86,7 +89,9 @@ class Schemas:
                     why := self._other_kind(obj, Kind(resource.group, resource.version, resource.kind))
                 ):
                     raise unfit(why)
-                decoded, unknown = _decoded(obj, node.struct, Converter() if strategic else Decoder())
+                part = narrowed(obj, said) if isinstance(said, dict) else obj
+                decoded, unknown = _decoded(part, node.struct, Converter() if strategic else Decoder())
+                decoded = widened(obj, part, decoded) if part is not obj else decoded
             else:
                 return obj
         except Undecodable as error:

@@ -18,6 +18,7 @@ import msgspec
 from lastcall.lab.apiserver.request import Object
 
 _CONTAINERS = {"#": "struct", "[": "list", "{": "map"}
+_PLAIN: Mapping[str, type] = {"string": str, "bool": bool}
 _ZEROS: Mapping[str, Any] = {
     "string": "",
     "bytes": None,
@@ -41,8 +42,12 @@ class Node:
         self.kind: str = _CONTAINERS.get(self._type[0], self._type)
         """``struct``, ``map``, ``list``, ``string``, ``bool``, ``int32``, ``int64``, ``float64``, ``bytes``, ``time``,
         ``microtime``, ``duration``, ``quantity``, ``intorstring``; ``raw`` (an object of any shape), ``any``."""
+        self.plain = _PLAIN.get(self.kind)
+        """The type of its values in Python, if they are stored as they come."""
         self.write: str = facts.get("write", "")
         """When it is written, as the table has it."""
+        self.kept: bool = self.write != "" and self.kind not in ("list", "map")
+        """Whether it is written though it is empty."""
         self.patch_strategy: Sequence[str] = tuple(facts["strategy"].split(",")) if "strategy" in facts else ()
         """``merge``, ``retainKeys``, ``replace`` of a strategic merge patch; nothing means that lists are replaced."""
         self.merge_key: str = facts.get("merge_key", "")
