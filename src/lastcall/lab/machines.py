@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.resources import CSI_NODES, NODES, STORAGE_CLASSES, resource
 from lastcall.aio import Group
-from lastcall.errors import AlreadyExists, InvalidInput
+from lastcall.errors import AlreadyExists, InvalidInput, NotFound
 from lastcall.lab.apiserver.inprocess import InProcess
 from lastcall.lab.apiserver.kubelets import Kubelet as KubeletApi
 from lastcall.lab.apiserver.request import Identity
@@ -21,6 +21,8 @@ from lastcall.lab.volumes import objects
 from lastcall.model import duration
 
 PROXY = Identity("system:kube-proxy", ("system:authenticated",))
+_LOOK = 0.02
+"""Seconds between two looks at nodes that are coming up."""
 _DRIVERS = resource("storage.k8s.io", "v1", "csidrivers")
 
 T = TypeVar("T")
@@ -120,21 +122,26 @@ class LocalMachines:
                 await admin.create(kind, obj)
             except AlreadyExists:
                 continue
+        starting = Group()
         for machine in self._machines.values():
-            await machine.turn(Switch.ON)
-        for name in self._machines:
-            await self._announce_driver(admin, name)
+            starting.start(self._start(machine, admin), f"{machine.name} starts")
+        try:
+            await starting.join()
+        finally:
+            await starting.cancel()
         await asyncio.Event().wait()
 
-    async def _announce_driver(self, admin: Client, name: str) -> None:
-        """As the driver's registrar does on each node."""
+    async def _start(self, machine: Machine, admin: Client) -> None:
+        """Power on; its driver is announced as the driver's registrar does on each node."""
+        await machine.turn(Switch.ON)
         while True:
-            node = next((one for one in (await admin.list(NODES)).items if one["metadata"]["name"] == name), None)
-            if node is not None:
+            try:
+                node = await admin.get(NODES, machine.name)
                 break
-            await self._site.clock.sleep(0.05)
+            except NotFound:
+                await self._site.clock.sleep(_LOOK)
         try:
-            await admin.create(CSI_NODES, objects.csi_node(name, node["metadata"]["uid"]))
+            await admin.create(CSI_NODES, objects.csi_node(machine.name, node["metadata"]["uid"]))
         except AlreadyExists:
             return
 
@@ -145,7 +152,7 @@ class LocalMachines:
             nodes = (await admin.list(NODES)).items
             if sum(_ready(node) for node in nodes if node["metadata"]["name"] in self._machines) == len(self._machines):
                 return
-            await self._site.clock.sleep(0.05)
+            await self._site.clock.sleep(_LOOK)
 
     async def clean_up(self) -> None:
         """Ends everything that runs."""

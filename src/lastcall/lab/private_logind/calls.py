@@ -1,10 +1,7 @@
 """What the recorder and those who ask it have in common."""
 
 import os
-from enum import Enum
 from pathlib import Path
-
-from lastcall.model.base import Facts
 
 SYSTEMD = "org.freedesktop.systemd1"
 SYSTEMD_PATH = "/org/freedesktop/systemd1"
@@ -13,23 +10,6 @@ CONTROL = "dev.lastcall.Recorder"
 
 BUS_PID = "bus.pid"
 LOGIND_PID = "logind.pid"
-
-
-class Mode(Enum):
-    """How the recorder answers StartUnit for targets and questions about units. FAIL is for the jobs of services too."""
-
-    HANG = "a job is granted and never ends, as when a machine really goes down"
-    FAIL = "jobs are refused"
-    DONE = "a job is granted and ends soon"
-    MASKED = "every unit is masked"
-
-
-class Call(Facts, frozen=True):
-    """A call that systemd1 got. ``at`` is CLOCK_BOOTTIME."""
-
-    at: float
-    member: str
-    arguments: list[str | int]
 
 
 def running(state: Path, pid_file: str, program: str) -> int | None:

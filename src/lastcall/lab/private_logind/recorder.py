@@ -21,6 +21,7 @@ import msgspec
 from dbus_fast import Message, MessageType, Variant
 from dbus_fast.aio import MessageBus
 
+from lastcall.lab.logind_calls import Call, Mode
 from lastcall.lab.private_logind import cage
 from lastcall.lab.private_logind.calls import (
     BUS_PID,
@@ -29,8 +30,6 @@ from lastcall.lab.private_logind.calls import (
     LOGIND_PID,
     SYSTEMD,
     SYSTEMD_PATH,
-    Call,
-    Mode,
     kill,
 )
 from lastcall.lab.private_logind.units import Units, unit_path

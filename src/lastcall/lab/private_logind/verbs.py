@@ -5,7 +5,8 @@ from typing import Any
 import msgspec
 
 from lastcall.adapters.bus import Bus
-from lastcall.lab.private_logind.calls import CONTROL, CONTROL_PATH, SYSTEMD, Call, Mode
+from lastcall.lab.logind_calls import Call, Mode
+from lastcall.lab.private_logind.calls import CONTROL, CONTROL_PATH, SYSTEMD
 from lastcall.ports import Clock
 
 _LOGIN = "org.freedesktop.login1"
