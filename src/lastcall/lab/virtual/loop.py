@@ -1,0 +1,236 @@
+"""The event loop whose clock jumps."""
+
+import asyncio
+import contextlib
+import heapq
+import itertools
+import sys
+import threading
+import warnings
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterable
+from contextvars import Context
+from typing import Any, NoReturn, TypeVar, TypeVarTuple
+
+from lastcall.lab.virtual.ownership import OWNER, Task
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+
+class Deadlock(RuntimeError):
+    """Every task waits, and no timer is set that could wake one."""
+
+
+class VirtualLoop(asyncio.BaseEventLoop):
+    """Runs what is ready in order of arrival; when nothing is, time jumps to the next timer.
+
+    The order of everything follows from what the programs do: ties in time go to the timer that was set first, and
+    nothing depends on addresses, on the machine's speed or on how many loops there were before. Threads, sockets,
+    pipes, signals and subprocesses are refused with a RuntimeError.
+
+    What belongs to a process that is dead (``Process``) is not run: no step, no callback, no timer of it.
+
+    ``ending``: the run is over, and what it has left is being cancelled.
+    """
+
+    _stopping: bool
+    _closed: bool
+    _thread_id: int | None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._now = 0.0
+        self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
+        self._order = itertools.count()
+        self._numbers = itertools.count()
+        self._failure: BaseException | None = None
+        self.ending = False
+        self._dead_tasks: list[Task] = []
+        self._dead_generators: list[AsyncGenerator[Any, Any]] = []
+        self.set_exception_handler(self._fail)
+
+    # -- time ----------------------------------------------------------------------------------------------------------
+
+    def time(self) -> float:
+        """Virtual seconds since the loop was made."""
+        return self._now
+
+    def call_at(
+        self, when: float, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        """A timer; those of one moment run in the order in which they were set."""
+        handle = asyncio.TimerHandle(when, callback, args, self, context)
+        heapq.heappush(self._timers, (when, next(self._order), handle))
+        return handle
+
+    # -- running -------------------------------------------------------------------------------------------------------
+
+    def run_forever(self) -> None:
+        """Until stopped; Deadlock when nothing can happen any more. An exception that nobody handles is raised."""
+        with self._running():
+            while not self._stopping:
+                self._turn()
+
+    @contextlib.contextmanager
+    def _running(self) -> Generator[None]:
+        """As BaseEventLoop does it: ``asyncio.get_running_loop`` and async generators find the loop."""
+        previous, hooks = asyncio._get_running_loop(), sys.get_asyncgen_hooks()  # noqa: SLF001
+        asyncio._set_running_loop(self)  # noqa: SLF001
+        sys.set_asyncgen_hooks(firstiter=self._begun, finalizer=self._left)
+        self._thread_id = threading.get_ident()
+        try:
+            yield
+        finally:
+            self._stopping = False
+            self._thread_id = None
+            sys.set_asyncgen_hooks(*hooks)
+            asyncio._set_running_loop(previous)  # noqa: SLF001
+
+    def _turn(self) -> None:
+        ready, timers = self._ready, self._timers  # type: ignore[attr-defined]
+        if not ready:
+            while timers and _is_over(timers[0][2]):
+                heapq.heappop(timers)
+            if not timers:
+                raise Deadlock(f"at {self._now:.3f} s every task waits and no timer is set")
+            self._now = max(self._now, timers[0][0])
+        while timers and timers[0][0] <= self._now:
+            ready.append(heapq.heappop(timers)[2])
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            if handle._cancelled:  # noqa: SLF001
+                continue
+            owner = handle._context.get(OWNER)  # noqa: SLF001
+            if owner is None or owner.step():
+                handle._run()  # noqa: SLF001
+        if self._failure:
+            failure, self._failure = self._failure, None
+            raise failure
+
+    def _fail(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        exception = context.get("exception")
+        if isinstance(exception, BaseException) and not self._failure:
+            self._failure = exception
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        """Cancelled timers are passed over when their time comes."""
+
+    def _write_to_self(self) -> None:
+        """There is no selector to wake."""
+
+    # -- tasks ---------------------------------------------------------------------------------------------------------
+
+    def create_task(  # type: ignore[override]  # newer Pythons add options, which are refused
+        self, coro: Coroutine[Any, Any, T], *, name: str | None = None, context: Context | None = None
+    ) -> "asyncio.Task[T]":
+        """A task of the process in whose context it is started. Without a name it has that of its function."""
+        if self.get_task_factory():
+            return super().create_task(coro, name=name, context=context)
+        self._check_closed()  # type: ignore[attr-defined]
+        task = Task(coro, loop=self, name=name or getattr(coro, "__qualname__", "task"), context=context)
+        task.number = next(self._numbers)
+        owner = task.owner = OWNER.get() if context is None else context.get(OWNER)
+        if owner is not None:
+            owner.tasks.add(task)
+            if not owner.alive:
+                self._dead_tasks.append(task)
+        return task
+
+    def tasks(self) -> "list[asyncio.Task[Any]]":
+        """Those that are not over and not dead, in the order in which they were started; by name, a factory's."""
+        found = asyncio.all_tasks(self)
+        ours = [one for one in found if isinstance(one, Task) and (one.owner is None or one.owner.alive)]
+        others = [one for one in found if not isinstance(one, Task)]
+        return [*sorted(ours, key=lambda one: one.number), *sorted(others, key=lambda one: one.get_name())]
+
+    def _begun(self, generator: AsyncGenerator[Any, Any]) -> None:
+        """An async generator begins."""
+        if owner := OWNER.get():
+            owner.generators.add(generator)
+
+    def _left(self, generator: AsyncGenerator[Any, Any]) -> None:
+        """One is garbage before its end: its ``finally`` runs in a task, as asyncio has it."""
+        if not self._closed:
+            self.call_soon(self.create_task, generator.aclose())
+
+    # -- the dead ------------------------------------------------------------------------------------------------------
+
+    def keep(self, tasks: Iterable[Task], generators: Iterable[AsyncGenerator[Any, Any]]) -> None:
+        """They are never stepped again: nothing of them becomes garbage, and so runs its ``finally``, in this run."""
+        dead = sorted((task for task in tasks if not task.done()), key=lambda task: task.number)
+        self._dead_tasks += dead
+        self._dead_generators += generators
+        if self.ending:
+            for task in dead:
+                task.cancel()  # the end does not wait for them
+
+    def end(self) -> None:
+        """Cancels what is left, in order of start, and runs until it has ended. Fuses do not burn any more."""
+        self.ending = True
+        while left := self.tasks():
+            for task in left:
+                task.cancel()
+            self.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+
+    def close(self) -> None:
+        """Closes the loop; what dead processes have left is closed without a word."""
+        with _silence():
+            super().close()
+            self._timers.clear()
+            for task in self._dead_tasks:
+                task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001
+                with contextlib.suppress(BaseException):  # whatever it is, it is none of the living's business
+                    task.get_coro().close()
+            self._dead_tasks.clear()
+            self._dead_generators.clear()
+
+    # -- what there is not ---------------------------------------------------------------------------------------------
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise RuntimeError("there are no threads, sockets, pipes, signals and subprocesses in virtual time")
+
+    run_in_executor = _refuse
+    getaddrinfo = getnameinfo = _refuse
+    create_connection = create_server = create_datagram_endpoint = _refuse
+    create_unix_connection = create_unix_server = connect_accepted_socket = start_tls = sendfile = _refuse
+    sock_accept = sock_connect = sock_recv = sock_recv_into = sock_recvfrom = sock_recvfrom_into = _refuse
+    sock_sendall = sock_sendto = sock_sendfile = _refuse
+    connect_read_pipe = connect_write_pipe = subprocess_exec = subprocess_shell = _refuse
+    add_reader = remove_reader = add_writer = remove_writer = _refuse
+    add_signal_handler = remove_signal_handler = _refuse
+
+
+def run(main: Coroutine[Any, Any, T]) -> T:
+    """Runs ``main`` to its end in virtual time, which begins at 0; what it leaves running is cancelled then.
+
+    What dead processes have left is closed last, outside of the loop: a ``finally`` of theirs that waits or asks for
+    the loop does nothing, one that only changes an object does so. So the truth of a run is to be judged within it.
+    """
+    loop = VirtualLoop()
+    try:
+        return loop.run_until_complete(main)
+    finally:
+        try:
+            loop.end()
+        finally:
+            loop.close()
+
+
+def _is_over(handle: asyncio.TimerHandle) -> bool:
+    """Whether a timer is of no use: nobody wants it, or its owner is dead."""
+    if handle.cancelled():
+        return True
+    owner = handle._context.get(OWNER)  # type: ignore[attr-defined]  # noqa: SLF001
+    return owner is not None and not owner.alive
+
+
+@contextlib.contextmanager
+def _silence() -> Generator[None]:
+    """No warnings, and nothing about exceptions that come from destructors."""
+    hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        sys.unraisablehook = hook

@@ -1,0 +1,40 @@
+"""Whose a task or a callback is: its owner stands in the context in which it was started."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextvars import ContextVar
+from typing import Any, Protocol
+from weakref import WeakSet
+
+
+class Owner(Protocol):
+    """A process, as the loop sees it."""
+
+    alive: bool
+    tasks: "WeakSet[Task]"
+    generators: WeakSet[AsyncGenerator[Any, Any]]
+
+    def step(self) -> bool:
+        """Whether one more step of it may run; it may die of being asked."""
+        ...
+
+
+OWNER: ContextVar[Owner | None] = ContextVar("owner", default=None)
+"""Inherited by tasks, callbacks and timers, as contexts are."""
+
+
+class Task(asyncio.Task[Any]):
+    """A task that knows whose it is, and the how manieth of its loop."""
+
+    owner: Owner | None
+    number: int
+
+    def cancel(self, msg: Any | None = None) -> bool:
+        """As every task's; but a dead one's is over at once for who waits for it, and its code hears nothing.
+
+        Without this, who awaits a dead task could not be cancelled himself: asyncio hands a cancellation on to what
+        is awaited, and waits until that has ended.
+        """
+        if self.owner is None or self.owner.alive:
+            return super().cancel(msg)
+        return asyncio.Future.cancel(self, msg)
