@@ -50,7 +50,7 @@ class Cluster:
         self.random = random_of(seed, "scenario")
         self.truth = Truth(clock)
         self.storage = Storage(Imagined(), clock)
-        self.weather = Weather()
+        self.weather = Weather(clock, seed, self.truth.struck)
         self.plane = Plane(clock, seed, self.storage, self.weather)
         self.machines: dict[str, Machine] = {}
         self.hosts: dict[str, SimulatedHost] = {}

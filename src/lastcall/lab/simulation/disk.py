@@ -1,13 +1,16 @@
 """A machine's disk as the agent uses it: ``ports.Journals`` in memory, which outlives its writers."""
 
+from random import Random
+
 from lastcall.ports import JournalFile
 
 
 class Disk:
-    """``full``: it takes not one byte more. A power cut takes back what was not synced; see ``lose_power``."""
+    """``full``: it takes not one byte more. A power cut takes back what was not synced: see ``lose_power``."""
 
-    def __init__(self) -> None:
+    def __init__(self, random: Random) -> None:
         self._files: dict[str, _File] = {}
+        self._random = random
         self.full = False
 
     def create(self, shutdown_id: str) -> JournalFile:
@@ -19,24 +22,26 @@ class Disk:
         return file
 
     def latest(self) -> tuple[str, list[bytes]] | None:
-        """Id and lines of the newest journal."""
+        """Id and whole lines of the newest journal."""
         if not self._files:
             return None
         newest = list(self._files)[-1]
-        return newest, list(self._files[newest].lines)
+        return newest, self._files[newest].lines()
 
     def reopen(self, shutdown_id: str) -> JournalFile:
-        """To go on with it."""
-        return self._files[shutdown_id]
+        """To go on with it; a torn last line is cut off."""
+        file = self._files[shutdown_id]
+        del file.content[file.content.rfind(b"\n") + 1 :]
+        return file
 
     async def write_kubelet_state(self, start: float | None, end: float | None) -> None:
         """Nobody reads it here."""
         self.need_room()
 
     def lose_power(self) -> None:
-        """What was not synced is gone."""
+        """Of what was not synced any number of bytes may be there, so that the last line may be torn."""
         for file in self._files.values():
-            del file.lines[file.synced :]
+            del file.content[self._random.randint(file.synced, len(file.content)) :]
 
     def need_room(self) -> None:
         """OSError while it is full."""
@@ -49,13 +54,16 @@ class _File:
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
-        self.lines: list[bytes] = []
+        self.content = bytearray()
         self.synced = 0
 
     def append(self, line: bytes) -> None:
         self._disk.need_room()
-        self.lines.append(line)
+        self.content += line.rstrip(b"\n") + b"\n"
 
     async def sync(self) -> None:
         self._disk.need_room()
-        self.synced = len(self.lines)
+        self.synced = len(self.content)
+
+    def lines(self) -> list[bytes]:
+        return bytes(self.content).split(b"\n")[:-1]

@@ -14,7 +14,6 @@ from lastcall.graceful.agent import Agent, Outside
 from lastcall.graceful.config import AgentConfig
 from lastcall.lab.actors import ActorRuntime, Behaviour, Script
 from lastcall.lab.fake_keeper import FakeHolder, FakeKeeper
-from lastcall.lab.fake_logind import FakeLogind
 from lastcall.lab.kubelet.kubelet import Kubelet
 from lastcall.lab.kubelet.own_shutdown import ShutdownManager
 from lastcall.lab.kubelet.settings import Profile, Settings
@@ -22,6 +21,7 @@ from lastcall.lab.kubelet.shutdown import KubeletFace
 from lastcall.lab.simulation.clocks import NodeClock
 from lastcall.lab.simulation.directories import ImaginedDirectories
 from lastcall.lab.simulation.disk import Disk
+from lastcall.lab.simulation.logind import HostLogind
 from lastcall.lab.simulation.scenario import Manager
 from lastcall.lab.simulation.seeds import random_of
 from lastcall.lab.simulation.truth import Truth
@@ -59,10 +59,11 @@ class SimulatedHost:
         self._directories = ImaginedDirectories()
         self._boots = 0
         self.process = Process(name)
+        self._keeper: FakeKeeper | None = None
         self.clock = NodeClock(site.clock)
-        self.disk = Disk()
+        self.disk = Disk(random_of(site.seed, f"{name}/disk"))
         self.runtime = ActorRuntime(self.clock, script=self._behave, node=name)
-        self.logind = FakeLogind(self.clock)
+        self.logind = HostLogind(self.clock)
         self.holder = FakeHolder(self.logind, self.clock)
         self.kubelet: Kubelet | None = None
         self.agent: Agent | None = None
@@ -73,7 +74,7 @@ class SimulatedHost:
     async def boot(self) -> None:
         """After ``site.boot`` seconds the kubelet starts, as it does when an operating system has come up."""
         self._boots += 1
-        self.logind = FakeLogind(self.clock, files=self.logind.files)
+        self.logind = HostLogind(self.clock, files=self.logind.files)
         self.holder = FakeHolder(self.logind, self.clock)
         self._site.truth.power_on(self.name)
         if self._boots > 1:
@@ -90,7 +91,7 @@ class SimulatedHost:
     async def die(self) -> None:
         """The power is gone: nothing of it runs on, and nobody is told."""
         self.process.kill()
-        self.kubelet = self.agent = None
+        self.holder.drop()
         self.runtime.pull()
         self.disk.lose_power()
         self._site.truth.power_off(self.name)
@@ -117,20 +118,21 @@ class SimulatedHost:
         await (self._site.storage.cut(self.name) if cut else self._site.storage.mend(self.name))
 
     async def stop_kubelet(self) -> None:
-        """SIGKILL: kubelet and agent end in the middle of whatever they do. The kernel closes the agent's lock."""
+        """SIGKILL: kubelet and agent end in the middle of whatever they do."""
         self.process.kill()
-        if self._keeper:
-            self._keeper.die()
-        self.kubelet = self.agent = None
 
     async def start_kubelet(self) -> None:
         """A new life of both."""
-        self.process = Process(self.name)
+        self.process = Process(self.name, on_death=self._died)
         self.process.start(self._live(), f"{self.name}: kubelet and agent")
 
     # -- within --------------------------------------------------------------------------------------------------------
 
-    _keeper: FakeKeeper | None = None
+    def _died(self) -> None:
+        """The kernel closes the agent's copy of the lock; the holder's stays."""
+        if self._keeper:
+            self._keeper.die()
+        self._keeper = self.kubelet = self.agent = None
 
     async def _live(self) -> None:
         """In the process: what is made here belongs to it."""

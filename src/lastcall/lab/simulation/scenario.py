@@ -29,13 +29,15 @@ class Verb(Enum):
     """Cordoned, and its pods evicted until none is left, as ``kubectl drain`` does; ``lasts``: then uncordoned."""
     OUT_OF_SERVICE = "taint out of service"
     KILL_AGENT = "kill the agent of"
-    """SIGKILL for kubelet and agent, which are one process here; started again after ``lasts``."""
+    """SIGKILL for kubelet and agent, which are one process here; started again after ``lasts``.
+
+    With an ``amount`` it dies after so many more steps of its own, between two awaits.
+    """
     KILL_HOLDER = "kill the lock holder of"
     RESTART_LOGIND = "restart logind of"
     LOSE_BUS = "stop D-Bus of"
     RUNTIME_AWAY = "stop the runtime of"
     DISK_FULL = "fill the disk of"
-    TORN_WRITE = "tear the last write of"
     CLOCK_STEP = "step the clock of"
     """By ``amount`` seconds."""
     API_DOWN = "stop the API server"
@@ -48,7 +50,10 @@ class Verb(Enum):
     WATCH_LATE = "delay watches"
     """Each event by up to ``amount`` seconds."""
     WATCH_DOUBLE = "repeat watch events"
-    WATCH_BREAK = "break watches"
+    WATCH_TORN = "tear watches"
+    """A part ``amount`` of what they bring breaks off in the middle."""
+    WATCH_SILENT = "silence watches"
+    """They stay open, and nothing comes through any more."""
     KILL_CONTROLLERS = "kill the controllers"
 
 

@@ -1,16 +1,68 @@
-"""What becomes of requests on their way to the API server, and of answers on their way back."""
+"""What becomes of requests on their way to the API server, and of answers and watch events on their way back.
 
-from collections.abc import Mapping
+All that goes wrong here goes wrong on real networks and with real servers: a request that never arrives, one that was
+carried out though nobody hears of it, a server that is busy, a connection that is dead and does not say so.
+"""
 
-from lastcall.adapters.kube.transport import Answer, Transport
+import asyncio
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from random import Random
+from urllib.parse import urlsplit
+
+import msgspec
+
+from lastcall.adapters.kube.transport import Answer, Chunks, Transport
 from lastcall.errors import Unavailable
+from lastcall.lab.simulation.seeds import random_of
+from lastcall.ports import Clock
+
+
+@dataclass(frozen=True, kw_only=True)
+class Condition:
+    """Something that is wrong for some programs (all, if none is named). Parts are between 0 and 1, times seconds."""
+
+    programs: Collection[str] = ()
+    refused: float = 0.0
+    """The part of requests that fails: 409, 429, 500, or a connection that breaks before or after the deed."""
+    slow: float = 0.0
+    """Each answer takes up to so long."""
+    late: float = 0.0
+    """Each piece of a watch comes up to so late; the order stays."""
+    doubled: float = 0.0
+    """The part of a watch's pieces that comes twice."""
+    torn: float = 0.0
+    """The part of a watch's pieces in whose middle the connection breaks."""
+    silent: bool = False
+    """Watches hear nothing any more, and are not told so."""
 
 
 class Weather:
-    """What is wrong at the moment. ``down``: the server does not run."""
+    """``down``: the server does not run. ``struck`` hears of each fault and of what it has hit."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock, seed: str, struck: Callable[[str, str], None]) -> None:
+        self.clock = clock
+        self.struck = struck
         self.down = False
+        self._seed = seed
+        self._conditions: list[Condition] = []
+
+    def begin(self, condition: Condition) -> None:
+        """It is so from now on."""
+        self._conditions.append(condition)
+
+    def end(self, condition: Condition) -> None:
+        """It is so no longer."""
+        self._conditions.remove(condition)
+
+    def random_for(self, program: str) -> Random:
+        """The dice of one program."""
+        return random_of(self._seed, f"weather/{program}")
+
+    def most(self, program: str, what: str) -> float:
+        """The worst that conditions say of it for a program."""
+        found = [one for one in self._conditions if not one.programs or program in one.programs]
+        return max((float(getattr(one, what)) for one in found), default=0.0)
 
 
 class Exposed:
@@ -20,15 +72,120 @@ class Exposed:
         self._transport = transport
         self._weather = weather
         self._program = program
+        self._random = weather.random_for(program)
 
     async def request(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes, *, stream: bool = False
     ) -> Answer:
         """One answer, or none."""
-        if self._weather.down:
-            raise Unavailable("the API server does not run")
-        return await self._transport.request(method, target, headers, body, stream=stream)
+        step = f"{self._program}: {step_of(method, target, stream=stream)}"
+        await self._delay(step)
+        self._check(step)
+        refusal = self._refusal(method, step)
+        if isinstance(refusal, Answer):
+            return refusal
+        answer = await self._transport.request(method, target, headers, body, stream=stream)
+        if refusal:
+            raise Unavailable("the connection broke before the answer came")
+        self._check(step)
+        if isinstance(answer.body, bytes):
+            return answer
+        return Answer(answer.status, answer.headers, _Stream(answer.body, self._weather, self._program, step))
 
     def close(self) -> None:
         """Gives up all connections."""
         self._transport.close()
+
+    def _check(self, step: str) -> None:
+        if self._weather.down:
+            self._weather.struck("API server down", step)
+            raise Unavailable("the API server does not run")
+
+    async def _delay(self, step: str) -> None:
+        if slow := self._weather.most(self._program, "slow"):
+            self._weather.struck("slow answer", step)
+            await self._weather.clock.sleep(self._random.random() * slow)
+
+    def _refusal(self, method: str, step: str) -> Answer | bool:
+        """An answer in place of the deed; True if the deed is done and not answered; Unavailable if it is not done."""
+        part = self._weather.most(self._program, "refused")
+        if not part or self._random.random() >= part:
+            return False
+        writes = method in ("PUT", "PATCH", "DELETE")
+        kinds = ["broken before", "broken after", "429", "500", *(["409"] if writes else [])]
+        kind = self._random.choice(kinds)
+        self._weather.struck(kind, step)
+        if kind == "broken before":
+            raise Unavailable("the connection broke before the request arrived")
+        return kind == "broken after" or _failure(kind)
+
+
+class _Stream:
+    """The pieces of a watch as they come through."""
+
+    def __init__(self, chunks: Chunks, weather: Weather, program: str, step: str) -> None:
+        self._chunks = chunks
+        self._weather = weather
+        self._program = program
+        self._step = step
+        self._random = weather.random_for(f"{program}/{step}/{weather.clock.boottime()}")
+        self._broken = False
+
+    def __aiter__(self) -> "_Stream":
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self._broken:
+            raise Unavailable("the connection broke")
+        chunk = await anext(self._chunks)
+        weather, program = self._weather, self._program
+        if weather.most(program, "silent"):
+            weather.struck("silent watch", self._step)
+            await asyncio.get_running_loop().create_future()
+        if late := weather.most(program, "late"):
+            weather.struck("late watch event", self._step)
+            await weather.clock.sleep(self._random.random() * late)
+        if self._random.random() < weather.most(program, "torn"):
+            weather.struck("torn watch event", self._step)
+            self._broken = True
+            return chunk[: len(chunk) // 2]
+        if self._random.random() < weather.most(program, "doubled"):
+            weather.struck("doubled watch event", self._step)
+            return chunk + chunk
+        return chunk
+
+    async def aclose(self) -> None:
+        """Gives up what has not been read."""
+        await self._chunks.aclose()
+
+
+def step_of(method: str, target: str, *, stream: bool) -> str:
+    """A request in few words, without names: ``PATCH pods/status``, ``WATCH nodes``."""
+    parts = urlsplit(target).path.strip("/").split("/")
+    rest = parts[2:] if parts[0] == "api" else parts[3:]
+    if len(rest) > 2 and rest[0] == "namespaces":
+        rest = rest[2:]
+    what = "/".join([*rest[:1], *rest[2:3]])
+    return f"{'WATCH' if stream else method} {what}"
+
+
+_FAILURES = {
+    "409": ("Conflict", "the object has been modified; please apply your changes to the latest version and try again"),
+    "429": ("TooManyRequests", "the server has received too many requests and has asked us to try again later"),
+    "500": ("InternalError", "Internal error occurred: etcdserver: request timed out"),
+}
+
+
+def _failure(code: str) -> Answer:
+    reason, message = _FAILURES[code]
+    body = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": message,
+        "reason": reason,
+        "code": int(code),
+    }
+    headers = {"content-type": "application/json"} | ({"retry-after": "1"} if code == "429" else {})
+    return Answer(int(code), headers, msgspec.json.encode(body))

@@ -1,0 +1,53 @@
+"""What can be done to the control plane, and on the way to it."""
+
+from collections.abc import Callable
+
+from lastcall.lab.simulation.cluster import Cluster
+from lastcall.lab.simulation.doing import Deed, over
+from lastcall.lab.simulation.scenario import Event
+from lastcall.lab.simulation.weather import Condition
+
+RESTART_SECONDS = 1.0
+CONTROLLERS_SECONDS = 15.0
+"""Until other controllers have taken over: the lease of a kube-controller-manager (``--leader-elect-lease-duration``)."""
+
+
+async def down(cluster: Cluster, event: Event) -> None:
+    """Nobody reaches the server."""
+    cluster.plane.stop()
+    if await over(cluster, event):
+        cluster.plane.start()
+
+
+async def restart(cluster: Cluster, event: Event) -> None:
+    """It ends, and is there again."""
+    cluster.plane.stop()
+    await over(cluster, event, RESTART_SECONDS)
+    cluster.plane.start()
+
+
+async def compact(cluster: Cluster, event: Event) -> None:
+    """Its history is forgotten, and who watches has to ask again: 410 Gone for all of them."""
+    cluster.truth.struck(event.verb.value, "watches")
+    cluster.plane.server.watcher.hang_up()
+    cluster.plane.compact()
+
+
+async def kill_controllers(cluster: Cluster, event: Event) -> None:
+    """All of them, and others take over."""
+    cluster.truth.struck(event.verb.value, "controllers")
+    cluster.plane.manager.kill()
+    await over(cluster, event, CONTROLLERS_SECONDS)
+    cluster.plane.start_controllers()
+
+
+def weather(condition_of: Callable[[float, tuple[str, ...]], Condition]) -> Deed:
+    """Something that is wrong for the machines of the event, or for all programs."""
+
+    async def deed(cluster: Cluster, event: Event) -> None:
+        condition = condition_of(event.amount, tuple(cluster.chosen(event.nodes)))
+        cluster.weather.begin(condition)
+        if await over(cluster, event):
+            cluster.weather.end(condition)
+
+    return deed

@@ -1,0 +1,37 @@
+"""What all deeds need: how long they last, and on which machines they are done."""
+
+from collections.abc import Awaitable, Callable, Coroutine
+
+from lastcall.aio import Group
+from lastcall.lab.simulation.cluster import Cluster
+from lastcall.lab.simulation.scenario import Event
+
+Deed = Callable[[Cluster, Event], Awaitable[None]]
+"""Does what an event says, and undoes it when its time is over."""
+
+DeedOnMachine = Callable[[Cluster, Event, str], Coroutine[None, None, None]]
+"""The same, to the machine with that name."""
+
+
+def on_each(deed: DeedOnMachine) -> Deed:
+    """To all machines of the event at once."""
+
+    async def whole(cluster: Cluster, event: Event) -> None:
+        group = Group()
+        for name in cluster.chosen(event.nodes):
+            group.start(deed(cluster, event, name), f"{event.verb.value} {name}")
+        try:
+            await group.join()
+        finally:
+            await group.cancel()
+
+    return whole
+
+
+async def over(cluster: Cluster, event: Event, default: float | None = None) -> bool:
+    """Waits as long as the event lasts; False at once if it lasts for ever."""
+    lasts = default if event.lasts is None else event.lasts
+    if lasts is None:
+        return False
+    await cluster.clock.sleep(lasts)
+    return True

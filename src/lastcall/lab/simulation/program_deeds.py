@@ -1,0 +1,70 @@
+"""What can be done to the programs on a machine: SIGKILL, and the loss of what they talk to."""
+
+import asyncio
+
+from lastcall.aio import first
+from lastcall.lab.power import Switch
+from lastcall.lab.simulation.cluster import Cluster
+from lastcall.lab.simulation.doing import over
+from lastcall.lab.simulation.scenario import Event
+
+AGENT_SECONDS = 2.0
+"""Until a killed agent is started again, unless the event says so."""
+
+BUS_SECONDS = 5.0
+RUNTIME_SECONDS = 10.0
+
+_PATIENCE = 60.0
+"""For how long a death between two awaits is waited for."""
+
+
+async def kill_agent(cluster: Cluster, event: Event, name: str) -> None:
+    """Kubelet and agent die at once, or after so many steps; and are started again."""
+    host, machine = cluster.hosts[name], cluster.machines[name]
+    process, dead = host.process, asyncio.Event()
+    process.at_death(dead.set)
+    if event.amount:
+        process.fuse = int(event.amount)
+        await first(dead.wait(), cluster.clock.sleep(_PATIENCE))
+        process.fuse = None
+    else:
+        await host.stop_kubelet()
+    if not dead.is_set() or machine.switch is Switch.OFF:
+        return
+    cluster.truth.struck(event.verb.value, f"{name}, {'shutting down' if host.logind.preparing else 'at rest'}")
+    await over(cluster, event, AGENT_SECONDS)
+    if machine.powered and host.process is process and machine.switch is not Switch.HUNG:
+        await host.start_kubelet()
+
+
+async def kill_holder(cluster: Cluster, event: Event, name: str) -> None:
+    """The process that keeps the lock beside the agent."""
+    host = cluster.hosts[name]
+    cluster.truth.struck(event.verb.value, f"{name}, {'shutting down' if host.logind.preparing else 'at rest'}")
+    host.holder.die()
+
+
+async def restart_logind(cluster: Cluster, event: Event, name: str) -> None:
+    """It forgets a shutdown under way."""
+    logind = cluster.hosts[name].logind
+    cluster.truth.struck(event.verb.value, f"{name}, {'shutting down' if logind.preparing else 'at rest'}")
+    logind.restart_logind()
+
+
+async def lose_bus(cluster: Cluster, event: Event, name: str) -> None:
+    """D-Bus ends, and logind with it; both are started again."""
+    logind = cluster.hosts[name].logind
+    cluster.truth.struck(event.verb.value, f"{name}, {'shutting down' if logind.preparing else 'at rest'}")
+    logind.stop_bus()
+    await over(cluster, event, BUS_SECONDS)
+    logind.start_bus()
+    logind.restart_logind()
+
+
+async def runtime_away(cluster: Cluster, event: Event, name: str) -> None:
+    """Nothing answers for the containers; what runs runs on."""
+    runtime = cluster.hosts[name].runtime
+    cluster.truth.struck(event.verb.value, name)
+    runtime.away = True
+    await over(cluster, event, RUNTIME_SECONDS)
+    runtime.away = False
