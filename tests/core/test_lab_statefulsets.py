@@ -184,11 +184,13 @@ async def test_below_the_partition_everything_stays_as_it_was_even_when_it_comes
         await cluster.create(STATEFUL_SETS, stateful())
         await cluster.until(lambda: done(cluster))
         rolling = {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}
+        below = [cluster.get(PODS, name)["metadata"]["uid"] for name in ("web-0", "web-1")]
         await change(cluster, "i:2", updateStrategy=rolling)
         await cluster.until(lambda: images(cluster)[2:] == ["i:2"] and ready(cluster, 3))
         await cluster.settle(5)
         assert status(cluster)["updatedReplicas"] == 1
         assert status(cluster)["currentReplicas"] == 2
+        assert [cluster.get(PODS, name)["metadata"]["uid"] for name in ("web-0", "web-1")] == below
         await cluster.delete(PODS, "web-0")
         await cluster.settle(5)
         await cluster.until(lambda: ready(cluster, 3))
@@ -196,6 +198,20 @@ async def test_below_the_partition_everything_stays_as_it_was_even_when_it_comes
         await cluster.patch(STATEFUL_SETS, "web", {"spec": {"updateStrategy": {"rollingUpdate": {"partition": 0}}}})
         await cluster.until(lambda: done(cluster))
         assert images(cluster) == ["i:2"] * 3
+
+
+@on_sets
+async def test_pods_of_a_revision_between_are_replaced_too(cluster):
+    async with kubelet(cluster):
+        await cluster.create(STATEFUL_SETS, stateful(podManagementPolicy="Parallel"))
+        await cluster.settle(0.3)
+        await cluster.delete(PODS, "web-0", grace=0)
+        await change(cluster, "i:2")
+        await cluster.settle(0.3)
+        assert "i:2" in images(cluster)
+        await change(cluster, "i:3")
+        await cluster.until(lambda: done(cluster))
+        assert images(cluster) == ["i:3"] * 3
 
 
 @on_sets

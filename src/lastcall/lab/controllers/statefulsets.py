@@ -197,7 +197,10 @@ class _Turn:
 
 
 def _status(turn: _Turn) -> Object:
-    """``computeReplicaStatus``; a rolling update is complete when all pods are there, new and ready."""
+    """``computeReplicaStatus``; a rolling update is complete when all pods are there, new and ready.
+
+    What is deleted counts as current, as in Kubernetes, also if it is of a revision between the two.
+    """
     current, update = turn.current["metadata"]["name"], turn.update["metadata"]["name"]
     counted = [pod for pod in turn.pods if not pod["metadata"].get("deletionTimestamp")]
     ready = [pod for pod in turn.pods if pods.phase(pod) == "Running" and pods.ready(pod)]
@@ -207,7 +210,7 @@ def _status(turn: _Turn) -> Object:
         "replicas": len(turn.pods),
         "readyReplicas": len(ready),
         "availableReplicas": sum(map(turn.available, ready)),
-        "currentReplicas": sum(revision_of(pod) == current for pod in counted) - turn.updated,
+        "currentReplicas": max(0, sum(revision_of(pod) == current for pod in counted) - turn.updated),
         "updatedReplicas": sum(revision_of(pod) == update for pod in counted),
         "currentRevision": current,
         "updateRevision": update,
