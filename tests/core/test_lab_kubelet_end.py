@@ -5,6 +5,7 @@ from support.lab_node import on_node
 from lastcall.adapters.kube.resources import PODS
 from lastcall.errors import NotFound
 from lastcall.lab.actors import Behaviour
+from lastcall.lab.kubelet.ending import Order
 
 FOR_EVER = float("inf")
 STUBBORN = Behaviour(after_term=FOR_EVER)
@@ -59,6 +60,26 @@ async def test_a_grace_can_be_shortened(node):
     assert told[1][0] in (15, 25), "counted from the first deletion or from the second, as the server has it"
 
 
+@on_node({"main": STUBBORN})
+async def test_a_grace_does_not_begin_anew_with_a_change(node):
+    await node.started("web", terminationGracePeriodSeconds=20)
+    await node.delete("web")
+    await node.clock.sleep(10)
+    await node.client.patch(PODS, "web", {"metadata": {"labels": {"a": "b"}}}, namespace="default")
+    await node.until(lambda: node.pod("web") is None)
+    assert since(node.deliveries("web")) == [(0, "TERM"), (20, "KILL"), (20, "exit")]
+
+
+@on_node({"main": STUBBORN})
+async def test_the_shorter_of_two_orders_counts(node):
+    await node.started("web")
+    worker = node.kubelet.pods.workers[node.remember("web")]
+    worker.end(Order(5.0))
+    worker.end(Order(500.0))
+    await node.until(lambda: node.phase("web") == "Failed", 10)
+    assert since(node.deliveries("web")) == [(0, "TERM"), (5, "KILL"), (5, "exit")]
+
+
 @on_node({"main": Behaviour(hook=100, after_term=FOR_EVER)})
 async def test_also_while_a_hook_runs(node):
     await node.started("web", {"name": "main", "lifecycle": {"preStop": {"exec": {"command": ["x"]}}}})
@@ -89,6 +110,18 @@ async def test_the_last_status_is_written_before_the_pod_goes(node):
     await node.until(lambda: node.pod("web") is None, 5)
     await node.clock.sleep(1)
     assert node.kubelet.pods.workers == {}
+
+
+@on_node({"main": Behaviour(after_term=5, code=0)})
+async def test_also_if_nothing_keeps_it(node):
+    seen = []
+    node.server.store.on_change = lambda change: seen.append(change.new.object())
+    await node.started("web")
+    await deleted(node)
+    last = [one for one in seen if one["metadata"]["name"] == "web" and "containerStatuses" in one.get("status", {})][
+        -1
+    ]
+    assert (last["status"]["phase"], last["status"]["containerStatuses"][0]["ready"]) == ("Succeeded", False)
 
 
 @on_node({"main": Behaviour(code=143)})
@@ -324,6 +357,18 @@ async def test_a_finished_pod_stays_finished(node):
     await node.until(lambda: node.pod("job") is None, 5)
 
 
+@on_node()
+async def test_one_that_has_failed_is_not_restarted_either(node):
+    """Its phase counts, whatever its restartPolicy says."""
+    await node.started("web", activeDeadlineSeconds=20)
+    await node.until(lambda: node.phase("web") == "Failed", 60)
+    await node.stop()
+    node.boot()
+    await node.clock.sleep(600)
+    assert node.runtime.running() == []
+    assert node.phase("web") == "Failed"
+
+
 # -- an API server that is away ----------------------------------------------------------------------------------------
 
 
@@ -351,6 +396,22 @@ async def test_a_deletion_is_finished_when_it_is_back(node):
     assert node.pod("web")
     node.line.cut = False
     await node.until(lambda: node.pod("web") is None, 120)
+
+
+@on_node({"main": SLOW})
+async def test_another_pod_of_that_name_is_left_alone(node):
+    await node.started("web")
+    await node.delete("web")
+    await node.clock.sleep(1)
+    node.line.cut = True
+    await node.client.delete(PODS, "web", namespace="default", grace=0)
+    await node.create("web")
+    other = node.remember("web")
+    await node.clock.sleep(60)
+    node.line.cut = False
+    await node.until(lambda: node.phase("web") == "Running", 120)
+    assert node.uids["web"] == other
+    assert not node.pod("web")["metadata"].get("deletionTimestamp")
 
 
 @on_node()

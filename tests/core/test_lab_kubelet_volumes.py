@@ -166,6 +166,19 @@ async def test_a_new_kubelet_never_says_that_volumes_are_free_while_pods_use_the
         await node.clock.sleep(0.1)
 
 
+@with_driver()
+async def test_nor_while_it_cannot_find_out_which_pods_run(node):
+    await claim(node)
+    await attach(node)
+    await node.create("db", MOUNT, **DATA)
+    await node.until(lambda: node.ready("db"), 30)
+    await node.stop()
+    node.runtime.away = True
+    node.boot()
+    await node.until(lambda: node.node_condition()["status"] == "False", 30)
+    assert node.node()["status"]["volumesInUse"] == [HANDLE]
+
+
 # -- other kinds -------------------------------------------------------------------------------------------------------
 
 

@@ -220,6 +220,24 @@ async def test_a_volume_leaves_its_node_only_when_the_node_has_unmounted_it(node
     assert violations(nodes.storage.records) == []
 
 
+@with_volumes()
+async def test_an_attachment_stays_until_the_storage_has_detached(nodes):
+    async def fails(*_):
+        raise Unavailable("the storage does not answer")
+
+    cluster, detach = nodes.cluster, nodes.storage.detach
+    await cluster.create(CLAIMS, claim("data"))
+    await cluster.create(PODS, pod("web", "data"))
+    await cluster.until(lambda: phase(cluster, PODS, "web") == "Running", 20)
+    nodes.storage.detach = fails
+    await cluster.delete(PODS, "web")
+    await cluster.settle(60)
+    assert cluster.count(PODS) == 0
+    assert cluster.count(ATTACHMENTS) == 1
+    nodes.storage.detach = detach
+    await cluster.until(lambda: cluster.count(ATTACHMENTS) == 0, 30)
+
+
 async def silent_with_volume(nodes):
     """A node that is silent, whose pod is gone by force although the node may still run it."""
     cluster = nodes.cluster
@@ -319,12 +337,17 @@ async def test_what_a_node_can_write(storage):
         await storage.write("v", "n1", "u", "log", b"two")
     await storage.mend("n1")
     await storage.write("v", "n1", "u", "log", b"three")
+    storage.power_lost("n1")
+    assert storage.mounted("n1") == []
+    with pytest.raises(Unavailable, match="has not mounted it"):
+        await storage.write("v", "n1", "u", "log", b"off")
+    await storage.mount("v", "n1", "u", path)
     await storage.detach("v", "n1")
     with pytest.raises(Unavailable, match="does not have it attached"):
         await storage.write("v", "n1", "u", "log", b"four")
     assert await storage._shelf.read("v", "log") == b"one\nthree\n"
     whats = [one.what for one in storage.records]
-    assert whats.count(What.FAILED) == 3
+    assert whats.count(What.FAILED) == 4
     assert [one.fault for one in violations(storage.records)] == [Fault.DETACHED_IN_USE]
 
 

@@ -181,10 +181,10 @@ BUGS = [
         PODGC,
     ),
     Bug(
-        "a rollout takes away more than may be missing",
+        "a rollout does not wait for its new pods",
         "lab/controllers/rollouts.py",
-        "surplus = max(0, min(spare, new.up + sum(up.values()) - allowed.least))",
-        "surplus = max(0, spare)",
+        "spare = pods - allowed.least - (new.replicas - new.up)",
+        "spare = pods - allowed.least",
         DEPLOYMENTS,
     ),
     Bug(

@@ -77,7 +77,7 @@ def shrunk(new: Part, old: Sequence[Part], allowed: Bounds) -> dict[str, int]:
         gone = max(0, min(spare, size - up[name]))
         sizes[name] -= gone
         spare -= gone
-    surplus = max(0, min(spare, new.up + sum(up.values()) - allowed.least))
+    surplus = max(0, spare)
     for name, size in sizes.items():
         gone = min(surplus, size)
         sizes[name] -= gone
