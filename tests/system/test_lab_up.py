@@ -6,6 +6,7 @@ import json
 import signal
 import stat
 import subprocess
+import sys
 import time
 from pathlib import Path
 from random import Random
@@ -383,6 +384,15 @@ async def _watch(client, seen):
 
 
 # -- what it costs -----------------------------------------------------------------------------------------------------
+
+
+def test_what_only_some_labs_need_is_not_loaded_at_the_start():
+    """gRPC and protobuf for containers and kubectl's bodies, D-Bus for a real logind: loading is what a start costs."""
+    program = (
+        "import sys, lastcall.lab.up; print(sorted({'grpc', 'google.protobuf', 'dbus_fast'} & sys.modules.keys()))"
+    )
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=25)
+    assert said.stdout == "[]\n"
 
 
 def test_a_lab_at_rest_is_no_burden(labs):
