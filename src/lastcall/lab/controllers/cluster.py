@@ -8,7 +8,7 @@ from typing import Any
 from lastcall.adapters.kube import resources
 from lastcall.adapters.kube.client import MERGE, STRATEGIC, Client
 from lastcall.adapters.kube.watching import Kind, Watching
-from lastcall.errors import AlreadyExists, ApiNotPermitted, Conflict, NotFound, Refused, Unavailable
+from lastcall.errors import AlreadyExists, ApiNotPermitted, NotFound, Refused, Unavailable
 from lastcall.lab.apiserver.catalog import built_in
 from lastcall.lab.apiserver.meta import timestamp
 from lastcall.lab.controllers.actions import Action, Bind, Create, Delete, Finalize, IfGone, Patch, Tell, Work
@@ -49,10 +49,14 @@ class ClusterClient:
                 yield Batch(_revision(change.new), [seen])
 
     async def act(self, action: Action, by: str) -> Object | None:
-        """What is there already, gone, or has changed meanwhile is no failure: the next decision sees it."""
+        """What is there already or gone is no failure: the next decision sees it.
+
+        A conflict is one, since it may come without a change that anybody would see (``client-go`` controllers look
+        again after every error).
+        """
         try:
             return await self._act(action, by)
-        except (AlreadyExists, Conflict, NotFound):
+        except (AlreadyExists, NotFound):
             return None
 
     async def _act(self, action: Action, by: str) -> Object | None:
