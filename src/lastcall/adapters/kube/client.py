@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Generic, TypeVar
 from urllib.parse import urlencode
 
@@ -221,7 +222,7 @@ class Client:
     async def _answer(
         self, method: str, path: str, query: Mapping[str, str], obj: Body | None, kind: str, *, stream: bool = False
     ) -> Answer:
-        said = urlencode({name: value for name, value in query.items() if value})
+        said = _encoded(tuple(query.items()))
         headers = {"accept": JSON, "user-agent": self._agent}
         if obj is not None:
             headers["content-type"] = kind
@@ -232,6 +233,11 @@ class Client:
         if answer.status >= 300:
             raise failures.failure(answer)
         return answer
+
+
+@lru_cache(maxsize=256)  # the same for nearly all writes
+def _encoded(query: tuple[tuple[str, str], ...]) -> str:
+    return urlencode([(name, value) for name, value in query if value])
 
 
 def _decoded(body: bytes | msgspec.Raw, type_: type[T]) -> T:

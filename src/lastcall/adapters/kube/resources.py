@@ -1,8 +1,12 @@
 """Which resource a request is about, and how its objects are read."""
 
+import re
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote
+
+_PLAIN = re.compile(r"[\w.:~-]+", re.ASCII).fullmatch
+"""Nothing in it is to be quoted."""
 
 Object = dict[str, Any]
 T = TypeVar("T")
@@ -28,7 +32,7 @@ class Resource(Generic[T]):
         if namespace:
             parts += ["namespaces", namespace]
         parts += [one for one in (self.plural, name, *subresource.split("/")) if one]
-        return "/" + "/".join(quote(part, safe=":") for part in parts)
+        return "/" + "/".join(part if _PLAIN(part) else quote(part, safe=":") for part in parts)
 
 
 def resource(group: str, version: str, plural: str) -> Resource[Object]:

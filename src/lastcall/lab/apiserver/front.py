@@ -7,14 +7,13 @@ from asyncio.sslproto import SSLProtocol
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping
 from pathlib import Path
 from typing import Any, Protocol
-from urllib.parse import parse_qs
 
 import uvicorn
 
 from lastcall.aio import Signal, first
 from lastcall.errors import InvalidInput
 from lastcall.lab.apiserver.identity import ANONYMOUS
-from lastcall.lab.apiserver.request import Request, Response
+from lastcall.lab.apiserver.request import Request, Response, parameters
 from lastcall.lab.apiserver.schema.bodies import LIMIT
 
 log = logging.getLogger(__name__)
@@ -167,7 +166,7 @@ def _request(scope: Scope, body: bytes) -> Request:
     for name, value in scope["headers"]:
         key, text = name.decode("latin-1").lower(), value.decode("latin-1")
         headers[key] = f"{headers[key]}, {text}" if key in headers else text
-    query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+    query = parameters(scope["query_string"].decode("latin-1"))
     return Request(scope.get("method", "GET"), scope["path"], query, headers, body, ANONYMOUS)
 
 

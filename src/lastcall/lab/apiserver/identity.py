@@ -51,8 +51,9 @@ class Identities:
             user = self.of(token.strip())
         if user is None:
             raise status.unauthorized()
-        impersonated = impersonation(request.headers)
-        request = replace(request, user=impersonated or user)
+        user = impersonation(request.headers) or user
+        if user is not request.user:
+            request = replace(request, user=user)
         if request.user.name == ANONYMOUS.name:
             _check_public(request)
         return request
@@ -60,6 +61,8 @@ class Identities:
 
 def impersonation(headers: Mapping[str, str]) -> Identity | None:
     """Whom the Impersonate headers name (``kubectl --as``). ApiError if they name groups of nobody."""
+    if not any(header.startswith("impersonate-") for header in headers):
+        return None
     name = headers.get("impersonate-user", "")
     groups = [one.strip() for one in headers.get("impersonate-group", "").split(",") if one.strip()]
     extra = {header.removeprefix(_EXTRA): [value] for header, value in headers.items() if header.startswith(_EXTRA)}

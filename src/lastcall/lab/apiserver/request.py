@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qs, unquote
 
@@ -42,7 +43,7 @@ class Request:
     def of(cls, method: str, target: str, **rest: Any) -> "Request":
         """From a target as it stands in a request line: path and query."""
         path, _, query = target.partition("?")
-        return cls(method, unquote(path), parse_qs(query, keep_blank_values=True), **rest)
+        return cls(method, unquote(path), parameters(query), **rest)
 
     def parameter(self, name: str) -> str:
         """The first value of a query parameter; empty if there is none."""
@@ -51,6 +52,12 @@ class Request:
     def flag(self, name: str) -> bool:
         """A boolean query parameter as Kubernetes reads them: anything but 0 and false is true, so is no value."""
         return name in self.query and self.parameter(name).lower() not in ("0", "false")
+
+
+@lru_cache(maxsize=256)  # a client has the same few in all its requests
+def parameters(query: str) -> Mapping[str, Sequence[str]]:
+    """The values of each parameter of a query."""
+    return parse_qs(query, keep_blank_values=True)
 
 
 @dataclass

@@ -1,5 +1,6 @@
 """Paths of the API: which resource, which object, which subresource, and what is asked of it (pure)."""
 
+from functools import lru_cache
 from typing import NamedTuple
 
 from lastcall.lab.apiserver.request import Request
@@ -44,6 +45,7 @@ class Place(NamedTuple):
     watch: bool
 
 
+@lru_cache(maxsize=256)
 def place(path: str) -> Place | None:
     """The parts of the path of a resource; None for every other path."""
     parts = [part for part in path.split("/") if part]

@@ -73,11 +73,12 @@ class Chain(Plugin):
     """Plugins in their order; the first refusal ends it."""
 
     def __init__(self, plugins: Sequence[Plugin]) -> None:
-        self._plugins = plugins
+        self._mutating = [one for one in plugins if type(one).mutate is not Plugin.mutate]
+        self._validating = [one for one in plugins if type(one).validate is not Plugin.validate]
 
     async def mutate(self, attributes: Attributes) -> None:
         """All of them, one after the other; all once more if a webhook has changed something."""
-        for plugin in self._plugins:
+        for plugin in self._mutating:
             await plugin.mutate(attributes)
         if attributes.again.wanted and not attributes.again.second_round:
             attributes.again.second_round = True
@@ -85,5 +86,5 @@ class Chain(Plugin):
 
     async def validate(self, attributes: Attributes) -> None:
         """All of them, one after the other."""
-        for plugin in self._plugins:
+        for plugin in self._validating:
             await plugin.validate(attributes)

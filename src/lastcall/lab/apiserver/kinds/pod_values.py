@@ -1,7 +1,8 @@
 """What single values of pods can look like (``k8s.io/apimachinery/pkg/util/validation``); empty means good."""
 
-import ipaddress
 import re
+
+from lastcall.lab.apiserver.kinds import rules
 
 _HEADER = re.compile(r"[-A-Za-z0-9]+")
 _KEY = re.compile(r"[-._a-zA-Z0-9]+")
@@ -60,11 +61,7 @@ def config_key(key: str) -> str:
 
 def address(text: str) -> str:
     """An IP address."""
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
-    return ""
+    return "" if rules.is_address(text) else "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 
 
 def identity(number: int) -> str:

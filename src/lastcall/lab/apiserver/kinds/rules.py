@@ -2,7 +2,8 @@
 
 import ipaddress
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from lastcall.lab.apiserver import fields, meta
@@ -139,24 +140,35 @@ def unique(values: Iterable[Any], path: str) -> Iterator[Cause]:
 
 def is_address(text: str, *versions: int) -> bool:
     """Whether it is an IP address, of one of the versions if any is named."""
+    address = _address(text)
+    return address is not None and (not versions or address.version in versions)
+
+
+@lru_cache(maxsize=4096)  # a slice of endpoints says all of its addresses at every change
+def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
-        version = ipaddress.ip_address(text).version
+        return ipaddress.ip_address(text)
     except ValueError:
-        return False
-    return not versions or version in versions
+        return None
 
 
 def check_ordinary(text: str, path: str) -> Iterator[Cause]:
     """An address that other machines can reach (``ValidateEndpointIP``), or one of a lab's pod that is a process."""
-    address = ipaddress.ip_address(text)
+    yield from (fields.invalid(path, text, why) for why in _extraordinary(text))
+
+
+@lru_cache(maxsize=4096)
+def _extraordinary(text: str) -> Sequence[str]:
+    address, found = ipaddress.ip_address(text), []
     if address.is_unspecified:
-        yield fields.invalid(path, text, f"may not be unspecified ({text})")
+        found.append(f"may not be unspecified ({text})")
     if address.is_loopback and address not in _PODS:
-        yield fields.invalid(path, text, "may not be in the loopback range (127.0.0.0/8, ::1/128)")
+        found.append("may not be in the loopback range (127.0.0.0/8, ::1/128)")
     if address.is_link_local:
-        yield fields.invalid(path, text, "may not be in the link-local range (169.254.0.0/16, fe80::/10)")
+        found.append("may not be in the link-local range (169.254.0.0/16, fe80::/10)")
     if address in _LINK_LOCAL_MULTICAST[address.version]:
-        yield fields.invalid(path, text, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)")
+        found.append("may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)")
+    return found
 
 
 def is_network(text: str) -> bool:

@@ -22,6 +22,7 @@ DELETE_FROM = "$deleteFromPrimitiveList/"
 ORDER = "$setElementOrder/"
 
 _GONE: Any = object()
+_SCALARS = frozenset((str, int, bool, float))
 
 
 def merged(original: Object, patch: Mapping[str, Any], node: Node | None) -> Object:
@@ -31,7 +32,10 @@ def merged(original: Object, patch: Mapping[str, Any], node: Node | None) -> Obj
     rest = _retained(original, patch)
     _merge_ordered(original, rest, node)
     for key, value in rest.items():
-        _merge_field(original, key, value, node)
+        if value.__class__ in _SCALARS and key[:1] != "$":
+            original[key] = value
+        else:
+            _merge_field(original, key, value, node)
     return original
 
 

@@ -119,13 +119,12 @@ class Converter(Decoder):
 
     def decode(self, obj: Object, struct: Struct) -> Object:
         """The object as it is stored. Undecodable if a type is wrong."""
-        decoded = super().decode(obj, struct)
+        try:
+            decoded = super().decode(obj, struct)
+        except Undecodable:
+            return _InOrder().decode(obj, struct)
         self.unknown.sort()
         return decoded
-
-    def _struct(self, obj: Object, struct: Struct) -> Object:
-        known = {name: obj[name] for name in struct.fields if name in obj}
-        return super()._struct({**known, **obj}, struct)
 
     def _mismatch(self, wrong: scalars.Mismatch, value: Any, node: Node, struct: Struct) -> Any:
         if isinstance(value, float) and value.is_integer() and node.kind in ("int32", "int64"):
@@ -134,6 +133,17 @@ class Converter(Decoder):
 
     def _illegal(self, why: str) -> None:
         raise scalars.Fault(f"error decoding from json: {why}")
+
+
+class _InOrder(Converter):
+    """The same for what cannot be read: the order matters only to which mistake is the first."""
+
+    def decode(self, obj: Object, struct: Struct) -> Object:
+        return Decoder.decode(self, obj, struct)
+
+    def _struct(self, obj: Object, struct: Struct) -> Object:
+        known = {name: obj[name] for name in struct.fields if name in obj}
+        return super()._struct({**known, **obj}, struct)
 
 
 _SOURCES = {str: "string", bool: "bool", int: "int64", float: "float64", dict: "map", list: "slice"}
