@@ -148,15 +148,15 @@ BUGS = [
     Bug(
         "another object of the owner's name counts as the owner",
         "lab/controllers/garbage.py",
-        'return found is None or found["metadata"]["uid"] != owner["uid"]',
-        "return found is None",
+        'if found is None or found["metadata"]["uid"] != owner["uid"]:',
+        "if found is None:",
         GARBAGE,
     ),
     Bug(
         "in the foreground the owner waits for nobody",
         "lab/controllers/garbage.py",
-        "if not any(_blocks(dependent, obj) for _, dependent in dependents):",
-        "if True:",
+        "if mine[0] == FOREGROUND and any(",
+        "if False and any(",
         GARBAGE,
     ),
     Bug(

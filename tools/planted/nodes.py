@@ -91,8 +91,8 @@ BUGS = [
     Bug(
         "a node that goes down starts its containers again",
         "lab/kubelet/running.py",
-        "            if self._means.frozen():\n",
-        "            if False:\n",
+        "                await self._record.moved.wait()\n                continue\n",
+        "                pass\n",
         SHUTDOWN,
     ),
     Bug(
