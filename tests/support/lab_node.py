@@ -1,6 +1,7 @@
 """A node in virtual time: an API server, one kubelet on it, and actors for containers. The test is the scheduler."""
 
 import functools
+import os
 import tempfile
 from pathlib import Path
 from random import Random
@@ -160,7 +161,9 @@ class LabNode:
     def files(self, name=None):
         """What the containers of a pod are given, by volume; of all pods, by uid."""
         root = self.directory / self.uids[name] / "volumes" if name else self.directory
-        return {str(file.relative_to(root)): file.read_text() for file in sorted(root.rglob("*")) if file.is_file()}
+        found = [Path(place, one) for place, _, names in os.walk(root, followlinks=True) for one in names]
+        shown = [file for file in found if not any(part.startswith("..") for part in file.relative_to(root).parts)]
+        return {str(file.relative_to(root)): file.read_text() for file in sorted(shown)}
 
     # -- the truth -----------------------------------------------------------------------------------------------------
 

@@ -20,7 +20,8 @@ from lastcall.lab.kubelet.volume_files import PodDirectories
 class RealNode:
     """Pods are processes unless another runtime is made."""
 
-    def __init__(self, directory):
+    def __init__(self, directory, **settings):
+        self.settings = Settings(**{"backoff_first": 0.5, "lost_after": 0.5, **settings})
         self.directory, self.clock, self.random = directory, SystemClock(), Random(1)
         self.server = ApiServer(self.clock, self.random)
         self.client = Client(InProcess(self.server), manager="test")
@@ -40,7 +41,7 @@ class RealNode:
             clock=self.clock,
             random=self.random,
             directories=PodDirectories(self.directory / "pods"),
-            settings=Settings(backoff_first=0.5, lost_after=0.5),
+            settings=self.settings,
         )
         self.running = asyncio.create_task(self.kubelet.run())
 

@@ -16,7 +16,7 @@ class ContainerNode(RealNode):
     """With another runtime."""
 
     def __init__(self, directory, world):
-        super().__init__(directory)
+        super().__init__(directory, sync=0.5)
         self.world = world
 
     def make_runtime(self):
@@ -68,6 +68,26 @@ async def test_a_container_runs_as_a_pod_and_ends(node):
     assert said == b"web\n"
     await node.client.delete(PODS, "web", namespace="default")
     await node.gone()
+
+
+async def test_its_files_change_but_for_those_that_it_has_one_by_one(node):
+    await node.client.create(CONFIG_MAPS, {"metadata": {"name": "conf"}, "data": {"a": "1"}}, namespace="default")
+    mounts = [
+        {"name": "conf", "mountPath": "/etc/conf"},
+        {"name": "conf", "mountPath": "/etc/one", "subPath": "a"},
+    ]
+    volumes = [{"name": "conf", "configMap": {"name": "conf"}}]
+    await create(node, "web", OBEDIENT, container={"volumeMounts": mounts}, volumes=volumes)
+    await node.until(ready, seconds=40)
+    await node.client.patch(CONFIG_MAPS, "conf", {"data": {"a": "2"}}, namespace="default")
+    async with asyncio.timeout(20):
+        while await said(node, "cat /etc/conf/a") != b"2":
+            await asyncio.sleep(0.1)
+    assert await said(node, "cat /etc/one") == b"1"
+
+
+async def said(node, command):
+    return b"".join([data async for _, data in (await execution(node, ["sh", "-c", command])).output()])
 
 
 async def test_a_container_that_ends_is_started_again(node):

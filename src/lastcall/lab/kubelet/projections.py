@@ -1,5 +1,6 @@
 """The files of configMap, secret, downwardAPI and projected volumes (pure)."""
 
+import posixpath
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -12,6 +13,9 @@ from lastcall.lab.kubelet.missing import Missing
 Files = dict[str, tuple[bytes, int]]
 """Content and mode by relative path."""
 
+Parts = Mapping[tuple[str, str], str]
+"""Where the parts of volumes are that containers are given for themselves, by volume and ``subPath``."""
+
 _MODE = 0o644
 KINDS = ("configMap", "secret", "downwardAPI", "projected")
 
@@ -23,6 +27,17 @@ def parts(volume: Object) -> list[tuple[str, Object]]:
             return [(kind, volume[kind])]
     sources = (volume.get("projected") or {}).get("sources") or ()
     return [(kind, source) for one in sources for kind, source in one.items()]
+
+
+def projected(volume: Object) -> bool:
+    """Whether a volume is of such a kind."""
+    return any(kind in volume for kind in KINDS)
+
+
+def part(files: Files, path: str) -> Files:
+    """A file, or those below a directory."""
+    wanted = posixpath.normpath(path)
+    return {name: content for name, content in files.items() if name == wanted or name.startswith(f"{wanted}/")}
 
 
 def needed(volume: Object) -> list[Source]:

@@ -19,6 +19,8 @@ class Settings:
     """Between two looks at the node; what has changed is written (``nodeStatusUpdateFrequency``)."""
     status_report: float = 300.0
     """A status that has not changed is written so often all the same (``nodeStatusReportFrequency``)."""
+    sync: float = 60.0
+    """Between two looks at what a running pod's files come from, up to half as long again (``syncFrequency``)."""
     retry: float = 1.0
     """Between two attempts to reach an API server or a runtime that is away, or to start what did not start."""
     backoff_first: float = 10.0

@@ -73,7 +73,9 @@ class Starter:
             sources=sources,
             services={**self._standing(pod), **self._services(pod)},
         )
-        return runtime_container(container, known, paths=self._paths, mounts=self._means.runtime.mounts)
+        mounts = self._means.runtime.mounts
+        pins = {} if mounts else self._means.volumes.pin(pod, container)
+        return runtime_container(container, known, paths=self._paths, pins=pins, mounts=mounts)
 
     def _standing(self, pod: Object) -> Mapping[str, str]:
         """What every container of this lab has: nothing else tells a process on the host's network which pod it is."""

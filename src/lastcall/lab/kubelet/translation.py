@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from lastcall.adapters.kube.resources import Object
 from lastcall.lab.kubelet.containers import every_container
 from lastcall.lab.kubelet.environment import expanded
+from lastcall.lab.kubelet.projections import Parts
 from lastcall.model import decode
 from lastcall.model.pods import Container, Pod
 
@@ -24,9 +25,14 @@ def runtime_pod(pod: Object, *, paths: Paths, address: str, mounts: bool) -> Pod
     return decode.convert(shown, Pod, f"pod {pod['metadata']['namespace']}/{pod['metadata']['name']}")
 
 
-def runtime_container(container: Object, known: Mapping[str, str], *, paths: Paths, mounts: bool) -> Container:
-    """A container with its variables, which its command line may mention as ``$(NAME)``."""
-    values = {**_volume_variables(container, paths, mounts=mounts), **known}
+def runtime_container(
+    container: Object, known: Mapping[str, str], *, paths: Paths, pins: Parts, mounts: bool
+) -> Container:
+    """A container with its variables, which its command line may mention as ``$(NAME)``.
+
+    ``pins`` are the parts of volumes that it finds elsewhere than in them.
+    """
+    values = {**({} if mounts else _volume_variables(container, paths, pins)), **known}
     words = {name: [expanded(word, values) for word in container.get(name) or ()] for name in ("command", "args")}
     shown = {
         **_plain(container, paths, mounts=mounts),
@@ -65,12 +71,11 @@ def _volumes(pod: Object, paths: Paths) -> Iterator[Object]:
         yield {"name": _volume_name(mount), "hostPath": {"path": f"{paths[mount['name']]}/{mount['subPath']}"}}
 
 
-def _volume_variables(container: Object, paths: Paths, *, mounts: bool) -> dict[str, str]:
+def _volume_variables(container: Object, paths: Paths, pins: Parts) -> dict[str, str]:
     """Where a process finds its volumes: the volume ``data`` at ``$VOLUME_DATA``."""
-    if mounts:
-        return {}
     found = {}
     for one in container.get("volumeMounts") or ():
-        part = f"/{one['subPath']}" if one.get("subPath") else ""
-        found[f"VOLUME_{one['name'].upper().replace('-', '_')}"] = f"{paths[one['name']]}{part}"
+        part = one.get("subPath", "")
+        whole = f"{paths[one['name']]}/{part}" if part else paths[one["name"]]
+        found[f"VOLUME_{one['name'].upper().replace('-', '_')}"] = pins.get((one["name"], part), whole)
     return found

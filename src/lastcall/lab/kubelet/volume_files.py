@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from lastcall.adapters.kube.resources import Object
+from lastcall.lab.kubelet import atomic_files
 
 
 class PodDirectories:
@@ -29,19 +30,9 @@ class PodDirectories:
         return path
 
     def project(self, uid: str, name: str, files: Mapping[str, tuple[bytes, int]]) -> Path:
-        """A directory with these files (content and mode) and no others; each is replaced at once."""
+        """A directory with these files (content and mode) and no others; all are replaced at once."""
         path = self.volume(uid, name)
-        path.mkdir(parents=True, exist_ok=True)
-        for relative, (content, mode) in files.items():
-            file = path / relative
-            file.parent.mkdir(parents=True, exist_ok=True)
-            draft = file.with_name(f".{file.name}.new")
-            draft.write_bytes(content)
-            draft.chmod(mode)
-            draft.replace(file)
-        for file in [file for file in path.rglob("*") if file.is_file()]:
-            if str(file.relative_to(path)) not in files:
-                file.unlink()
+        atomic_files.write(path, files)
         return path
 
     def before_mount(self, uid: str, name: str, record: Object) -> Path:

@@ -15,10 +15,10 @@ from lastcall.lab.kubelet.missing import Missing
 from lastcall.lab.kubelet.node import Node
 from lastcall.lab.kubelet.settings import Settings
 from lastcall.lab.kubelet.sources import Sources
+from lastcall.lab.kubelet.tokens import Tokens
 from lastcall.lab.kubelet.volume_port import Directories, Volumes
 from lastcall.ports import Clock
 
-SERVICE_ACCOUNTS = resource("", "v1", "serviceaccounts")
 DRIVERS = resource("storage.k8s.io", "v1", "csidrivers")
 
 log = logging.getLogger(__name__)
@@ -45,6 +45,8 @@ class VolumeManager:
         self._node = node
         self._clock = clock
         self._settings = settings
+        self._tokens = Tokens(client, clock)
+        self._shown: dict[tuple[str, str], projections.Files] = {}
         self._in_use = {
             (uid, name): record["unique"]
             for uid in self._directories.known()
@@ -58,12 +60,15 @@ class VolumeManager:
         return sorted(set(self._in_use.values()))
 
     async def mount(self, pod: Object, volume: Object, place: Place) -> str:
-        """Makes one volume; its path on this machine. LastcallError says what is missing, or what failed."""
+        """Makes one volume, or brings its files up to date; its path on this machine.
+
+        LastcallError says what is missing, or what failed; files that are there stay as they are then.
+        """
         uid, name = pod["metadata"]["uid"], volume["name"]
         if "persistentVolumeClaim" in volume:
             return str(await self._mount_claim(pod, volume))
-        if any(kind in volume for kind in projections.KINDS):
-            files = await self._files(pod, volume, place)
+        if projections.projected(volume):
+            files = self._shown[uid, name] = await self._files(pod, volume, place)
             return str(self._directories.project(uid, name, files))
         if "hostPath" in volume:
             path = volume["hostPath"]["path"]
@@ -73,6 +78,17 @@ class VolumeManager:
         if "emptyDir" in volume:
             return str(self._directories.make(uid, name))
         raise Missing("volumes of this kind are not known here")
+
+    def pin(self, pod: Object, container: Object) -> projections.Parts:
+        """What a container that starts is given of parts (``subPath``) of volumes with files: copies, which stay as they are."""
+        uid, found = pod["metadata"]["uid"], {}
+        for number, one in enumerate(container.get("volumeMounts") or ()):
+            name, part = one["name"], one.get("subPath", "")
+            if part and (uid, name) in self._shown:
+                files = projections.part(self._shown[uid, name], part)
+                path = self._directories.project(uid, f"{container['name']}.{name}.{number}", files)
+                found[name, part] = f"{path}/{part}"
+        return found
 
     async def unmount_all(self, uid: str) -> None:
         """Unmounts what is mounted, deletes the rest. LastcallError if a driver fails: to be tried again."""
@@ -85,6 +101,9 @@ class VolumeManager:
             self._node.look()
         for key in [key for key in self._in_use if key[0] == uid]:
             del self._in_use[key]
+        self._tokens.forget(uid)
+        for key in [key for key in self._shown if key[0] == uid]:
+            del self._shown[key]
         self._directories.remove(uid)
         self._node.look()
 
@@ -97,23 +116,8 @@ class VolumeManager:
     async def _files(self, pod: Object, volume: Object, place: Place) -> projections.Files:
         namespace = pod["metadata"]["namespace"]
         sources = {source: await self._sources.get(namespace, source) for source in projections.needed(volume)}
-        tokens = {one["path"]: await self._token(pod, one) for one in projections.tokens(volume)}
+        tokens = {one["path"]: await self._tokens.get(pod, one) for one in projections.tokens(volume)}
         return projections.files(pod, volume, place=place, sources=sources, tokens=tokens)
-
-    async def _token(self, pod: Object, asked: Object) -> str:
-        metadata = pod["metadata"]
-        bound = {"kind": "Pod", "apiVersion": "v1", "name": metadata["name"], "uid": metadata["uid"]}
-        spec = {
-            "audiences": [asked["audience"]] if asked.get("audience") else [],
-            "expirationSeconds": asked.get("expirationSeconds", 3600),
-            "boundObjectRef": bound,
-        }
-        request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
-        account = pod["spec"].get("serviceAccountName") or "default"
-        answer = await self._client.create_below(
-            SERVICE_ACCOUNTS, account, "token", request, namespace=metadata["namespace"]
-        )
-        return str(answer["status"]["token"])
 
     # -- persistent volumes --------------------------------------------------------------------------------------------
 
