@@ -66,6 +66,92 @@ def test_the_plug_is_pulled_while_it_goes_down():
     virtual.run(run())
 
 
+def goes_down(work):
+    """``work`` with a machine that has gone down for five seconds, its clock, and what turns its switch meanwhile."""
+
+    async def run(*before):
+        one, clock = machine()
+        for turn in (Switch.ON, *before):
+            await one.turn(turn)
+        turning = asyncio.create_task(one.turn(Switch.BUTTON))
+        await clock.sleep(5)
+        await work(one, clock, turning)
+        return one
+
+    return run
+
+
+def test_a_shutdown_is_called_off_and_begun_again():
+    @goes_down
+    async def run(one, clock, turning):
+        await one.turn(Switch.ON)
+        await turning
+        await clock.sleep(100)
+        assert one.powered
+        assert one.switch is Switch.ON
+        await one.turn(Switch.BUTTON)
+        assert not one.powered
+
+    assert virtual.run(run()).host.done == ["boot", "press", "call off", "press", "die"]
+
+
+def test_a_shutdown_is_called_off_on_the_machine():
+    @goes_down
+    async def run(one, clock, turning):
+        await one.host.call_off()
+        await turning
+
+    one = virtual.run(run(Switch.PARTITIONED))
+    assert one.switch is Switch.PARTITIONED
+    assert one.cable.cut
+    assert one.host.done == ["boot", "press", "call off"]
+
+
+def test_it_is_too_late_to_call_a_shutdown_off():
+    @goes_down
+    async def run(one, clock, turning):
+        one.host.late = True
+        with pytest.raises(InvalidInput, match="lab-1 is as good as off"):
+            await one.turn(Switch.ON)
+        await turning
+
+    assert virtual.run(run()).host.done == ["boot", "press", "call off", "die"]
+
+
+@pytest.mark.parametrize("button_again", [False, True])
+def test_no_fault_keeps_a_machine_from_going_off(button_again):
+    @goes_down
+    async def run(one, clock, turning):
+        await one.turn(Switch.PARTITIONED)
+        assert one.cable.cut
+        if button_again:
+            await one.turn(Switch.BUTTON)
+        await turning
+        assert not one.powered
+
+    assert virtual.run(run()).host.done == ["boot", "press", "die"]
+
+
+def test_the_button_takes_no_fault_back():
+    @goes_down
+    async def run(one, clock, turning):
+        assert one.cable.cut
+        await turning
+        await one.turn(Switch.ON)
+        assert not one.cable.cut
+
+    assert virtual.run(run(Switch.PARTITIONED)).host.done == ["boot", "press", "die", "boot"]
+
+
+def test_a_machine_that_hangs_goes_down_and_comes_back_as_a_new_one():
+    @goes_down
+    async def run(one, clock, turning):
+        await turning
+        await one.turn(Switch.ON)
+
+    assert virtual.run(run(Switch.HUNG)).host.done == ["boot", "stop kubelet", "press", "die", "boot"]
+
+
 def test_a_cut_cable_answers_nobody_and_ends_streams():
     async def run():
         one, clock = machine()

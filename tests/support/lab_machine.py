@@ -1,5 +1,8 @@
 """A machine of the lab in virtual time, on which nothing runs."""
 
+import asyncio
+
+from lastcall.aio import first
 from lastcall.lab import virtual
 from lastcall.lab.apiserver.inprocess import InProcess
 from lastcall.lab.power import Cable, Machine
@@ -7,10 +10,11 @@ from support.lab_api import LabApi
 
 
 class Host:
-    """Notes what is done to it; ``going_down`` is how long its shutdown takes."""
+    """Notes what is done to it; ``going_down`` is how long its shutdown takes, ``late`` whether nobody can call it off."""
 
     def __init__(self, clock, going_down=20.0):
         self.clock, self.going_down, self.done = clock, going_down, []
+        self.late = False
 
     async def boot(self):
         self.done.append("boot")
@@ -20,7 +24,14 @@ class Host:
 
     async def press(self):
         self.done.append("press")
-        await self.clock.sleep(self.going_down)
+        self.called_off = asyncio.Event()
+        return await first(self.called_off.wait(), self.clock.sleep(self.going_down)) == 1
+
+    async def call_off(self):
+        self.done.append("call off")
+        if not self.late:
+            self.called_off.set()
+        return not self.late
 
     async def cut_storage(self, *, cut):
         self.done.append("cut storage" if cut else "mend storage")

@@ -1,88 +1,20 @@
 """Nodes of the lab with real processes and containers, through the control plane: down by the button, by the plug."""
 
 import asyncio
-import contextlib
-from random import Random
 
 import pytest
 from support import containerd_world
+from support.lab_machines import Lab, ready
 
-from lastcall.adapters.clock import SystemClock
 from lastcall.adapters.kube.resources import NODES, PODS, resource
-from lastcall.aio import first
 from lastcall.errors import InvalidInput
-from lastcall.graceful import config as configuration
-from lastcall.lab.apiserver.request import ADMIN
-from lastcall.lab.control_plane import ControlPlane, Place
-from lastcall.lab.host import Site
-from lastcall.lab.machines import LocalMachines
 from lastcall.lab.shutdown_managers import Manager
-from lastcall.lab.up import CONFIG
 from lastcall.lab.volumes.records import violations
-from lastcall.lab.volumes.shelf import Directories
-from lastcall.lab.volumes.storage import Storage
 
 pytestmark = [pytest.mark.timeout(60), pytest.mark.xdist_group("containerd")]
-CLOCK = SystemClock()
 DEPLOYMENTS, STATEFUL_SETS = resource("apps", "v1", "deployments"), resource("apps", "v1", "statefulsets")
 ENDED = "Pod was terminated in response to imminent node shutdown."
 LOOP = 'trap "%s" TERM; while :; do sleep 1 & wait $!; done'
-
-
-class Lab:
-    """A control plane and two machines, within this process."""
-
-    def __init__(self, directory, runtime, **site):
-        random = Random(7)
-        self.storage = Storage(Directories(directory / "volumes"), CLOCK)
-        self.plane = ControlPlane(
-            Place(directory / "plane", directory / "kubeconfig"), CLOCK, random, storage=self.storage
-        )
-        config = configuration.read(CONFIG.read_bytes(), "agent.yaml")
-        self.site = Site(
-            clock=CLOCK,
-            random=random,
-            directory=directory / "machines",
-            storage=self.storage,
-            config=config,
-            runtime=runtime,
-            **site,
-        )
-
-    @contextlib.asynccontextmanager
-    async def up(self):
-        await self.plane.prepare()
-        self.machines = LocalMachines(self.plane, self.site, count=2)
-        self.client = self.plane.client(ADMIN)
-        running = asyncio.gather(self.plane.run(), self.machines.run())
-        try:
-            assert await first(asyncio.shield(running), self.machines.up(), asyncio.sleep(30)) == 1, "it is not up"
-            yield self
-        finally:
-            await self.machines.clean_up()
-            running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
-
-    async def pods(self, **labels):
-        chosen = ",".join(f"{key}={value}" for key, value in labels.items())
-        return list((await self.client.list(PODS, namespace="default", labels=chosen)).items)
-
-    async def until(self, condition, seconds=60):
-        async with asyncio.timeout(seconds):
-            while not await condition():
-                await asyncio.sleep(0.1)
-
-    async def running(self, app, count):
-        async def check():
-            return len([pod for pod in await self.pods(app=app) if ready(pod)]) == count
-
-        await self.until(check)
-        return [pod for pod in await self.pods(app=app) if ready(pod)]
-
-
-def ready(pod):
-    conditions = (pod.get("status") or {}).get("conditions") or ()
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
 
 
 def workload(kind, name, command, **spec):

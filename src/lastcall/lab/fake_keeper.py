@@ -69,6 +69,7 @@ class FakeKeeper:
         self._holder = holder
         self._clock = holder.clock
         self._own: int | None = None
+        self._dead = False
 
     @property
     def held(self) -> bool:
@@ -96,9 +97,10 @@ class FakeKeeper:
             self._holder.drop_at(boottime)
 
     async def release(self) -> None:
-        """Every copy is closed when this returns."""
-        self.die()
-        self._holder.drop()
+        """Every copy is closed when this returns; nothing that a killed process still tries reaches the holder."""
+        if not self._dead:
+            self._close()
+            self._holder.drop()
 
     def _replace(self) -> None:
         """The holder has died: another one gets a copy, and the deadline, if that is not past."""
@@ -110,6 +112,10 @@ class FakeKeeper:
 
     def die(self) -> None:
         """This process is killed: the kernel closes its copy, the holder's stays."""
+        self._dead = True
+        self._close()
+
+    def _close(self) -> None:
         self._holder.on_death = None
         if self._own is not None:
             descriptor, self._own = self._own, None

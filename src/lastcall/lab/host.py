@@ -16,6 +16,7 @@ from lastcall.aio import Group
 from lastcall.graceful.config import AgentConfig
 from lastcall.graceful.recorder import Listener
 from lastcall.lab import runtimes, shutdown_managers
+from lastcall.lab.fake_keeper import FakeHolder
 from lastcall.lab.fake_logind import FakeLogind
 from lastcall.lab.kubelet.kubelet import Kubelet
 from lastcall.lab.kubelet.runtime import NodeRuntime
@@ -74,6 +75,7 @@ class LocalHost:
         self._opened = contextlib.AsyncExitStack()
         self._boot_id = ""
         self.logind = FakeLogind(site.clock)
+        self._holder = FakeHolder(self.logind, site.clock)
         self.kubelet: Kubelet | None = None
         self.table = Table(clients.proxy, site.clock, site.random, delay=site.delay, on_change=self._look)
         self.proxy = Proxy(self.table, node=number, privileged=self._privileged)
@@ -90,6 +92,7 @@ class LocalHost:
         opened = runtimes.opened(self._site.runtime, self.directory, self.name, self._site.clock)
         self._runtime = await self._opened.enter_async_context(opened)
         self.logind = FakeLogind(self._site.clock)
+        self._holder = FakeHolder(self.logind, self._site.clock)
         self._machine = Group()
         self._machine.start(self.table.run(), f"{self.name}: endpoints")
         self._machine.start(self.proxy.run(), f"{self.name}: proxy")
@@ -98,6 +101,7 @@ class LocalHost:
     async def die(self) -> None:
         """Everything ends by SIGKILL."""
         await self.stop_kubelet()
+        self._holder.drop()
         await self._machine.cancel()
         runtime, self._runtime = self._runtime, None
         if runtime:
@@ -108,10 +112,17 @@ class LocalHost:
         for name in ("runtime", "pods"):
             await asyncio.to_thread(shutil.rmtree, self.directory / name, ignore_errors=True)
 
-    async def press(self) -> None:
+    async def press(self) -> bool:
         """The power button; what holds the machine's lock does so until the pods have ended."""
         await self.logind.power_off()
-        await self.logind.wait_for_start(seconds=float("inf"))
+        return await self.logind.settled()
+
+    async def call_off(self) -> bool:
+        """As ``shutdown -c`` does with systemd 257."""
+        if await self.logind.starts():
+            return False
+        await self.logind.cancel_schedule()
+        return True
 
     async def cut_storage(self, *, cut: bool) -> None:
         """The storage lets this machine write no more, or again."""
@@ -135,7 +146,7 @@ class LocalHost:
             volumes=NodeDriver(self._site.storage, self.name, self._client),
         )
         manager = await self._manager(
-            Surroundings(self.kubelet, self._runtime, self.logind, self._site.clock, self._boot_id)
+            Surroundings(self.kubelet, self._runtime, self.logind, self._holder, self._site.clock, self._boot_id)
         )
         self._node = Group()
         self._node.start(self.kubelet.run(), f"{self.name}: kubelet")

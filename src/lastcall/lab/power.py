@@ -1,11 +1,13 @@
 """Power and cables of the lab's machines: faults to rehearse with."""
 
+import asyncio
 import logging
 from collections.abc import Mapping
 from enum import Enum
 from typing import Protocol
 
 from lastcall.adapters.kube.transport import Answer, Chunks, Transport
+from lastcall.aio import cancel, first
 from lastcall.errors import InvalidInput, Unavailable
 
 log = logging.getLogger(__name__)
@@ -38,8 +40,12 @@ class Host(Protocol):
         """The power is gone: all that runs ends at once, without a word to anybody."""
         ...
 
-    async def press(self) -> None:
-        """The power button; returns when the operating system would cut the power."""
+    async def press(self) -> bool:
+        """The power button. True when the operating system would cut the power, False if the shutdown is called off."""
+        ...
+
+    async def call_off(self) -> bool:
+        """Calls off a shutdown; False if it is too late for that."""
         ...
 
     async def cut_storage(self, *, cut: bool) -> None:
@@ -115,6 +121,9 @@ class Machine:
         self.host = host
         self.cable = cable
         self.switch = Switch.OFF
+        self._fault = Switch.ON
+        self._going_down: asyncio.Event | None = None
+        """Set when it does so no more, for whatever reason."""
 
     @property
     def powered(self) -> bool:
@@ -122,7 +131,10 @@ class Machine:
         return self.switch is not Switch.OFF
 
     async def turn(self, to: Switch) -> None:
-        """From any position to any other; to ``button`` it returns when the machine is off."""
+        """From any position to any other; to ``button`` it returns when the machine is off, or its shutdown called off.
+
+        The button takes no fault back, and no fault keeps a machine that goes down from going off; ``on`` ends both.
+        """
         if to is self.switch:
             return
         log.info("%s: %s", self.name, to.value)
@@ -136,32 +148,63 @@ class Machine:
             self.switch = Switch.ON
             await self.host.boot()
             return
+        if to is Switch.BUTTON:
+            self.switch = to
+            await self._go_down()
+            return
+        if to is Switch.ON and self._going_down:
+            if not await self.host.call_off():
+                raise InvalidInput("power", [f"{self.name} is as good as off: it is too late to call that off"])
+            self._goes_down_no_more()
         await self._mend()
         self.switch = to
         await self._harm(to)
 
+    async def _go_down(self) -> None:
+        if self._going_down:
+            await self._going_down.wait()
+            return
+        over = self._going_down = asyncio.Event()
+        pressing = asyncio.ensure_future(self.host.press())
+        try:
+            await first(asyncio.shield(pressing), over.wait())
+        finally:
+            await cancel(pressing)
+        if self._going_down is not over:
+            return
+        if pressing.result():
+            await self._go_off()
+        else:
+            self._goes_down_no_more()
+            self.switch = self._fault
+
+    def _goes_down_no_more(self) -> None:
+        if self._going_down:
+            self._going_down.set()
+            self._going_down = None
+
     async def _go_off(self) -> None:
-        before, self.switch, self.cable.cut = self.switch, Switch.OFF, True
+        self.switch, self.cable.cut = Switch.OFF, True
+        self._goes_down_no_more()
         await self.host.die()
-        if before is Switch.NO_STORAGE:
+        fault, self._fault = self._fault, Switch.ON
+        if fault is Switch.NO_STORAGE:
             await self.host.cut_storage(cut=False)
 
     async def _mend(self) -> None:
-        """Takes back what the present position does."""
+        """Takes back what was done to it."""
+        fault, self._fault = self._fault, Switch.ON
         self.cable.cut = False
-        if self.switch is Switch.NO_STORAGE:
+        if fault is Switch.NO_STORAGE:
             await self.host.cut_storage(cut=False)
-        elif self.switch is Switch.HUNG:
+        elif fault is Switch.HUNG:
             await self.host.start_kubelet()
 
     async def _harm(self, to: Switch) -> None:
+        self._fault = to
         if to is Switch.PARTITIONED:
             self.cable.cut = True
         elif to is Switch.NO_STORAGE:
             await self.host.cut_storage(cut=True)
         elif to is Switch.HUNG:
             await self.host.stop_kubelet()
-        elif to is Switch.BUTTON:
-            await self.host.press()
-            if self.switch is Switch.BUTTON:
-                await self._go_off()

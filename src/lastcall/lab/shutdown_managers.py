@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from lastcall.adapters.journal_files import JournalFiles
+from lastcall.aio import cancel
 from lastcall.graceful.agent import Agent, Outside
 from lastcall.graceful.config import AgentConfig
 from lastcall.graceful.recorder import Listener
@@ -36,11 +37,15 @@ class Runs(Protocol):
 
 
 class Surroundings(NamedTuple):
-    """Of a manager: one life of the node's kubelet, and the machine. ``boot_id`` is that of the machine's boot."""
+    """Of a manager: one life of the node's kubelet, and the machine. ``boot_id`` is that of the machine's boot.
+
+    ``holder`` keeps the lock over the lives of lastcall's agent.
+    """
 
     kubelet: Kubelet
     runtime: NodeRuntime
     logind: FakeLogind
+    holder: FakeHolder
     clock: Clock
     boot_id: str
 
@@ -61,12 +66,13 @@ async def by_lastcall(config: AgentConfig, around: Surroundings, *, directory: P
     """An agent with its journals in that directory; the kubelet starts nothing before it has looked."""
     face = KubeletFace(around.kubelet, around.clock)
     face.hold()
-    return Agent(
+    keeper = FakeKeeper(around.holder)
+    agent = Agent(
         config,
         Outside(
             clock=around.clock,
             logind=around.logind,
-            keeper=FakeKeeper(FakeHolder(around.logind, around.clock)),
+            keeper=keeper,
             limit_files=around.logind.files,
             runtime=around.runtime,
             node=face,
@@ -74,9 +80,27 @@ async def by_lastcall(config: AgentConfig, around: Surroundings, *, directory: P
         ),
         node_name=around.kubelet.profile.name,
         boot_id=around.boot_id,
-        listeners=listeners,
+        listeners=[face.hear, *listeners],
         on_status=face.first_look,
     )
+    return _AgentLife(agent, keeper)
+
+
+class _AgentLife:
+    """An agent that dies as by SIGKILL."""
+
+    def __init__(self, agent: Agent, keeper: FakeKeeper) -> None:
+        self._agent = agent
+        self._keeper = keeper
+
+    async def run(self) -> None:
+        """Until cancelled; the lock is its holder's then."""
+        life = asyncio.ensure_future(self._agent.run())
+        try:
+            await asyncio.shield(life)
+        finally:
+            self._keeper.die()
+            await cancel(life)
 
 
 def _journals(directory: Path) -> JournalFiles:

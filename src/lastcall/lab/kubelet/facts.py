@@ -76,7 +76,8 @@ class ContainerFacts:
 class PodFacts:
     """One pod. ``phase``, ``reason`` and ``message`` are said instead of what the containers tell, where they are set.
 
-    ``over``: nothing of it will run any more, so that its phase is final. ``address`` is empty before there is one.
+    ``over``: nothing of it will run any more, so that its phase is final. ``leaving``: somebody else ends it, and will
+    say what its last phase is. ``address`` is empty before there is one.
     ``conditions`` are others than those that the containers tell, such as DisruptionTarget.
     """
 
@@ -85,6 +86,7 @@ class PodFacts:
     address: str = ""
     started_at: float | None = None
     over: bool = False
+    leaving: bool = False
     phase: str = ""
     reason: str = ""
     message: str = ""

@@ -44,6 +44,8 @@ class Kubelet:
         """While true, the node is not ready and pods are refused."""
         self.frozen = False
         """While true, somebody else ends the pods: nothing is started, restarted or ended by this kubelet."""
+        self.leaving: set[str] = set()
+        """The uids of the pods whose end somebody else has begun."""
         self.told_shutdown = False
         """Whether an event has said that the node goes down."""
         self._clock = clock
@@ -81,7 +83,8 @@ class Kubelet:
             sources=self._sources,
             volumes=self._volumes,
             refusal=self._refusal,
-            frozen=lambda: self.frozen,
+            held=lambda uid: self.frozen or uid in self.leaving,
+            leaving=lambda uid: uid in self.leaving,
         )
         self.pods = Pods(self.means)
         self.api = Api(self.pods, runtime, clock)

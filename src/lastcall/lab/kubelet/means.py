@@ -21,7 +21,8 @@ from lastcall.ports import Clock
 class Means:
     """``refusal`` gives reason and message when new pods are not to be admitted now.
 
-    ``frozen``: somebody else ends the pods of this node now; nothing is started, restarted or ended meanwhile.
+    ``held`` by a pod's uid: somebody else ends it, or all pods of this node, now; nothing of it is started, restarted or
+    ended meanwhile. ``leaving``: that its end has begun, so that how it ends is for him to say.
     """
 
     client: Client
@@ -35,7 +36,8 @@ class Means:
     sources: Sources
     volumes: VolumeManager
     refusal: Callable[[], tuple[str, str] | None]
-    frozen: Callable[[], bool]
+    held: Callable[[str], bool]
+    leaving: Callable[[str], bool]
 
     def place(self, address: str) -> Place:
         """Where a pod with that address runs."""

@@ -59,7 +59,15 @@ def patch(new: Object, old: Mapping[str, Any], uid: str) -> Object | None:
     if "conditions" in changed:
         before = {one["type"]: one for one in old.get("conditions") or ()}
         changed["conditions"] = [_replacing(before.get(one["type"], {}), one) for one in new["conditions"]]
+    for name in ("podIPs", "hostIPs"):
+        if name in changed:
+            changed[name] = changed[name] + [_away(one) for one in old.get(name) or () if one not in changed[name]]
     return {"metadata": {"uid": uid}, "status": {**changed, **gone}}
+
+
+def _away(address: Object) -> Object:
+    """They merge addresses too."""
+    return {**address, "$patch": "delete"}
 
 
 def _replacing(before: Mapping[str, Any], condition: Object) -> Object:
@@ -91,6 +99,8 @@ def phase(pod: Object, facts: PodFacts) -> str:
     policy = pod["spec"].get("restartPolicy", "Always")
     if facts.over:
         return _final(pod, facts)
+    if facts.leaving and before:
+        return str(before)
     if not initialized(pod, facts):
         return "Pending"
     main = [facts.of(one["name"]) for one in pod["spec"]["containers"]]

@@ -7,8 +7,10 @@ from lastcall.adapters.kube.resources import PODS, Object
 from lastcall.adapters.kube.watching import Kind, Watching
 from lastcall.aio import Group, first
 from lastcall.errors import InvalidInput, LastcallError
+from lastcall.lab.kubelet.ending import Order
 from lastcall.lab.kubelet.means import Means
 from lastcall.lab.kubelet.worker import PodWorker
+from lastcall.model.pods import Pod
 from lastcall.ports import LivePod
 
 LOG_TIMES_SECONDS = 1.0
@@ -24,6 +26,7 @@ class Pods:
         self._group = Group()
         self._early: dict[str, list[tuple[str, int | None]]] = {}
         self._left: dict[str, LivePod] = {}
+        self._ended_by_others: dict[tuple[str, str], tuple[Order, dict[str, int | None]]] = {}
         self.workers: dict[str, PodWorker] = {}
         self.synced = False
         """Whether the API server has told once which pods there are."""
@@ -35,6 +38,20 @@ class Pods:
             await first(self._hear_ends(), self._follow(), self._note_times())
         finally:
             await self._group.cancel()
+
+    def ended_by(self, pod: Pod, order: Order, codes: dict[str, int | None]) -> None:
+        """Somebody else has ended it. It may be known only later: a kubelet that begins anew has yet to hear of its pods."""
+        if worker := self.worker(pod):
+            worker.ended_by(order, codes)
+        elif not self.synced:
+            self._ended_by_others[pod.metadata.namespace, pod.metadata.name] = (order, codes)
+
+    def worker(self, pod: Pod) -> PodWorker | None:
+        """One that has ended while nobody looked is known by its name alone."""
+        if pod.metadata.uid in self.workers:
+            return self.workers[pod.metadata.uid]
+        wanted = (pod.metadata.namespace, pod.metadata.name)
+        return next((worker for worker in self.workers.values() if worker.place == wanted), None)
 
     # -- what the API server tells -------------------------------------------------------------------------------------
 
@@ -68,6 +85,8 @@ class Pods:
         worker = self.workers[uid] = PodWorker(pod, self._means, live=self._left.pop(uid, None))
         for name, code in self._early.pop(uid, ()):
             worker.ended(name, code)
+        if told := self._ended_by_others.pop(worker.place, None):
+            worker.ended_by(*told)
         self._group.start(self._work(uid, worker), f"pod {uid}")
 
     async def _work(self, uid: str, worker: PodWorker) -> None:
@@ -88,7 +107,7 @@ class Pods:
             *(uid for uid in self._means.volumes.leftovers(self.workers) if uid not in self._left),
         ]:
             self._group.start(self._remove(uid), f"remove {uid}")
-        self._left, self._early = {}, {}
+        self._left, self._early, self._ended_by_others = {}, {}, {}
 
     async def _remove(self, uid: str) -> None:
         while True:

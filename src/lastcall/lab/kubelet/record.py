@@ -52,7 +52,8 @@ class Record:
         """The status as it is now."""
         if self.rejected:
             return pod_status.rejected(self.pod, self.facts)
-        return pod_status.status(self.pod, self.facts, self._means.clock.wall())
+        facts = replace(self.facts, leaving=self._means.leaving(self.uid))
+        return pod_status.status(self.pod, facts, self._means.clock.wall())
 
     def set(self, **facts: Any) -> None:
         """Some facts are others now."""

@@ -1,6 +1,6 @@
 """Keeps the containers of one pod running: starts, pauses, probes, restarts."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -52,7 +52,7 @@ class Runner:
         """Starts what is to be started; returns when nothing is to be started any more."""
         while True:
             self._record.moved.clear()
-            if self._means.frozen():
+            if self._means.held(self._record.uid):
                 await self._record.moved.wait()
                 continue
             plan = self._plan()
@@ -73,6 +73,18 @@ class Runner:
             return
         self._prober.end(name)
         self._record.set_container(name, known.end(code, self._means.clock.wall()))
+
+    async def ended_by(self, codes: Mapping[str, int | None]) -> None:
+        """Somebody else has ended all of its containers; for what he does not tell, the runtime has a moment."""
+        for name, code in {**self._early, **codes}.items():
+            self.ended(name, code)
+        if self._running():
+            await self._means.clock.sleep(self._means.settings.lost_after)
+        for name in self._running():
+            self.ended(name, None)
+
+    def _running(self) -> list[str]:
+        return [name for name, known in self._record.facts.containers.items() if known.running]
 
     async def close(self) -> None:
         """Nothing is asked or restarted any more; what runs runs on."""
@@ -198,7 +210,7 @@ class Runner:
         elif probe.kind == "Startup" and ok:
             ready = "readinessProbe" not in container
             self._record.set_container(name, replace(known, started=True, ready=ready))
-        elif not ok and not self._means.frozen():
+        elif not ok and not self._means.held(self._record.uid):
             self._restart(container, probe)
 
     def _restart(self, container: Object, probe: Probe) -> None:

@@ -9,12 +9,14 @@ from lastcall.graceful.agent import Status
 from lastcall.graceful.machine import State
 from lastcall.lab.kubelet.ending import Order
 from lastcall.lab.kubelet.kubelet import Kubelet
-from lastcall.lab.kubelet.worker import PodWorker
-from lastcall.model.pods import Pod
+from lastcall.model.pods import Metadata, Pod
+from lastcall.model.shutdown import Event, PodEnded, PodOutcome, PodStarted
 from lastcall.ports import Clock, LivePod
 
 WRITE_SECONDS = 2.0
 """How long a pod's last status may take before the shutdown goes on without it; it is tried further."""
+
+_LOOK = 0.02
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +45,7 @@ class KubeletFace:
     def __init__(self, kubelet: Kubelet, clock: Clock) -> None:
         self._kubelet = kubelet
         self._clock = clock
+        self._begun: dict[str, Pod] = {}
 
     def hold(self) -> None:
         """Nothing is started before the agent has looked whether a shutdown is under way: see ``first_look``."""
@@ -75,13 +78,29 @@ class KubeletFace:
 
         LastcallError if that cannot be written now.
         """
-        worker = self._worker(live.pod)
-        if worker is None:
-            log.warning("pod %s has ended; the kubelet does not know it", live.pod.key)
-            return
-        worker.ended_by(ORDER, exit_codes)
+        pods = self._kubelet.pods
+        pods.ended_by(live.pod, ORDER, exit_codes)
         async with asyncio.timeout(WRITE_SECONDS):
+            while not (worker := pods.worker(live.pod)) and not pods.synced:
+                await self._clock.sleep(_LOOK)
+            if worker is None:
+                log.warning("pod %s has ended; the kubelet does not know it", live.pod.key)
+                return
+            await worker.over.wait()
             await worker.record.writer.write()
+
+    def hear(self, event: Event) -> None:
+        """What the agent records, or an earlier life of it has recorded: whose end has begun, who has ended.
+
+        What it only observes is left to the kubelet.
+        """
+        if isinstance(event, PodStarted):
+            self._kubelet.leaving.add(event.uid)
+            self._begun[event.uid] = Pod(Metadata(name=event.name, namespace=event.namespace, uid=event.uid))
+        elif isinstance(event, PodEnded) and event.outcome is PodOutcome.OBSERVED:
+            self._kubelet.leaving.discard(event.uid)
+        elif isinstance(event, PodEnded) and event.outcome is not PodOutcome.UNCONFIRMED and event.uid in self._begun:
+            self._kubelet.pods.ended_by(self._begun[event.uid], ORDER, {})
 
     async def back(self) -> None:
         """Ready again; what was ended or refused stays so, as with a kubelet."""
@@ -92,12 +111,3 @@ class KubeletFace:
             said = "Shutdown manager detected shutdown cancellation"
             self._kubelet.events.tell(self._kubelet.node.known, "Normal", names.SHUTDOWN_EVENT, said)
         await self._kubelet.node.write_status()
-
-    def _worker(self, pod: Pod) -> PodWorker | None:
-        """One that has ended while no agent looked is known by its name alone."""
-        workers = self._kubelet.pods.workers
-        if pod.metadata.uid in workers:
-            return workers[pod.metadata.uid]
-        wanted = (pod.metadata.namespace, pod.metadata.name)
-        found = (worker for worker in workers.values() if worker.place == wanted)
-        return next(found, None)

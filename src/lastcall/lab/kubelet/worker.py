@@ -15,7 +15,6 @@ from lastcall.lab.kubelet.ending import Ending, Order, grace
 from lastcall.lab.kubelet.facts import recalled
 from lastcall.lab.kubelet.means import Means
 from lastcall.lab.kubelet.record import Record
-from lastcall.lab.kubelet.refreshing import Refresher
 from lastcall.lab.kubelet.running import Runner
 from lastcall.model.pods import FINISHED
 from lastcall.ports import LivePod
@@ -36,11 +35,11 @@ class PodWorker:
         self._found = live
         self._ran = live is not None or any(one.run or one.last for one in recalled(pod, {}, 0.0).values())
         self._runner = Runner(self.record, means)
-        self._refresher = Refresher(self.record, means, mounted=lambda: self._runner.prepared is not None)
         self._order: Order | None = None
         self._ending: Ending | None = None
         self._end_wanted = asyncio.Event()
         self._ended_by_others = asyncio.Event()
+        self._codes: dict[str, int | None] = {}
         self._deleted = asyncio.Event()
         self._gone = asyncio.Event()
         self._told = ""
@@ -56,11 +55,11 @@ class PodWorker:
         """The pod as the API server has it."""
         if self.record.learn(pod):
             self._heed_deletion()
-        self._refresher.look()
 
     def gone(self, pod: Object) -> None:
         """It is not there any more, whoever has deleted it."""
         self.record.pod = pod
+        self.record.writer.stop()
         self._gone.set()
         self._deleted.set()
         self.end(Order(grace(pod, self._means.settings)))
@@ -82,12 +81,10 @@ class PodWorker:
 
     def ended_by(self, order: Order, codes: dict[str, int | None]) -> None:
         """It was ended by somebody else: it has failed, whatever its exit codes are."""
-        for name, code in codes.items():
-            self._runner.ended(name, code)
         self._order = order
-        self.record.set(phase="Failed")
-        self._close()
+        self._codes = codes
         self._ended_by_others.set()
+        self.record.moved.set()
 
     def ended(self, name: str, code: int | None) -> None:
         """A container's run is over."""
@@ -129,13 +126,18 @@ class PodWorker:
             waits.append(self._means.clock.sleep(begun + limit - self._means.clock.wall()))
         if await first(*waits) == len(waits) - 1 and limit is not None:
             self._expire()
-        await self._until_it_thaws()
+        await self._until_it_is_ours()
         if not self._ended_by_others.is_set():
             await self._until_it_works(self._end)
+        await self._until_it_is_ours()
+        if self._ended_by_others.is_set():
+            await self._runner.ended_by(self._codes)
+            self.record.set(phase="Failed")
+        self._close()
 
-    async def _until_it_thaws(self) -> None:
+    async def _until_it_is_ours(self) -> None:
         """While somebody else ends the pods of this node, it is up to him to end this one too."""
-        while self._means.frozen() and not self._ended_by_others.is_set():
+        while self._means.held(self.record.uid) and not self._ended_by_others.is_set():
             self.record.moved.clear()
             await self.record.moved.wait()
 
@@ -153,8 +155,9 @@ class PodWorker:
 
     async def _run(self) -> None:
         if self._ran:
+            await self._until_it_is_ours()  # what somebody else ends is not made again
             await self._until_it_works(self._runner.recall)
-        await first(self._runner.run(), self._refresher.run())
+        await self._runner.run()
 
     def _expire(self) -> None:
         """``activeDeadlineSeconds`` are over."""
@@ -183,7 +186,6 @@ class PodWorker:
             await self._ending.run()
             for name, code in self._ending.codes.items():
                 self._runner.ended(name, code)
-        self._close()
 
     async def _running(self) -> LivePod | None:
         """What the runtime says: a start may have been broken off."""
