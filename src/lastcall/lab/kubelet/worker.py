@@ -15,6 +15,7 @@ from lastcall.lab.kubelet.ending import Ending, Order, grace
 from lastcall.lab.kubelet.facts import recalled
 from lastcall.lab.kubelet.means import Means
 from lastcall.lab.kubelet.record import Record
+from lastcall.lab.kubelet.refreshing import Refresher
 from lastcall.lab.kubelet.running import Runner
 from lastcall.model.pods import FINISHED
 from lastcall.ports import LivePod
@@ -35,6 +36,7 @@ class PodWorker:
         self._found = live
         self._ran = live is not None or any(one.run or one.last for one in recalled(pod, {}, 0.0).values())
         self._runner = Runner(self.record, means)
+        self._refresher = Refresher(self.record, means, mounted=lambda: self._runner.prepared is not None)
         self._order: Order | None = None
         self._ending: Ending | None = None
         self._end_wanted = asyncio.Event()
@@ -55,6 +57,7 @@ class PodWorker:
         """The pod as the API server has it."""
         if self.record.learn(pod):
             self._heed_deletion()
+        self._refresher.look()
 
     def gone(self, pod: Object) -> None:
         """It is not there any more, whoever has deleted it."""
@@ -157,7 +160,7 @@ class PodWorker:
         if self._ran:
             await self._until_it_is_ours()  # what somebody else ends is not made again
             await self._until_it_works(self._runner.recall)
-        await self._runner.run()
+        await first(self._runner.run(), self._refresher.run())
 
     def _expire(self) -> None:
         """``activeDeadlineSeconds`` are over."""
