@@ -5,10 +5,7 @@ import logging
 import math
 import secrets
 from collections.abc import Iterable, Sequence
-from functools import partial
 from pathlib import Path
-
-import msgspec
 
 from lastcall import aio
 from lastcall.adapters import hooks
@@ -16,39 +13,14 @@ from lastcall.adapters.processes import addresses, exec_hook, spec
 from lastcall.adapters.processes.container import Container, spawn
 from lastcall.adapters.processes.execution import Execution
 from lastcall.adapters.processes.files import ContainerFiles, PodState, StateDir, boot_id, log_file
+from lastcall.adapters.processes.known import Known, KnownPod
 from lastcall.adapters.processes.log_file import LogFile, note_times
-from lastcall.adapters.processes.process import Identity, Process
 from lastcall.errors import InvalidInput, Unavailable
 from lastcall.model import pods as model
 from lastcall.model.pods import Handler, Pod
 from lastcall.ports import Clock, HookResult, LivePod
 
 log = logging.getLogger(__name__)
-
-
-class _Pod:
-    """A pod that is known: being started, running, or ended and not yet finished."""
-
-    def __init__(self, state: PodState, directory: Path) -> None:
-        self.pod = _with_address(state.pod, state.address)
-        self.state = state
-        self.directory = directory
-        self.containers: dict[str, Container] = {}
-        self.starting = False
-        self.removed = False
-
-    def container_id(self, name: str, attempt: int) -> str:
-        """Different each time that the pod, or the container, is started."""
-        later = f".{attempt}" if attempt else ""
-        return f"{self.pod.metadata.uid}/{name}/{self.state.life}{later}"
-
-    @property
-    def running(self) -> dict[str, Container]:
-        return {name: one for name, one in self.containers.items() if not one.ended.is_set()}
-
-    @property
-    def live(self) -> LivePod:
-        return LivePod(pod=self.pod, containers={name: one.id for name, one in self.running.items()})
 
 
 class ProcessRuntime:
@@ -62,30 +34,26 @@ class ProcessRuntime:
         self._clock = clock
         self._files = StateDir(state_dir)
         self._node = str(state_dir)
-        self._pods: dict[str, _Pod] = {}
-        self._containers: dict[str, Container] = {}
-        self._ended: asyncio.Queue[tuple[str, str, int | None]] = asyncio.Queue()
-        self._history: list[Container] = []
-        self._adopt()
+        self._known = Known(self._files)
 
     # -- PodRuntime ----------------------------------------------------------------------------------------------------
 
     async def pods(self) -> Sequence[LivePod]:
         """Those with a running container."""
-        return [pod.live for pod in self._pods.values() if pod.running]
+        return [pod.live for pod in self._known.pods.values() if pod.running]
 
     async def refresh(self) -> Sequence[LivePod]:
         """The same, asking the kernel about each container."""
-        for container in list(self._containers.values()):
+        for container in list(self._known.containers.values()):
             container.check()
         return await self.pods()
 
     async def run_hook(self, live: LivePod, container: str, hook: Handler, limit: float) -> HookResult:
         """A program runs beside the container, in its environment and as its user."""
-        known = self._containers.get(live.containers.get(container, ""))
+        known = self._known.containers.get(live.containers.get(container, ""))
         if not known or known.ended.is_set():
             return HookResult(ok=False, message=f'no container "{container}" runs')
-        pod = self._pods[live.pod.metadata.uid].pod
+        pod = self._known.pods[live.pod.metadata.uid].pod
         described = next(one for one in _all(pod) if one.name == container)
         if hook.exec:
             return await exec_hook.run(
@@ -108,7 +76,7 @@ class ProcessRuntime:
 
         A call that is cancelled kills no more.
         """
-        container = self._containers.get(container_id)
+        container = self._known.containers.get(container_id)
         if container is None:
             return None
         await container.until_started(self._clock)
@@ -121,21 +89,21 @@ class ProcessRuntime:
 
     async def kill(self, container_id: str) -> None:
         """The main process gets it; its shim then kills all that is left, wherever it has moved to."""
-        container = self._containers.get(container_id)
+        container = self._known.containers.get(container_id)
         if container:
             await container.until_started(self._clock)
             container.kill()
 
     async def finish(self, live: LivePod) -> None:
         """Frees the pod's address and name, and deletes its files but for the logs, which ``remove`` deletes."""
-        pod = self._pods.get(live.pod.metadata.uid)
+        pod = self._known.pods.get(live.pod.metadata.uid)
         if not pod:
             return
         if pod.running:
             log.warning("pod %s: not torn down: %s still runs", pod.pod.key, ", ".join(pod.running))
             return
         self._files.forget(pod.pod)
-        self._forget(pod)
+        self._known.forget(pod)
 
     def kill_seconds(self, containers: int) -> float:
         """Three times what was measured: 110 containers were killed and confirmed in 0.14 s on two busy cores."""
@@ -146,11 +114,11 @@ class ProcessRuntime:
     async def start(self, pod: Pod) -> LivePod:
         """Unavailable if an init container fails or a process cannot be started; nothing of the pod is left then."""
         spec.check(pod)
-        before = self._pods.get(pod.metadata.uid)
+        before = self._known.pods.get(pod.metadata.uid)
         if before and (before.starting or before.running):
             raise InvalidInput(f"pod {pod.key}", [f'metadata.uid: "{pod.metadata.uid}": this pod runs already'])
         if before:
-            self._forget(before)
+            self._known.forget(before)
         started = self._create(pod, one_by_one=False)
         started.starting = True
         try:
@@ -168,7 +136,7 @@ class ProcessRuntime:
 
     async def remove(self, uid: str) -> None:
         """Logs are deleted too."""
-        pod = self._pods.get(uid)
+        pod = self._known.pods.get(uid)
         if pod:
             pod.removed = True
             for container in pod.running.values():
@@ -176,12 +144,12 @@ class ProcessRuntime:
                 container.kill()
             for container in pod.running.values():
                 await container.ended.wait()
-            self._forget(pod)
+            self._known.forget(pod)
         self._files.delete(uid)
 
     async def ended(self) -> tuple[str, str, int | None]:
         """Main containers and sidecars; what had ended before an adoption is told (again) until the pod is finished."""
-        return await self._ended.get()
+        return await self._known.ended()
 
     # -- containers one by one -----------------------------------------------------------------------------------------
 
@@ -191,7 +159,7 @@ class ProcessRuntime:
 
     async def create(self, pod: Pod) -> LivePod:
         """Its address and its directory. A pod that is known already is left as it is."""
-        known = self._pods.get(pod.metadata.uid)
+        known = self._known.pods.get(pod.metadata.uid)
         if known is None:
             spec.check_pod(pod)
             known = self._create(pod, one_by_one=True)
@@ -199,7 +167,7 @@ class ProcessRuntime:
 
     async def launch(self, pod: Pod, container: model.Container, *, attempt: int) -> str:
         """The logs of the attempts before the last one are deleted."""
-        known = self._pods.get(pod.metadata.uid)
+        known = self._known.pods.get(pod.metadata.uid)
         if known is None:
             raise Unavailable(f"pod {pod.key}: it was not created")
         before = known.containers.get(container.name)
@@ -208,16 +176,12 @@ class ProcessRuntime:
         spec.check_container(known.pod, container)
         self._files.forget_logs(known.pod, container.name, before=attempt - 1)
         if before:
-            self._containers.pop(before.id, None)
+            self._known.containers.pop(before.id, None)
         return (await self._start(known, container, attempt)).id
 
     def tell_again(self) -> None:
         """In the order in which they ended."""
-        self._ended = asyncio.Queue()
-        over = [one for one in self._history if one.ended.is_set() and self._containers.get(one.id) is one]
-        self._history = []
-        for container in over:
-            self._tell(self._pods[container.id.partition("/")[0]], container.id.split("/")[1], container)
+        self._known.tell_again()
 
     async def probe(self, live: LivePod, container: str, handler: Handler, limit: float) -> HookResult:
         """As a hook is run."""
@@ -229,17 +193,17 @@ class ProcessRuntime:
 
     async def note_log_times(self) -> None:
         """What was written since it was called last was written about now."""
-        logs = [one.files.log for pod in self._pods.values() for one in pod.running.values()]
+        logs = [one.files.log for pod in self._known.pods.values() for one in pod.running.values()]
         await asyncio.to_thread(note_times, logs, self._clock.wall())
 
     async def execute(
         self, live: LivePod, container: str, command: Sequence[str], *, stdin: bool, tty: bool
     ) -> Execution:
         """A process beside the container's, in its environment and as its user."""
-        known = self._containers.get(live.containers.get(container, ""))
+        known = self._known.containers.get(live.containers.get(container, ""))
         if not known or known.ended.is_set():
             raise InvalidInput(f"pod {live.pod.key}", [f"container {container}: does not run"])
-        pod = self._pods[live.pod.metadata.uid].pod
+        pod = self._known.pods[live.pod.metadata.uid].pod
         described = next(one for one in _all(pod) if one.name == container)
         try:
             return Execution(self._beside(pod, described, known, command), stdin=stdin, tty=tty)
@@ -248,7 +212,7 @@ class ProcessRuntime:
 
     def close(self) -> None:
         """Lets go of everything; the containers live on."""
-        for container in self._containers.values():
+        for container in self._known.containers.values():
             container.close()
 
     # -- within --------------------------------------------------------------------------------------------------------
@@ -258,8 +222,8 @@ class ProcessRuntime:
         """A program with what the container's main process was started with."""
         return spec.command(pod, described)._replace(argv=tuple(argv), env=running.files.environment())
 
-    def _create(self, pod: Pod, *, one_by_one: bool) -> _Pod:
-        taken = {other.state.address for other in self._pods.values()}
+    def _create(self, pod: Pod, *, one_by_one: bool) -> KnownPod:
+        taken = {other.state.address for other in self._known.pods.values()}
         state = PodState(
             pod=pod,
             address=addresses.choose(self._node, pod.key, taken),
@@ -268,9 +232,9 @@ class ProcessRuntime:
             one_by_one=one_by_one,
         )
         self._files.create(state)
-        return self._know(state)
+        return self._known.add(state)
 
-    async def _start_init(self, pod: _Pod, container: model.Container) -> None:
+    async def _start_init(self, pod: KnownPod, container: model.Container) -> None:
         """A sidecar is left running (KEP-753), any other init container is waited for."""
         running = await self._start(pod, container)
         if container.restart_policy == "Always":
@@ -280,7 +244,7 @@ class ProcessRuntime:
             message = f'pod {pod.pod.key}: init container "{container.name}" ended with exit code {running.exit_code}'
             raise Unavailable(message)
 
-    async def _start(self, pod: _Pod, container: model.Container, attempt: int = 0) -> Container:
+    async def _start(self, pod: KnownPod, container: model.Container, attempt: int = 0) -> Container:
         if pod.removed:
             raise Unavailable(f"pod {pod.pod.key}: removed while it was being started")
         files = ContainerFiles(pod.directory, container.name, attempt)
@@ -288,61 +252,12 @@ class ProcessRuntime:
             shim = spawn(pod.container_id(container.name, attempt), files, spec.command(pod.pod, container))
         except OSError as error:
             raise Unavailable(f'pod {pod.pod.key}: container "{container.name}" cannot be started: {error}') from error
-        started = self._track(pod, container.name, files, shim)
+        started = self._known.track(pod, container.name, files, shim)
         await started.until_started(self._clock)
         if files.main() is None:
             raise Unavailable(f'pod {pod.pod.key}: container "{container.name}" cannot be started')
         return started
 
-    def _adopt(self) -> None:
-        """What has ended meanwhile is told in its order."""
-        found: list[tuple[int, _Pod, str, ContainerFiles, Identity]] = []
-        for state, names in self._files.load():
-            pod = self._know(state)
-            for name in names:
-                files = ContainerFiles(pod.directory, name)
-                files.forbid()  # a shim that has not started yet never will
-                if identity := files.shim():
-                    found.append((files.ended_at(), pod, name, files, identity))
-        for _, pod, name, files, identity in sorted(found, key=lambda one: one[0]):
-            self._track(pod, name, files, Process.find(identity))
-
-    def _know(self, state: PodState) -> _Pod:
-        pod = _Pod(state, self._files.directory(state.pod))
-        self._pods[state.pod.metadata.uid] = pod
-        return pod
-
-    def _track(self, pod: _Pod, name: str, files: ContainerFiles, shim: Process | None) -> Container:
-        container = Container(
-            pod.container_id(name, files.attempt),
-            files,
-            shim=shim,
-            on_end=partial(self._tell, pod, name),
-        )
-        pod.containers[name] = container
-        self._containers[container.id] = container
-        return container
-
-    def _tell(self, pod: _Pod, name: str, container: Container) -> None:
-        if not pod.removed and (pod.state.one_by_one or name in _lasting(pod.pod)):
-            self._ended.put_nowait((pod.pod.metadata.uid, name, container.exit_code))
-            self._history.append(container)
-
-    def _forget(self, pod: _Pod) -> None:
-        self._pods.pop(pod.pod.metadata.uid, None)
-        for container in pod.containers.values():
-            self._containers.pop(container.id, None)
-        self._history = [one for one in self._history if one.id in self._containers]
-
 
 def _all(pod: Pod) -> Iterable[model.Container]:
     return (*(pod.spec.init_containers or ()), *pod.spec.containers)
-
-
-def _lasting(pod: Pod) -> set[str]:
-    """The containers whose end matters to others: not the init containers, which end before the pod runs."""
-    return {one.name for one in (*model.sidecars(pod), *pod.spec.containers)}
-
-
-def _with_address(pod: Pod, address: str) -> Pod:
-    return msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, pod_ip=address))
