@@ -1,11 +1,12 @@
 """Waiting for several things at once, in an order that does not depend on memory addresses.
 
 ``asyncio.wait`` and ``asyncio.TaskGroup`` keep tasks in sets, so that the order of what follows changes from run to
-run; virtual time needs the same order for the same seed.
+run; virtual time needs the same order for the same seed. ``asyncio.gather`` keeps the order, but of futures that have
+ended already it answers one turn of the loop later before Python 3.12: it is good for coroutines only.
 """
 
 import asyncio
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable, Coroutine, Sequence
 from typing import Any
 
 
@@ -24,6 +25,13 @@ async def any_done(*futures: "asyncio.Future[Any]") -> None:
     finally:
         for future in futures:
             future.remove_done_callback(end)
+
+
+async def all_done(*futures: "asyncio.Future[Any]") -> None:
+    """Waits until all have ended; all are left as they are."""
+    for future in futures:
+        if not future.done():
+            await any_done(future)
 
 
 async def first(*awaitables: Awaitable[Any]) -> int:
@@ -45,7 +53,24 @@ async def cancel(*tasks: "asyncio.Future[Any]") -> None:
     """Cancels those that have not ended and waits until they have, in order; what they raise is dropped."""
     for task in tasks:
         task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+    await _over(tasks)
+
+
+async def _over(tasks: "Sequence[asyncio.Future[Any]]") -> None:
+    """Waits for all. Who is cancelled while he waits cancels them too, and still waits for their end."""
+    given_up = None
+    while not all(task.done() for task in tasks):
+        try:
+            await all_done(*tasks)
+        except asyncio.CancelledError as error:
+            given_up = error
+            for task in tasks:
+                task.cancel()
+    for task in tasks:
+        if not task.cancelled():
+            task.exception()  # asyncio complains of exceptions that nobody has looked at
+    if given_up:
+        raise given_up
 
 
 class Group:
@@ -72,7 +97,7 @@ class Group:
     async def join(self) -> None:
         """Waits for all, also for those that are started meanwhile; the first exception, in order of start, is raised."""
         while self.busy:
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await _over(tuple(self._tasks))
         for task in self._tasks:
             task.result()
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from lastcall.aio import Group, Signal
+from lastcall.aio import Group, Signal, all_done, cancel
 
 
 def test_a_group_keeps_no_task_that_went_well():
@@ -51,5 +51,55 @@ def test_a_signal_keeps_nobody_who_has_given_up():
         for _ in range(1000):
             signal.next().cancel()
         assert len(signal._waiting) <= 65
+
+    asyncio.run(run())
+
+
+def test_who_is_cancelled_while_he_cancels_waits_for_the_end_all_the_same():
+    async def run():
+        log = []
+
+        async def stubborn():
+            try:
+                await asyncio.sleep(1000)
+            finally:
+                try:
+                    await asyncio.sleep(1000)
+                finally:
+                    log.append("over")
+
+        task = asyncio.create_task(stubborn())
+        await asyncio.sleep(0)
+        canceller = asyncio.create_task(cancel(task))
+        await asyncio.sleep(0.01)
+        assert not log
+        canceller.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await canceller
+        assert log == ["over"]
+
+    asyncio.run(run())
+
+
+def test_all_that_have_ended_are_not_waited_for():
+    async def run():
+        tasks = [asyncio.create_task(asyncio.sleep(0)) for _ in range(3)]
+        await all_done(*tasks)
+        turns = []
+        asyncio.get_running_loop().call_soon(turns.append, 1)
+        await all_done(*tasks)
+        await cancel(*tasks)
+        assert (turns, [task.cancelled() for task in tasks]) == ([], [False, False, False])
+
+    asyncio.run(run())
+
+
+def test_what_is_waited_for_is_left_as_it_is():
+    async def run():
+        task = asyncio.create_task(asyncio.sleep(0.05))
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await all_done(task)
+        await task
 
     asyncio.run(run())

@@ -7,7 +7,7 @@ the main ones in the reverse of their order of start (KEP-753); their hooks run 
 import asyncio
 from collections.abc import Callable, Iterable
 
-from lastcall.aio import Group, any_done, cancel
+from lastcall.aio import Group, all_done, any_done, cancel
 from lastcall.errors import LastcallError, Unavailable
 from lastcall.graceful.termination import Window
 from lastcall.model.pods import Container, sidecars
@@ -117,7 +117,7 @@ class PodEnd:
         )
 
     async def _wait_for_turn(self, after: "tuple[asyncio.Task[None], ...]") -> None:
-        turn = asyncio.gather(*(asyncio.shield(task) for task in after), return_exceptions=True)
+        turn = asyncio.ensure_future(all_done(*after))
         alarm = asyncio.ensure_future(self._clock.sleep(self._window.polite_until - self._clock.boottime()))
         try:
             await any_done(turn, alarm)

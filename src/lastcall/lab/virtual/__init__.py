@@ -7,7 +7,7 @@ No threads and no sockets: what waits must wait for a timer or for another task.
 
 from lastcall.lab.virtual.boundary import Stream, stream_within, within
 from lastcall.lab.virtual.clock import VirtualClock
-from lastcall.lab.virtual.loop import Deadlock, VirtualLoop, run
+from lastcall.lab.virtual.loop import Deadlock, VirtualLoop, run, this_loop
 from lastcall.lab.virtual.process import Process, current
 
 __all__ = [
@@ -19,5 +19,6 @@ __all__ = [
     "current",
     "run",
     "stream_within",
+    "this_loop",
     "within",
 ]

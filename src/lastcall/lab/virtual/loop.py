@@ -11,7 +11,9 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iter
 from contextvars import Context
 from typing import Any, NoReturn, TypeVar, TypeVarTuple
 
+from lastcall.aio import cancel
 from lastcall.lab.virtual.ownership import OWNER, Task
+from lastcall.lab.virtual.trace import Trace, step_name
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -31,14 +33,21 @@ class VirtualLoop(asyncio.BaseEventLoop):
     What belongs to a process that is dead (``Process``) is not run: no step, no callback, no timer of it.
 
     ``ending``: the run is over, and what it has left is being cancelled.
+
+    ``trace()`` is a hash of all that was marked: the lines of ``mark``, and with ``steps`` each step's time, process
+    and name. The same programs with the same seed have the same trace, in every run and on every Python: where they
+    do not, something depends on addresses, on the order of a set, on real time or on real randomness. ``listen``
+    hears each line.
     """
 
     _stopping: bool
     _closed: bool
     _thread_id: int | None
 
-    def __init__(self) -> None:
+    def __init__(self, *, steps: bool = False, listen: Callable[[str], object] | None = None) -> None:
         super().__init__()
+        self._steps = steps
+        self._trace = Trace(listen)
         self._now = 0.0
         self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
         self._order = itertools.count()
@@ -102,6 +111,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 continue
             owner = handle._context.get(OWNER)  # noqa: SLF001
             if owner is None or owner.step():
+                if self._steps:
+                    self._trace.add(self._now, owner.name if owner else "-", step_name(handle))
                 handle._run()  # noqa: SLF001
         if self._failure:
             failure, self._failure = self._failure, None
@@ -117,6 +128,17 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def _write_to_self(self) -> None:
         """There is no selector to wake."""
+
+    # -- the trace -----------------------------------------------------------------------------------------------------
+
+    def mark(self, text: str) -> None:
+        """Something that belongs to the trace, told by who lets it happen: a request, a delivery, a fault."""
+        owner = OWNER.get()
+        self._trace.add(self._now, owner.name if owner else "-", text)
+
+    def trace(self) -> str:
+        """The hash of all that has been marked so far, in hexadecimal."""
+        return self._trace.digest()
 
     # -- tasks ---------------------------------------------------------------------------------------------------------
 
@@ -168,9 +190,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """Cancels what is left, in order of start, and runs until it has ended. Fuses do not burn any more."""
         self.ending = True
         while left := self.tasks():
-            for task in left:
-                task.cancel()
-            self.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+            self.run_until_complete(cancel(*left))
 
     def close(self) -> None:
         """Closes the loop; what dead processes have left is closed without a word."""
@@ -200,13 +220,15 @@ class VirtualLoop(asyncio.BaseEventLoop):
     add_signal_handler = remove_signal_handler = _refuse
 
 
-def run(main: Coroutine[Any, Any, T]) -> T:
+def run(main: Coroutine[Any, Any, T], *, steps: bool = False, listen: Callable[[str], object] | None = None) -> T:
     """Runs ``main`` to its end in virtual time, which begins at 0; what it leaves running is cancelled then.
+
+    ``steps`` and ``listen`` are the loop's.
 
     What dead processes have left is closed last, outside of the loop: a ``finally`` of theirs that waits or asks for
     the loop does nothing, one that only changes an object does so. So the truth of a run is to be judged within it.
     """
-    loop = VirtualLoop()
+    loop = VirtualLoop(steps=steps, listen=listen)
     try:
         return loop.run_until_complete(main)
     finally:
@@ -214,6 +236,14 @@ def run(main: Coroutine[Any, Any, T]) -> T:
             loop.end()
         finally:
             loop.close()
+
+
+def this_loop() -> VirtualLoop:
+    """The running loop. RuntimeError if there is none, or if it is no virtual one."""
+    loop = asyncio.get_running_loop()
+    if not isinstance(loop, VirtualLoop):
+        raise RuntimeError("this is for virtual time only: see lastcall.lab.virtual.run")  # noqa: TRY004  (as asyncio)
+    return loop
 
 
 def _is_over(handle: asyncio.TimerHandle) -> bool:

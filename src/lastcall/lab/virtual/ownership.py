@@ -10,6 +10,7 @@ from weakref import WeakSet
 class Owner(Protocol):
     """A process, as the loop sees it."""
 
+    name: str
     alive: bool
     tasks: "WeakSet[Task]"
     generators: WeakSet[AsyncGenerator[Any, Any]]

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import Any, ParamSpec, TypeVar
 from weakref import WeakSet
 
-from lastcall.lab.virtual.loop import VirtualLoop
+from lastcall.lab.virtual.loop import this_loop
 from lastcall.lab.virtual.ownership import OWNER, Task
 
 P = ParamSpec("P")
@@ -39,15 +39,13 @@ class Process:
     """
 
     def __init__(self, name: str, *, fuse: int | None = None, on_death: Callable[[], object] | None = None) -> None:
-        loop = asyncio.get_running_loop()
-        assert isinstance(loop, VirtualLoop), "a process lives in virtual time"
         self.name = name
         self.alive = True
         self.steps = 0
         self.fuse = fuse
         self.tasks: WeakSet[Task] = WeakSet()
         self.generators: WeakSet[AsyncGenerator[Any, Any]] = WeakSet()
-        self._loop = loop
+        self._loop = this_loop()
         self._context = contextvars.copy_context()
         self._context.run(OWNER.set, self)
         self._at_death: dict[object, Callable[[], object]] = {}
