@@ -197,6 +197,20 @@ def test_a_resource_that_is_not_listed_yet_is_waited_for():
     assert (decision.actions, decision.again_in) == ((), UNLISTED_SECONDS)
 
 
+@pytest.mark.parametrize("finalizer", ["foregroundDeletion", "orphan"])
+def test_an_owner_waits_until_all_that_may_depend_on_it_is_listed(finalizer):
+    metadata = {"name": "root", "namespace": "default", "uid": "r", "resourceVersion": "3"}
+    metadata |= {"deletionTimestamp": "2027-01-15T08:00:00Z", "finalizers": [finalizer]}
+    key = Ref("configmaps", "default", "root")
+    for listed in (False, True):
+        view = behind(listed=listed)
+        view.apply("configmaps", {"metadata": metadata}, None)
+        decision = Garbage(KINDS).decide(key, view, 0.0)
+        gone = Patch(key, {"metadata": {"finalizers": None}}, uid="r", revision="3")
+        assert decision.actions == ((gone,) if listed else ())
+        assert decision.again_in == (None if listed else UNLISTED_SECONDS)
+
+
 def test_an_owner_of_an_unknown_kind_is_looked_for_again():
     view = View()
     mine = {"metadata": {"name": "mine", "namespace": "default", "uid": "m", "resourceVersion": "2"}}

@@ -5,7 +5,8 @@ from support.lab_cluster import on_cluster
 
 from lastcall.adapters.kube.resources import NODES
 from lastcall.lab.controllers.actions import Decision, Patch
-from lastcall.lab.controllers.view import ref
+from lastcall.lab.controllers.queues import Queue
+from lastcall.lab.controllers.view import Ref, ref
 
 
 class Broken:
@@ -73,3 +74,10 @@ def test_what_changes_nothing_is_decided_again_later_each_time(caplog):
     said = [record.getMessage() for record in caplog.records if "changes nothing" in record.getMessage()]
     assert said[0] == "stubborn: nodes//n1: what was decided is decided again, and changes nothing"
     assert len(said) <= 3, "once for each time that it begins"
+
+
+def test_nobody_waits_for_what_was_written_to_a_resource_that_is_not_followed_any_more():
+    queue, key = Queue(Stubborn()), Ref("nodes", "", "n1")
+    queue.blocked[key] = {"nodes": 3, "widgets.x.example.com": 5}
+    queue.forget("widgets.x.example.com")
+    assert queue.blocked == {key: {"nodes": 3}}
