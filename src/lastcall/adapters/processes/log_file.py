@@ -26,12 +26,7 @@ class LogFile:
         return await asyncio.to_thread(self._read, position)
 
     def _read(self, position: int) -> tuple[list[tuple[float, bytes]], int]:
-        try:
-            with self._path.open("rb") as file:
-                file.seek(position)
-                data = file.read(_CHUNK)
-        except FileNotFoundError:
-            return [], position
+        data = some_of(self._path, position)
         whole = data[: data.rfind(b"\n") + 1] or data
         ends, times = self._times()
         lines = []
@@ -44,6 +39,16 @@ class LogFile:
     def _times(self) -> tuple[list[int], list[float]]:
         noted = _noted(self._path)
         return [end for end, _ in noted], [at for _, at in noted]
+
+
+def some_of(log: Path, position: int) -> bytes:
+    """What comes from ``position`` on, no more than is read at once; nothing if there is no such file."""
+    try:
+        with log.open("rb") as file:
+            file.seek(position)
+            return file.read(_CHUNK)
+    except FileNotFoundError:
+        return b""
 
 
 def note_times(logs: Iterable[Path], now: float) -> None:

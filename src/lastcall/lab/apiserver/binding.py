@@ -1,5 +1,6 @@
 """``pods/binding``, and ``bindings``, which is its older name: a pod gets its node."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lastcall.lab.apiserver import answers, fields, media, meta, status
@@ -29,19 +30,7 @@ class Binding:
         pods = self._server.scheme.find("", "v1", "pods")
         if pods is None:
             raise status.no_such_resource()
-        attributes = Attributes(
-            operation="CREATE",
-            resource=pods,
-            subresource="binding",
-            namespace=context.route.namespace,
-            name=name,
-            user=context.user,
-            obj=binding,
-            old=None,
-            dry_run=context.dry_run,
-            options=context.options("CreateOptions"),
-            warnings=context.warnings,
-        )
+        attributes = replace(Attributes.of(context, "CREATE", binding), resource=pods, subresource="binding")
         await self._server.admission.mutate(attributes)
         _check(binding)
         await self._server.admission.validate(attributes)
@@ -52,9 +41,7 @@ class Binding:
         binding = self._server.schemas.read(context, Kind("", "v1", "Binding"))
         metadata = binding["metadata"]
         if metadata.setdefault("namespace", context.route.namespace) != context.route.namespace:
-            raise status.bad_request(
-                "the namespace of the provided object does not match the namespace sent on the request"
-            )
+            raise status.other_namespace()
         if context.route.name and metadata.get("name") != context.route.name:
             raise status.bad_request("name in URL does not match name in Binding object")
         return binding

@@ -51,28 +51,13 @@ class Evictions:
         eviction = self._server.schemas.read(context, _EVICTION, also=_ALSO)
         metadata = eviction.setdefault("metadata", {})
         if metadata.setdefault("namespace", context.route.namespace) != context.route.namespace:
-            raise status.bad_request(
-                "the namespace of the provided object does not match the namespace sent on the request"
-            )
+            raise status.other_namespace()
         if metadata.get("name") != context.route.name:
             raise status.bad_request("name in URL does not match name in Eviction object")
         return eviction
 
     async def _admit(self, context: Context, eviction: Object) -> None:
-        route = context.route
-        attributes = Attributes(
-            operation="CREATE",
-            resource=route.resource,
-            subresource=route.subresource,
-            namespace=route.namespace,
-            name=route.name,
-            user=context.user,
-            obj=eviction,
-            old=None,
-            dry_run=context.dry_run,
-            options=context.options("CreateOptions"),
-            warnings=context.warnings,
-        )
+        attributes = Attributes.of(context, "CREATE", eviction)
         await self._server.admission.mutate(attributes)
         await self._server.admission.validate(attributes)
 

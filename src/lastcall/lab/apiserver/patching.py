@@ -80,8 +80,7 @@ def check_place(context: Context, obj: Object) -> None:
     route, metadata = context.route, obj.setdefault("metadata", {})
     said = metadata.get("namespace") or ""
     if route.namespace and said not in ("", route.namespace):
-        why = "the namespace of the provided object does not match the namespace sent on the request"
-        raise status.bad_request(why)
+        raise status.other_namespace()
     if route.namespace:
         metadata["namespace"] = route.namespace
     elif said:

@@ -78,7 +78,7 @@ class Scales:
         new["status"] = old["status"]
         if not rules.part(new, "spec").get("replicas"):
             new["spec"] = {}  # a number of 0 is not written
-        attributes = self._attributes(context, new, old)
+        attributes = Attributes.of(context, "UPDATE", new, old)
         await self._server.admission.mutate(attributes)
         replicas = rules.part(new, "spec").get("replicas") or 0
         if replicas < 0:
@@ -120,22 +120,6 @@ class Scales:
     def _conflict(self, context: Context) -> status.ApiError:
         resource: Resource = context.route.resource
         return status.conflict(resource.plural, resource.group, context.route.name, status.MODIFIED)
-
-    def _attributes(self, context: Context, new: Object, old: Object) -> Attributes:
-        route = context.route
-        return Attributes(
-            operation="UPDATE",
-            resource=route.resource,
-            subresource=route.subresource,
-            namespace=route.namespace,
-            name=route.name,
-            user=context.user,
-            obj=new,
-            old=old,
-            dry_run=context.dry_run,
-            options=context.options("UpdateOptions"),
-            warnings=context.warnings,
-        )
 
 
 def paths_of(context: Context) -> Paths:

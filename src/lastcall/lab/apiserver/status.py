@@ -95,6 +95,11 @@ def bad_request(message: str) -> ApiError:
     return ApiError(400, "BadRequest", message)
 
 
+def other_namespace() -> ApiError:
+    """The object says another namespace than the path."""
+    return bad_request("the namespace of the provided object does not match the namespace sent on the request")
+
+
 def forbidden(plural: str, group: str, name: str, why: str) -> ApiError:
     """The request is understood, and refused."""
     whom = f' "{name}"' if name else ""

@@ -48,7 +48,7 @@ class Writer:
         behaviour.default(obj)
         if not recorded:
             self._managed.created(obj, context.manager, route.resource, self._clock.wall())
-        attributes = self._attributes(context, "CREATE", obj, None)
+        attributes = Attributes.of(context, "CREATE", obj)
         attributes.name = obj["metadata"].get("name", "")
         await self._admission.mutate(attributes)
         if attributes.again.output is not None:
@@ -86,9 +86,7 @@ class Writer:
             metadata.pop("namespace", None)
         said = metadata.get("namespace") or route.namespace
         if said != route.namespace:
-            raise status.bad_request(
-                "the namespace of the provided object does not match the namespace sent on the request"
-            )
+            raise status.other_namespace()
         if route.namespace:
             metadata["namespace"] = route.namespace
 
@@ -129,7 +127,7 @@ class Writer:
             self._managed.updated(new, old, context.manager, route.resource, route.subresource, self._clock.wall())
         meta.carry_over(new, old)
         _prepare(behaviour, route.subresource, new, old)
-        attributes = self._attributes(context, "UPDATE", new, old)
+        attributes = Attributes.of(context, "UPDATE", new, old)
         await self._admission.mutate(attributes)
         if attributes.again.output is not None:
             context.warnings += meta.deduplicate_owners(new, _MUTATED)
@@ -178,23 +176,6 @@ class Writer:
     def _refuse(self, resource: Resource, obj: Object, causes: list[status.Cause]) -> None:
         if causes:
             raise status.invalid(resource.kind, resource.group, obj["metadata"].get("name", ""), causes)
-
-    def _attributes(self, context: Context, operation: str, obj: Object | None, old: Object | None) -> Attributes:
-        kind = "CreateOptions" if operation == "CREATE" else "UpdateOptions"
-        name = context.route.name or ((obj or {}).get("metadata") or {}).get("name", "")
-        return Attributes(
-            operation,
-            context.route.resource,
-            context.route.subresource,
-            context.route.namespace,
-            name,
-            context.user,
-            obj,
-            old,
-            context.dry_run,
-            context.options(kind),
-            context.warnings,
-        )
 
 
 def _numbered(context: Context, obj: Object) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from lastcall.lab.apiserver.context import Context
 from lastcall.lab.apiserver.request import Identity, Object
 from lastcall.lab.apiserver.scheme import Resource
 from lastcall.lab.apiserver.status import ApiError, forbidden
@@ -50,6 +51,24 @@ class Attributes:
     warnings: list[str] = field(default_factory=list)
     """What the client is to be told besides the answer."""
     again: Again = field(default_factory=Again)
+
+    @classmethod
+    def of(cls, context: Context, operation: str, obj: Object, old: Object | None = None) -> "Attributes":
+        """A CREATE or an UPDATE of what the route names, or the body if the route has no name."""
+        route = context.route
+        return cls(
+            operation=operation,
+            resource=route.resource,
+            subresource=route.subresource,
+            namespace=route.namespace,
+            name=route.name or obj["metadata"].get("name", ""),
+            user=context.user,
+            obj=obj,
+            old=old,
+            dry_run=context.dry_run,
+            options=context.options("CreateOptions" if operation == "CREATE" else "UpdateOptions"),
+            warnings=context.warnings,
+        )
 
 
 def refusal(attributes: Attributes, why: str) -> ApiError:
