@@ -43,7 +43,7 @@ def ask(tree: Path, bug: Bug) -> list[str]:
     text = path.read_text()
     path.write_text(text.replace(bug.old, bug.new))
     try:
-        command = [sys.executable, "-m", "pytest", "-q", "-x", "--maxfail=3", "--timeout=20", *bug.tests]
+        command = [sys.executable, "-m", "pytest", "-q", "--maxfail=2", "--timeout=20", *bug.tests]
         environment = {"PYTHONPATH": f"{tree / 'src'}", "PATH": "/usr/bin:/bin", "HYPOTHESIS_PROFILE": "default"}
         done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
     finally:
