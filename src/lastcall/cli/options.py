@@ -47,6 +47,41 @@ class Duration(click.ParamType[float]):
         return nanoseconds / duration.SECOND
 
 
+_PROGRAM = (
+    click.option(
+        "--config",
+        type=click.Path(path_type=Path),
+        default=CONFIG,
+        show_default=True,
+        help="An AgentConfiguration or a KubeletConfiguration.",
+    ),
+    click.option(
+        "--state-dir",
+        type=click.Path(path_type=Path, resolve_path=True),  # a pod's processes start in other directories
+        default=STATE_DIR,
+        show_default=True,
+        help="Where journals and the lock's keeper live.",
+    ),
+    click.option("--node-name", help="This node's name.  [default: the host name]"),
+    click.option(
+        "--metrics-bind-address",
+        type=Address(),
+        default="127.0.0.1:9466",
+        show_default=True,
+        help="Where /metrics, /healthz and /readyz are served; 0 for nowhere.",
+    ),
+    click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True),
+    click.option("-v", "--verbose", is_flag=True, help="Also tells what is of interest only when something is wrong."),
+    click.option(
+        "--logind-root",
+        type=click.Path(path_type=Path),
+        default=Path("/"),
+        hidden=True,
+        help="Where etc/systemd lies, for a private logind.",
+    ),
+)
+
+
 def program(function: Callable[..., None]) -> Callable[..., None]:
     """The options of everything that runs an agent; the function gets them as ``settings`` (wiring.Settings)."""
 
@@ -76,42 +111,7 @@ def program(function: Callable[..., None]) -> Callable[..., None]:
         function(settings=settings, **others)
 
     decorated: Callable[..., None] = with_settings
-    options = [
-        click.option(
-            "--config",
-            type=click.Path(path_type=Path),
-            default=CONFIG,
-            show_default=True,
-            help="An AgentConfiguration or a KubeletConfiguration.",
-        ),
-        click.option(
-            "--state-dir",
-            type=click.Path(path_type=Path, resolve_path=True),  # a pod's processes start in other directories
-            default=STATE_DIR,
-            show_default=True,
-            help="Where journals and the lock's keeper live.",
-        ),
-        click.option("--node-name", help="This node's name.  [default: the host name]"),
-        click.option(
-            "--metrics-bind-address",
-            type=Address(),
-            default="127.0.0.1:9466",
-            show_default=True,
-            help="Where /metrics, /healthz and /readyz are served; 0 for nowhere.",
-        ),
-        click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True),
-        click.option(
-            "-v", "--verbose", is_flag=True, help="Also tells what is of interest only when something is wrong."
-        ),
-        click.option(
-            "--logind-root",
-            type=click.Path(path_type=Path),
-            default=Path("/"),
-            hidden=True,
-            help="Where etc/systemd lies, for a private logind.",
-        ),
-    ]
-    for option in reversed(options):
+    for option in reversed(_PROGRAM):
         decorated = option(decorated)
     return decorated
 

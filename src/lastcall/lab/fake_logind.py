@@ -8,12 +8,12 @@ import asyncio
 import contextvars
 import itertools
 import math
-from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 
 from lastcall.aio import Signal
 from lastcall.errors import NotPermitted, ShutdownUnderWay, Unavailable
 from lastcall.lab.fake_limit_files import FakeLimitFiles
+from lastcall.lab.fake_logind_session import FakeSession
 from lastcall.lab.logind_calls import Call, Mode
 from lastcall.names import LOCK_WHO
 from lastcall.ports import Change, Clock, Inhibitor
@@ -53,7 +53,7 @@ class FakeLogind:
 
     # -- ports.Logind --------------------------------------------------------------------------------------------------
 
-    async def open(self) -> "FakeSession":
+    async def open(self) -> FakeSession:
         """A session. Unavailable if the bus or logind is down."""
         self.check()
         session = FakeSession(self)
@@ -195,7 +195,7 @@ class FakeLogind:
         """Reads the files; a shutdown that waits already keeps the limit with which it began."""
         self._limit = self.files.effective()
 
-    def leave(self, session: "FakeSession") -> None:
+    def leave(self, session: FakeSession) -> None:
         """The session is closed."""
         if session in self._sessions:
             self._sessions.remove(session)
@@ -277,67 +277,3 @@ class FakeLogind:
         """Not the task that is running this: it ends by itself."""
         if task and task is not asyncio.current_task():
             task.cancel()
-
-
-class FakeSession:
-    """``ports.LogindSession`` with a FakeLogind."""
-
-    def __init__(self, logind: FakeLogind) -> None:
-        self._logind = logind
-        self._heard: deque[Change] = deque()
-        self._news = asyncio.Event()
-        self._lost = False
-
-    async def preparing(self) -> bool:
-        """Whether a shutdown is being prepared."""
-        return self._line().preparing
-
-    async def max_delay(self) -> float:
-        """The limit in seconds."""
-        return self._line().limit
-
-    async def take_lock(self, why: str) -> int:
-        """A new lock; close it by FakeLogind.close."""
-        return self._line().inhibit(why)
-
-    async def inhibitors(self) -> Sequence[Inhibitor]:
-        """The locks of which at least one copy is open."""
-        return list({lock.pid: lock for lock in self._line().descriptors.values()}.values())
-
-    async def scheduled(self) -> str:
-        """The type of the shutdown that is scheduled or under way, or ""."""
-        return self._line().kind
-
-    async def reload(self) -> None:
-        """Has the limit read again."""
-        self._line().reload()
-
-    async def change(self) -> Change:
-        """The next thing heard, in order. Unavailable when the bus is lost."""
-        while not self._heard:
-            if self._lost:
-                raise Unavailable("the connection to the message bus is lost")
-            self._news.clear()
-            await self._news.wait()
-        return self._heard.popleft()
-
-    def close(self) -> None:
-        """Leaves the bus."""
-        self._logind.leave(self)
-        self.lose()
-
-    def hear(self, change: Change) -> None:
-        """A signal arrives."""
-        self._heard.append(change)
-        self._news.set()
-
-    def lose(self) -> None:
-        """The connection ends."""
-        self._lost = True
-        self._news.set()
-
-    def _line(self) -> FakeLogind:
-        if self._lost:
-            raise Unavailable("the connection to the message bus is lost")
-        self._logind.check()
-        return self._logind

@@ -1,11 +1,20 @@
-"""A machine's logind, whose clients can die: the kernel closes what they have open."""
+"""A machine's logind, which tells the truth about shutdowns, and whose clients can die: the kernel closes what they have open."""
+
+from collections.abc import Callable
 
 from lastcall.lab import virtual
-from lastcall.lab.fake_logind import FakeLogind, FakeSession
+from lastcall.lab.fake_logind import FakeLogind
+from lastcall.lab.fake_logind_session import FakeSession
 
 
 class HostLogind(FakeLogind):
-    """A lock's descriptor and a connection to the bus are closed when the process dies that has opened them."""
+    """A lock's descriptor and a connection to the bus are closed when the process dies that has opened them.
+
+    ``begun`` hears of each shutdown (what is granted, and whether there is a lock), ``forgotten`` that one is no more.
+    """
+
+    begun: Callable[[float, bool], None] = staticmethod(lambda granted, locked: None)
+    forgotten: Callable[[], None] = staticmethod(lambda: None)
 
     async def open(self) -> FakeSession:
         """A session of the process that asks."""
@@ -20,6 +29,17 @@ class HostLogind(FakeLogind):
         if owner := virtual.current():
             owner.at_death(lambda: self._close_for_the_dead(descriptor))
         return descriptor
+
+    def _shut_down(self, kind: str) -> None:
+        before = self.preparing
+        if not before:
+            self.begun(self.limit, bool(self.descriptors))
+        super()._shut_down(kind)
+
+    def _forget(self) -> None:
+        if self.preparing and not self._job:
+            self.forgotten()
+        super()._forget()
 
     def _close_for_the_dead(self, descriptor: int) -> None:
         if descriptor in self.descriptors:
