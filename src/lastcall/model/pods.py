@@ -22,6 +22,15 @@ Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Seconds = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
+class OwnerReference(Facts, frozen=True):
+    """Whose a pod is."""
+
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+
+
 class Metadata(Facts, frozen=True):
     """v1.ObjectMeta."""
 
@@ -35,6 +44,7 @@ class Metadata(Facts, frozen=True):
     deletion_grace_period_seconds: Int64 | None = None
     generation: Int64 = 0
     resource_version: str = ""
+    owner_references: tuple[OwnerReference, ...] | None = None
 
 
 class ExecAction(Facts, frozen=True):

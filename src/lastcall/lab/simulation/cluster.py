@@ -172,7 +172,7 @@ class Cluster:
 
     def nodes_ready(self) -> bool:
         """Every machine has a node that is ready."""
-        ready = {node["metadata"]["name"] for node in self.all(NODES) if _condition(node, "Ready") == "True"}
+        ready = {node["metadata"]["name"] for node in self.all(NODES) if condition(node, "Ready") == "True"}
         return ready >= set(self.machines)
 
     def whole(self) -> bool:
@@ -182,7 +182,8 @@ class Cluster:
         return all(_whole(obj, kind) for kind in _COUNTED for obj in self.all(kind))
 
 
-def _condition(obj: Object, kind: str) -> str:
+def condition(obj: Object, kind: str) -> str:
+    """The status of one of its conditions; empty if it has none of that type."""
     conditions = (obj.get("status") or {}).get("conditions") or ()
     return next((str(one["status"]) for one in conditions if one["type"] == kind), "")
 

@@ -14,6 +14,7 @@ from lastcall.graceful.agent import Agent, Outside
 from lastcall.graceful.config import AgentConfig
 from lastcall.lab.actors import ActorRuntime, Behaviour, Script
 from lastcall.lab.fake_keeper import FakeHolder, FakeKeeper
+from lastcall.lab.fake_limit_files import FakeLimitFiles
 from lastcall.lab.kubelet.kubelet import Kubelet
 from lastcall.lab.kubelet.own_shutdown import ShutdownManager
 from lastcall.lab.kubelet.settings import Profile, Settings
@@ -58,12 +59,13 @@ class SimulatedHost:
         self._client = Client(reach, manager="kubelet")
         self._directories = ImaginedDirectories()
         self._boots = 0
+        self._on = False
         self.process = Process(name)
         self._keeper: FakeKeeper | None = None
         self.clock = NodeClock(site.clock)
         self.disk = Disk(random_of(site.seed, f"{name}/disk"))
         self.runtime = ActorRuntime(self.clock, script=self._behave, node=name)
-        self.logind = HostLogind(self.clock)
+        self.logind = self._new_logind()
         self.holder = FakeHolder(self.logind, self.clock)
         self.kubelet: Kubelet | None = None
         self.agent: Agent | None = None
@@ -74,7 +76,8 @@ class SimulatedHost:
     async def boot(self) -> None:
         """After ``site.boot`` seconds the kubelet starts, as it does when an operating system has come up."""
         self._boots += 1
-        self.logind = HostLogind(self.clock, files=self.logind.files)
+        self._on = True
+        self.logind = self._new_logind(self.logind.files)
         self.holder = FakeHolder(self.logind, self.clock)
         self._site.truth.power_on(self.name)
         if self._boots > 1:
@@ -83,6 +86,13 @@ class SimulatedHost:
         else:
             await self.start_kubelet()
 
+    def _new_logind(self, files: FakeLimitFiles | None = None) -> HostLogind:
+        truth, name = self._site.truth, self.name
+        logind = HostLogind(self.clock, files=files)
+        logind.begun = lambda granted, locked: truth.pressed(name, granted, locked=locked)
+        logind.forgotten = lambda: truth.cancelled(name)
+        return logind
+
     async def _come_up(self, boot: int) -> None:
         await self._site.clock.sleep(self._site.boot)
         if boot == self._boots:
@@ -90,6 +100,7 @@ class SimulatedHost:
 
     async def die(self) -> None:
         """The power is gone: nothing of it runs on, and nobody is told."""
+        self._on = False
         self.process.kill()
         self.holder.drop()
         self.runtime.pull()
@@ -101,7 +112,6 @@ class SimulatedHost:
         """The power button; True when logind has systemd go down."""
         logind = self.logind
         if not logind.preparing:
-            self._site.truth.pressed(self.name, logind.limit)
             await logind.power_off()
         return await logind.settled()
 
@@ -109,7 +119,6 @@ class SimulatedHost:
         """As ``shutdown -c`` does with systemd 257."""
         if await self.logind.starts():
             return False
-        self._site.truth.cancelled(self.name)
         await self.logind.cancel_schedule()
         return True
 
@@ -133,6 +142,8 @@ class SimulatedHost:
         if self._keeper:
             self._keeper.die()
         self._keeper = self.kubelet = self.agent = None
+        if self._on:
+            self._site.truth.agent_killed(self.name)
 
     async def _live(self) -> None:
         """In the process: what is made here belongs to it."""

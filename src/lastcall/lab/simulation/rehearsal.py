@@ -5,8 +5,10 @@ import logging
 from lastcall.aio import Group
 from lastcall.errors import LastcallError
 from lastcall.lab import virtual
+from lastcall.lab.simulation import theirs, unfinished
 from lastcall.lab.simulation.cluster import Cluster
 from lastcall.lab.simulation.deeds import DEEDS
+from lastcall.lab.simulation.invariants import Run
 from lastcall.lab.simulation.scenario import Event, Scenario
 
 log = logging.getLogger(__name__)
@@ -27,6 +29,7 @@ class Rehearsal:
     async def run(self) -> None:
         """From power on to the end of the scenario."""
         await self.cluster.begin()
+        await theirs.plant(self.cluster)
         self.start = self.clock.boottime()
         for event in sorted(self.scenario.timeline, key=lambda one: one.at):
             await self.clock.sleep(self.start + event.at - self.clock.boottime())
@@ -35,6 +38,20 @@ class Rehearsal:
         await self._deeds.cancel()
         if self._broken:
             raise self._broken[0]
+
+    def record(self) -> Run:
+        """The truth so far, to be judged."""
+        truth, cluster = self.cluster.truth, self.cluster
+        return Run(
+            happenings=truth.happenings,
+            powers=truth.powers,
+            records=cluster.storage.records,
+            pods=truth.pods,
+            requested=self.scenario.agent.requested_seconds if self.scenario.agent else 0.0,
+            end=self.clock.boottime(),
+            left=unfinished.left(cluster),
+            changed=theirs.changed(cluster),
+        )
 
     async def _do(self, event: Event) -> None:
         """What the lab itself cannot do is a mistake that ends the rehearsal; an answer of the cluster is not."""

@@ -19,7 +19,7 @@ class Happening(NamedTuple):
 
 
 class Power(NamedTuple):
-    """Of a machine. ``what`` is on, off, pressed (``amount``: what logind grants), cancelled."""
+    """Of a machine: on, off, pressed (``amount``: what logind grants), pressed without a lock, cancelled, agent killed."""
 
     at: float
     node: str
@@ -67,13 +67,17 @@ class Truth:
         """Nothing runs on it any more."""
         self._power(node, "off")
 
-    def pressed(self, node: str, granted: float) -> None:
-        """A shutdown begins."""
-        self._power(node, "pressed", granted)
+    def pressed(self, node: str, granted: float, *, locked: bool) -> None:
+        """A shutdown begins; ``locked``: somebody holds a lock."""
+        self._power(node, "pressed" if locked else "pressed without a lock", granted)
 
     def cancelled(self, node: str) -> None:
         """And is taken back."""
         self._power(node, "cancelled")
+
+    def agent_killed(self, node: str) -> None:
+        """Kubelet and agent are dead, in the middle of whatever they did."""
+        self._power(node, "agent killed")
 
     def struck(self, kind: str, step: str) -> None:
         """A fault has hit something."""

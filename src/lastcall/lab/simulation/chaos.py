@@ -1,0 +1,121 @@
+"""A seed's story: three machines, a few workloads, shutdowns and faults, and quiet in the end (pure)."""
+
+from collections.abc import Sequence
+from random import Random
+
+from lastcall.graceful.config import AgentConfig
+from lastcall.lab.simulation.scenario import Event, Kind, NodeGroup, Scenario, Verb, Workload
+from lastcall.lab.simulation.seeds import random_of
+from lastcall.model.shutdown import PhasePlan
+from lastcall.names import AGENT_CONFIGURATION
+
+STORM = 240.0
+"""Seconds in which everything happens."""
+
+QUIET = 900.0
+"""Seconds afterwards in which everything must come to its end."""
+
+_NODES = ("node-1", "node-2", "node-3")
+_FAULTS = {
+    Verb.KILL_AGENT: 4,
+    Verb.KILL_HOLDER: 1,
+    Verb.RESTART_LOGIND: 1,
+    Verb.LOSE_BUS: 1,
+    Verb.RUNTIME_AWAY: 2,
+    Verb.DISK_FULL: 1,
+    Verb.CLOCK_STEP: 1,
+    Verb.POWER_CUT: 2,
+    Verb.HANG: 2,
+    Verb.PARTITION: 3,
+    Verb.NO_STORAGE: 1,
+    Verb.DRAIN: 2,
+    Verb.API_DOWN: 3,
+    Verb.API_RESTART: 1,
+    Verb.API_COMPACT: 1,
+    Verb.API_ERRORS: 3,
+    Verb.API_SLOW: 2,
+    Verb.WATCH_LATE: 2,
+    Verb.WATCH_DOUBLE: 1,
+    Verb.WATCH_TORN: 1,
+    Verb.WATCH_SILENT: 1,
+    Verb.KILL_CONTROLLERS: 2,
+}
+"""How often each comes, in proportion."""
+
+_AMOUNTS = {
+    Verb.API_ERRORS: (0.05, 0.2, 0.5),
+    Verb.API_SLOW: (0.1, 1.0, 5.0),
+    Verb.WATCH_LATE: (0.5, 3.0, 10.0),
+    Verb.WATCH_DOUBLE: (0.5,),
+    Verb.WATCH_TORN: (0.2,),
+    Verb.CLOCK_STEP: (-3600.0, -5.0, 30.0, 86400.0),
+}
+
+
+def scenario(seed: int) -> Scenario:
+    """The story of a seed."""
+    random = random_of(str(seed), "chaos")
+    groups = _groups(random)
+    timeline = [*_shutdowns(random), *_faults(random)]
+    return Scenario(
+        name=f"chaos-{seed}",
+        description="Three machines, shutdowns and faults by chance.",
+        nodes=(NodeGroup(count=3),),
+        workloads=tuple(_workloads(random)),
+        agent=AgentConfig(kind=AGENT_CONFIGURATION, groups=groups),
+        boot=random.choice((5.0, 30.0)),
+        timeline=tuple(sorted(timeline, key=lambda event: event.at)),
+        lasts=STORM + QUIET,
+    )
+
+
+def _groups(random: Random) -> tuple[PhasePlan, ...]:
+    low, high = random.choice(((30, 10), (10, 5), (60, 20), (5, 0)))
+    return (PhasePlan(priority=0, seconds=low), PhasePlan(priority=2_000_000_000, seconds=high))
+
+
+def _workloads(random: Random) -> Sequence[Workload]:
+    def one(kind: Kind, name: str, **more: object) -> Workload:
+        return Workload(
+            kind=kind,
+            name=name,
+            grace=random.choice((1, 10, 30, 60)),
+            starts=random.choice((0.2, 2.0, 10.0)),
+            ready=random.choice((0.0, 3.0)),
+            pre_stop=random.choice((0.0, 0.0, 2.0, 8.0, 45.0)),
+            ends=random.choice((0.0, 1.0, 5.0, float("inf"))),
+            **more,  # type: ignore[arg-type]  # the fields of a Workload
+        )
+
+    found = [
+        one(Kind.DEPLOYMENT, "web", replicas=random.randint(1, 4), requests=10.0, max_unavailable="1"),
+        one(Kind.STATEFUL_SET, "db", replicas=random.randint(1, 3), volume=True),
+        one(Kind.DAEMON_SET, "logs", priority_class="system-node-critical"),
+    ]
+    if random.random() < 0.3:
+        found.append(one(Kind.JOB, "batch", replicas=2, lives=random.choice((30.0, 200.0))))
+    return found
+
+
+def _shutdowns(random: Random) -> Sequence[Event]:
+    found = []
+    for _ in range(random.choice((1, 1, 2, 3))):
+        at, node = random.uniform(1, STORM * 0.7), random.choice(_NODES)
+        found.append(Event(at=at, verb=Verb.REBOOT, nodes=(node,), lasts=random.choice((1.0, 20.0, 60.0))))
+        if random.random() < 0.3:
+            found.append(Event(at=at + random.choice((0.0, 0.5, 4.0, 12.0)), verb=Verb.CANCEL, nodes=(node,)))
+    return found
+
+
+def _faults(random: Random) -> Sequence[Event]:
+    count = random.choice((0, 1, 1, 2, 3, 5))
+    return [_fault(random, verb) for verb in random.choices(list(_FAULTS), list(_FAULTS.values()), k=count)]
+
+
+def _fault(random: Random, verb: Verb) -> Event:
+    nodes = (random.choice(_NODES),) if verb.value.endswith((" of", "hang", "drain")) or "cut off" in verb.value else ()
+    lasts = random.choice((1.0, 5.0, 30.0, 90.0))
+    amount = random.choice(_AMOUNTS.get(verb, (0.0,)))
+    if verb is Verb.KILL_AGENT and random.random() < 0.7:
+        amount = float(random.randint(1, 400))
+    return Event(at=random.uniform(1, STORM - 60), verb=verb, nodes=nodes, lasts=lasts, amount=amount)

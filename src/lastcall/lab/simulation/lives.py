@@ -1,0 +1,55 @@
+"""Which containers lived when, from what reached them and from the machines' power (pure)."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from lastcall.lab.simulation.truth import Happening, Power
+
+
+@dataclass
+class Life:
+    """One run of a container. ``ended`` is None while it lives; ``cut``: its machine's power was cut."""
+
+    node: str
+    uid: str
+    container: str
+    began: float
+    ended: float | None = None
+    cut: bool = False
+    hooks: list[list[float]] = field(default_factory=list)
+    """When a preStop hook began, and when it was over, if it was."""
+    term: float | None = None
+    kill: float | None = None
+
+
+def lives(happenings: Iterable[Happening], powers: Iterable[Power]) -> Sequence[Life]:
+    """In the order in which they began."""
+    found: list[Life] = []
+    open_: dict[tuple[str, str], Life] = {}
+    off = (Happening(one.at, one.node, "", "", "power cut") for one in powers if one.what == "off")
+    for one in sorted([*happenings, *off], key=lambda one: one.at):
+        if one.what == "power cut":
+            for key in [key for key, life in open_.items() if life.node == one.node]:
+                life = open_.pop(key)
+                life.ended, life.cut = one.at, True
+        elif one.what == "start":
+            life = open_[one.uid, one.container] = Life(one.node, one.uid, one.container, one.at)
+            found.append(life)
+        elif life_ := open_.get((one.uid, one.container)):
+            _apply(life_, one)
+            if one.what == "exit":
+                del open_[one.uid, one.container]
+    return found
+
+
+def _apply(life: Life, one: Happening) -> None:
+    if one.what == "hook":
+        life.hooks.append([one.at])
+    elif one.what == "hook over" and life.hooks:
+        life.hooks[-1].append(one.at)
+    elif one.what == "TERM":
+        life.term = one.at
+    elif one.what == "KILL":
+        life.kill = one.at
+    elif one.what == "exit":
+        life.ended = one.at

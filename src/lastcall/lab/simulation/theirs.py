@@ -1,0 +1,36 @@
+"""What others have set on the nodes, and what has become of it."""
+
+from collections.abc import Sequence
+
+from lastcall.adapters.kube.client import MERGE
+from lastcall.adapters.kube.resources import NODES
+from lastcall.lab.simulation.cluster import Cluster
+
+_KEY = "example.com/theirs"
+_TAINT = {"key": _KEY, "value": "kept", "effect": "PreferNoSchedule"}
+
+
+async def plant(cluster: Cluster) -> None:
+    """A taint, a label and an annotation on every node, as other programs have them."""
+    for name in cluster.machines:
+        node = await cluster.plane.admin.get(NODES, name)
+        body = {
+            "metadata": {"labels": {_KEY: "kept"}, "annotations": {_KEY: "kept"}},
+            "spec": {"taints": [*(node["spec"].get("taints") or ()), _TAINT]},
+        }
+        await cluster.plane.admin.patch(NODES, name, body, kind=MERGE)
+
+
+def changed(cluster: Cluster) -> Sequence[str]:
+    """What of it is gone, in words."""
+    found = []
+    for node in cluster.all(NODES):
+        name, metadata = node["metadata"]["name"], node["metadata"]
+        if not any(taint["key"] == _KEY for taint in node["spec"].get("taints") or ()):
+            found.append(f"the taint {_KEY} of {name} is gone")
+        found += [
+            f"the {what} {_KEY} of {name} is gone"
+            for what, place in (("label", "labels"), ("annotation", "annotations"))
+            if (metadata.get(place) or {}).get(_KEY) != "kept"
+        ]
+    return found
