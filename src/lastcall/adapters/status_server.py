@@ -35,9 +35,11 @@ class StatusServer:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             with contextlib.suppress(OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-                request = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), _PATIENCE)
+                async with asyncio.timeout(_PATIENCE):
+                    request = await reader.readuntil(b"\r\n\r\n")
                 writer.write(self._answer(request))
-                await asyncio.wait_for(writer.drain(), _PATIENCE)
+                async with asyncio.timeout(_PATIENCE):
+                    await writer.drain()
         finally:
             writer.close()
 

@@ -160,7 +160,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def tasks(self) -> "list[asyncio.Task[Any]]":
         """Those that are not over and not dead, in the order in which they were started; by name, a factory's."""
-        found = asyncio.all_tasks(self)
+        found = asyncio.all_tasks(self)  # noqa: TID251  (they are sorted below)
         ours = [one for one in found if isinstance(one, Task) and (one.owner is None or one.owner.alive)]
         others = [one for one in found if not isinstance(one, Task)]
         return [*sorted(ours, key=lambda one: one.number), *sorted(others, key=lambda one: one.get_name())]

@@ -96,8 +96,8 @@ def _others(spec: Object, before: Object) -> Iterator[Cause]:
     if before.get("schedulingGates"):
         free |= {"nodeSelector", "affinity"}
         yield from _narrowed(spec, before)
-    wanted = {**spec, **{name: before[name] for name in free if name in before}}
-    for name in free - before.keys():
+    wanted = {**spec, **{name: before[name] for name in sorted(free) if name in before}}
+    for name in sorted(free - before.keys()):
         wanted.pop(name, None)
     for name in ("containers", "initContainers"):
         if name in spec:
