@@ -177,6 +177,95 @@ async def test_programs_run_beside_a_container_or_are_refused(world):
     assert await asyncio.wait_for(execution.wait(), SOON) == 5
 
 
+@pytest.fixture
+async def execute(world):
+    """Runs programs in a container."""
+    if world.name == "actors":
+        pytest.skip("actors run no programs")
+    made, _ = await created(world, container("main", OBEDIENT))
+    await launch(world, made, "main")
+    (live,) = await world.runtime.refresh()
+
+    async def execute(script, **options):
+        return await world.runtime.execute(
+            live, "main", ["sh", "-c", script], **{"stdin": True, "tty": False, **options}
+        )
+
+    return execute
+
+
+async def whole(execution):
+    """All that it says, and its exit code."""
+    async with asyncio.timeout(SOON):
+        said = b"".join([data async for _, data in execution.output()])
+        return said, await execution.wait()
+
+
+async def test_a_program_reads_its_input_to_the_end(execute):
+    text = b"to be said again\n" * 20_000
+    execution = await execute("cat; exit 3")
+    reading = asyncio.create_task(whole(execution))
+    await execution.write(text)
+    execution.end_input()
+    assert await reading == (text, 3)
+
+
+async def test_what_a_program_says_comes_at_once(execute):
+    execution = await execute("read name; echo hello $name; read rest; echo bye >&2")
+    output = execution.output()
+    await execution.write(b"you\n")
+    assert await asyncio.wait_for(anext(output), SOON) == (1, b"hello you\n")
+    execution.end_input()
+    assert await asyncio.wait_for(anext(output), SOON) == (2, b"bye\n")
+    with pytest.raises(StopAsyncIteration):
+        await asyncio.wait_for(anext(output), SOON)
+    assert await execution.wait() == 0
+
+
+async def test_a_program_without_input_reads_nothing(execute):
+    execution = await execute("cat; echo over", stdin=False)
+    assert await whole(execution) == (b"over\n", 0)
+
+
+async def test_a_program_with_a_terminal(execute):
+    execution = await execute("test -t 0 && test -t 1 && test -t 2 && echo all; cat; exit 4", tty=True)
+    reading = asyncio.create_task(whole(execution))
+    await execution.write(b"typed\n")
+    execution.end_input()
+    said, code = await reading
+    assert code == 4
+    lines = said.replace(b"\r\n", b"\n").split(b"\n")
+    assert b"all" in lines
+    assert lines.count(b"typed") == 2, "by the terminal's echo and by cat"
+
+
+async def test_a_terminal_has_a_size(execute):
+    execution = await execute("while ! [ \"$(stty size 2>&1)\" = '50 132' ]; do sleep 0.05; done; echo wide", tty=True)
+    execution.resize(132, 50)
+    said, code = await whole(execution)
+    assert (said.strip(), code) == (b"wide", 0)
+
+
+async def test_a_program_in_a_container_that_has_ended(world):
+    if world.name == "actors":
+        pytest.skip("actors run no programs")
+    made, _ = await created(world, container("main", OBEDIENT))
+    run = await launch(world, made, "main")
+    (live,) = await world.runtime.refresh()
+    await world.runtime.stop(run, 5)
+    with pytest.raises(InvalidInput):
+        await world.runtime.execute(live, "main", ["true"], stdin=False, tty=False)
+
+
+async def test_a_program_is_let_go(execute):
+    execution = await execute("echo begun; read nothing")
+    output = execution.output()
+    assert await asyncio.wait_for(anext(output), SOON) == (1, b"begun\n")
+    execution.kill()
+    with pytest.raises(StopAsyncIteration):
+        await asyncio.wait_for(anext(output), SOON)
+
+
 async def test_what_a_runtime_cannot_do_is_said(world):
     if world.name == "actors":
         pytest.skip("actors can do everything")

@@ -18,8 +18,8 @@ PAUSE = "localhost/lastcall/pause:lab"
 
 _APPLETS = (
     "sh", "ash", "cat", "cp", "date", "echo", "env", "false", "head", "httpd", "id", "kill", "ls", "mkdir", "mv", "nc",
-    "ps", "printf", "pwd", "rm", "sed", "seq", "sleep", "sync", "tail", "test", "touch", "tr", "true", "usleep", "wc",
-    "wget",
+    "ps", "printf", "pwd", "rm", "sed", "seq", "sleep", "stty", "sync", "tail", "tar", "test", "touch", "tr", "true",
+    "usleep", "wc", "wget",
 )  # fmt: skip
 
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "ppc64le": "ppc64le", "s390x": "s390x"}

@@ -15,8 +15,8 @@ from lastcall.adapters.cri.runtime import CriRuntime, exit_code
 from lastcall.adapters.processes import addresses
 from lastcall.errors import InvalidInput, LastcallError, Unavailable
 from lastcall.lab.apiserver.kubelets import Execution
-from lastcall.lab.containerd import leftovers
-from lastcall.lab.containerd.programs import CriLog, SyncExecution
+from lastcall.lab.containerd import executions, leftovers
+from lastcall.lab.containerd.programs import CriLog
 from lastcall.lab.containerd.starting import STEP, Starting
 from lastcall.model.pods import Container, Handler, Pod
 from lastcall.ports import Clock, HookResult, LivePod
@@ -175,14 +175,10 @@ class LabCriRuntime(CriRuntime):
     async def execute(
         self, live: LivePod, container: str, command: Sequence[str], *, stdin: bool, tty: bool
     ) -> Execution:
-        """Without input and without a terminal."""
+        """By the runtime's streaming server."""
         if container not in live.containers:
             raise InvalidInput(f"pod {live.pod.key}", [f"container {container}: does not run"])
-        if stdin or tty:
-            raise InvalidInput(
-                f"exec {command[0]}", ["stdin, tty: containers behind the CRI are asked by ExecSync, which has neither"]
-            )
-        return SyncExecution(self.connection, live.containers[container], command)
+        return await executions.start(self.connection, live.containers[container], command, stdin=stdin, tty=tty)
 
     # -- within --------------------------------------------------------------------------------------------------------
 
