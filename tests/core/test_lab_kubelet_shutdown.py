@@ -36,6 +36,7 @@ def with_agent(node, groups=TWO, logind=None, holder=None, disk=None):
         ),
         node_name="n1",
         boot_id="boot-1",
+        listeners=[face.hear],
         on_status=face.first_look,
     )
     node.agent = node.group.start(agent.run(), "agent")
@@ -115,6 +116,31 @@ async def test_not_ready_comes_before_the_first_kill(node):
     node.runtime.stop = spy
     await off(node, logind)
     assert seen[0] == "False"
+
+
+@on_node({"app/main": Behaviour(after_term=3), "done/main": Behaviour(lives=5), "dns/main": Behaviour(after_term=9)})
+async def test_a_pod_that_is_broken_off_has_never_succeeded(node):
+    """Whatever its exit code is, and whatever its Job would make of it; one that was done before its turn came has."""
+    for name in ("app", "done"):
+        await node.started(name, restartPolicy="Never", **(CRITICAL if name == "done" else {}))
+    await node.started("dns", **CRITICAL)
+    told = []
+    request = node.line.request
+
+    async def spy(method, target, headers, body, **options):
+        told.append((target.split("?")[0], body))
+        return await request(method, target, headers, body, **options)
+
+    node.line.request = spy
+    logind = with_agent(node)
+    await node.clock.sleep(3)
+    await off(node, logind)
+    assert node.phase("app") == "Failed"
+    assert node.status("app")["reason"] == "Terminated"
+    said = [body for target, body in told if target.endswith("/pods/app/status")]
+    assert said
+    assert not any(b"Succeeded" in body for body in said)
+    assert node.phase("done") == "Succeeded"
 
 
 @on_node({"app/main": Behaviour(after_term=3, code=1), "other/main": Behaviour(lives=5, code=1)})

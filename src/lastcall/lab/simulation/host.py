@@ -185,6 +185,7 @@ class SimulatedHost:
             ),
             node_name=self.name,
             boot_id=kubelet.profile.boot_id,
+            listeners=[face.hear],
             on_status=face.first_look,
         )
 
