@@ -1,8 +1,10 @@
 """`lastcall demo`, as a newcomer runs it."""
 
 import asyncio
+import contextlib
 import os
 import re
+import signal
 import sys
 from pathlib import Path
 
@@ -14,13 +16,17 @@ from lastcall.lab.private_logind import PrivateLogind
 pytestmark = pytest.mark.timeout(120)
 
 
-async def demo(tmp_path, *arguments):
-    process = await asyncio.create_subprocess_exec(
+async def begin(tmp_path, *arguments):
+    return await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "lastcall", "demo", *arguments),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
         env={**os.environ, "TMPDIR": str(tmp_path)},
     )
+
+
+async def demo(tmp_path, *arguments):
+    process = await begin(tmp_path, *arguments)
     output, _ = await asyncio.wait_for(process.communicate(), 110)
     assert process.returncode == 0, output.decode()
     return output.decode()
@@ -63,6 +69,30 @@ async def test_a_shop_on_three_nodes(tmp_path):
     assert lost == "none" or int(lost) < int(good) / 10
     page = Path(re.findall(r"The same as a page: (\S+)", output)[0])
     assert "<svg" in page.read_text()
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [page], "nothing else stays"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+async def test_who_ends_it_early_is_left_nothing(tmp_path, number):
+    process = await begin(tmp_path)
+    while b"pods run on three nodes" not in (line := await asyncio.wait_for(process.stdout.readline(), 100)):
+        assert line, "it has ended by itself"
+    assert running(tmp_path)
+    process.send_signal(number)
+    output, _ = await asyncio.wait_for(process.communicate(), 60)
+    assert process.returncode == 1
+    assert output.endswith(b"Aborted!\n")
+    assert not list(tmp_path.iterdir())
+    assert not running(tmp_path)
+
+
+def running(directory):
+    """The command lines of the pods whose files are there."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            found.append(path.read_bytes())
+    return [line for line in found if str(directory).encode() in line]
 
 
 @pytest.mark.xdist_group("containerd")

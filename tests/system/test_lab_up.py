@@ -60,7 +60,7 @@ def test_up_and_used(labs, tmp_path):
     assert use("create cm a") == "configmap/a created\n"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_it_and_leaves_nothing(labs, tmp_path, number):
     lab = labs()
     lab.start()

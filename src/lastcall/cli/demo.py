@@ -2,11 +2,15 @@
 
 import asyncio
 import contextlib
+import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from pathlib import Path
 
 import click
+
+from lastcall.aio import any_done, cancel
+from lastcall.errors import TimedOut
 
 
 @click.command("demo")
@@ -29,14 +33,47 @@ def command(runtime: str, logind: str) -> None:
 
     from lastcall.lab.demo import one_node, program
 
+    with _directory() as directory:
+        files = directory / "files"
+        files.mkdir()
+        if runtime == "processes" and logind == "embedded":
+            page = asyncio.run(_until_told(program.Demo(files, console=Console()).run()))
+        else:
+            with _endpoint(runtime) as endpoint:
+                one = one_node.Demo(files, endpoint=endpoint, logind=logind, console=Console())
+                page = asyncio.run(_until_told(one.run()))
+        page = page.rename(directory / page.name)
+        shutil.rmtree(files, ignore_errors=True)
+    click.echo(f"\nThe same as a page: {page}")
+
+
+async def _until_told(demo: Coroutine[object, object, Path]) -> Path:
+    """What it gives; Abort at a signal, once nothing of it runs any more."""
+    from lastcall.lab.stopping import at_signals
+
+    told = asyncio.Event()
+    at_signals(told.set)
+    showing, waiting = asyncio.ensure_future(demo), asyncio.ensure_future(told.wait())
+    try:
+        await any_done(showing, waiting)
+        if told.is_set():
+            raise click.Abort
+        return showing.result()
+    finally:
+        await cancel(showing, waiting)
+
+
+@contextlib.contextmanager
+def _directory() -> Iterator[Path]:
+    """A temporary one. It stays if the demo comes to its end, or hangs: then its files can be looked at."""
     directory = Path(tempfile.mkdtemp(prefix="lastcall-demo-"))
-    if runtime == "processes" and logind == "embedded":
-        path = asyncio.run(program.Demo(directory, console=Console()).run())
-    else:
-        with _endpoint(runtime) as endpoint:
-            one = one_node.Demo(directory, endpoint=endpoint, logind=logind, console=Console())
-            path = asyncio.run(one.run())
-    click.echo(f"\nThe same as a page: {path}")
+    try:
+        yield directory
+    except TimedOut:
+        raise
+    except BaseException:
+        shutil.rmtree(directory, ignore_errors=True)
+        raise
 
 
 @contextlib.contextmanager

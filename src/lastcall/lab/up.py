@@ -5,7 +5,6 @@ import contextlib
 import logging
 import os
 import shutil
-import signal
 import tempfile
 from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from lastcall.lab.host import PROPAGATION_DELAY, Site
 from lastcall.lab.machines import LocalMachines
 from lastcall.lab.pages import Pages
 from lastcall.lab.shutdown_managers import Manager
+from lastcall.lab.stopping import at_signals
 from lastcall.lab.volumes.shelf import Directories
 from lastcall.lab.volumes.storage import Storage
 
@@ -62,15 +62,13 @@ def default_kubeconfig() -> Path:
 
 
 async def up(wanted: Wanted, *, tell: Tell) -> None:
-    """Runs the lab until SIGINT or SIGTERM; ``tell`` is called once it can be used.
+    """Runs the lab until SIGINT, SIGTERM or SIGHUP; ``tell`` is called once it can be used.
 
     At the end nothing is left but what ``data`` keeps.
     """
     runtimes.check(wanted.runtime)
     stopped = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopped.set)
+    at_signals(stopped.set)
     clock = SystemClock()
     with _audit(wanted.audit_log, clock) as audit:
         async with _directory(wanted.data) as directory, _store(directory, kept=wanted.data is not None) as store:
