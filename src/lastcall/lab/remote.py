@@ -1,13 +1,13 @@
 """The lab as ``lastcall lab status``, ``power``, ``bmc`` and ``down`` reach it: by its kubeconfig, at its own pages."""
 
 import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
-from rich.console import Console
-from rich.table import Table
 
 from lastcall.adapters.clock import SystemClock
 from lastcall.adapters.kube import failures, kubeconfig
@@ -42,10 +42,21 @@ def show(said: dict[str, Any], output: str) -> None:
         click.echo(msgspec.json.format(msgspec.json.encode(said), indent=2).decode())
         return
     rows = said.get("nodes", [])
-    table = Table(*(_heading(name) for name in (rows[0] if rows else ())), box=None, pad_edge=False)
-    for row in rows:
-        table.add_row(*(", ".join(map(str, cell)) if isinstance(cell, list) else str(cell) for cell in row.values()))
-    Console(soft_wrap=True).print(table if rows else "The lab has no machines.")
+    for line in _table(rows) if rows else ["The lab has no machines."]:
+        click.echo(line)
+
+
+def _table(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Columns as kubectl writes them, never cut; what is a list has a line for each of its items."""
+    cells = [[[_heading(name)] for name in rows[0]], *([_items(cell) for cell in row.values()] for row in rows)]
+    widths = [max(len(item) for column in columns for item in column) for columns in zip(*cells, strict=True)]
+    for row in cells:
+        for items in zip_longest(*row, fillvalue=""):
+            yield "   ".join(map(str.ljust, items, widths)).rstrip()
+
+
+def _items(cell: Any) -> list[str]:
+    return [str(item) for item in cell] or [""] if isinstance(cell, list) else [str(cell)]
 
 
 def _heading(name: str) -> str:
