@@ -118,9 +118,10 @@ class View:
         table = Table(title=self.headline, title_justify="left", title_style="bold", expand=False, box=None)
         table.caption, table.caption_justify = self._footer() or None, "left"
         for column in ("phase", "pod", "state", "seconds"):
-            table.add_column(column, no_wrap=True)
+            table.add_column(column, no_wrap=column != "pod")  # names give way in a narrow terminal
         for row in sorted(self._rows.values(), key=lambda row: (row.priority, row.name)):
-            table.add_row(self._phase(row), row.name, Text(row.state, _STYLES.get(row.state, "")), self._seconds(row))
+            name = Text(row.name, no_wrap=True, overflow="ellipsis")
+            table.add_row(self._phase(row), name, Text(row.state, _STYLES.get(row.state, "")), self._seconds(row))
         return table
 
     def _phase(self, row: _Row) -> str:
