@@ -21,6 +21,7 @@ check: $(STAMP)  ## all static checks: lint, format, types, layers, generated pa
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache --no-logo --config pyproject.toml
 	@$(BIN)/python -m lastcall.names --check docs/reference/names.md
+	@$(BIN)/python tools/planted_bugs.py --check
 
 test: $(STAMP)  ## every test that this machine can run; each skip says why
 	@$(BIN)/python -m pytest -n 4 --dist loadgroup $(ARGS)
