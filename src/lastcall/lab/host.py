@@ -80,7 +80,7 @@ class LocalHost:
         self.table = Table(clients.proxy, site.clock, site.random, delay=site.delay, on_change=self._look)
         self.proxy = Proxy(self.table, node=number, privileged=self._privileged)
 
-    def _look(self) -> None:
+    def _look(self, _: object) -> None:
         self.proxy.look()
 
     # -- power.Host ----------------------------------------------------------------------------------------------------

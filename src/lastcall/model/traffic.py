@@ -14,6 +14,8 @@ class Endpoint(NamedTuple):
     port: int
     pod: str = ""
     """``namespace/name``; empty if the slice does not say."""
+    uid: str = ""
+    """The pod's; empty if the slice does not say."""
 
 
 class _Conditions(NamedTuple):
@@ -39,7 +41,7 @@ def _of(one: Mapping[str, Any], port: str) -> Iterable[tuple[_Conditions, Endpoi
         target = endpoint.get("targetRef") or {}
         pod = f"{target.get('namespace', '')}/{target['name']}" if target.get("kind") == "Pod" else ""
         for address in endpoint["addresses"]:
-            yield _conditions(endpoint), Endpoint(address, number, pod)
+            yield _conditions(endpoint), Endpoint(address, number, pod, target.get("uid", "") if pod else "")
 
 
 def _conditions(endpoint: Mapping[str, Any]) -> _Conditions:

@@ -20,7 +20,7 @@ SERVICE_NAME = "kubernetes.io/service-name"
 
 
 class Table:
-    """``delay`` is how many seconds after the API server a change is known here. ``on_change`` hears of each."""
+    """``delay`` is how many seconds after the API server a change is known here. ``on_change`` hears of each then."""
 
     def __init__(
         self,
@@ -29,23 +29,25 @@ class Table:
         random: Random,
         *,
         delay: float,
-        on_change: Callable[[], None] = lambda: None,
+        on_change: Callable[[Change[Any]], None] = lambda _: None,
     ) -> None:
         self._client = client
         self._clock = clock
         self._random = random
         self._on_change = on_change
-        self._known: dict[str, dict[Key, Object]] = {"services": {}, "endpointslices": {}}
+        self._services: dict[Key, Object] = {}
+        self._slices: dict[Key, dict[Key, Object]] = {}
+        """Of each Service."""
         self.delay = delay
 
     async def run(self) -> None:
         """Until cancelled."""
         group = Group()
-        for resource in (SERVICES, ENDPOINT_SLICES):
+        for resource, learn in ((SERVICES, self._learn_service), (ENDPOINT_SLICES, self._learn_slice)):
             late: asyncio.Queue[tuple[float, Change[Any]]] = asyncio.Queue()
             watching = Watching(self._client, resource, clock=self._clock, random=self._random)
             group.start(self._hear(watching, late), f"hear of {resource.plural}")
-            group.start(self._learn(resource.plural, late), f"learn of {resource.plural}")
+            group.start(self._learn(learn, late), f"learn of {resource.plural}")
         try:
             await group.join()
         finally:
@@ -54,29 +56,47 @@ class Table:
     @property
     def services(self) -> Sequence[Object]:
         """Those that are known, by namespace and name."""
-        known = self._known["services"]
-        return [known[key] for key in sorted(known)]
+        return [self._services[key] for key in sorted(self._services)]
 
     def endpoints(self, namespace: str, service: str, port: str) -> Sequence[Endpoint]:
         """Where a new connection may go now."""
-        slices = [
-            one
-            for key, one in self._known["endpointslices"].items()
-            if key.namespace == namespace and (one["metadata"].get("labels") or {}).get(SERVICE_NAME) == service
-        ]
-        return endpoints(slices, port)
+        return endpoints(self._slices.get(Key(namespace, service), {}).values(), port)
 
     async def _hear(self, watching: Watching[Object], late: "asyncio.Queue[tuple[float, Change[Any]]]") -> None:
         async for change in watching.changes():
             late.put_nowait((self._clock.boottime() + self.delay, change))
 
-    async def _learn(self, plural: str, late: "asyncio.Queue[tuple[float, Change[Any]]]") -> None:
-        known = self._known[plural]
+    async def _learn(
+        self, learn: Callable[[Change[Any]], None], late: "asyncio.Queue[tuple[float, Change[Any]]]"
+    ) -> None:
         while True:
             due, change = await late.get()
             await self._clock.sleep(due - self._clock.boottime())
-            if change.kind is Kind.DELETED:
-                known.pop(change.key, None)
-            elif change.new is not None:
-                known[change.key] = change.new
-            self._on_change()
+            learn(change)
+            self._on_change(change)
+
+    def _learn_service(self, change: Change[Any]) -> None:
+        _learn(self._services, change)
+
+    def _learn_slice(self, change: Change[Any]) -> None:
+        for one in (change.old, change.new):
+            if service := service_of(one):
+                known = self._slices.setdefault(service, {})
+                if one is change.new:
+                    _learn(known, change)
+                else:
+                    known.pop(change.key, None)
+
+
+def service_of(endpoint_slice: Object | None) -> Key | None:
+    """The Service that a slice belongs to."""
+    metadata = (endpoint_slice or {}).get("metadata") or {}
+    name = (metadata.get("labels") or {}).get(SERVICE_NAME)
+    return Key(metadata.get("namespace", ""), name) if name else None
+
+
+def _learn(known: dict[Key, Object], change: Change[Any]) -> None:
+    if change.kind is Kind.DELETED:
+        known.pop(change.key, None)
+    elif change.new is not None:
+        known[change.key] = change.new
