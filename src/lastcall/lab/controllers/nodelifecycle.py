@@ -62,8 +62,8 @@ class NodeLifecycle:
         self._ticks = Ticks(self._settings.period)
         self._looked: dict[str, int] = {}
         self._health: dict[str, node_health.Health] = {}
-        self._unmarked: set[str] = set()
-        """Nodes that are not ready, some of whose pods may still be called ready."""
+        self._unmarked: dict[str, int] = {}
+        """Nodes that are not ready, some of whose pods may still be called ready: the beat of the last attempt."""
         self._waiting: dict[str, float] = {}
         """Nodes that are to get a NoExecute taint, and since when: the first come first."""
         self._zones: dict[str, zones.Zone] = {}
@@ -102,14 +102,14 @@ class NodeLifecycle:
         if key.name in self._looked:
             return
         if not taints.node_ready(node):
-            self._unmarked.add(key.name)
+            self._unmarked[key.name] = 0
         yield _told(key, node["metadata"]["uid"], "RegisteredNode", f"Registered Node {key.name} in Controller")
 
     def _gone(self, key: Ref) -> Decision:
         if self._looked.pop(key.name, None) is None:
             return Decision()
         self._health.pop(key.name, None)
-        self._unmarked.discard(key.name)
+        self._unmarked.pop(key.name, None)
         return Decision((_told(key, "", "RemovingNode", f"Removing Node {key.name} from Controller"),))
 
     # -- health --------------------------------------------------------------------------------------------------------
@@ -128,17 +128,22 @@ class NodeLifecycle:
         status = Patch(key, body, "status", uid=metadata["uid"], revision=metadata["resourceVersion"], strategic=True)
         if not taints.node_ready(node):
             return [status]
-        self._unmarked.add(key.name)
+        self._unmarked[key.name] = 0
         said = f"Node {key.name} status is now: NodeNotReady"
         return [status, Tell(key, metadata["uid"], "Node", "v1", "NodeNotReady", said, source=_SOURCE)]
 
     def _marks(self, name: str, node: Object, view: View, now: float) -> Iterator[Action]:
-        """The pods of a node that this controller has found silent are not ready (``MarkPodsNotReady``)."""
-        if name not in self._unmarked or taints.node_ready(node):
+        """The pods of a node that this controller has found silent are not ready (``MarkPodsNotReady``).
+
+        Tried once a beat: a kubelet that lives all the same says at once that they are.
+        """
+        number = self._ticks.number(now)
+        if self._unmarked.get(name, number) == number or taints.node_ready(node):
             return
+        self._unmarked[name] = number
         ready = [pod for pod in view.on_node(name) if pods.ready(pod)]
         if not ready:
-            self._unmarked.discard(name)
+            del self._unmarked[name]
         for pod in ready:
             place, uid = ref("pods", pod), pod["metadata"]["uid"]
             condition = {"type": "Ready", "status": "False", "lastTransitionTime": timestamp(now)}
@@ -153,7 +158,7 @@ class NodeLifecycle:
         name, status = node["metadata"]["name"], pods.condition(node, "Ready").get("status")
         if status == "True":
             self._waiting.pop(name, None)
-            self._unmarked.discard(name)
+            self._unmarked.pop(name, None)
             return _NO_TAINTS
         if not status:
             return Edits()
