@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from random import Random
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -229,9 +229,14 @@ class Watching(Generic[T]):
         return Change(Kind.MODIFIED if before else Kind.ADDED, key, now.obj, old)
 
     def _decoded(self, raw: msgspec.Raw) -> tuple[Key, _Known[T]]:
-        metadata = _read(raw, _Meta).metadata
         obj = _read(raw, self._resource.shape)
+        said = obj.get("metadata") if isinstance(obj, dict) else None  # where it is whole, it is not read twice
+        metadata = _named(said) if isinstance(said, dict) else _read(raw, _Meta).metadata
         return Key(metadata.namespace, metadata.name), _Known(metadata.uid, metadata.resource_version, obj)
+
+
+def _named(metadata: Mapping[str, Any]) -> _Metadata:
+    return _Metadata(*(metadata.get(name, "") for name in ("name", "namespace", "uid", "resourceVersion")))
 
 
 S = TypeVar("S")

@@ -5,6 +5,7 @@ tens of MB, a watch with many readers encodes nothing twice, and nobody can chan
 """
 
 import bisect
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -29,7 +30,7 @@ FIRST: Place = ("", "")
 
 def place(key: Key) -> Place:
     """Where an object stands among those of its resource."""
-    return f"{key.namespace}/", key.name
+    return sys.intern(f"{key.namespace}/"), key.name
 
 
 class Outdated(Exception):
@@ -170,7 +171,7 @@ class Store:
         metadata["resourceVersion"] = str(revision)
         data = msgspec.json.encode({name: value for name, value in obj.items() if name not in ("kind", "apiVersion")})
         data = bytes(memoryview(data))  # the encoder's own bytes keep up to a half more room than they need
-        return Stored(key, revision, data, dict(_labels(obj)), self.fields_of(key.resource, obj))
+        return Stored(key, revision, data, _labels(obj), self.fields_of(key.resource, obj))
 
     def _apply(self, change: Change) -> None:
         key, where = change.new.key, place(change.new.key)
@@ -190,4 +191,6 @@ class Store:
 
 
 def _labels(obj: Object) -> Mapping[str, str]:
-    return obj["metadata"].get("labels") or {}
+    """A copy; objects by the thousand have the same labels, which are kept once."""
+    labels = obj["metadata"].get("labels") or {}
+    return {sys.intern(name): sys.intern(value) for name, value in labels.items()}

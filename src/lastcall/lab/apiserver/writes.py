@@ -51,8 +51,8 @@ class Writer:
         attributes = Attributes.of(context, "CREATE", obj)
         attributes.name = obj["metadata"].get("name", "")
         await self._admission.mutate(attributes)
+        context.warnings += meta.deduplicate_owners(obj, _MUTATED)
         if attributes.again.output is not None:
-            context.warnings += meta.deduplicate_owners(obj, _MUTATED)
             behaviour.default(obj)
         metadata = obj["metadata"]
         if not metadata.get("name") and metadata.get("generateName"):
@@ -129,8 +129,8 @@ class Writer:
         _prepare(behaviour, route.subresource, new, old)
         attributes = Attributes.of(context, "UPDATE", new, old)
         await self._admission.mutate(attributes)
+        context.warnings += meta.deduplicate_owners(new, _MUTATED)
         if attributes.again.output is not None:
-            context.warnings += meta.deduplicate_owners(new, _MUTATED)
             behaviour.default(new)
         meta.tidy(new)
         if behaviour.has_generation and behaviour.wanted(new) != behaviour.wanted(old):

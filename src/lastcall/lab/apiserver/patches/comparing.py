@@ -8,7 +8,7 @@ it.
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from lastcall.lab.apiserver.patches.field_sets import LEAF, SELF, FieldSet, field
+from lastcall.lab.apiserver.patches.field_sets import LEAF, SELF, FieldSet, field, in_order
 from lastcall.lab.apiserver.patches.shapes import Several, Shape
 
 _Pair = tuple[FieldSet | None, FieldSet | None]
@@ -17,7 +17,7 @@ _SCALARS = frozenset((str, int, bool, float))
 
 
 class Difference(NamedTuple):
-    """``changed`` has what is new or has another value, ``removed`` what is not there any more."""
+    """``changed`` has what is new or has another value, ``removed`` what is not there any more; ``changed`` is in order."""
 
     changed: FieldSet
     removed: FieldSet
@@ -55,7 +55,13 @@ def _maps(old: Mapping[str, Any], new: Mapping[str, Any], shape: Shape) -> _Pair
     for name in old:
         if name not in new:
             removed[field(name)] = _everything(old[name], fields.get(name, element))
-    return changed or None, removed or None
+    return _in_order(changed), removed or None
+
+
+def _in_order(changed: FieldSet) -> FieldSet | None:
+    if not changed:
+        return None
+    return {key: changed[key] for key in in_order(changed)} if len(changed) > 1 else changed
 
 
 def _lists(old: list[Any] | None, new: list[Any] | None, shape: Shape) -> _Pair:
@@ -70,7 +76,7 @@ def _lists(old: list[Any] | None, new: list[Any] | None, shape: Shape) -> _Pair:
     for key, value in before.items():
         if key not in after:
             removed[key] = _item(value, shape)
-    return changed or None, removed or None
+    return _in_order(changed), removed or None
 
 
 def _items(before: Any, after: Any, shape: Shape) -> _Pair:
@@ -97,11 +103,14 @@ def _everything(value: Any, shape: Shape) -> FieldSet:
     if isinstance(value, dict) and shape.map:
         fields, element = shape.fields, shape.element
         below = {
-            f"f:{name}": LEAF if one.__class__ in _SCALARS else _everything(one, fields.get(name, element))
-            for name, one in value.items()
+            f"f:{name}": LEAF
+            if (one := value[name]).__class__ in _SCALARS
+            else _everything(one, fields.get(name, element))
+            for name in sorted(value)
         }
     elif isinstance(value, list) and shape.keys is not None:
-        below = {key: _item(one, shape) for key, one in shape.index(value).items()}
+        items = shape.index(value)
+        below = {key: _item(items[key], shape) for key in in_order(items)}
     else:
         return LEAF
     return {SELF: LEAF, **below} if below else LEAF

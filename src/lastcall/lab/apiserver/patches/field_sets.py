@@ -33,6 +33,12 @@ def item(keys: Mapping[str, Any]) -> str:
     return "k:" + _json({name: keys[name] for name in sorted(keys)} if len(keys) > 1 else keys)
 
 
+@lru_cache(maxsize=4096)  # containers, ports and conditions have the same few names
+def named(key: str, name: str) -> str:
+    """The same for items that one field of text tells apart."""
+    return item({key: name})
+
+
 def value(one: Any) -> str:
     """The key of an item that is its own key."""
     return "v:" + _json(one)
@@ -132,11 +138,16 @@ def paths(one: FieldSet, prefix: str = "") -> Iterator[str]:
 
 def ordered(one: FieldSet) -> FieldSet:
     """The same set in the order in which Kubernetes writes it."""
+    return {key: ordered(below) if (below := one[key]) else LEAF for key in in_order(one)}
+
+
+def in_order(one: FieldSet) -> list[str]:
+    """The keys of one level in that order."""
     keys = sorted(one)
     # Text sorts as Kubernetes sorts the kinds of keys; only what is in a key may sort differently.
     if len(keys) > 1 and keys[-1][0] in "kv":
         keys.sort(key=_order)
-    return {key: ordered(below) if (below := one[key]) else LEAF for key in keys}
+    return keys
 
 
 _RANKS = {".": 0, "f": 1, "k": 2, "v": 3, "i": 4}

@@ -151,7 +151,7 @@ def updated(claims: Claims, changes: Difference, owner: Owner, *, version: str, 
     if not fields:
         return left
     before = left.get(owner)
-    left[owner] = Claim(ordered(union(fields, before.fields) if before else fields), version, now)
+    left[owner] = Claim(ordered(union(fields, before.fields)) if before else fields, version, now)
     return _capped(left)
 
 

@@ -94,7 +94,8 @@ class Shape:
         if not keys:
             return _own_key(one)
         if len(keys) == 1 and isinstance(one, dict) and keys[0] in one:
-            return field_sets.item({keys[0]: one[keys[0]]})
+            name = one[keys[0]]
+            return field_sets.named(keys[0], name) if isinstance(name, str) else field_sets.item({keys[0]: name})
         if not isinstance(one, dict):
             null = "a null element" if one is None else "non-map elements"
             raise Unnamed(f"associative list with keys may not have {null}")
