@@ -12,7 +12,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from lastcall.adapters.processes import addresses
-from lastcall.aio import any_done, cancel
+from lastcall.aio import Signal, any_done, cancel, first
 from lastcall.errors import InvalidInput, Unavailable
 from lastcall.lab.apiserver.kubelets import Execution
 from lastcall.model.base import Facts
@@ -56,6 +56,13 @@ class _Actor:
         self.ended = asyncio.Event()
         self.code: int | None = None
 
+    def turn(self, now: float) -> float:
+        """In how many seconds its probes begin to succeed, or to fail."""
+        age = now - self.began
+        return min(
+            (at - age for at in (self.behaviour.ready_after, self.behaviour.healthy_for) if at > age), default=math.inf
+        )
+
 
 class ActorLog:
     """``kubelet.runtime.Log`` of an actor, which says when it starts, hears a signal, and ends."""
@@ -96,8 +103,19 @@ class ActorRuntime:
         self.deliveries: list[Delivery] = []
         self.on_delivery: Callable[[Delivery], None] = lambda _: None
         """Hears each."""
-        self.away = False
+        self._away = False
+        self._moved = Signal()
+        """Set when it may answer otherwise."""
+
+    @property
+    def away(self) -> bool:
         """While true, every verb raises Unavailable."""
+        return self._away
+
+    @away.setter
+    def away(self, away: bool) -> None:
+        self._away = away
+        self._moved.set()
 
     def add(self, pod: Pod, behaviours: dict[str, Behaviour] | None = None) -> LivePod:
         """A pod that runs from now on."""
@@ -251,6 +269,15 @@ class ActorRuntime:
             return HookResult(ok=True)
         return HookResult(ok=False, message="HTTP probe failed with statuscode: 503")
 
+    async def unsettled(self, container_id: str = "") -> None:
+        """What probes answer is in the script; else a container's end changes it, or that the runtime goes or comes."""
+        actor = self._actors.get(container_id)
+        turn = actor.turn(self._clock.boottime()) if actor else math.inf
+        if turn == math.inf:
+            await self._moved.next()
+        else:
+            await first(self._moved.next(), self._clock.sleep(turn))
+
     def log(self, pod: Pod, container: str, attempt: int) -> ActorLog:
         """What happened to it."""
         return self._logs.get((pod.metadata.uid, container, attempt), ActorLog())
@@ -315,5 +342,6 @@ class ActorRuntime:
             actor.code = code
             self._deliver(actor, "exit")
             actor.ended.set()
+            self._moved.set()
             self._ended.put_nowait((actor.uid, actor.name, code))
             self._history.append((actor.uid, actor.name, actor.run))

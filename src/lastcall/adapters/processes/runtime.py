@@ -191,6 +191,9 @@ class ProcessRuntime:
         """The output of processes has no times; they are noted each time ``note_log_times`` is called."""
         return LogFile(log_file(self._files.directory(pod), container, attempt), self._clock)
 
+    async def unsettled(self, container_id: str = "") -> None:
+        """Programs do what they like."""
+
     async def note_log_times(self) -> None:
         """What was written since it was called last was written about now."""
         logs = [one.files.log for pod in self._known.pods.values() for one in pod.running.values()]

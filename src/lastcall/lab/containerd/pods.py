@@ -169,6 +169,9 @@ class LabCriRuntime(CriRuntime):
         """As the runtime writes it."""
         return CriLog(self._directory_of(pod.metadata.uid) / "logs" / container / f"{attempt}.log")
 
+    async def unsettled(self, container_id: str = "") -> None:
+        """Programs do what they like."""
+
     async def note_log_times(self) -> None:
         """The runtime writes them."""
 

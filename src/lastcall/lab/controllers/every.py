@@ -15,6 +15,7 @@ from lastcall.lab.controllers.job_ttl import FinishedJobs
 from lastcall.lab.controllers.jobs import Jobs
 from lastcall.lab.controllers.kinds import Served
 from lastcall.lab.controllers.namespaces import Namespaces
+from lastcall.lab.controllers.node_health import Renewals
 from lastcall.lab.controllers.nodelifecycle import NodeLifecycle
 from lastcall.lab.controllers.podgc import PodGC
 from lastcall.lab.controllers.replicasets import ReplicaSets
@@ -32,10 +33,17 @@ _UNWATCHED = ("events",)
 """Resources whose objects nobody owns, and which are too many to be looked at each time."""
 
 
-def every(authority: str, *, storage: Storage | None = None, without: Collection[str] = ()) -> Sequence[Controller]:
+def every(
+    authority: str,
+    *,
+    storage: Storage | None = None,
+    renewals: Renewals | None = None,
+    without: Collection[str] = (),
+) -> Sequence[Controller]:
     """All but those of the names in ``without``; InvalidInput if one of these is no controller.
 
-    ``authority`` is the certificate, PEM, by which pods know the API server; ``storage`` is what the toy driver is for.
+    ``authority`` is the certificate, PEM, by which pods know the API server; ``storage`` is what the toy driver is for;
+    ``renewals`` are those of nodes whose leases are not written each time.
     """
     stored = [one for one in built_in() if not one.stored_as and (not one.verbs or "watch" in one.verbs)]
     owned = {
@@ -53,7 +61,7 @@ def every(authority: str, *, storage: Storage | None = None, without: Collection
         FinishedJobs(),
         Garbage(owned),
         Jobs(),
-        NodeLifecycle(),
+        NodeLifecycle(renewals=renewals),
         Namespaces([one.storage for one in stored if one.namespaced]),
         PodGC(),
         ReplicaSets(),

@@ -4,9 +4,9 @@
 Ready or a renewed Lease. When it came is told by the controller's own clock: what the node's clock says does not count.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from lastcall.lab.apiserver.meta import timestamp
 from lastcall.lab.controllers import pods
@@ -14,6 +14,17 @@ from lastcall.lab.controllers.view import Object
 
 _POSTED = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 """What a kubelet posts; NetworkUnavailable is the business of others."""
+
+
+class Renewal(NamedTuple):
+    """The last one of a lease that nobody has written: its renewTime, and when it came by the controller's clock."""
+
+    text: str
+    at: float
+
+
+Renewals = Callable[[str], Renewal | None]
+"""Of the node with that name; None if all of its renewals are written."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +51,13 @@ def observed(before: Health | None, node: Object, lease: Object | None, now: flo
     if renewed and (known is None or pods.seconds(known) < pods.seconds(renewed)):
         return Health(heartbeat, renewed, now)
     return Health(heartbeat, known, probe)
+
+
+def renewed(before: Health, renewal: Renewal, seen: float) -> Health:
+    """With a renewal that was seen at ``seen``, if it is newer than the one that is known."""
+    if before.renewed is not None and pods.seconds(before.renewed) >= pods.seconds(renewal.text):
+        return before
+    return replace(before, renewed=renewal.text, probe=max(seen, before.probe))
 
 
 def alive(health: Health, now: float) -> Health:

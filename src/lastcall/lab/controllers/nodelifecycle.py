@@ -57,10 +57,15 @@ class NodeLifecycle:
     name = "nodelifecycle"
     resources: Sequence[str] = ("nodes", LEASES, "pods")
 
-    def __init__(self, settings: Settings | None = None) -> None:
+    def __init__(self, settings: Settings | None = None, renewals: node_health.Renewals | None = None) -> None:
         self._settings = settings or Settings()
+        self._renewals: node_health.Renewals = renewals or (lambda name: None)
         self._ticks = Ticks(self._settings.period)
-        self._looked: dict[str, int] = {}
+        self._due: dict[str, int] = {}
+        """The beat at which a node is to be looked at: those are left out at which it cannot be found silent."""
+        self._seen: dict[str, tuple[Object, Object | None]] = {}
+        """Each node and its lease as they were then."""
+        self._resting: set[str] = set()
         self._health: dict[str, node_health.Health] = {}
         self._unmarked: dict[str, int] = {}
         """Nodes that are not ready, some of whose pods may still be called ready: the beat of the last attempt."""
@@ -72,7 +77,10 @@ class NodeLifecycle:
         self._beating = False
 
     def keys(self, resource: str, obj: Object, view: View) -> Iterable[Ref]:
-        """A node that has changed; leases and pods are looked at on the beat."""
+        """A node that has changed; leases and pods are looked at on the beat, of which none is left out then."""
+        if resource == LEASES:
+            resting = obj["metadata"]["namespace"] == LEASE_NAMESPACE and obj["metadata"]["name"] in self._resting
+            return [Ref("nodes", "", obj["metadata"]["name"])] if resting else []
         if resource != "nodes":
             return []
         return [ref("nodes", obj)] if self._beating else [ref("nodes", obj), _ZONES]
@@ -86,29 +94,42 @@ class NodeLifecycle:
             return self._gone(key)
         actions = list(self._introduced(key, node))
         edits = _no_schedule(node)
-        number = self._ticks.number(now)
-        if self._looked.get(key.name) != number:
-            self._looked[key.name] = number
+        number, seen = self._ticks.number(now), (node, view.get(LEASES, LEASE_NAMESPACE, key.name))
+        if number >= self._due.get(key.name, 0):
             if flip := self._flip(key, node, view, now):
                 actions += flip
             else:
                 edits += self._no_execute(node, now)
+            self._due[key.name] = self._next_look(key.name, node, number)
+        elif self._seen[key.name] != seen:
+            self._due[key.name] = number + 1
+        self._seen[key.name] = seen
         actions += [*taints.change(node, edits, now), *self._marks(key.name, node, view, now)]
-        return Decision(tuple(actions), self._ticks.wait(now))
+        return Decision(tuple(actions), self._ticks.time(self._due[key.name]) - now)
+
+    def _next_look(self, name: str, node: Object, number: int) -> int:
+        """The next beat; of a node whose lease is renewed for certain, that at which it might be silent for too long."""
+        if not self._renewals(name) or not taints.node_ready(node):
+            self._resting.discard(name)
+            return number + 1
+        self._resting.add(name)
+        return max(number + 1, self._ticks.number(self._health[name].probe + self._settings.grace))
 
     # -- which nodes there are -----------------------------------------------------------------------------------------
 
     def _introduced(self, key: Ref, node: Object) -> Iterator[Action]:
-        if key.name in self._looked:
+        if key.name in self._due:
             return
         if not taints.node_ready(node):
             self._unmarked[key.name] = 0
         yield _told(key, node["metadata"]["uid"], "RegisteredNode", f"Registered Node {key.name} in Controller")
 
     def _gone(self, key: Ref) -> Decision:
-        if self._looked.pop(key.name, None) is None:
+        if self._due.pop(key.name, None) is None:
             return Decision()
         self._health.pop(key.name, None)
+        self._seen.pop(key.name, None)
+        self._resting.discard(key.name)
         self._unmarked.pop(key.name, None)
         return Decision((_told(key, "", "RemovingNode", f"Removing Node {key.name} from Controller"),))
 
@@ -117,7 +138,10 @@ class NodeLifecycle:
     def _flip(self, key: Ref, node: Object, view: View, now: float) -> list[Action]:
         """What is written once, when a node has been silent for too long."""
         lease = view.get(LEASES, LEASE_NAMESPACE, key.name)
-        health = node_health.observed(self._health.get(key.name), node, lease, now)
+        known, renewal = self._health.get(key.name), self._renewals(key.name)
+        if known and renewal:
+            known = node_health.renewed(known, renewal, self._ticks.first(renewal.at))
+        health = node_health.observed(known, node, lease, now)
         self._health[key.name] = health
         grace = self._settings.startup_grace if health.heartbeat is None else self._settings.grace
         conditions = node_health.unknown(node, now) if now > health.probe + grace else []

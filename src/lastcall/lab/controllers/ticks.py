@@ -19,6 +19,16 @@ class Ticks:
             self._start = now
         return int((now - self._start + _TOLERANCE) // self.period)
 
+    def time(self, number: int) -> float:
+        """When the beat with that number is; ``number`` must have been asked before."""
+        assert self._start is not None
+        return self._start + number * self.period
+
+    def first(self, after: float) -> float:
+        """When the first beat is that comes at ``after`` or later."""
+        number = self.number(after)
+        return self.time(number if self.time(number) >= after - _TOLERANCE else number + 1)
+
     def wait(self, now: float, *, after: float = 0.0) -> float:
         """Seconds until the next beat, or until ``after`` seconds later; more than 0."""
         self.number(now)

@@ -12,9 +12,11 @@ from lastcall.lab.kubelet.means import Means
 from lastcall.lab.kubelet.node import Node
 from lastcall.lab.kubelet.node_object import NodeFacts
 from lastcall.lab.kubelet.pods import Pods
+from lastcall.lab.kubelet.renewals import Renewals
 from lastcall.lab.kubelet.runtime import NodeRuntime
 from lastcall.lab.kubelet.settings import Profile, Settings
 from lastcall.lab.kubelet.sources import Sources
+from lastcall.lab.kubelet.ticks import next_tick
 from lastcall.lab.kubelet.volume_port import Directories, Volumes
 from lastcall.lab.kubelet.volumes import VolumeManager
 from lastcall.ports import Clock
@@ -37,6 +39,7 @@ class Kubelet:
         directories: Directories,
         volumes: Volumes | None = None,
         settings: Settings | None = None,
+        renewals: Renewals | None = None,
     ) -> None:
         self.profile = profile
         self.runtime = runtime
@@ -60,6 +63,7 @@ class Kubelet:
             random=random,
             events=self.events,
             settings=self._settings,
+            renewals=renewals,
         )
         self._sources = Sources(client, clock, random)
         self._volumes = VolumeManager(
@@ -110,6 +114,8 @@ class Kubelet:
         return (names.REFUSED_REASON, names.REFUSED_MESSAGE) if self.going_down else None
 
     async def _look_at_runtime(self) -> None:
+        began = tick = self._clock.boottime()
+        period = self._settings.status_update
         while True:
             before = self._runtime_fault
             try:
@@ -119,4 +125,8 @@ class Kubelet:
                 self._runtime_fault = "container runtime is down"
             if self._runtime_fault != before:
                 self.node.look()
-            await self._clock.sleep(self._settings.status_update)
+            tick += period
+            await self.runtime.unsettled()
+            now = self._clock.boottime()
+            tick = next_tick(began, period, max(tick, now))
+            await self._clock.sleep(tick - now)

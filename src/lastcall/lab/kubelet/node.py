@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable
 from random import Random
 
@@ -13,7 +14,9 @@ from lastcall.errors import AlreadyExists, LastcallError, NotFound
 from lastcall.lab.kubelet import node_object
 from lastcall.lab.kubelet.events import Recorder
 from lastcall.lab.kubelet.node_object import LEASE_NAMESPACE, NodeFacts
+from lastcall.lab.kubelet.renewals import ByHand, Renewals
 from lastcall.lab.kubelet.settings import Profile, Settings
+from lastcall.lab.kubelet.ticks import next_tick
 from lastcall.ports import Clock
 
 log = logging.getLogger(__name__)
@@ -32,6 +35,7 @@ class Node:
         random: Random,
         events: Recorder,
         settings: Settings,
+        renewals: Renewals | None = None,
     ) -> None:
         self.profile = profile
         self._facts = facts
@@ -40,7 +44,9 @@ class Node:
         self._random = random
         self._events = events
         self._settings = settings
+        self._renewals = renewals or ByHand(clock)
         self._look = asyncio.Event()
+        self._written = False
         self.known: Object = {"kind": "Node", "metadata": {"name": profile.name}}
         """The Node as it was last heard of."""
         self.changed = Signal()
@@ -61,14 +67,16 @@ class Node:
 
         A node that somebody has deleted stays so until its kubelet begins anew, as with the real one.
         """
-        now, old = self._clock.wall(), self.known.get("status") or {}
+        self._written, now, old = False, self._clock.wall(), self.known.get("status") or {}
         new = node_object.status(self.profile, self._facts(), old, now)
         if not node_object.changed(new, old) and node_object.heartbeat_age(old, now) < self._settings.status_report:
+            self._written = True
             return
         body = node_object.patch(new, old)
         written = await self._client.patch(NODES, self.profile.name, body, subresource="status", kind=STRATEGIC)
         self._tell(new, old)
         self._learn(written)
+        self._written = True
 
     def attached(self) -> dict[str, str]:
         """The volumes that the controller says are attached here: unique name to device path."""
@@ -132,18 +140,27 @@ class Node:
             except LastcallError as error:
                 log.warning("the status of node %s cannot be written: %s", self.profile.name, error)
                 pause = self._settings.retry
-            await first(self._look.wait(), self._clock.sleep(pause))
+            await first(self._look.wait(), self._until_next_look(pause))
+
+    async def _until_next_look(self, tick: float) -> None:
+        """Looks are ``tick`` seconds apart; those are left out that could find nothing: all is written, and not for long."""
+        began, old = self._clock.boottime(), self.known.get("status") or {}
+        quiet = self._settings.status_report - node_object.heartbeat_age(old, self._clock.wall())
+        wait = max(1, math.ceil(quiet / tick)) * tick if self._written else tick
+        if await first(self.changed.next(), self._clock.sleep(wait)) == 0:
+            now = self._clock.boottime()
+            await self._clock.sleep(next_tick(began, tick, now) - now)
 
     async def _keep_lease(self) -> None:
         """A lease that is there is replaced, as it is: who holds a newer one would be told so."""
         while True:
-            pause = self._settings.lease_renewal * (1 + 0.04 * self._random.random())
             try:
                 await self._renew()
             except LastcallError as error:
                 log.warning("the lease of node %s cannot be renewed: %s", self.profile.name, error)
-                pause = self._settings.retry
-            await self._clock.sleep(pause)
+                await self._clock.sleep(self._settings.retry)
+            else:
+                await self._renewals.rest(self._settings.lease_renewal * (1 + 0.04 * self._random.random()))
 
     async def _renew(self) -> None:
         name, uid = self.profile.name, self.known["metadata"].get("uid", "")

@@ -6,6 +6,7 @@ from lastcall.adapters.kube.resources import Object
 from lastcall.aio import Group
 from lastcall.lab.kubelet.means import Means
 from lastcall.lab.kubelet.probes import Probe, Streak, probes
+from lastcall.lab.kubelet.ticks import next_tick
 from lastcall.ports import Clock, LivePod
 
 Verdict = Callable[[str, Probe, bool], None]
@@ -50,19 +51,23 @@ class Prober:
         await self._ending.join()
 
     async def _ask(self, name: str, probe: Probe) -> None:
-        """Every period from the container's start on, once the delay is over."""
+        """Every period from the container's start on, once the delay is over; not while the answer is known to stay."""
         clock: Clock = self._means.clock
-        began, tick, streak = clock.boottime(), 0, Streak()
+        began = tick = clock.boottime()
+        streak = Streak()
         while True:
             if self._due(name, probe, clock.boottime() - began):
                 ok = await self._one(name, probe)
                 before, streak = streak.verdict, streak.then(ok, probe)
                 if streak.verdict is not None and streak.verdict != before:
                     self._verdict(name, probe, streak.verdict)
+                if ok and streak.verdict:
+                    await self._means.runtime.unsettled(self._live().containers.get(name, ""))
             if probe.kind == "Startup" and self._started(name):
                 return
-            tick += 1
-            await clock.sleep(began + tick * probe.period - clock.boottime())
+            now = clock.boottime()
+            tick = next_tick(began, probe.period, max(tick + probe.period, now))
+            await clock.sleep(tick - now)
 
     def _due(self, name: str, probe: Probe, age: float) -> bool:
         """A pod that is being deleted is asked for its readiness alone."""

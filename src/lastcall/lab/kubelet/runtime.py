@@ -54,6 +54,13 @@ class NodeRuntime(PodRuntime, PodStarter, Protocol):
         """Asks a running container how it is, by exec, httpGet or tcpSocket, ``limit`` seconds at most. Never raises."""
         ...
 
+    async def unsettled(self, container_id: str = "") -> None:
+        """Returns when the container's probes may answer otherwise than now, or the runtime be reached otherwise.
+
+        At once if nobody can know. A runtime that knows better spares its kubelet the asking.
+        """
+        ...
+
     def log(self, pod: Pod, container: str, attempt: int) -> Log:
         """What the container has said in that run; of the runs but the last and the one before nothing may be left."""
         ...

@@ -1,5 +1,7 @@
 """The clocks of machines: one second is the same everywhere, the hour is not."""
 
+from collections.abc import Callable
+
 from lastcall.ports import Clock
 
 
@@ -8,7 +10,19 @@ class NodeClock:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self.skew = 0.0
+        self._skew = 0.0
+        self.jumped: Callable[[], None] = lambda: None
+        """Hears that ``skew`` has changed."""
+
+    @property
+    def skew(self) -> float:
+        """0 at first."""
+        return self._skew
+
+    @skew.setter
+    def skew(self, skew: float) -> None:
+        self._skew = skew
+        self.jumped()
 
     def boottime(self) -> float:
         """As everywhere."""
@@ -16,7 +30,7 @@ class NodeClock:
 
     def wall(self) -> float:
         """As this machine has it."""
-        return self._clock.wall() + self.skew
+        return self._clock.wall() + self._skew
 
     async def sleep(self, seconds: float) -> None:
         """Waits."""

@@ -5,12 +5,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from lastcall.adapters.kube.resources import (
     CSI_NODES,
-    DAEMON_SETS,
-    DEPLOYMENTS,
-    JOBS,
+    LEASES,
     NODES,
-    PODS,
-    STATEFUL_SETS,
     STORAGE_CLASSES,
     Object,
     Resource,
@@ -21,12 +17,15 @@ from lastcall.lab.actors import Behaviour
 from lastcall.lab.apiserver.catalog import built_in
 from lastcall.lab.apiserver.request import Identity
 from lastcall.lab.kubelet.settings import Profile
-from lastcall.lab.power import Cable, Machine, Switch
+from lastcall.lab.power import Machine, Switch
 from lastcall.lab.simulation import manifests
+from lastcall.lab.simulation.cables import TellingCable
+from lastcall.lab.simulation.heartbeats import NodeHeartbeat
 from lastcall.lab.simulation.host import SimulatedHost, Site
 from lastcall.lab.simulation.plane import Plane
 from lastcall.lab.simulation.scenario import Kind, NodeGroup, Scenario, Workload
 from lastcall.lab.simulation.seeds import random_of
+from lastcall.lab.simulation.standing import Standing
 from lastcall.lab.simulation.truth import Truth
 from lastcall.lab.simulation.weather import Weather
 from lastcall.lab.volumes import objects as volumes
@@ -36,8 +35,10 @@ from lastcall.model.pods import Pod
 from lastcall.names import AGENT_CONFIGURATION
 from lastcall.ports import Clock
 
+LOOK_SECONDS = 0.5
+"""Between two looks at whether it has come to something."""
+
 _DRIVERS = resource("storage.k8s.io", "v1", "csidrivers")
-_LOOK = 0.5
 
 
 class Cluster:
@@ -52,6 +53,7 @@ class Cluster:
         self.storage = Storage(Imagined(), clock)
         self.weather = Weather(clock, seed, self.truth.struck)
         self.plane = Plane(clock, seed, self.storage, self.weather)
+        self.standing = Standing(self.plane.server.store)
         self.machines: dict[str, Machine] = {}
         self.hosts: dict[str, SimulatedHost] = {}
         self.labels: dict[str, Mapping[str, str]] = {}
@@ -96,7 +98,7 @@ class Cluster:
         self.labels[name] = {**group.labels, **domains}
         index = len(self.machines)
         user = Identity(f"system:node:{name}", ("system:nodes", "system:authenticated"))
-        cable = Cable(self.plane.reach(user, name))
+        cable = TellingCable(self.plane.reach(user, name))
 
         def profile(boot_id: str) -> Profile:
             address = f"10.{index // 65536 % 256}.{index // 256 % 256}.{index % 256}"
@@ -110,6 +112,11 @@ class Cluster:
             )
 
         host = self.hosts[name] = SimulatedHost(profile, name, self._site, cable)
+        heartbeat = host.renewals = NodeHeartbeat(
+            name, self.plane.heartbeats, clock=host.clock, clear=lambda: self.weather.clear and not cable.cut
+        )
+        cable.changed = host.clock.jumped = heartbeat.disturb
+        self.weather.changed.append(heartbeat.disturb)
         self.machines[name] = Machine(name, host, cable)
 
     def _behave(self, pod: Pod, container: str, attempt: int) -> Behaviour:
@@ -138,6 +145,8 @@ class Cluster:
 
     def all(self, kind: Resource[Object]) -> list[Object]:
         """All objects of a resource as the store has them, whatever the weather."""
+        if kind is LEASES:
+            self.plane.heartbeats.write_down()
         qualified = f"{kind.plural}.{kind.group}" if kind.group else kind.plural
         return [stored.object() for stored in self.plane.server.store.objects(qualified)]
 
@@ -168,40 +177,21 @@ class Cluster:
         while not condition():
             if self.clock.boottime() >= end:
                 raise TimeoutError(f"it has not come to that within {seconds:g} s")
-            await self.clock.sleep(_LOOK)
+            await self.clock.sleep(LOOK_SECONDS)
 
     def nodes_ready(self) -> bool:
         """Every machine has a node that is ready."""
-        ready = {node["metadata"]["name"] for node in self.all(NODES) if condition(node, "Ready") == "True"}
-        return ready >= set(self.machines)
+        return self.standing.ready.keys() >= self.machines.keys()
 
     def whole(self) -> bool:
         """Every workload has all the pods that it wants, ready, and none that is to go."""
-        if any(pod["metadata"].get("deletionTimestamp") for pod in self.all(PODS)):
-            return False
-        return all(_whole(obj, kind) for kind in _COUNTED for obj in self.all(kind))
+        return self.standing.whole
 
 
 def condition(obj: Object, kind: str) -> str:
     """The status of one of its conditions; empty if it has none of that type."""
     conditions = (obj.get("status") or {}).get("conditions") or ()
     return next((str(one["status"]) for one in conditions if one["type"] == kind), "")
-
-
-def _whole(obj: Object, kind: Resource[Object]) -> bool:
-    status, spec = obj.get("status") or {}, obj["spec"]
-    if status.get("observedGeneration", 0) < obj["metadata"].get("generation", 0) and kind is not JOBS:
-        return False
-    if kind is JOBS:
-        wanted, found = spec.get("parallelism", 1), status.get("ready", 0) + status.get("succeeded", 0)
-    elif kind is DAEMON_SETS:
-        wanted, found = status.get("desiredNumberScheduled", 1), status.get("numberReady", 0)
-    else:
-        wanted, found = spec.get("replicas", 1), status.get("readyReplicas", 0)
-    return bool(found >= wanted)
-
-
-_COUNTED = (DEPLOYMENTS, STATEFUL_SETS, DAEMON_SETS, JOBS)
 
 
 def _kinds() -> Mapping[tuple[str, str], Resource[Object]]:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from lastcall.lab.power import Switch
 from lastcall.lab.simulation import api_deeds, machine_deeds, people_deeds, program_deeds
 from lastcall.lab.simulation.doing import Deed, on_each
+from lastcall.lab.simulation.rolling import roll
 from lastcall.lab.simulation.scenario import Verb
 from lastcall.lab.simulation.weather import Condition
 
@@ -17,6 +18,7 @@ DEEDS: Mapping[Verb, Deed] = {
     Verb.PARTITION: on_each(machine_deeds.switched(Switch.PARTITIONED)),
     Verb.NO_STORAGE: on_each(machine_deeds.switched(Switch.NO_STORAGE)),
     Verb.SPOT: on_each(machine_deeds.reclaim),
+    Verb.ROLL: roll,
     Verb.CLOCK_STEP: on_each(machine_deeds.step_clock),
     Verb.DISK_FULL: on_each(machine_deeds.fill_disk),
     Verb.KILL_AGENT: on_each(program_deeds.kill_agent),

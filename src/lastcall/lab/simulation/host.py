@@ -17,6 +17,7 @@ from lastcall.lab.fake_keeper import FakeHolder, FakeKeeper
 from lastcall.lab.fake_limit_files import FakeLimitFiles
 from lastcall.lab.kubelet.kubelet import Kubelet
 from lastcall.lab.kubelet.own_shutdown import ShutdownManager
+from lastcall.lab.kubelet.renewals import Renewals
 from lastcall.lab.kubelet.settings import Profile, Settings
 from lastcall.lab.kubelet.shutdown import KubeletFace
 from lastcall.lab.simulation.clocks import NodeClock
@@ -67,6 +68,8 @@ class SimulatedHost:
         self.runtime = ActorRuntime(self.clock, script=self._behave, node=name)
         self.logind = self._new_logind()
         self.holder = FakeHolder(self.logind, self.clock)
+        self.renewals: Renewals | None = None
+        """Who renews the node's lease, beside its kubelet."""
         self.kubelet: Kubelet | None = None
         self.agent: Agent | None = None
         site.truth.watch_runtime(name, self.runtime)
@@ -166,6 +169,7 @@ class SimulatedHost:
             directories=self._directories,
             volumes=NodeDriver(self._site.storage, self.name, self._client),
             settings=self._site.settings,
+            renewals=self.renewals,
         )
 
     def _new_agent(self, kubelet: Kubelet) -> Agent:

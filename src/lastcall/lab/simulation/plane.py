@@ -8,6 +8,7 @@ from lastcall.lab.apiserver.request import ADMIN, Identity
 from lastcall.lab.controllers.cluster import ClusterClient
 from lastcall.lab.controllers.every import every
 from lastcall.lab.controllers.runner import Runner
+from lastcall.lab.simulation.heartbeats import Heartbeats, ReadsLeases
 from lastcall.lab.simulation.seeds import random_of
 from lastcall.lab.simulation.weather import Exposed, Weather
 from lastcall.lab.virtual import Process
@@ -26,14 +27,18 @@ class Plane:
         self._storage = storage
         self._lives = 0
         self.server = ApiServer(clock, random_of(seed, "api server"))
+        self.heartbeats = Heartbeats(self.server.store, clock)
         self.weather = weather
-        self.admin = Client(InProcess(self.server, ADMIN), manager="kubectl")
+        self.admin = Client(self._reach(ADMIN), manager="kubectl")
         """Straight into the server, whatever the weather: how the scenario itself acts and looks."""
         self.manager = Process("controllers")
 
     def reach(self, user: Identity, program: str) -> Transport:
         """How a program reaches the server."""
-        return Exposed(InProcess(self.server, user), self.weather, program)
+        return Exposed(self._reach(user), self.weather, program)
+
+    def _reach(self, user: Identity) -> Transport:
+        return ReadsLeases(InProcess(self.server, user), self.heartbeats)
 
     def start_controllers(self) -> None:
         """A new life of all of them, in one process as in a kube-controller-manager."""
@@ -41,7 +46,11 @@ class Plane:
         self.manager = Process("controllers")
         random = random_of(self._seed, f"controllers/{self._lives}")
         client = Client(self.reach(MANAGER, "controllers"), manager="kube-controller-manager")
-        runner = Runner(ClusterClient(client, self._clock, random), self._clock, every("", storage=self._storage))
+        runner = Runner(
+            ClusterClient(client, self._clock, random),
+            self._clock,
+            every("", storage=self._storage, renewals=self.heartbeats.last),
+        )
         self.manager.start(runner.run(), "controllers")
 
     def stop(self) -> None:

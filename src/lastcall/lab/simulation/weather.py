@@ -43,17 +43,40 @@ class Weather:
     def __init__(self, clock: Clock, seed: str, struck: Callable[[str, str], None]) -> None:
         self.clock = clock
         self.struck = struck
-        self.down = False
+        self.changed: list[Callable[[], None]] = []
+        """Hear that the weather is another."""
+        self._down = False
         self._seed = seed
         self._conditions: list[Condition] = []
+
+    @property
+    def down(self) -> bool:
+        """Whether the server does not run."""
+        return self._down
+
+    @down.setter
+    def down(self, down: bool) -> None:
+        self._down = down
+        self._tell()
+
+    @property
+    def clear(self) -> bool:
+        """Whether nothing is wrong for anybody."""
+        return not self._down and not self._conditions
 
     def begin(self, condition: Condition) -> None:
         """It is so from now on."""
         self._conditions.append(condition)
+        self._tell()
 
     def end(self, condition: Condition) -> None:
         """It is so no longer."""
         self._conditions.remove(condition)
+        self._tell()
+
+    def _tell(self) -> None:
+        for hear in self.changed:
+            hear()
 
     def random_for(self, program: str) -> Random:
         """The dice of one program."""

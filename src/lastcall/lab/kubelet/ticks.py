@@ -1,0 +1,10 @@
+"""What comes every few seconds, when some of it is left out (pure)."""
+
+from math import ceil
+
+_ROUNDING = 1e-9
+
+
+def next_tick(began: float, period: float, after: float) -> float:
+    """The first time at or after ``after`` that is a whole number of periods after ``began``."""
+    return began + ceil((after - began) / period - _ROUNDING) * period

@@ -1,0 +1,128 @@
+"""Leases of nodes that renew themselves while nothing is in their way: hours of renewals without one write.
+
+A node's kubelet renews its lease every ten seconds; of a thousand nodes that is what nearly all writes of a quiet hour
+are about. When the last renewal was can be computed for as long as the kubelet lives and its way to the server is
+clear. What is computed becomes a write as soon as that ends, and when somebody else reads leases.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from lastcall.adapters.kube.transport import Answer, Transport
+from lastcall.lab import virtual
+from lastcall.lab.apiserver.meta import micro_timestamp
+from lastcall.lab.apiserver.store import Key, Store
+from lastcall.lab.controllers.node_health import Renewal
+from lastcall.lab.kubelet.ticks import next_tick
+from lastcall.lab.simulation.clocks import NodeClock
+from lastcall.ports import Clock
+
+_RESOURCE, _NAMESPACE = "leases.coordination.k8s.io", "kube-node-lease"
+
+
+@dataclass(kw_only=True)
+class _Beat:
+    """``since`` is when the kubelet has renewed it itself, by the cluster's clock; its own is ``skew`` seconds ahead."""
+
+    since: float
+    period: float
+    skew: float
+    over: "asyncio.Future[None]"
+
+    def last(self, now: float) -> Renewal | None:
+        """None: none since then."""
+        number = int((now - self.since + 1e-6) // self.period)
+        at = self.since + number * self.period
+        return Renewal(micro_timestamp(at + self.skew), at) if number else None
+
+
+class Heartbeats:
+    """Of all nodes of a cluster, whose clock is right."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._beats: dict[str, _Beat] = {}
+        self._last: dict[str, Renewal] = {}
+
+    def last(self, node: str) -> Renewal | None:
+        """The last renewal that was computed, written down or not; None if there was none."""
+        beat = self._beats.get(node)
+        if beat and (renewal := beat.last(self._clock.wall())):
+            self._last[node] = renewal
+        return self._last.get(node)
+
+    def begin(self, node: str, *, period: float, skew: float) -> "asyncio.Future[None]":
+        """The kubelet has renewed it now, and from now on it is computed; done when it is not any more."""
+        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._beats[node] = _Beat(since=self._clock.wall(), period=period, skew=skew, over=over)
+        return over
+
+    def end(self, node: str) -> None:
+        """Not any more: what has come so far is written."""
+        if node not in self._beats:
+            return
+        self.write_down(node)
+        beat = self._beats.pop(node)
+        if not beat.over.done():
+            beat.over.set_result(None)
+
+    def write_down(self, *nodes: str) -> None:
+        """So that the store says of the leases of these nodes (of all, if none is named) what is computed."""
+        for node in nodes or list(self._beats):
+            renewal, stored = self.last(node), self._store.get(Key(_RESOURCE, _NAMESPACE, node))
+            if renewal and stored and (lease := stored.object())["spec"].get("renewTime") != renewal.text:
+                lease["spec"]["renewTime"] = renewal.text
+                self._store.put(stored.key, lease, expected=stored.revision)
+
+
+class NodeHeartbeat:
+    """``kubelet.renewals.Renewals`` of one node. ``clear``: whether nothing is in its way to the server.
+
+    Who puts something there calls ``disturb`` then.
+    """
+
+    def __init__(self, node: str, heartbeats: Heartbeats, *, clock: NodeClock, clear: Callable[[], bool]) -> None:
+        self._node = node
+        self._heartbeats = heartbeats
+        self._clock = clock
+        self._clear = clear
+
+    def disturb(self) -> None:
+        """Something is in its way, or its clock has jumped: it is for the kubelet to renew the lease."""
+        self._heartbeats.end(self._node)
+
+    async def rest(self, seconds: float) -> None:
+        """Until it was disturbed, and the next renewal is due."""
+        began, process = self._clock.boottime(), virtual.current()
+        if self._clear():
+            over = self._heartbeats.begin(self._node, period=seconds, skew=self._clock.skew)
+            forget = process.at_death(self.disturb) if process else lambda: None
+            try:
+                await over
+            finally:
+                forget()
+                self.disturb()
+        now = self._clock.boottime()
+        await self._clock.sleep(next_tick(began, seconds, max(now, began + seconds)) - now)
+
+
+class ReadsLeases:
+    """``transport.Transport`` by which who reads leases sees what is computed."""
+
+    def __init__(self, transport: Transport, heartbeats: Heartbeats) -> None:
+        self._transport = transport
+        self._heartbeats = heartbeats
+
+    async def request(
+        self, method: str, target: str, headers: Mapping[str, str], body: bytes, *, stream: bool = False
+    ) -> Answer:
+        """One answer."""
+        if method == "GET" and "/leases" in target:
+            self._heartbeats.write_down()
+        return await self._transport.request(method, target, headers, body, stream=stream)
+
+    def close(self) -> None:
+        """Gives up all connections."""
+        self._transport.close()
