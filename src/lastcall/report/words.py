@@ -22,8 +22,12 @@ POD_OUTCOMES = {
 
 def lasting(seconds: float) -> str:
     """A duration as precise as a person wants it: ``12ms``, ``3.4s``, ``1m30s``, ``2h``."""
-    digits = 3 if abs(seconds) < 1 else 1 if abs(seconds) < 100 else 0
-    text = duration.of_seconds(round(seconds, digits))
+    return exactly(round(seconds, 3 if abs(seconds) < 1 else 1 if abs(seconds) < 100 else 0))
+
+
+def exactly(seconds: float) -> str:
+    """A duration to the nanosecond, in the same short form; ``model.duration`` reads it back."""
+    text = duration.text(round(seconds * duration.SECOND))
     if text.endswith("m0s"):
         text = text[:-2]
     return text[:-2] if text.endswith("h0m") else text

@@ -1,0 +1,253 @@
+"""A scenario from YAML, or every reason why it is none (pure).
+
+The fields are those of Kubernetes where it has them; durations are Go's, as in all its files.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from lastcall import names
+from lastcall.errors import InvalidInput
+from lastcall.graceful import config
+from lastcall.graceful.config import AgentConfig
+from lastcall.lab.apiserver.catalog import built_in
+from lastcall.lab.simulation import sentences
+from lastcall.lab.simulation.fields import Reader, Violations, name, seconds, text, whole
+from lastcall.lab.simulation.forms import ALL_NODES, HALF_OF_THE_NODES
+from lastcall.lab.simulation.scenario import (
+    CAPACITY,
+    Event,
+    Expectation,
+    Kind,
+    NodeGroup,
+    Scenario,
+    Workload,
+)
+from lastcall.lab.simulation.vocabulary import AGENT, KIND, MOST_NODES, NODES, TOP, WORKLOADS
+from lastcall.model import decode
+
+_SYSTEM_CLASSES = ("system-node-critical", "system-cluster-critical")
+_KINDS = {field: Kind(WORKLOADS[field].attribute) for field in ("deployment", "statefulSet", "daemonSet", "job")}
+_NOT_FOR: Mapping[str, tuple[Kind, ...]] = {
+    "replicas": (Kind.DAEMON_SET,),
+    "requests": (Kind.JOB,),
+    "volume": (Kind.DEPLOYMENT, Kind.DAEMON_SET, Kind.JOB),
+    "writes": (Kind.DEPLOYMENT, Kind.DAEMON_SET, Kind.JOB),
+    "leader": (Kind.DAEMON_SET, Kind.JOB),
+    "worksFor": (Kind.DEPLOYMENT, Kind.STATEFUL_SET, Kind.DAEMON_SET),
+}
+
+
+def read(data: bytes, source: str) -> Scenario:
+    """The scenario in a file's bytes; InvalidInput lists every violation at once, with field, value and rule."""
+    documents = decode.documents(data, source)
+    if len(documents) != 1:
+        found = f"{len(documents)} documents" if documents else "empty"
+        raise InvalidInput(source, [f"document: {found}: expected one {KIND}"])
+    wrong = Violations()
+    scenario = _Reading(wrong).scenario(documents[0])
+    if wrong.found:
+        raise InvalidInput(source, wrong.found)
+    assert scenario is not None
+    return scenario
+
+
+class _Reading:
+    """Goes through one document."""
+
+    def __init__(self, wrong: Violations) -> None:
+        self._wrong = wrong
+
+    def scenario(self, document: Any) -> Scenario | None:
+        """None if there is nothing to begin with."""
+        found = self._wrong.fields("", document, TOP)
+        if not found and self._wrong.found:
+            return None
+        named = self._head(found)
+        nodes = self._nodes(found.pop("nodes", 3))
+        objects = self._objects(found.pop("objects", []), found.pop("classes", {}))
+        workloads = self._workloads(found.pop("workloads", []), objects)
+        lasts = found.get("lasts", Scenario(name="").lasts)
+        timeline = self._timeline(found.pop("timeline", {}), nodes, lasts)
+        expect = self._expect(found.pop("expect", []), workloads)
+        agent = self._agent(found.pop("agent", AGENT))
+        return Scenario(
+            name=named,
+            nodes=nodes,
+            objects=objects,
+            workloads=workloads,
+            timeline=timeline,
+            expect=expect,
+            agent=agent,
+            **found,
+        )
+
+    def _head(self, found: dict[str, Any]) -> str:
+        for field, attribute, right in (("apiVersion", "api_version", names.API_VERSION), ("kind", "kind", KIND)):
+            value = found.pop(attribute, None)
+            if value != right:
+                self._wrong.found.append(
+                    f"{field}: {'missing' if value is None else decode.shown(value)}: must be {right}"
+                )
+        metadata = found.pop("metadata", None)
+        if not isinstance(metadata, dict) or "name" not in metadata:
+            self._wrong.found.append("metadata.name: missing: must be given")
+            return ""
+        return str(self._wrong.read("metadata.name", metadata["name"], name))
+
+    def _each(self, at: str, value: Any) -> Iterator[tuple[str, Any]]:
+        """The items of a list, each with its place."""
+        if not isinstance(value, list):
+            self._wrong.add(at, value, "must be a list")
+            return
+        for index, one in enumerate(value):
+            yield f"{at}[{index}]", one
+
+    # -- what there is -------------------------------------------------------------------------------------------------
+
+    def _nodes(self, value: Any) -> tuple[NodeGroup, ...]:
+        if isinstance(value, int):
+            count = self._wrong.read("nodes", value, whole(1, MOST_NODES))
+            return (NodeGroup(count=count or 1),)
+        found: list[NodeGroup] = []
+        for at, one in self._each("nodes", value):
+            arguments = self._wrong.fields(at, one, NODES)
+            arguments["capacity"] = {**CAPACITY, **arguments.get("capacity", {})}
+            group = NodeGroup(**arguments)
+            if any(group.name == other.name for other in found):
+                self._wrong.add(f"{at}.name", group.name, "is the name of another group: each needs one of its own")
+            found.append(group)
+        if isinstance(value, list) and not value:
+            self._wrong.add("nodes", value, "must be a list that is not empty")
+        return tuple(found)
+
+    def _objects(self, value: Any, classes: Mapping[str, int]) -> tuple[dict[str, Any], ...]:
+        known = {(one.api_version, one.kind) for one in built_in()}
+        found = [
+            {
+                "apiVersion": "scheduling.k8s.io/v1",
+                "kind": "PriorityClass",
+                "metadata": {"name": named},
+                "value": priority,
+            }
+            for named, priority in classes.items()
+        ]
+        for at, one in self._each("objects", value):
+            if not isinstance(one, dict) or not isinstance(one.get("metadata"), dict) or "name" not in one["metadata"]:
+                self._wrong.add(at, one, "must be an object with apiVersion, kind and metadata.name")
+            elif (one.get("apiVersion"), one.get("kind")) not in known:
+                what = f"{one.get('apiVersion')} {one.get('kind')}"
+                self._wrong.add(at, what, "no kind that the lab has: custom resources cannot be given")
+            else:
+                found.append(one)
+        return tuple(found)
+
+    def _workloads(self, value: Any, objects: Sequence[Mapping[str, Any]]) -> tuple[Workload, ...]:
+        classes = [*_SYSTEM_CLASSES, *(one["metadata"]["name"] for one in objects if one["kind"] == "PriorityClass")]
+        found: list[Workload] = []
+        for at, one in self._each("workloads", value):
+            workload = self._workload(at, one)
+            if workload is None:
+                continue
+            if workload.priority_class and workload.priority_class not in classes:
+                rule = f"there is no such PriorityClass; known are {', '.join(classes)}"
+                self._wrong.add(f"{at}.priorityClassName", workload.priority_class, rule)
+            if any(workload.name == other.name for other in found):
+                self._wrong.add(at, workload.name, "is the name of another workload: each needs one of its own")
+            found.append(workload)
+        return tuple(found)
+
+    def _workload(self, at: str, value: Any) -> Workload | None:
+        arguments = self._wrong.fields(at, value, WORKLOADS)
+        named = [field for field in _KINDS if isinstance(value, dict) and value.get(field) is not None]
+        if len(named) != 1:
+            said = " and ".join(named) or "none of them"
+            self._wrong.found.append(f"{at}: {said}: must be named by one of {', '.join(_KINDS)}")
+            return None
+        kind = _KINDS[named[0]]
+        called = arguments.pop(kind.value, None)
+        if called is None:
+            return None
+        for field, kinds in _NOT_FOR.items():
+            if value.get(field) is not None and kind in kinds:
+                self._wrong.add(f"{at}.{field}", value[field], f"means nothing for a {kind.value}")
+        if value.get("writes") is not None and not value.get("volume") and kind is Kind.STATEFUL_SET:
+            self._wrong.add(f"{at}.writes", value["writes"], "needs volume: true")
+        if "min_available" in arguments and "max_unavailable" in arguments:
+            self._wrong.add(f"{at}.maxUnavailable", value["maxUnavailable"], "cannot be given beside minAvailable")
+        return Workload(kind=kind, name=called, **arguments)
+
+    def _agent(self, value: Any) -> AgentConfig | None:
+        if not isinstance(value, dict):
+            self._wrong.add("agent", value, "must be a mapping: the fields of an AgentConfiguration")
+            return None
+        document = {"apiVersion": names.API_VERSION, "kind": names.AGENT_CONFIGURATION, **value}
+        try:
+            return config.read(json.dumps(document, default=str).encode(), "agent")
+        except InvalidInput as error:
+            self._wrong.found += [f"agent.{violation}" for violation in error.violations]
+            return None
+
+    # -- what happens, and what must hold ------------------------------------------------------------------------------
+
+    def _timeline(self, value: Any, nodes: Sequence[NodeGroup], lasts: float) -> tuple[Event, ...]:
+        if not isinstance(value, dict):
+            self._wrong.add("timeline", value, "must be a mapping of times to sentences")
+            return ()
+        found: list[Event] = []
+        for key, said in value.items():
+            at = self._wrong.read(f"timeline.{key}", key, seconds)
+            if at is not None and at >= lasts:
+                self._wrong.add(f"timeline.{key}", key, "must be before the end (lasts)")
+            for place, sentence in self._sentences(f"timeline.{key}", said):
+                event = self._wrong.read(place, sentence, _sentence(partial(sentences.to_event, at=at or 0.0)))
+                if event is not None:
+                    for problem in _unknown_nodes(event, nodes):
+                        self._wrong.add(place, sentence, problem)
+                    found.append(event)
+        return tuple(sorted(found, key=lambda event: event.at))
+
+    def _expect(self, value: Any, workloads: Sequence[Workload]) -> tuple[Expectation, ...]:
+        known = [one.name for one in workloads]
+        found: list[Expectation] = []
+        for place, sentence in self._sentences("expect", value):
+            expectation = self._wrong.read(place, sentence, _sentence(sentences.to_expectation))
+            if expectation is None:
+                continue
+            if expectation.subject and expectation.subject not in known:
+                rule = f"there is no workload {expectation.subject}; known are {', '.join(known) or 'none'}"
+                self._wrong.add(place, sentence, rule)
+            found.append(expectation)
+        return tuple(found)
+
+    def _sentences(self, at: str, value: Any) -> Iterator[tuple[str, Any]]:
+        """One may stand alone."""
+        if isinstance(value, list):
+            yield from self._each(at, value)
+        else:
+            yield at, value
+
+
+def _sentence(reader: Reader) -> Reader:
+    return lambda value: reader(text(value))
+
+
+def _unknown_nodes(event: Event, groups: Sequence[NodeGroup]) -> Iterator[str]:
+    """Selectors that mean no machine."""
+    for selector in event.nodes:
+        if selector not in (ALL_NODES, HALF_OF_THE_NODES) and selector not in set(_selectors(groups)):
+            machines = [f"{group.name}-1 to {group.name}-{group.count}" for group in groups]
+            labels = [one for one in dict.fromkeys(_selectors(groups)) if " " in one]
+            yield f'"{selector}" means no machine; known are {", ".join([*machines, *labels, ALL_NODES, HALF_OF_THE_NODES])}'
+
+
+def _selectors(groups: Iterable[NodeGroup]) -> Iterator[str]:
+    for group in groups:
+        yield from (f"{group.name}-{number + 1}" for number in range(group.count))
+        yield from (f"{label} {value}" for label, value in group.labels.items())
+        dealt = {
+            (label, values[n % len(values)]) for label, values in group.domains.items() for n in range(group.count)
+        }
+        yield from (f"{label} {value}" for label, value in sorted(dealt))

@@ -1,0 +1,169 @@
+"""What happens and what must hold, as sentences: read and written by one table each (pure)."""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from lastcall.lab.simulation import forms
+from lastcall.lab.simulation.forms import Form
+from lastcall.lab.simulation.scenario import Event, Expectation, Goal, Verb
+
+_AMOUNT = {"part": "amount", "by": "amount", "up_to": "amount", "number": "amount"}
+_LIMIT = {"lasts": "limit", "number": "limit"}
+
+
+def _event(verb: Verb, text: str, about: str) -> Form[Verb]:
+    return Form(verb, text, about, _AMOUNT)
+
+
+def _goal(goal: Goal, text: str, about: str) -> Form[Goal]:
+    return Form(goal, text, about, _LIMIT)
+
+
+EVENTS: Sequence[Form[Verb]] = (
+    _event(
+        Verb.ROLL,
+        "reboot {nodes} one after the other[, {number} at a time][, each for {lasts}]",
+        "each is rebooted when the one before is ready again and every workload is whole; off for 20s unless it is said",
+    ),
+    _event(
+        Verb.REBOOT,
+        "reboot {nodes}[ for {lasts}]",
+        "the button is pressed; when the machine is off it stays off so long (20s unless it is said), and is switched on",
+    ),
+    _event(
+        Verb.SHUT_DOWN,
+        "shut down {nodes}[ for {lasts}]",
+        "the button is pressed; the machine stays off, or is switched on so long after it went off",
+    ),
+    _event(Verb.CANCEL, "cancel the shutdown of {nodes}", "as `shutdown -c` does: the machine stays up"),
+    _event(
+        Verb.SPOT,
+        "reclaim {nodes}[ with {lasts} notice]",
+        "the button is pressed, and so much later the power is cut, whatever still runs; 120s unless it is said",
+    ),
+    _event(Verb.POWER_CUT, "cut the power of {nodes}[ for {lasts}]", "the plug is pulled: nothing on it runs on"),
+    _event(Verb.HANG, "hang {nodes}[ for {lasts}]", "its kubelet answers nobody; its pods run on, and write"),
+    _event(
+        Verb.PARTITION,
+        "cut {nodes} off from the control plane[ for {lasts}]",
+        "everything on it runs on, and nobody hears of it",
+    ),
+    _event(Verb.NO_STORAGE, "cut {nodes} off from the storage[ for {lasts}]", "every write to a volume fails"),
+    _event(
+        Verb.DRAIN,
+        "drain {nodes}[ for {lasts}]",
+        "as `kubectl drain --ignore-daemonsets`; so long after it is empty it is uncordoned",
+    ),
+    _event(
+        Verb.OUT_OF_SERVICE,
+        "taint {nodes} out of service[ for {lasts}]",
+        "as an administrator does by hand for a machine that is off: `node.kubernetes.io/out-of-service`",
+    ),
+    _event(
+        Verb.KILL_AGENT,
+        "kill the agent of {nodes}[ after {number} step{s}][ for {lasts}]",
+        "SIGKILL for kubelet and agent, at once or after so many more steps of theirs; started again after 2s unless it"
+        " is said",
+    ),
+    _event(Verb.KILL_HOLDER, "kill the lock holder of {nodes}", "the process that keeps the lock beside the agent"),
+    _event(Verb.RESTART_LOGIND, "restart logind of {nodes}", "it forgets a shutdown under way"),
+    _event(Verb.LOSE_BUS, "stop D-Bus of {nodes}[ for {lasts}]", "and logind with it; for 5s unless it is said"),
+    _event(
+        Verb.RUNTIME_AWAY,
+        "stop the runtime of {nodes}[ for {lasts}]",
+        "nothing answers for the containers, which run on; for 10s unless it is said",
+    ),
+    _event(Verb.DISK_FULL, "fill the disk of {nodes}[ for {lasts}]", "the agent can write nothing down"),
+    _event(
+        Verb.CLOCK_STEP,
+        "step the clock of {nodes} by {by}[ for {lasts}]",
+        "its wall clock; `-1h` sets it back",
+    ),
+    _event(Verb.API_DOWN, "stop the API server[ for {lasts}]", "nobody reaches it"),
+    _event(
+        Verb.API_RESTART,
+        "restart the API server[ for {lasts}]",
+        "it ends, and is there again so much later; 1s unless it is said",
+    ),
+    _event(Verb.API_COMPACT, "compact the history", "who watches the API server hears 410 Gone, and lists again"),
+    _event(
+        Verb.API_ERRORS,
+        "refuse {part} of requests[ of {nodes}][ for {lasts}]",
+        "with 409, 429, 500 or a broken connection",
+    ),
+    _event(
+        Verb.API_SLOW,
+        "delay answers by up to {up_to}[ to {nodes}][ for {lasts}]",
+        "each of the API server's by a time of its own",
+    ),
+    _event(
+        Verb.WATCH_LATE,
+        "delay watches by up to {up_to}[ of {nodes}][ for {lasts}]",
+        "each event by a time of its own",
+    ),
+    _event(Verb.WATCH_DOUBLE, "repeat {part} of watch events[ of {nodes}][ for {lasts}]", "they come twice"),
+    _event(
+        Verb.WATCH_TORN,
+        "tear {part} of watch events[ of {nodes}][ for {lasts}]",
+        "the watch breaks off in the middle of one",
+    ),
+    _event(
+        Verb.WATCH_SILENT,
+        "silence watches[ of {nodes}][ for {lasts}]",
+        "they stay open, and nothing comes through any more",
+    ),
+    _event(
+        Verb.KILL_CONTROLLERS,
+        "kill the controllers[ for {lasts}]",
+        "all of the control plane's; others take over after 15s unless it is said",
+    ),
+)
+"""What can be said to happen. Where machines may be named and are not, all programs are meant."""
+
+EXPECTATIONS: Sequence[Form[Goal]] = (
+    _goal(Goal.REQUESTS_LOST, "{subject} loses at most {number} request{s}", "of those that its clients make"),
+    _goal(Goal.REQUESTS_LOST, "{subject} loses no request", "the same, with 0"),
+    _goal(
+        Goal.DOWN_FOR,
+        "{subject} is down for at most {lasts}",
+        "without a pod that is ready and reachable, in all; of a StatefulSet, each of its pods",
+    ),
+    _goal(Goal.DOWN_FOR, "{subject} is never down", "the same, with 0"),
+    _goal(Goal.WRITES_LOST, "{subject} loses at most {number} write{s}", "of those that its pods had acknowledged"),
+    _goal(Goal.WRITES_LOST, "{subject} loses no write", "the same, with 0"),
+    _goal(Goal.RUNS, "{subject} runs at the end", "all the pods that it wants are ready"),
+    _goal(Goal.STUCK, "{subject} is stuck at the end", "it does not run, and waits for what will not come"),
+    _goal(
+        Goal.ENDED_IN_TIME,
+        "every pod[ of {subject}] ends before the power goes",
+        "no pod was still running on a machine that went off",
+    ),
+)
+"""What can be said to hold."""
+
+
+def to_event(sentence: str, at: float) -> Event:
+    """What a sentence says that happens at ``at``; ValueError if it is not understood."""
+    verb, values = forms.read(sentence, EVENTS)
+    return Event(at=at, verb=verb, **values)
+
+
+def of_event(event: Event) -> str:
+    """The sentence; what means nothing to its verb is not said."""
+    return forms.write(event.verb, _values(event), EVENTS)
+
+
+def to_expectation(sentence: str) -> Expectation:
+    """What a sentence expects; ValueError if it is not understood."""
+    goal, values = forms.read(sentence, EXPECTATIONS)
+    return Expectation(goal=goal, **values)
+
+
+def of_expectation(expectation: Expectation) -> str:
+    """The sentence."""
+    return forms.write(expectation.goal, _values(expectation), EXPECTATIONS)
+
+
+def _values(facts: Event | Expectation) -> Mapping[str, object]:
+    return msgspec.structs.asdict(facts)
