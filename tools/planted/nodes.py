@@ -29,7 +29,7 @@ BUGS = [
         "the kubelet skips preStop",
         "lab/kubelet/ending.py",
         "before=tuple(self._records.values()),",
-        "before=tuple(ContainerRecord(name=name, hook_ended=self._started) for name in left),",
+        "before=tuple(self._records.get(name) or ContainerRecord(name=name, hook_ended=0.0) for name in left),",
         END,
     ),
     Bug(
