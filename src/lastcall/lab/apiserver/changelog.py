@@ -39,7 +39,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """One version of one object. ``labels`` and ``fields`` are what selectors can ask for."""
+    """One version of one object. ``labels`` and ``fields`` are what selectors can ask for; empty fields are left out."""
 
     key: Key
     revision: int

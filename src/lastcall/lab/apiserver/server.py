@@ -223,4 +223,6 @@ class ApiServer:
         resource = self.scheme.stored_in(storage)
         metadata = obj["metadata"]
         fields = {"metadata.name": metadata.get("name", ""), "metadata.namespace": metadata.get("namespace", "")}
-        return {**fields, **resource.behaviour.fields(obj)} if resource else fields
+        if resource:
+            fields |= resource.behaviour.fields(obj)
+        return {name: value for name, value in fields.items() if value}  # most are empty, and each takes room
