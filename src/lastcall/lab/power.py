@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Protocol
 
@@ -124,6 +124,8 @@ class Machine:
         self._fault = Switch.ON
         self._going_down: asyncio.Event | None = None
         """Set when it does so no more, for whatever reason."""
+        self.on_fault: Callable[[Switch], None] = lambda _: None
+        """Hears of each fault, and ``ON`` when one is taken back; not of its end by power off."""
 
     @property
     def powered(self) -> bool:
@@ -202,6 +204,7 @@ class Machine:
 
     async def _harm(self, to: Switch) -> None:
         self._fault = to
+        self.on_fault(to)
         if to is Switch.PARTITIONED:
             self.cable.cut = True
         elif to is Switch.NO_STORAGE:

@@ -50,7 +50,8 @@ class Cluster:
         self.seed = seed
         self.random = random_of(seed, "scenario")
         self.truth = Truth(clock)
-        self.storage = Storage(Imagined(), clock)
+        self.shelf = Imagined()
+        self.storage = Storage(self.shelf, clock)
         self.weather = Weather(clock, seed, self.truth.struck)
         self.plane = Plane(clock, seed, self.storage, self.weather)
         self.standing = Standing(self.plane.server.store)
@@ -117,7 +118,8 @@ class Cluster:
         )
         cable.changed = host.clock.jumped = heartbeat.disturb
         self.weather.changed.append(heartbeat.disturb)
-        self.machines[name] = Machine(name, host, cable)
+        machine = self.machines[name] = Machine(name, host, cable)
+        machine.on_fault = lambda fault: self.truth.harmed(name, fault)
 
     def _behave(self, pod: Pod, container: str, attempt: int) -> Behaviour:
         workload = self.workload_of(pod)

@@ -2,6 +2,7 @@
 
 import logging
 
+from lastcall.adapters.kube.watching import Key
 from lastcall.aio import Group
 from lastcall.errors import LastcallError
 from lastcall.lab import virtual
@@ -10,6 +11,8 @@ from lastcall.lab.simulation.cluster import Cluster
 from lastcall.lab.simulation.deeds import DEEDS
 from lastcall.lab.simulation.invariants import Run
 from lastcall.lab.simulation.scenario import Event, Scenario
+from lastcall.lab.simulation.traffic import Clients
+from lastcall.lab.simulation.writers import Writers
 
 log = logging.getLogger(__name__)
 
@@ -23,6 +26,10 @@ class Rehearsal:
         self.cluster = Cluster(scenario, self.clock, str(seed))
         self.start = 0.0
         """When time 0 of the scenario was."""
+        cluster = self.cluster
+        asked = [Key(one.namespace, one.name) for one in scenario.workloads if one.requests]
+        self.clients = Clients(cluster.plane, self.clock, cluster.seed, asked, propagation=scenario.propagation)
+        self.writers = Writers(cluster.storage, cluster.shelf, self.clock, cluster.truth, cluster.workload_of)
         self._deeds = Group()
         self._broken: list[Exception] = []
 
@@ -30,12 +37,15 @@ class Rehearsal:
         """From power on to the end of the scenario."""
         await self.cluster.begin()
         await theirs.plant(self.cluster)
+        await self.clients.begin()
         self.start = self.clock.boottime()
         for event in sorted(self.scenario.timeline, key=lambda one: one.at):
             await self.clock.sleep(self.start + event.at - self.clock.boottime())
             self._deeds.start(self._do(event), event.verb.value)
         await self.clock.sleep(self.start + self.scenario.lasts - self.clock.boottime())
         await self._deeds.cancel()
+        await self.clients.end()
+        await self.writers.end()
         if self._broken:
             raise self._broken[0]
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from lastcall.lab.actors import ActorRuntime, Delivery
+from lastcall.lab.power import Switch
 from lastcall.model.pods import Pod
 from lastcall.ports import Clock
 
@@ -19,7 +20,10 @@ class Happening(NamedTuple):
 
 
 class Power(NamedTuple):
-    """Of a machine: on, off, pressed (``amount``: what logind grants), pressed without a lock, cancelled, agent killed."""
+    """Of a machine: on, off, pressed (``amount``: what logind grants), pressed without a lock, cancelled, agent killed.
+
+    Faults: hang, partition, storage, and mended when one is taken back; power off ends one without a word.
+    """
 
     at: float
     node: str
@@ -78,6 +82,10 @@ class Truth:
     def agent_killed(self, node: str) -> None:
         """Kubelet and agent are dead, in the middle of whatever they did."""
         self._power(node, "agent killed")
+
+    def harmed(self, node: str, fault: Switch) -> None:
+        """One of the faults, or ``ON``: there is none any more."""
+        self._power(node, "mended" if fault is Switch.ON else fault.value)
 
     def struck(self, kind: str, step: str) -> None:
         """A fault has hit something."""

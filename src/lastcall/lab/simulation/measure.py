@@ -1,0 +1,96 @@
+"""What a rehearsal has measured, put together from its truth."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from lastcall.adapters.kube.watching import Key
+from lastcall.lab.simulation.invariants import judge
+from lastcall.lab.simulation.lives import Life, lives
+from lastcall.lab.simulation.nodes import State, states, up
+from lastcall.lab.simulation.outcome import Breach, FaultCount, NodeOutcome, NodeSpan, Outcome, WorkloadOutcome
+from lastcall.lab.simulation.rehearsal import Rehearsal
+from lastcall.lab.simulation.scenario import Workload
+from lastcall.lab.simulation.spans import Between
+from lastcall.lab.simulation.timeline import timeline
+from lastcall.lab.simulation.truth import Fault, Power
+from lastcall.lab.simulation.verdicts import verdict
+from lastcall.lab.simulation.workload_outcome import Evidence, measured, rounded
+
+
+def outcome(rehearsal: Rehearsal) -> Outcome:
+    """After ``Rehearsal.run``, within its loop. InvalidInput if something is expected of a workload that is not there."""
+    scenario, cluster, run = rehearsal.scenario, rehearsal.cluster, rehearsal.record()
+    within = Between(rehearsal.start, run.end)
+    found = _lives(rehearsal)
+    nodes = _nodes(rehearsal, within)
+    workloads = [_workload(rehearsal, one, found[key_of(one)], nodes, within) for one in scenario.workloads]
+    breaches = [Breach(at=rounded(one.at - within.begin), rule=one.rule.value, what=one.what) for one in judge(run)]
+    return Outcome(
+        scenario=scenario.name,
+        description=scenario.description,
+        seed=cluster.seed,
+        lasts=rounded(within.end - within.begin),
+        lines=timeline(
+            scenario.timeline, run.powers, [(key.name, some) for key, some in found.items()], breaches, within
+        ),
+        workloads=tuple(workloads),
+        nodes=tuple(_node(name, some, within) for name, some in nodes.items()),
+        verdicts=tuple(verdict(one, workloads) for one in scenario.expect),
+        violations=tuple(breaches),
+        faults=_counted(cluster.truth.faults),
+    )
+
+
+def key_of(workload: Workload) -> Key:
+    """Which one it is; its Service has the same name."""
+    return Key(workload.namespace, workload.name)
+
+
+def _lives(rehearsal: Rehearsal) -> Mapping[Key, list[Life]]:
+    """Of the pods of each workload."""
+    cluster, truth = rehearsal.cluster, rehearsal.cluster.truth
+    found: dict[Key, list[Life]] = {key_of(one): [] for one in rehearsal.scenario.workloads}
+    for life in lives(truth.happenings, truth.powers):
+        if workload := cluster.workload_of(truth.pods[life.uid]):
+            found[key_of(workload)].append(life)
+    return found
+
+
+def _nodes(rehearsal: Rehearsal, within: Between) -> Mapping[str, Sequence[State]]:
+    powers: dict[str, list[Power]] = {name: [] for name in rehearsal.cluster.machines}
+    for one in rehearsal.cluster.truth.powers:
+        powers[one.node].append(one)
+    return {name: states(some, rehearsal.scenario.boot, within) for name, some in powers.items()}
+
+
+def _workload(
+    rehearsal: Rehearsal,
+    workload: Workload,
+    found: Sequence[Life],
+    nodes: Mapping[str, Sequence[State]],
+    within: Between,
+) -> WorkloadOutcome:
+    uids = {life.uid for life in found}
+    writers = rehearsal.writers
+    evidence = Evidence(
+        within=within,
+        lives=found,
+        up=[span for some in nodes.values() for span in up(some)],
+        learned=rehearsal.clients.learned.get(key_of(workload), ()),
+        attempts=[one for one in writers.attempts if one.pod in uids],
+        lost=[one for one in writers.lost if one.pod in uids],
+    )
+    return measured(workload, evidence)
+
+
+def _node(name: str, found: Sequence[State], within: Between) -> NodeOutcome:
+    def since(at: float) -> float:
+        return rounded(at - within.begin)
+
+    spans = [NodeSpan(begin=since(span.begin), end=since(span.end), state=state) for span, state in found]
+    return NodeOutcome(name=name, spans=tuple(spans))
+
+
+def _counted(faults: Sequence[Fault]) -> tuple[FaultCount, ...]:
+    counts = Counter((one.kind, one.step) for one in faults)
+    return tuple(FaultCount(kind=kind, step=step, count=count) for (kind, step), count in sorted(counts.items()))

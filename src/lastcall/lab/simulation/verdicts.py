@@ -1,0 +1,47 @@
+"""Whether what was expected has come true (pure)."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from lastcall.errors import InvalidInput
+from lastcall.lab.simulation.outcome import Verdict, WorkloadOutcome
+from lastcall.lab.simulation.scenario import Expectation, Goal
+
+
+def verdict(expectation: Expectation, workloads: Sequence[WorkloadOutcome]) -> Verdict:
+    """An expectation of all workloads is one of each of them. InvalidInput if its subject is none of them."""
+    found = [one for one in workloads if expectation.subject in ("", one.name)]
+    if expectation.subject and not found:
+        names = ", ".join(one.name for one in workloads) or "none"
+        raise InvalidInput(
+            "expect", [f"subject: {expectation.subject!r}: must be a workload of the scenario ({names})"]
+        )
+    if expectation.goal in (Goal.RUNS, Goal.STUCK):
+        return _at_the_end(expectation, found)
+    measure, unit = _MEASURES[expectation.goal]
+    worst = max(map(measure, found), default=0.0)
+    return Verdict(expectation=expectation, holds=worst <= expectation.limit, measured=_words(worst, unit))
+
+
+_MEASURES: Mapping[Goal, tuple[Callable[[WorkloadOutcome], float], str]] = {
+    Goal.REQUESTS_LOST: (lambda one: one.requests_lost, "request"),
+    Goal.DOWN_FOR: (lambda one: one.down, " s"),
+    Goal.WRITES_LOST: (lambda one: one.writes_lost, "write"),
+    Goal.ENDED_IN_TIME: (lambda one: one.power_cut, "pod"),
+}
+"""Of several workloads the worst counts. A unit that does not begin with a space is a word that has a plural."""
+
+
+def _at_the_end(expectation: Expectation, found: Sequence[WorkloadOutcome]) -> Verdict:
+    """Of all workloads: every one runs, or at least one is stuck."""
+    lacking = [one for one in found if one.serving < one.wanted]
+    shown = lacking or found
+    measured = f"{sum(one.serving for one in shown)} of {_words(sum(one.wanted for one in shown), 'pod')}"
+    if lacking and not expectation.subject:
+        measured += f" of {', '.join(one.name for one in lacking)}"
+    return Verdict(expectation=expectation, holds=bool(lacking) is (expectation.goal is Goal.STUCK), measured=measured)
+
+
+def _words(number: float, unit: str) -> str:
+    if unit.startswith(" "):
+        return f"{number:g}{unit}"
+    return f"{number:g} {unit}{'' if number == 1 else 's'}"
