@@ -40,7 +40,7 @@ class Budgets:
         return self._of_pod(obj, view) if resource == "pods" else ()
 
     def _of_pod(self, pod: Object, view: View) -> Iterator[Ref]:
-        for budget in view.all(RESOURCE, pod["metadata"]["namespace"]):
+        for budget in view.selecting(RESOURCE, pod["metadata"]["namespace"], labels(pod)):
             if selector_of(budget)(labels(pod)):
                 yield ref(RESOURCE, budget)
         if pods.condition(pod, _TARGET).get("status") == "True":
@@ -54,7 +54,8 @@ class Budgets:
         if key.resource == "pods":
             return self._spared(found, now)
         matches = selector_of(found)
-        covered = [pod for pod in view.all("pods", key.namespace) if matches(labels(pod))]
+        equal = (found["spec"].get("selector") or {}).get("matchLabels") or {}
+        covered = [pod for pod in view.labelled("pods", key.namespace, equal) if matches(labels(pod))]
         told: list[Action] = [] if covered else [KIND.tell(found, "NoPods", "No matching pods found")]
         try:
             need = needed(found, covered, view)

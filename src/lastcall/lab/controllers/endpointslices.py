@@ -29,28 +29,21 @@ class EndpointSlices:
         if resource == RESOURCE:
             mine = labels.get(MANAGED_BY) == MANAGER
             return [Ref("services", namespace, labels[SERVICE_NAME])] if mine and SERVICE_NAME in labels else []
-        return [ref("services", one) for one in view.all("services", namespace) if _selects(one, labels)]
+        return [ref("services", one) for one in view.selecting("services", namespace, labels) if _selects(one, labels)]
 
     def decide(self, key: Ref, view: View, now: float) -> Decision:
         """Slices to be made, changed or deleted."""
         service = view.get(*key)
-        slices = [one for one in view.all(RESOURCE, key.namespace) if _belongs(one, key.name)]
+        slices = view.labelled(RESOURCE, key.namespace, {SERVICE_NAME: key.name, MANAGED_BY: MANAGER})
         if service is None or not (service["spec"].get("selector") or {}):
             return Decision(tuple(Delete(ref(RESOURCE, one)) for one in slices if service is None))
-        selected = [
-            pod for pod in view.all("pods", key.namespace) if _selects(service, pod["metadata"].get("labels") or {})
-        ]
+        selected = view.labelled("pods", key.namespace, service["spec"]["selector"])
         return Decision(tuple(_changes(service, _wanted(service, selected), slices)))
 
 
 def _selects(service: Object, labels: Mapping[str, str]) -> bool:
     selector = service["spec"].get("selector") or {}
     return bool(selector) and selector.items() <= labels.items()
-
-
-def _belongs(one: Object, service: str) -> bool:
-    labels = one["metadata"].get("labels") or {}
-    return labels.get(SERVICE_NAME) == service and labels.get(MANAGED_BY) == MANAGER
 
 
 def _wanted(service: Object, selected: Sequence[Object]) -> list[tuple[Object, list[Object]]]:

@@ -61,6 +61,7 @@ class Scheduler:
         if resource != "pods":
             return self._in_order()
         key = ref("pods", obj)
+        self._arrived(key, view)
         if view.get(*key) is None or pods.phase(obj) in pods.FINISHED:
             return [key, *self._in_order()]
         return [] if obj["spec"].get("nodeName") else [key]
@@ -72,7 +73,7 @@ class Scheduler:
         pod = view.get(*key)
         if pod is None or not _ours(pod):
             return Decision()
-        places = self._rooms.look(view, self._on_their_way(view))
+        places = self._rooms.look(view, self._on_their_way())
         try:
             candidate = Candidate(pod, places, view, volumes.wanted(pod, view))
         except volumes.Hopeless as why:
@@ -112,12 +113,14 @@ class Scheduler:
         """Those that wait: by priority, then by age."""
         return sorted(self._waiting, key=lambda key: (self._waiting[key], key))
 
-    def _on_their_way(self, view: View) -> list[tuple[Object, str]]:
-        for key, assumed in list(self._assumed.items()):
+    def _arrived(self, key: Ref, view: View) -> None:
+        """A pod is not on its way any more when the view has it on its node, or it is gone, or another."""
+        if assumed := self._assumed.get(key):
             now = view.get(*key)
-            gone = now is None or now["metadata"]["uid"] != assumed.pod["metadata"]["uid"]
-            if gone or (now and (now["spec"].get("nodeName") or not _ours(now))):
+            if now is None or now["metadata"]["uid"] != assumed.pod["metadata"]["uid"] or not _ours(now):
                 del self._assumed[key]
+
+    def _on_their_way(self) -> list[tuple[Object, str]]:
         return [(assumed.pod, assumed.node) for assumed in self._assumed.values()]
 
 

@@ -1,8 +1,11 @@
 """What the controllers know of the cluster: a copy of the objects that they watch, with the look-ups that they need."""
 
-from collections.abc import Iterator, Mapping
+import bisect
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+
+from lastcall.lab.controllers.label_index import BY_LABEL, BY_SELECTOR, LabelIndex
 
 Object = dict[str, Any]
 """A Kubernetes object as JSON has it. What a view hands out is shared: nobody changes it."""
@@ -35,6 +38,14 @@ class View:
     _claiming: dict[tuple[str, str], dict[tuple[str, str], Object]] = field(default_factory=dict)
     _left: set[str] = field(default_factory=set)
     _listed: set[str] = field(default_factory=set)
+    _order: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+    _labelled: dict[str, LabelIndex] = field(
+        default_factory=lambda: {resource: LabelIndex(selectors=False) for resource in BY_LABEL}
+    )
+    _selecting: dict[str, LabelIndex] = field(
+        default_factory=lambda: {resource: LabelIndex(selectors=True) for resource in BY_SELECTOR}
+    )
+    _marks: dict[str, int] = field(default_factory=dict)
     _refusals: dict[tuple[str, Ref], Refusal] = field(default_factory=dict)
 
     def get(self, resource: str, namespace: str, name: str) -> Object | None:
@@ -43,10 +54,22 @@ class View:
 
     def all(self, resource: str, namespace: str = "") -> Iterator[Object]:
         """Those of a resource, in one namespace or in all."""
-        found = self._objects.get(resource, {})
-        for place in sorted(found):
-            if not namespace or place[0] == namespace:
-                yield found[place]
+        found, order = self._objects.get(resource, {}), self._order.get(resource)
+        if order is None:
+            order = self._order[resource] = sorted(found)
+        start = bisect.bisect_left(order, (namespace, "")) if namespace else 0
+        for place in order[start:]:
+            if namespace and place[0] != namespace:
+                return
+            yield found[place]
+
+    def labelled(self, resource: str, namespace: str, labels: Mapping[str, str]) -> list[Object]:
+        """Pods or EndpointSlices that have all of these labels; without any, all."""
+        return self._labelled[resource].having(namespace, labels) if labels else list(self.all(resource, namespace))
+
+    def selecting(self, resource: str, namespace: str, labels: Mapping[str, str]) -> list[Object]:
+        """The Services or PodDisruptionBudgets that may select something with these labels: all that do, and others."""
+        return self._selecting[resource].selecting(namespace, labels)
 
     def owned(self, uid: str, resource: str) -> list[Object]:
         """Those of a resource whose controller is the object with that uid."""
@@ -66,6 +89,10 @@ class View:
         """The pods that are bound to a node, whatever their phase."""
         found = self._on_node.get(node, {})
         return [found[place] for place in sorted(found)]
+
+    def mark(self, node: str) -> int:
+        """Another number whenever something about a node or its pods has changed."""
+        return self._marks.get(node, 0)
 
     def claiming(self, namespace: str, claim: str) -> list[Object]:
         """The pods that name a PersistentVolumeClaim, whatever their phase."""
@@ -89,6 +116,8 @@ class View:
     def apply(self, resource: str, obj: Object | None, before: Object | None) -> None:
         """``obj`` is there now, None if it is gone; ``before`` is what the view had, None if it is new."""
         known = self._objects.setdefault(resource, {})
+        if obj is None or before is None or _place(obj) != _place(before):
+            self._order.pop(resource, None)
         if before is not None:
             self._forget(resource, before, known)
         if obj is not None:
@@ -123,6 +152,7 @@ class View:
     def _learn(self, resource: str, obj: Object, known: dict[tuple[str, str], Object]) -> None:
         place = _place(obj)
         known[place] = obj
+        self._index(resource, place, obj, LabelIndex.add)
         if controller_of(obj) is None:
             self._free.setdefault((resource, place[0]), {})[place[1]] = obj
         for owner in obj["metadata"].get("ownerReferences") or ():
@@ -135,6 +165,7 @@ class View:
     def _forget(self, resource: str, obj: Object, known: dict[tuple[str, str], Object]) -> None:
         place = _place(obj)
         known.pop(place, None)
+        self._index(resource, place, obj, LabelIndex.remove)
         self._free.get((resource, place[0]), {}).pop(place[1], None)
         for owner in obj["metadata"].get("ownerReferences") or ():
             known_of = self._owned.get(owner["uid"], {})
@@ -145,6 +176,20 @@ class View:
             self._on_node.get(node, {}).pop(place, None)
         for claim in claims(obj) if resource == "pods" else ():
             self._claiming.get((place[0], claim), {}).pop(place, None)
+
+    def _index(
+        self,
+        resource: str,
+        place: tuple[str, str],
+        obj: Object,
+        change: Callable[[LabelIndex, tuple[str, str], Object], None],
+    ) -> None:
+        for indexes in (self._labelled, self._selecting):
+            if index := indexes.get(resource):
+                change(index, place, obj)
+        node = place[1] if resource == "nodes" else obj["spec"].get("nodeName") if resource == "pods" else None
+        if node:
+            self._marks[node] = self._marks.get(node, 0) + 1
 
 
 def claims(pod: Object) -> list[str]:

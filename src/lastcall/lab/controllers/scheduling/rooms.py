@@ -70,7 +70,8 @@ class Rooms:
     """Makes rooms; it keeps what it has counted of a node as long as nothing about the node and its pods has changed."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[tuple[int, ...], Room]] = {}
+        self._known: dict[str, tuple[int, Sequence[Object], Room]] = {}
+        """With what the view's mark of the node was, and the pods that were coming."""
 
     def look(self, view: View, assumed: Sequence[tuple[Object, str]]) -> list[Room]:
         """All nodes by name; ``assumed`` are pods that are on their way to a node."""
@@ -80,14 +81,12 @@ class Rooms:
         known, self._known = self._known, {}
         for node in view.all("nodes"):
             name = node["metadata"]["name"]
-            present = [pod for pod in view.on_node(name) if pods.phase(pod) not in pods.FINISHED]
-            present += coming.get(name, ())
-            marks = (id(node), *map(id, present))  # the room holds these objects, so that no others can have their ids
-            before = known.get(name)
-            if before is None or before[0] != marks:
-                before = marks, Room(node, present, _asked(present, before[1].asked if before else {}))
+            mark, arriving, before = view.mark(name), coming.get(name, []), known.get(name)
+            if before is None or before[0] != mark or before[1] != arriving:
+                present = [pod for pod in view.on_node(name) if pods.phase(pod) not in pods.FINISHED] + arriving
+                before = mark, arriving, Room(node, present, _asked(present, before[2].asked if before else {}))
             self._known[name] = before
-        return [room for _, room in self._known.values()]
+        return [room for _, _, room in self._known.values()]
 
 
 def ports(pod: Object) -> Iterator[Port]:
