@@ -4,11 +4,17 @@ import asyncio
 import contextlib
 import gc
 import warnings
+from random import Random
 
 import pytest
+from support.lab_pods import pod
 
+from lastcall.adapters.kube.client import Client
+from lastcall.adapters.kube.resources import PODS, resource
 from lastcall.errors import Unavailable
 from lastcall.lab import virtual
+from lastcall.lab.apiserver import ApiServer
+from lastcall.lab.apiserver.inprocess import InProcess
 from lastcall.lab.virtual import Process, current, stream_within, within
 
 
@@ -59,6 +65,24 @@ def test_a_deadlock_is_an_error():
         await asyncio.Event().wait()
 
     with pytest.raises(virtual.Deadlock, match=r"^at 5\.000 s every task waits and no timer is set$"):
+        virtual.run(main())
+
+
+def test_time_that_does_not_go_on_is_an_error(monkeypatch):
+    monkeypatch.setattr("lastcall.lab.virtual.loop._MOST_TURNS", 1000)
+
+    async def busy():
+        while True:
+            await asyncio.sleep(0)
+
+    async def main():
+        for _ in range(900):
+            await asyncio.sleep(0)
+        await asyncio.sleep(4)
+        asyncio.create_task(busy(), name="busy one")  # noqa: RUF006  (the loop ends it)
+        await asyncio.sleep(1)
+
+    with pytest.raises(virtual.Standstill, match=r"^time does not go on at 4\.000 s; next: busy one$"):
         virtual.run(main())
 
 
@@ -536,3 +560,31 @@ def test_the_end_comes_although_processes_are_started_again():
 
     virtual.run(main())
     assert log.count("worker is cancelled") == 1
+
+
+# -- the API server ----------------------------------------------------------------------------------------------------
+
+
+@in_virtual_time
+async def test_a_request_happens_in_one_step():
+    """So no death of who asks leaves it half done, if nothing that waits (a webhook, a disk) is in its way."""
+    accounts, budgets = resource("", "v1", "serviceaccounts"), resource("policy", "v1", "poddisruptionbudgets")
+    server = ApiServer(virtual.VirtualClock(), Random(1))
+    client, where = Client(InProcess(server), manager="test"), {"namespace": "default"}
+
+    async def use_it():
+        await client.create(accounts, {"metadata": {"name": "default"}}, **where)
+        chosen = {"selector": {"matchLabels": {"app": "p"}}, "maxUnavailable": 1}
+        await client.create(budgets, {"metadata": {"name": "p"}, "spec": chosen}, **where)
+        for name in "abc":
+            await client.create(PODS, pod(name, metadata={"labels": {"app": "p"}}), **where)
+        await client.patch(PODS, "a", {"metadata": {"labels": {"x": "y"}}}, **where)
+        eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "b"}}
+        await client.create_below(PODS, "b", "eviction", eviction, **where)
+        await client.delete(PODS, "c", grace=0, **where)
+        return [one["metadata"]["name"] for one in (await client.list(PODS)).items]
+
+    process = Process("client")
+    left = await process.start(use_it(), "use it")
+    assert "c" not in left
+    assert process.steps == 1

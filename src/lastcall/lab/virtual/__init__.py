@@ -7,12 +7,13 @@ No threads and no sockets: what waits must wait for a timer or for another task.
 
 from lastcall.lab.virtual.boundary import Stream, stream_within, within
 from lastcall.lab.virtual.clock import VirtualClock
-from lastcall.lab.virtual.loop import Deadlock, VirtualLoop, run, this_loop
+from lastcall.lab.virtual.loop import Deadlock, Standstill, VirtualLoop, run, this_loop
 from lastcall.lab.virtual.process import Process, current
 
 __all__ = [
     "Deadlock",
     "Process",
+    "Standstill",
     "Stream",
     "VirtualClock",
     "VirtualLoop",

@@ -23,6 +23,14 @@ class Deadlock(RuntimeError):
     """Every task waits, and no timer is set that could wake one."""
 
 
+class Standstill(RuntimeError):
+    """So much happens at one moment that time does not go on: programs that answer each other at once, for ever."""
+
+
+_MOST_TURNS = 1_000_000
+"""Turns of the loop at one moment. Thousands of pods that start at once take tens of thousands."""
+
+
 class VirtualLoop(asyncio.BaseEventLoop):
     """Runs what is ready in order of arrival; when nothing is, time jumps to the next timer.
 
@@ -49,6 +57,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._steps = steps
         self._trace = Trace(listen)
         self._now = 0.0
+        self._turns = 0
         self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
         self._order = itertools.count()
         self._numbers = itertools.count()
@@ -75,7 +84,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     # -- running -------------------------------------------------------------------------------------------------------
 
     def run_forever(self) -> None:
-        """Until stopped; Deadlock when nothing can happen any more. An exception that nobody handles is raised."""
+        """Until stopped; Deadlock when nothing can happen any more, Standstill when time does not go on. An exception that nobody handles is raised."""
         with self._running():
             while not self._stopping:
                 self._turn()
@@ -102,7 +111,14 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 heapq.heappop(timers)
             if not timers:
                 raise Deadlock(f"at {self._now:.3f} s every task waits and no timer is set")
-            self._now = max(self._now, timers[0][0])
+            if timers[0][0] > self._now:
+                self._now, self._turns = timers[0][0], 0
+        self._turns += 1
+        if self._turns > _MOST_TURNS:
+            self._turns = 0
+            raise Standstill(
+                f"time does not go on at {self._now:.3f} s; next: {', '.join(map(step_name, [*ready][:9]))}"
+            )
         while timers and timers[0][0] <= self._now:
             ready.append(heapq.heappop(timers)[2])
         for _ in range(len(ready)):
