@@ -12,18 +12,21 @@ from lastcall.errors import AlreadyExists, ApiNotPermitted, NotFound, Refused, U
 from lastcall.lab.apiserver.catalog import built_in
 from lastcall.lab.apiserver.meta import timestamp
 from lastcall.lab.controllers.actions import Action, Bind, Create, Delete, Finalize, IfGone, Patch, Tell, Work
+from lastcall.lab.controllers.pace import Bucket, Pace
 from lastcall.lab.controllers.runner import Batch, Seen
 from lastcall.lab.controllers.view import Object, Ref
 from lastcall.ports import Clock
 
 
 class ClusterClient:
-    """``runner.Cluster`` on a client of the Kubernetes API."""
+    """``runner.Cluster`` on a client of the Kubernetes API. Without a ``pace`` nobody waits for his turn."""
 
-    def __init__(self, client: Client, clock: Clock, random: Random) -> None:
+    def __init__(self, client: Client, clock: Clock, random: Random, *, pace: Pace | None = None) -> None:
         self._client = client
         self._clock = clock
         self._random = random
+        self._pace = pace
+        self._buckets: dict[str, Bucket] = {}
         self._told: dict[tuple[str, ...], tuple[str, int]] = {}
         self._versions = {one.qualified: one.version for one in built_in()}
 
@@ -54,10 +57,19 @@ class ClusterClient:
         A conflict is one, since it may come without a change that anybody would see (``client-go`` controllers look
         again after every error).
         """
+        await self._turn(action, by)
         try:
             return await self._act(action, by)
         except (AlreadyExists, NotFound):
             return None
+
+    async def _turn(self, action: Action, by: str) -> None:
+        """Events have a client of their own, and what is done within the controller needs none."""
+        if self._pace is None or isinstance(action, Tell | Work):
+            return
+        bucket = self._buckets.setdefault(by, Bucket(self._pace))
+        if wait := bucket.wait(self._clock.boottime()):
+            await self._clock.sleep(wait)
 
     async def _act(self, action: Action, by: str) -> Object | None:
         match action:

@@ -16,6 +16,7 @@ from lastcall.graceful.config import AgentConfig
 from lastcall.lab.actors import Behaviour
 from lastcall.lab.apiserver.catalog import built_in
 from lastcall.lab.apiserver.request import Identity
+from lastcall.lab.controllers.pace import Pace
 from lastcall.lab.kubelet.settings import Profile
 from lastcall.lab.power import Machine, Switch
 from lastcall.lab.simulation import manifests
@@ -53,7 +54,7 @@ class Cluster:
         self.shelf = Imagined()
         self.storage = Storage(self.shelf, clock)
         self.weather = Weather(clock, seed, self.truth.struck)
-        self.plane = Plane(clock, seed, self.storage, self.weather)
+        self.plane = Plane(clock, seed, self.storage, self.weather, Pace(scenario.qps, scenario.burst))
         self.standing = Standing(self.plane.server.store)
         self.machines: dict[str, Machine] = {}
         self.hosts: dict[str, SimulatedHost] = {}

@@ -7,6 +7,7 @@ from lastcall.lab.apiserver.inprocess import InProcess
 from lastcall.lab.apiserver.request import ADMIN, Identity
 from lastcall.lab.controllers.cluster import ClusterClient
 from lastcall.lab.controllers.every import every
+from lastcall.lab.controllers.pace import Pace
 from lastcall.lab.controllers.runner import Runner
 from lastcall.lab.simulation.heartbeats import Heartbeats, ReadsLeases
 from lastcall.lab.simulation.seeds import random_of
@@ -21,10 +22,11 @@ MANAGER = Identity("system:kube-controller-manager", ("system:masters", "system:
 class Plane:
     """``weather`` is what becomes of requests on their way; the store outlives everything, as etcd does."""
 
-    def __init__(self, clock: Clock, seed: str, storage: Storage, weather: Weather) -> None:
+    def __init__(self, clock: Clock, seed: str, storage: Storage, weather: Weather, pace: Pace) -> None:
         self._clock = clock
         self._seed = seed
         self._storage = storage
+        self._pace = pace
         self._lives = 0
         self.server = ApiServer(clock, random_of(seed, "api server"))
         self.heartbeats = Heartbeats(self.server.store, clock)
@@ -47,7 +49,7 @@ class Plane:
         random = random_of(self._seed, f"controllers/{self._lives}")
         client = Client(self.reach(MANAGER, "controllers"), manager="kube-controller-manager")
         runner = Runner(
-            ClusterClient(client, self._clock, random),
+            ClusterClient(client, self._clock, random, pace=self._pace),
             self._clock,
             every("", storage=self._storage, renewals=self.heartbeats.last),
         )

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from lastcall.graceful.config import AgentConfig
+from lastcall.lab.controllers.pace import KUBERNETES
 from lastcall.model.base import Facts
 
 
@@ -177,6 +178,9 @@ class Scenario(Facts, frozen=True):
     """How many seconds after the API server a node's proxy knows of endpoints."""
     boot: float = 30.0
     """From power on to the kubelet's start."""
+    qps: float = KUBERNETES.qps
+    """Requests that each controller allows itself in a second (``--kube-api-qps``), and how many at once."""
+    burst: int = KUBERNETES.burst
     timeline: tuple[Event, ...] = ()
     lasts: float = 600.0
     expect: tuple[Expectation, ...] = ()

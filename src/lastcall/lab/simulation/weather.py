@@ -17,6 +17,9 @@ from lastcall.errors import Unavailable
 from lastcall.lab.simulation.seeds import random_of
 from lastcall.ports import Clock
 
+LATENCY = 0.002
+"""Seconds from a program to the API server and back, on the average."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Condition:
@@ -125,6 +128,7 @@ class Exposed:
             raise Unavailable("the API server does not run")
 
     async def _delay(self, step: str) -> None:
+        await self._weather.clock.sleep(LATENCY * (0.5 + self._random.random()))
         if slow := self._weather.most(self._program, "slow"):
             self._weather.struck("slow answer", step)
             await self._weather.clock.sleep(self._random.random() * slow)
