@@ -139,6 +139,16 @@ def test_of_several_outages_the_longest_is_told():
     assert (found.down, found.longest_outage, found.restarts, found.killed) == (8, 6, 2, 1)
 
 
+def test_no_pod_of_a_stateful_set_serves_in_the_place_of_another():
+    lives = [life("a", ended=110.0), life("b"), life("c", began=119.0)]
+    names = {"a": "db-0", "b": "db-1", "c": "db-0"}
+    workload = Workload(kind=Kind.STATEFUL_SET, name="db", replicas=2)
+    found = measured(workload, Evidence(within=MINUTE, lives=lives, names=names))
+    assert (found.down, found.pod_down, found.degraded) == (0, 10, 10)
+    assert verdict(Expectation(goal=Goal.DOWN_FOR, limit=9), [found]).measured == "10 s"
+    assert measured(workload, Evidence(within=MINUTE, lives=lives[:1], names=names)).pod_down == 60, "db-1 never came"
+
+
 def test_a_daemon_is_not_wanted_on_a_machine_that_is_off():
     lives = [life("a"), life("b", ended=110.0), life("c", began=140.0)]
     workload = Workload(kind=Kind.DAEMON_SET, name="logs", ready=1.0)
@@ -269,7 +279,7 @@ def test_the_timeline_says_alike_things_once_and_what_is_wanted_before_what_come
         [Breach(at=10.2, rule="one live pod", what="two")],
         MINUTE,
     ) == (
-        Line(at=10.0, topic=Topic.EVENT, text="cut the power of rack b, node-9 for 5 s"),
+        Line(at=10.0, topic=Topic.EVENT, text="cut the power of rack b and node-9 for 5s"),
         Line(at=10.0, topic=Topic.MACHINE, text="power off: node-1, node-2 and 3 more"),
         Line(at=10.2, topic=Topic.PODS, text="2 pods of web lose their power on node-1, node-2"),
         Line(at=10.2, topic=Topic.VIOLATION, text="one live pod: two"),

@@ -75,6 +75,7 @@ def _workload(
     evidence = Evidence(
         within=within,
         lives=found,
+        names={uid: rehearsal.cluster.truth.pods[uid].metadata.name for uid in sorted(uids)},
         up=[span for some in nodes.values() for span in up(some)],
         learned=rehearsal.clients.learned.get(key_of(workload), ()),
         attempts=[one for one in writers.attempts if one.pod in uids],

@@ -106,6 +106,8 @@ class WorkloadOutcome(Facts, frozen=True):
     """Seconds in which fewer served than were wanted, those of ``down`` among them."""
     longest_outage: float
     """The longest time down without a break, in seconds."""
+    pod_down: float
+    """Of a StatefulSet: the most seconds that one of its pods, which are known by their names, did not serve; else 0."""
     requests: float
     """How many its clients have made; each is a new connection."""
     requests_lost: float

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from lastcall.lab.simulation.lives import Life
 from lastcall.lab.simulation.outcome import Breach, Line, Topic
 from lastcall.lab.simulation.scenario import Event
+from lastcall.lab.simulation.sentences import of_event
 from lastcall.lab.simulation.spans import Between
 from lastcall.lab.simulation.truth import Power
 
@@ -33,7 +34,7 @@ def timeline(
     pods = (one for name, found in lives for life in found for one in _of_life(life, name))
     machines = (_One(one.at, _power(one), "", one.node) for one in powers)
     found = [
-        *(Line(at=event.at, topic=Topic.EVENT, text=_event(event)) for event in events),
+        *(Line(at=event.at, topic=Topic.EVENT, text=of_event(event)) for event in events),
         *_grouped(machines, Topic.MACHINE, within),
         *_grouped(pods, Topic.PODS, within),
         *(Line(at=one.at, topic=Topic.VIOLATION, text=f"{one.rule}: {one.what}") for one in breaches),
@@ -96,12 +97,3 @@ def _named(nodes: Sequence[str]) -> str:
     if len(nodes) > _SHOWN:
         return f"{', '.join(nodes[: _SHOWN - 1])} and {len(nodes) - _SHOWN + 1} more"
     return ", ".join(nodes)
-
-
-def _event(event: Event) -> str:
-    parts = [event.verb.value, *([", ".join(event.nodes)] if event.nodes else [])]
-    if event.amount:
-        parts.append(f"({event.amount:g})")
-    if event.lasts is not None:
-        parts.append(f"for {event.lasts:g} s")
-    return " ".join(parts)

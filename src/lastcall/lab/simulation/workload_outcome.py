@@ -1,7 +1,7 @@
 """What became of one workload, from what is known of its pods (pure)."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from lastcall.lab.simulation import leaders
 from lastcall.lab.simulation.lives import Life
@@ -18,11 +18,12 @@ class Evidence:
     """Of one workload: the lives of its pods, what clients knew of them, what they have written; ``within`` counts.
 
     ``up`` is when machines could run pods, one span for each time that one could; ``lost`` are those of ``attempts``
-    that were acknowledged and not kept.
+    that were acknowledged and not kept. ``names`` are the pods' by their uids.
     """
 
     within: Between
     lives: Sequence[Life] = ()
+    names: Mapping[str, str] = field(default_factory=dict)
     up: Sequence[Between] = ()
     learned: Sequence[Learned] = ()
     attempts: Sequence[Attempt] = ()
@@ -47,6 +48,7 @@ def measured(workload: Workload, evidence: Evidence) -> WorkloadOutcome:
         down=rounded(length(outages)),
         degraded=rounded(length(degraded)),
         longest_outage=rounded(max((one.end - one.begin for one in outages), default=0.0)),
+        pod_down=rounded(_pod_down(workload, evidence)),
         requests=rounded(workload.requests * (within.end - within.begin)),
         requests_lost=rounded(workload.requests * sum(one.part * (one.end - one.begin) for one in losses)),
         writes=sum(one.acknowledged for one in attempts),
@@ -95,6 +97,19 @@ def _led(workload: Workload, evidence: Evidence) -> Curve:
         return counted([evidence.within], evidence.within)
     found = [leaders.candidate(life, workload) for life in evidence.lives]
     return counted(leaders.led(found, workload.leader), evidence.within)
+
+
+def _pod_down(workload: Workload, evidence: Evidence) -> float:
+    """Each number of a StatefulSet is somebody: no other pod serves in its place."""
+    if workload.kind is not Kind.STATEFUL_SET:
+        return 0.0
+    of: dict[str, list[Between]] = {f"{workload.name}-{number}": [] for number in range(workload.replicas)}
+    for life in evidence.lives:
+        if (name := evidence.names.get(life.uid, "")) in of:
+            of[name].append(serving(life, workload))
+    within = evidence.within
+    curves = [counted(spans, within) for spans in of.values()]
+    return max((length(when([curve], within.end, lambda have: not have)) for curve in curves), default=0.0)
 
 
 def _losses(workload: Workload, evidence: Evidence) -> Sequence[Failing]:
