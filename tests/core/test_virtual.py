@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import gc
+import logging
 import warnings
 from random import Random
 
@@ -560,6 +561,31 @@ def test_the_end_comes_although_processes_are_started_again():
 
     virtual.run(main())
     assert log.count("worker is cancelled") == 1
+
+
+def test_what_the_dead_have_left_complains_nowhere_when_it_is_closed(caplog, recwarn):
+    """It cannot start tasks in its ``finally`` any more, and a program that logs that would be heard after its death."""
+
+    async def program():
+        try:
+            try:
+                await asyncio.sleep(100)
+            finally:
+                asyncio.create_task(worker([]), name="too late")  # noqa: RUF006  (it cannot be)
+        except RuntimeError:
+            logging.getLogger("program").exception("broke off")
+
+    async def main():
+        process = Process("p")
+        process.start(program(), "main")
+        await asyncio.sleep(1)
+        process.kill()
+
+    virtual.run(main())
+    gc.collect()
+    assert (caplog.records, list(recwarn)) == ([], [])
+    logging.getLogger("program").error("heard")
+    assert [record.message for record in caplog.records] == ["heard"]
 
 
 # -- the API server ----------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import heapq
 import itertools
+import logging
 import sys
 import threading
 import warnings
@@ -272,11 +273,14 @@ def _is_over(handle: asyncio.TimerHandle) -> bool:
 
 @contextlib.contextmanager
 def _silence() -> Generator[None]:
-    """No warnings, and nothing about exceptions that come from destructors."""
+    """No warnings, no log, and nothing about exceptions that come from destructors."""
     hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
+    disabled = logging.root.manager.disable
+    logging.disable()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
+        logging.disable(disabled)
         sys.unraisablehook = hook

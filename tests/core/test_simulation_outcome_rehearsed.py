@@ -1,0 +1,241 @@
+"""What whole rehearsals measure: a real cluster in virtual time, and numbers that follow from the scenario."""
+
+import functools
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from lastcall.adapters.kube.resources import ENDPOINT_SLICES, SERVICES
+from lastcall.adapters.kube.watching import Key
+from lastcall.lab import virtual
+from lastcall.lab.simulation.cluster import Cluster
+from lastcall.lab.simulation.measure import outcome
+from lastcall.lab.simulation.outcome import Outcome, Topic
+from lastcall.lab.simulation.rehearsal import Rehearsal
+from lastcall.lab.simulation.scenario import Event, Expectation, Goal, Kind, Leader, NodeGroup, Scenario, Verb, Workload
+from lastcall.lab.simulation.traffic import Clients
+from lastcall.lab.simulation.truth import Happening, Truth
+from lastcall.lab.simulation.weather import Condition
+from lastcall.lab.simulation.writers import Writers
+from lastcall.lab.traffic.table import SERVICE_NAME
+from lastcall.lab.virtual import VirtualClock
+from lastcall.lab.volumes.shelf import Imagined
+from lastcall.lab.volumes.storage import Storage
+from lastcall.model.pods import Pod
+
+DELAY = 0.5
+
+
+def rehearsed(scenario, seed=1):
+    async def main():
+        rehearsal = Rehearsal(scenario, seed)
+        await rehearsal.run()
+        return outcome(rehearsal)
+
+    return virtual.run(main())
+
+
+def workload(found, name):
+    return next(one for one in found.workloads if one.name == name)
+
+
+def web(name, **more):
+    return Workload(kind=Kind.DEPLOYMENT, name=name, replicas=3, requests=30.0, drains=False, **more)
+
+
+DRAIN = Scenario(
+    name="drain",
+    workloads=(web("naive"), web("polite", pre_stop=2.0), Workload(kind=Kind.DAEMON_SET, name="logs")),
+    timeline=(Event(at=10, verb=Verb.DRAIN, nodes=("node-2",)),),
+    propagation=DELAY,
+    lasts=60,
+    expect=(Expectation(goal=Goal.REQUESTS_LOST, subject="polite"), Expectation(goal=Goal.REQUESTS_LOST)),
+)
+
+
+@functools.cache
+def drained():
+    return rehearsed(DRAIN)
+
+
+def test_a_pod_that_is_evicted_loses_requests_as_long_as_clients_do_not_know():
+    naive = workload(drained(), "naive")
+    assert naive.requests == 30 * 60
+    assert naive.requests_lost == pytest.approx(30 * DELAY / 3, rel=0.1)
+    assert (naive.killed, naive.power_cut, naive.down) == (0, 0, 0)
+
+
+def test_a_hook_longer_than_that_loses_none():
+    assert workload(drained(), "polite").requests_lost == 0
+    assert [(one.holds, one.measured) for one in drained().verdicts][0] == (True, "0 requests")
+    assert not drained().verdicts[1].holds
+
+
+def test_the_timeline_is_in_order_and_says_what_was_done():
+    lines = drained().lines
+    assert [line.at for line in lines] == sorted(line.at for line in lines)
+    assert (lines[0].topic, lines[0].text) == (Topic.EVENT, "drain node-2")
+    assert "1 pod of naive ends on node-2" in [line.text for line in lines]
+
+
+def test_an_outcome_is_the_same_for_the_same_seed_and_survives_json():
+    again = rehearsed(DRAIN)
+    assert again == drained()
+    assert msgspec.json.decode(msgspec.json.encode(again), type=Outcome) == again
+
+
+CUT = Scenario(
+    name="power cut",
+    workloads=(
+        web("web"),
+        Workload(kind=Kind.STATEFUL_SET, name="db", replicas=3, volume=True, writes=0.5),
+        Workload(kind=Kind.DAEMON_SET, name="logs"),
+    ),
+    timeline=(Event(at=10, verb=Verb.POWER_CUT, nodes=("node-2",)),),
+    propagation=DELAY,
+    lasts=120,
+    expect=(Expectation(goal=Goal.STUCK, subject="db"),),
+)
+
+
+@functools.cache
+def cut():
+    return rehearsed(CUT)
+
+
+def test_a_power_cut_loses_a_share_of_requests_until_the_node_is_given_up():
+    (loss,) = workload(cut(), "web").losses
+    assert loss.begin == 10
+    assert loss.part == pytest.approx(1 / 3, rel=0.01)
+    assert 40 <= loss.end - loss.begin <= 50 + DELAY + 6, "the grace period of the node lifecycle controller"
+    assert workload(cut(), "web").requests_lost == pytest.approx(30 / 3 * (loss.end - loss.begin), rel=0.01)
+
+
+def test_the_pod_of_a_stateful_set_does_not_come_back():
+    db = workload(cut(), "db")
+    assert (db.wanted, db.serving, db.power_cut, db.down) == (3, 2, 1, 0)
+    assert (db.degraded, db.pod_down) == (110, 110)
+    assert (cut().verdicts[0].holds, cut().verdicts[0].measured) == (True, "2 of 3 pods")
+
+
+def test_what_was_acknowledged_before_a_power_cut_is_kept():
+    db = workload(cut(), "db")
+    assert 0.5 * (2 * 120 + 10) - 3 <= db.writes <= 0.5 * (2 * 120 + 10) + 3
+    assert (db.writes_lost, db.writes_refused) == (0, 0)
+
+
+def test_a_daemon_of_a_machine_without_power_is_not_missed():
+    logs = workload(cut(), "logs")
+    assert (logs.wanted, logs.serving, logs.degraded) == (2, 2, 0)
+    assert [(span.begin, span.end, span.state.value) for span in cut().nodes[1].spans] == [
+        (0, 10, "on"),
+        (10, 120, "off"),
+    ]
+
+
+def test_a_leader_that_loses_its_power_costs_an_election_and_writes_fail_without_a_storage():
+    found = rehearsed(
+        Scenario(
+            name="leaders",
+            nodes=(NodeGroup(count=2),),
+            workloads=(
+                Workload(kind=Kind.DAEMON_SET, name="control", leader=Leader(election=7.0)),
+                Workload(kind=Kind.STATEFUL_SET, name="db", replicas=2, volume=True, writes=1.0),
+            ),
+            timeline=(
+                Event(at=10, verb=Verb.NO_STORAGE, nodes=("node-1",), lasts=20),
+                Event(at=40, verb=Verb.POWER_CUT, nodes=("node-1",), lasts=5),
+                Event(at=150, verb=Verb.POWER_CUT, nodes=("node-2",), lasts=5),
+            ),
+            lasts=200,
+        )
+    )
+    control, db = workload(found, "control"), workload(found, "db")
+    assert control.down in (7, 14), "the second power cut hits the leader in any case"
+    assert control.longest_outage == 7
+    assert 19 <= db.writes_refused <= 21
+    assert db.writes_lost == 0
+    assert [span.state.value for span in found.nodes[0].spans] == ["on", "no storage", "on", "off", "starting", "on"]
+
+
+# -- clients and writers alone -----------------------------------------------------------------------------------------
+
+
+def endpoint(uid):
+    target = {"kind": "Pod", "name": uid, "namespace": "default", "uid": uid}
+    return {"addresses": ["10.0.0.1"], "conditions": {"ready": True}, "targetRef": target}
+
+
+def slice_of(*uids):
+    return {
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": {"name": "shop-1", "namespace": "default", "labels": {SERVICE_NAME: "shop"}},
+        "addressType": "IPv4",
+        "ports": [{"name": "", "port": 80}],
+        "endpoints": [endpoint(uid) for uid in uids],
+    }
+
+
+def test_clients_know_later_than_the_api_server_and_bad_weather_keeps_it_from_them():
+    async def main():
+        clock, shop = VirtualClock(), Key("default", "shop")
+        cluster = Cluster(Scenario(name="clients"), clock, "1")
+        plane, weather = cluster.plane, cluster.weather
+        await plane.admin.create(ENDPOINT_SLICES, slice_of("a", "b"), namespace="default")
+        clients = Clients(plane, clock, "1", [shop], propagation=3.0)
+        await clients.begin()
+        assert [one.came for one in clients.learned[shop]] == [("a", "b")]
+        begin = clock.boottime()
+        body = {"endpoints": [endpoint("b"), endpoint("c")]}
+        await plane.admin.patch(ENDPOINT_SLICES, "shop-1", body, namespace="default")
+        await plane.admin.create(
+            SERVICES,
+            {"metadata": {"name": "other", "namespace": "default"}, "spec": {"ports": [{"port": 80}]}},
+            namespace="default",
+        )
+        await clock.sleep(10)
+        (learned,) = clients.learned[shop][1:]
+        assert (learned.came, learned.went) == (("c",), ("a",))
+        assert begin + 3 <= learned.at <= begin + 4
+        weather.begin(Condition(programs=("clients",), silent=True))
+        await plane.admin.patch(ENDPOINT_SLICES, "shop-1", {"endpoints": []}, namespace="default")
+        await clock.sleep(30)
+        assert len(clients.learned[shop]) == 2
+        await clients.end()
+
+    virtual.run(main())
+
+
+def test_what_a_volume_has_not_kept_is_found():
+    async def main():
+        clock, shelf = VirtualClock(), Imagined()
+        storage, truth = Storage(shelf, clock), Truth(clock)
+        pod = msgspec.convert(
+            {
+                "metadata": {"name": "db-0", "namespace": "default", "uid": "u"},
+                "spec": {"containers": [{"name": "main"}]},
+            },
+            Pod,
+        )
+        db = Workload(kind=Kind.STATEFUL_SET, name="db", volume=True, writes=1.0)
+        writers = Writers(storage, shelf, clock, truth, lambda _: db)
+        await storage.attach("v", "node-1", shared=False)
+        await storage.mount("v", "node-1", "u", Path("/nowhere"))
+        truth.started("node-1", pod)
+        for what, seconds in (("start", 3.5), ("exit", 10.0)):
+            truth.listeners[0](Happening(clock.boottime(), "node-1", "u", "main", what))
+            await clock.sleep(seconds)
+        await shelf.remove("v")
+        await shelf.make("v")
+        truth.listeners[0](Happening(clock.boottime(), "node-1", "u", "main", "start"))
+        await shelf.open("v", "node-1")
+        await clock.sleep(2.5)
+        truth.power_off("node-1")
+        await clock.sleep(10.0)
+        await writers.end()
+        assert [one.at for one in writers.attempts if one.acknowledged] == [1, 2, 3, 14.5, 15.5]
+        assert [one.at for one in writers.lost] == [1, 2, 3]
+
+    virtual.run(main())
