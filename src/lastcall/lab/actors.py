@@ -126,6 +126,8 @@ class ActorRuntime:
             behaviour = (behaviours or {}).get(name, Behaviour())
             run = f"{uid}/{name}"
             self._actors[run] = _Actor(run, uid, name, behaviour, self._clock.boottime())
+        if not pod.status.pod_ip:
+            pod = self._addressed(pod)
         live = LivePod(pod=pod, containers={name: f"{uid}/{name}" for name in names})
         self._live[uid] = live
         return live
@@ -232,9 +234,7 @@ class ActorRuntime:
         self._reach()
         uid = pod.metadata.uid
         if uid not in self._live:
-            taken = {live.pod.status.pod_ip for live in self._live.values()}
-            address = addresses.choose(self._node, pod.key, taken)
-            self._live[uid] = LivePod(pod=replace(pod, status=replace(pod.status, pod_ip=address)), containers={})
+            self._live[uid] = LivePod(pod=self._addressed(pod), containers={})
         return self._as_it_is(self._live[uid])
 
     async def launch(self, pod: Pod, container: Container, *, attempt: int) -> str:
@@ -318,6 +318,10 @@ class ActorRuntime:
     def _as_it_is(self, live: LivePod) -> LivePod:
         alive = {name: run for name, run in live.containers.items() if not self._actors[run].ended.is_set()}
         return replace(live, containers=alive)
+
+    def _addressed(self, pod: Pod) -> Pod:
+        taken = {live.pod.status.pod_ip for live in self._live.values()}
+        return replace(pod, status=replace(pod.status, pod_ip=addresses.choose(self._node, pod.key, taken)))
 
     def _reach(self) -> None:
         if self.away:

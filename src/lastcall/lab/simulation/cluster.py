@@ -26,6 +26,7 @@ from lastcall.lab.simulation.host import SimulatedHost, Site
 from lastcall.lab.simulation.plane import Plane
 from lastcall.lab.simulation.scenario import Kind, NodeGroup, Scenario, Workload
 from lastcall.lab.simulation.seeds import random_of
+from lastcall.lab.simulation.settling import settle
 from lastcall.lab.simulation.standing import Standing
 from lastcall.lab.simulation.truth import Truth
 from lastcall.lab.simulation.weather import Weather
@@ -39,6 +40,7 @@ from lastcall.ports import Clock
 LOOK_SECONDS = 0.5
 """Between two looks at whether it has come to something."""
 
+_SERVICE_ACCOUNTS = resource("", "v1", "serviceaccounts")
 _DRIVERS = resource("storage.k8s.io", "v1", "csidrivers")
 
 
@@ -81,18 +83,35 @@ class Cluster:
         self.plane.start_controllers()
         for kind, obj in ((STORAGE_CLASSES, volumes.storage_class()), (_DRIVERS, volumes.csi_driver())):
             await self.plane.admin.create(kind, obj)
+        if self.scenario.settled:
+            await self._settle()
+        await self._come_up()
+        if not self.scenario.settled:
+            await self._create_all()
+        await self.until(self.whole)
+
+    async def _settle(self) -> None:
+        """What the controllers would have come to is there when they start."""
+        await self.until(lambda: bool(self.all(_SERVICE_ACCOUNTS)))
+        self.plane.manager.kill()
+        await self._create_all()
+        await settle(self)
+        self.plane.start_controllers()
+
+    async def _come_up(self) -> None:
         for machine in self.machines.values():
             await machine.turn(Switch.ON)
         await self.until(self.nodes_ready)
         for name in self.machines:
             uid = (await self.plane.admin.get(NODES, name))["metadata"]["uid"]
             await self.plane.admin.create(CSI_NODES, volumes.csi_node(name, uid))
+
+    async def _create_all(self) -> None:
         for obj in self.scenario.objects:
             await self.create(obj)
         for workload in self.scenario.workloads:
             for obj in manifests.objects(workload):
                 await self.create(obj)
-        await self.until(self.whole)
 
     def _add(self, group: NodeGroup, number: int) -> None:
         name = f"{group.name}-{number + 1}"

@@ -8,6 +8,8 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.transport import Transport
 from lastcall.graceful.agent import Agent, Outside
@@ -73,6 +75,18 @@ class SimulatedHost:
         self.kubelet: Kubelet | None = None
         self.agent: Agent | None = None
         site.truth.watch_runtime(name, self.runtime)
+
+    @property
+    def profile(self) -> Profile:
+        """Of this boot; before the first one, of that."""
+        boot_id = uuid.uuid5(uuid.NAMESPACE_OID, f"{self._site.seed}/{self.name}/{max(1, self._boots)}")
+        return self._profile(str(boot_id))
+
+    def run_already(self, pod: Pod) -> str:
+        """A pod that runs, and is ready, although nobody has started it here; its address."""
+        names = [one.name for one in pod.spec.containers]
+        scripts = {name: replace(self._behave(pod, name, 0), ready_after=0.0) for name in names}
+        return self.runtime.add(pod, scripts).pod.status.pod_ip
 
     # -- power.Host ----------------------------------------------------------------------------------------------------
 
@@ -159,9 +173,8 @@ class SimulatedHost:
         await kubelet.run()
 
     def _new_kubelet(self) -> Kubelet:
-        boot_id = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{self._site.seed}/{self.name}/{self._boots}"))
         return Kubelet(
-            self._profile(boot_id),
+            self.profile,
             self.runtime,
             client=self._client,
             clock=self.clock,

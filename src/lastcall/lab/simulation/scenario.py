@@ -174,6 +174,8 @@ class Scenario(Facts, frozen=True):
     """Further objects of the Kubernetes API, created before the workloads."""
     agent: AgentConfig | None = None
     manager: Manager = Manager.LASTCALL
+    settled: bool = False
+    """Whether the pods run already when the machines come up, as in a cluster that has been there for long."""
     propagation: float = 0.5
     """How many seconds after the API server a node's proxy knows of endpoints."""
     boot: float = 30.0
