@@ -170,13 +170,23 @@ def test_a_job_that_is_done_is_wanted_no_longer_and_one_that_was_killed_is():
     [
         ({"ended": 113.0, "term": 112.0, "hooks": [[110.0, 112.0]]}, 0),
         ({"ended": 113.0, "term": 111.0, "hooks": [[110.0, 111.0]]}, 1),
+        ({"ended": 113.0, "term": 111.0, "hooks": [[110.0, 112.0]]}, 1),
         ({"ended": 113.0, "term": 112.0}, 1),
         ({"ended": 111.0, "cut": True, "hooks": [[110.0]]}, 1),
         ({"ended": 111.0, "cut": True}, 1),
         ({"ended": 111.0}, 0),
         ({"ended": 99.0, "cut": True}, 0),
     ],
-    ids=["whole", "cut off", "none", "power lost in it", "power lost", "by itself", "before it began"],
+    ids=[
+        "whole",
+        "cut off",
+        "not waited for",
+        "none",
+        "power lost in it",
+        "power lost",
+        "by itself",
+        "before it began",
+    ],
 )
 def test_a_hook_that_has_not_run_to_its_end_is_missed(ended, missed):
     found = measured(web(pre_stop=2.0), Evidence(within=MINUTE, lives=[life(**ended)]))
@@ -202,6 +212,7 @@ def candidate(begin, end=inf, **more):
         ([candidate(0, 110.5, hook=110), candidate(1)], [(0, 110), (120.5, inf)]),
         ([candidate(0, 110), candidate(130)], [(0, 110), (130, inf)]),
         ([candidate(0, 110), candidate(1, 125, hook=119), candidate(2)], [(0, 110), (120, inf)]),
+        ([candidate(0, 110), candidate(1, 125, term=119), candidate(2)], [(0, 110), (120, inf)]),
         ([candidate(0, 110), candidate(1, 115)], [(0, 110)]),
         ([], []),
     ],
@@ -213,6 +224,7 @@ def candidate(begin, end=inf, **more):
         "dies in its hook",
         "alone",
         "not one that goes",
+        "nor one that was told to",
         "none",
         "no",
     ],
@@ -225,6 +237,12 @@ def test_without_a_leader_a_workload_is_down():
     lives = [life("a", began=0.0, ended=110.0, cut=True), life("b", began=1.0)]
     found = measured(web(replicas=2, requests=0.0, leader=LEADER), Evidence(within=MINUTE, lives=lives))
     assert (found.down, found.degraded) == (10, 50)
+
+
+def test_a_handover_is_degraded_time_even_if_enough_pods_serve():
+    lives = [life("a", ended=115.0, term=114.0, hooks=[[110.0, 114.0]]), life("b", began=1.0), life("c", began=105.0)]
+    found = measured(web(replicas=2, requests=0.0, pre_stop=4.0, leader=LEADER), Evidence(within=MINUTE, lives=lives))
+    assert (found.down, found.degraded, found.longest_outage) == (1, 1, 1)
 
 
 # -- machines, timeline, verdicts --------------------------------------------------------------------------------------
@@ -261,6 +279,13 @@ def test_a_fault_changes_nothing_of_a_machine_that_goes_down_and_is_there_when_t
         (110, NodeState.GOING_DOWN),
         (120, NodeState.NO_STORAGE),
     ]
+
+
+def test_power_off_ends_a_fault():
+    found = states(
+        powers((0, "on"), (101, "hang"), (102, "off"), (103, "on"), (120, "pressed"), (130, "cancelled")), 10.0, MINUTE
+    )
+    assert found[-1] == (Between(130, 160), NodeState.ON)
 
 
 def test_a_machine_whose_agent_dies_while_it_starts_still_comes_up():

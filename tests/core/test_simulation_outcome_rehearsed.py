@@ -19,7 +19,7 @@ from lastcall.lab.simulation.truth import Happening, Truth
 from lastcall.lab.simulation.weather import Condition
 from lastcall.lab.simulation.writers import Writers
 from lastcall.lab.traffic.table import SERVICE_NAME
-from lastcall.lab.virtual import VirtualClock
+from lastcall.lab.virtual import Process, VirtualClock
 from lastcall.lab.volumes.shelf import Imagined
 from lastcall.lab.volumes.storage import Storage
 from lastcall.model.pods import Pod
@@ -208,34 +208,88 @@ def test_clients_know_later_than_the_api_server_and_bad_weather_keeps_it_from_th
     virtual.run(main())
 
 
-def test_what_a_volume_has_not_kept_is_found():
-    async def main():
-        clock, shelf = VirtualClock(), Imagined()
-        storage, truth = Storage(shelf, clock), Truth(clock)
-        pod = msgspec.convert(
-            {
-                "metadata": {"name": "db-0", "namespace": "default", "uid": "u"},
-                "spec": {"containers": [{"name": "main"}]},
-            },
-            Pod,
-        )
-        db = Workload(kind=Kind.STATEFUL_SET, name="db", volume=True, writes=1.0)
-        writers = Writers(storage, shelf, clock, truth, lambda _: db)
-        await storage.attach("v", "node-1", shared=False)
-        await storage.mount("v", "node-1", "u", Path("/nowhere"))
-        truth.started("node-1", pod)
-        for what, seconds in (("start", 3.5), ("exit", 10.0)):
-            truth.listeners[0](Happening(clock.boottime(), "node-1", "u", "main", what))
-            await clock.sleep(seconds)
-        await shelf.remove("v")
-        await shelf.make("v")
-        truth.listeners[0](Happening(clock.boottime(), "node-1", "u", "main", "start"))
-        await shelf.open("v", "node-1")
-        await clock.sleep(2.5)
-        truth.power_off("node-1")
-        await clock.sleep(10.0)
-        await writers.end()
-        assert [one.at for one in writers.attempts if one.acknowledged] == [1, 2, 3, 14.5, 15.5]
-        assert [one.at for one in writers.lost] == [1, 2, 3]
+class Volume:
+    """A volume at node-1, and a pod that writes to it once a second; ``tell`` says what happens to the pod."""
 
-    virtual.run(main())
+    def __init__(self):
+        self.clock, self.shelf = VirtualClock(), Imagined()
+        self.storage, self.truth = Storage(self.shelf, self.clock), Truth(self.clock)
+        db = Workload(kind=Kind.STATEFUL_SET, name="db", volume=True, writes=1.0)
+        self.writers = Writers(self.storage, self.shelf, self.clock, self.truth, lambda _: db)
+
+    async def begin(self):
+        await self.storage.attach("v", "node-1", shared=False)
+        await self.storage.mount("v", "node-1", "u", Path("/nowhere"))
+        metadata = {"name": "db-0", "namespace": "default", "uid": "u"}
+        self.truth.started("node-1", msgspec.convert({"metadata": metadata, "spec": {"containers": []}}, Pod))
+
+    def tell(self, what):
+        self.truth.listeners[0](Happening(self.clock.boottime(), "node-1", "u", "main", what))
+
+    async def end(self):
+        await self.writers.end()
+        acknowledged = [one.at for one in self.writers.attempts if one.acknowledged]
+        return acknowledged, [one.at for one in self.writers.lost]
+
+
+def on_volume(test):
+    async def main():
+        volume = Volume()
+        await volume.begin()
+        await test(volume)
+
+    def run():
+        virtual.run(main())
+
+    run.__name__ = test.__name__
+    return run
+
+
+@on_volume
+async def test_what_a_volume_has_not_kept_is_lost(volume):
+    volume.tell("start")
+    await volume.clock.sleep(3.5)
+    volume.tell("exit")
+    await volume.clock.sleep(10)
+    await volume.shelf.remove("v")
+    await volume.shelf.make("v")
+    volume.tell("start")
+    await volume.clock.sleep(2.75)
+    volume.truth.power_off("node-1")
+    await volume.clock.sleep(10)
+    assert await volume.end() == ([1, 2, 3, 14.5, 15.5], [1, 2, 3])
+
+
+@on_volume
+async def test_what_is_written_after_another_machine_has_the_volume_is_lost(volume):
+    volume.tell("start")
+    await volume.clock.sleep(2.5)
+    await volume.storage.attach("v", "node-2", shared=False)
+    await volume.clock.sleep(2)
+    await volume.storage.detach("v", "node-1")
+    await volume.clock.sleep(2)
+    assert await volume.end() == ([1, 2, 3, 4], [3, 4])
+    assert [one.at for one in volume.writers.attempts if not one.acknowledged] == [5, 6]
+
+
+@on_volume
+async def test_a_writer_outlives_the_program_that_has_started_its_container(volume):
+    async def kubelet():
+        volume.tell("start")
+        await volume.clock.sleep(100)
+
+    process = Process("kubelet")
+    process.start(kubelet(), "kubelet")
+    await volume.clock.sleep(1.5)
+    process.kill()
+    await volume.clock.sleep(2)
+    assert await volume.end() == ([1, 2, 3], [])
+
+
+@on_volume
+async def test_a_pod_whose_volume_is_not_mounted_is_refused(volume):
+    await volume.storage.unmount("v", "node-1", "u", Path("/nowhere"))
+    volume.tell("start")
+    await volume.clock.sleep(2.5)
+    assert await volume.end() == ([], [])
+    assert len(volume.writers.attempts) == 2
