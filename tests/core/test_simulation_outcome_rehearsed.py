@@ -167,11 +167,14 @@ def endpoint(uid):
     return {"addresses": ["10.0.0.1"], "conditions": {"ready": True}, "targetRef": target}
 
 
-def slice_of(*uids):
+LEAVING = {"ready": False, "serving": True, "terminating": True}
+
+
+def slice_of(*uids, name="shop-1"):
     return {
         "apiVersion": "discovery.k8s.io/v1",
         "kind": "EndpointSlice",
-        "metadata": {"name": "shop-1", "namespace": "default", "labels": {SERVICE_NAME: "shop"}},
+        "metadata": {"name": name, "namespace": "default", "labels": {SERVICE_NAME: "shop"}},
         "addressType": "IPv4",
         "ports": [{"name": "", "port": 80}],
         "endpoints": [endpoint(uid) for uid in uids],
@@ -203,6 +206,29 @@ def test_clients_know_later_than_the_api_server_and_bad_weather_keeps_it_from_th
         await plane.admin.patch(ENDPOINT_SLICES, "shop-1", {"endpoints": []}, namespace="default")
         await clock.sleep(30)
         assert len(clients.learned[shop]) == 2
+        await clients.end()
+
+    virtual.run(main())
+
+
+def test_clients_know_the_endpoints_of_all_slices_and_those_that_leave_if_there_is_no_other():
+    async def main():
+        clock, shop = VirtualClock(), Key("default", "shop")
+        plane = Cluster(Scenario(name="clients"), clock, "1").plane
+        for name, uids in (("one", "ab"), ("two", "c")):
+            await plane.admin.create(ENDPOINT_SLICES, slice_of(*uids, name=name), namespace="default")
+        clients = Clients(plane, clock, "1", [shop], propagation=0.0)
+        await clients.begin()
+        await plane.admin.delete(ENDPOINT_SLICES, "two", namespace="default")
+        await clock.sleep(1)
+        body = {"endpoints": [endpoint("a") | {"conditions": LEAVING}, endpoint("b")]}
+        await plane.admin.patch(ENDPOINT_SLICES, "one", body, namespace="default")
+        await clock.sleep(1)
+        body = {"endpoints": [endpoint("a") | {"conditions": LEAVING}]}
+        await plane.admin.patch(ENDPOINT_SLICES, "one", body, namespace="default")
+        await clock.sleep(1)
+        changes = [(one.came, one.went) for one in clients.learned[shop]]
+        assert changes[-3:] == [((), ("c",)), ((), ("a",)), (("a",), ("b",))]
         await clients.end()
 
     virtual.run(main())

@@ -26,11 +26,20 @@ class _Conditions(NamedTuple):
 
 def endpoints(slices: Iterable[Mapping[str, Any]], port: str) -> Sequence[Endpoint]:
     """Where new connections to a port of that name go, by address; ``slices`` are the Service's EndpointSlices."""
-    found = [(conditions, endpoint) for one in slices for conditions, endpoint in _of(one, port)]
-    ready = [endpoint for conditions, endpoint in found if conditions.ready]
-    if not ready:
-        ready = [endpoint for conditions, endpoint in found if conditions.serving and conditions.terminating]
-    return sorted(set(ready))
+    found = [split(one, port) for one in slices]
+    ready = {endpoint for one, _ in found for endpoint in one}
+    return sorted(ready or {endpoint for _, one in found for endpoint in one})
+
+
+def split(one: Mapping[str, Any], port: str) -> tuple[Sequence[Endpoint], Sequence[Endpoint]]:
+    """The endpoints of one slice that are ready, and those that terminate and still serve."""
+    ready, leaving = [], []
+    for conditions, endpoint in _of(one, port):
+        if conditions.ready:
+            ready.append(endpoint)
+        elif conditions.serving and conditions.terminating:
+            leaving.append(endpoint)
+    return ready, leaving
 
 
 def _of(one: Mapping[str, Any], port: str) -> Iterable[tuple[_Conditions, Endpoint]]:

@@ -10,13 +10,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from lastcall.adapters.kube.client import Client
-from lastcall.adapters.kube.watching import Change, Key
+from lastcall.adapters.kube.resources import Object
+from lastcall.adapters.kube.watching import Change, Key, Kind
 from lastcall.aio import Group
 from lastcall.lab.apiserver.request import Identity
 from lastcall.lab.simulation.plane import Plane
 from lastcall.lab.simulation.seeds import random_of
 from lastcall.lab.simulation.spans import Between
 from lastcall.lab.traffic.table import Table, service_of
+from lastcall.model.traffic import split
 from lastcall.ports import Clock
 
 PROGRAM = "clients"
@@ -39,7 +41,8 @@ class Clients:
     def __init__(self, plane: Plane, clock: Clock, seed: str, services: Iterable[Key], *, propagation: float) -> None:
         self._clock = clock
         self._group = Group()
-        self._known: dict[Key, set[str]] = {key: set() for key in services}
+        self._slices: dict[Key, dict[Key, _Slice]] = {key: {} for key in services}
+        self._known: dict[Key, set[str]] = {key: set() for key in self._slices}
         self._propagation = propagation
         client = Client(plane.reach(_IDENTITY, PROGRAM), manager=PROGRAM)
         random = random_of(seed, PROGRAM)
@@ -58,18 +61,31 @@ class Clients:
         await self._group.cancel()
 
     def _look(self, change: Change[Any]) -> None:
-        """Only at the Service that has changed: there may be many."""
-        for key in {service_of(change.old): None, service_of(change.new): None}:
-            if key in self._known:
-                self._compare(key)
+        """Only at the slice that has changed: a Service may have thousands of endpoints."""
+        for service in dict.fromkeys(service_of(one) for one in (change.old, change.new) if one):
+            if service and service in self._slices:
+                self._slices[service].pop(change.key, None)
+                if change.new and change.kind is not Kind.DELETED and service_of(change.new) == service:
+                    self._slices[service][change.key] = _slice(change.new)
+                self._compare(service)
 
     def _compare(self, key: Key) -> None:
-        before = self._known[key]
-        now = {one.uid for one in self._table.endpoints(key.namespace, key.name, "")}
+        before, slices = self._known[key], self._slices[key].values()
+        now = set[str]().union(*(one.ready for one in slices)) or set[str]().union(*(one.leaving for one in slices))
         if now != before:
             self._known[key] = now
             came, went = tuple(sorted(now - before)), tuple(sorted(before - now))
             self.learned[key].append(Learned(self._clock.boottime(), came, went))
+
+
+class _Slice(NamedTuple):
+    ready: frozenset[str]
+    leaving: frozenset[str]
+
+
+def _slice(found: Object) -> _Slice:
+    ready, leaving = split(found, "")
+    return _Slice(frozenset(one.uid for one in ready), frozenset(one.uid for one in leaving))
 
 
 class Failing(NamedTuple):
