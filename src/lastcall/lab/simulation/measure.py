@@ -23,7 +23,8 @@ def outcome(rehearsal: Rehearsal) -> Outcome:
     within = Between(rehearsal.start, run.end)
     found = _lives(rehearsal)
     nodes = _nodes(rehearsal, within)
-    workloads = [_workload(rehearsal, one, found[key_of(one)], nodes, within) for one in scenario.workloads]
+    ups = [span for some in nodes.values() for span in up(some)]
+    workloads = [_workload(rehearsal, one, found[key_of(one)], ups, within) for one in scenario.workloads]
     breaches = [Breach(at=rounded(one.at - within.begin), rule=one.rule.value, what=one.what) for one in judge(run)]
     return Outcome(
         scenario=scenario.name,
@@ -67,7 +68,7 @@ def _workload(
     rehearsal: Rehearsal,
     workload: Workload,
     found: Sequence[Life],
-    nodes: Mapping[str, Sequence[State]],
+    ups: Sequence[Between],
     within: Between,
 ) -> WorkloadOutcome:
     uids = {life.uid for life in found}
@@ -76,7 +77,7 @@ def _workload(
         within=within,
         lives=found,
         names={uid: rehearsal.cluster.truth.pods[uid].metadata.name for uid in sorted(uids)},
-        up=[span for some in nodes.values() for span in up(some)],
+        up=ups,
         learned=rehearsal.clients.learned.get(key_of(workload), ()),
         attempts=[one for one in writers.attempts if one.pod in uids],
         lost=[one for one in writers.lost if one.pod in uids],
