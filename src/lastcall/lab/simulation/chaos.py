@@ -42,6 +42,8 @@ _FAULTS = {
 }
 """How often each comes, in proportion."""
 
+_AT_ONCE = {Verb.KILL_HOLDER, Verb.RESTART_LOGIND, Verb.API_COMPACT}
+
 _AMOUNTS = {
     Verb.API_ERRORS: (0.05, 0.2, 0.5),
     Verb.API_SLOW: (0.1, 1.0, 5.0),
@@ -70,7 +72,7 @@ def scenario(seed: int) -> Scenario:
 
 
 def _groups(random: Random) -> tuple[PhasePlan, ...]:
-    low, high = random.choice(((30, 10), (10, 5), (60, 20), (5, 0)))
+    low, high = random.choice(((30, 10), (10, 5), (60, 20), (5, 2)))
     return (PhasePlan(priority=0, seconds=low), PhasePlan(priority=2_000_000_000, seconds=high))
 
 
@@ -100,10 +102,10 @@ def _workloads(random: Random) -> Sequence[Workload]:
 def _shutdowns(random: Random) -> Sequence[Event]:
     found = []
     for _ in range(random.choice((1, 1, 2, 3))):
-        at, node = random.uniform(1, STORM * 0.7), random.choice(_NODES)
+        at, node = _moment(random, STORM * 0.7), random.choice(_NODES)
         found.append(Event(at=at, verb=Verb.REBOOT, nodes=(node,), lasts=random.choice((1.0, 20.0, 60.0))))
         if random.random() < 0.3:
-            found.append(Event(at=at + random.choice((0.0, 0.5, 4.0, 12.0)), verb=Verb.CANCEL, nodes=(node,)))
+            found.append(Event(at=round(at + random.choice((0.0, 0.5, 4.0, 12.0)), 3), verb=Verb.CANCEL, nodes=(node,)))
     return found
 
 
@@ -114,8 +116,13 @@ def _faults(random: Random) -> Sequence[Event]:
 
 def _fault(random: Random, verb: Verb) -> Event:
     nodes = (random.choice(_NODES),) if verb.value.endswith((" of", "hang", "drain")) or "cut off" in verb.value else ()
-    lasts = random.choice((1.0, 5.0, 30.0, 90.0))
+    lasts = None if verb in _AT_ONCE else random.choice((1.0, 5.0, 30.0, 90.0))
     amount = random.choice(_AMOUNTS.get(verb, (0.0,)))
     if verb is Verb.KILL_AGENT and random.random() < 0.7:
         amount = float(random.randint(1, 400))
-    return Event(at=random.uniform(1, STORM - 60), verb=verb, nodes=nodes, lasts=lasts, amount=amount)
+    return Event(at=_moment(random, STORM - 60), verb=verb, nodes=nodes, lasts=lasts, amount=amount)
+
+
+def _moment(random: Random, last: float) -> float:
+    """To the millisecond, so that it can be written down."""
+    return round(random.uniform(1, last), 3)
