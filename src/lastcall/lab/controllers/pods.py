@@ -32,8 +32,11 @@ def phase(pod: Object) -> str:
 
 def condition(obj: Object, kind: str) -> Mapping[str, Any]:
     """One of its conditions; empty if it does not have it."""
-    conditions = (obj.get("status") or {}).get("conditions") or ()
-    return next((one for one in conditions if one["type"] == kind), {})
+    found: Mapping[str, Any]
+    for found in (obj.get("status") or {}).get("conditions") or ():
+        if found["type"] == kind:
+            return found
+    return {}
 
 
 def ready(pod: Object) -> bool:

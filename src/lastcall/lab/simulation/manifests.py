@@ -53,6 +53,7 @@ def _pod_spec(workload: Workload) -> Object:
         "containers": [container],
         "terminationGracePeriodSeconds": workload.grace,
         "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
     }
     if workload.priority_class:
         spec["priorityClassName"] = workload.priority_class

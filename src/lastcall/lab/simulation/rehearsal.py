@@ -8,6 +8,7 @@ from lastcall.errors import LastcallError
 from lastcall.lab import virtual
 from lastcall.lab.simulation import theirs, unfinished
 from lastcall.lab.simulation.cluster import Cluster
+from lastcall.lab.simulation.collecting import seldom_collected
 from lastcall.lab.simulation.deeds import DEEDS
 from lastcall.lab.simulation.invariants import Run
 from lastcall.lab.simulation.scenario import Event, Scenario
@@ -35,7 +36,12 @@ class Rehearsal:
 
     async def run(self) -> None:
         """From power on to the end of the scenario."""
-        await self.cluster.begin()
+        with seldom_collected():
+            await self.cluster.begin()
+        with seldom_collected():
+            await self._play()
+
+    async def _play(self) -> None:
         await theirs.plant(self.cluster)
         await self.clients.begin()
         self.start = self.clock.boottime()

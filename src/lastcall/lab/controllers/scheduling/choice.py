@@ -4,9 +4,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import msgspec
+
 from lastcall.lab.controllers import taints
 from lastcall.lab.controllers.scheduling import neighbours, nodes, requests, volumes
-from lastcall.lab.controllers.scheduling.rooms import Port, Rejection, Room, ports
+from lastcall.lab.controllers.scheduling.rooms import Port, Rejection, Room, Verdict, ports
 from lastcall.lab.controllers.view import Object, View, controller_of
 from lastcall.model.tolerations import NO_SCHEDULE, PREFER_NO_SCHEDULE, Taint, Toleration, tolerates, untolerated
 
@@ -47,7 +49,32 @@ class Candidate:
         """Why a node does not do: the first filter that says no; None if none does."""
         if self._names is not None and room.name not in self._names:
             return Rejection(("node(s) didn't satisfy plugin(s) [NodeAffinity]",))
-        return next((no for no in self._filters(room) if no), None)
+        return self._verdict(room).rejection
+
+    @cached_property
+    def _likeness(self) -> bytes:
+        """The same for pods that every node judges alike; empty if others than the node have a say."""
+        spec = self.pod["spec"]
+        volumes = self.volumes.bound or self.volumes.unbound or self.volumes.blocked
+        if volumes or spec.get("affinity") or self._spreads or self._affinities.closed:
+            return b""
+        known = [spec.get("tolerations"), spec.get("nodeSelector"), list(ports(self.pod)), self._asks]
+        return msgspec.json.encode(known)
+
+    def _verdict(self, room: Room) -> Verdict:
+        known = room.verdicts.get(self._likeness) if self._likeness else None
+        if known is None:
+            known = self._judged(room)
+            if self._likeness:
+                room.verdicts[self._likeness] = known
+        return known
+
+    def _judged(self, room: Room) -> Verdict:
+        advice = [taint for taint in taints.taints_of(room.node) if taint.effect == PREFER_NO_SCHEDULE]
+        unwelcome = sum(not any(tolerates(one, taint) for one in self._tolerations) for taint in advice)
+        load = requests.load(requests.total([room.guessed, requests.guessed(self._asks)]), room.capacity)
+        rejection = next((no for no in self._filters(room) if no), None)
+        return Verdict(rejection, unwelcome, (float(load), load))
 
     def _filters(self, room: Room) -> Iterator[Rejection | None]:
         node = room.node
@@ -77,12 +104,14 @@ class Candidate:
 
     def rank(self, room: Room) -> tuple[object, ...]:
         """Less is better: taints that only advise against it, pods of the same owner, how full the node is, its name."""
-        advice = [taint for taint in taints.taints_of(room.node) if taint.effect == PREFER_NO_SCHEDULE]
-        unwelcome = sum(not any(tolerates(one, taint) for one in self._tolerations) for taint in advice)
+        verdict = self._verdict(room)
+        kin = room.owners[self._owner] if self._owner else 0
+        return verdict.unwelcome, kin, verdict.load, len(room.pods), room.name
+
+    @cached_property
+    def _owner(self) -> str:
         owner = controller_of(self.pod)
-        kin = room.owners[owner["uid"]] if owner else 0
-        load = requests.load(requests.total([room.guessed, requests.guessed(self._asks)]), room.capacity)
-        return unwelcome, kin, load, len(room.pods), room.name
+        return owner["uid"] if owner else ""
 
 
 def _clash(one: Port, other: Port) -> bool:

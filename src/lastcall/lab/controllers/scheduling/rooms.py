@@ -2,8 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
+from typing import NamedTuple
 
 from lastcall.lab.controllers import pods
 from lastcall.lab.controllers.scheduling import requests
@@ -20,6 +22,8 @@ class Room:
     node: Object
     pods: Sequence[Object]
     asked: Mapping[str, tuple[int, requests.Amounts]]
+    verdicts: dict[bytes, "Verdict"] = field(default_factory=dict, compare=False)
+    """What it has been found for pods that are alike to it."""
 
     @property
     def name(self) -> str:
@@ -64,6 +68,15 @@ class Rejection:
 
     reasons: tuple[str, ...]
     others: bool = False
+
+
+class Verdict(NamedTuple):
+    """How a node does for a pod. ``unwelcome`` counts the taints that advise against it; ``load`` is how full it would be."""
+
+    rejection: Rejection | None
+    unwelcome: int
+    load: tuple[float, Fraction]
+    """Rounded, to be compared first, and exactly."""
 
 
 class Rooms:
