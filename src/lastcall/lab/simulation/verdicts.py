@@ -24,7 +24,7 @@ def verdict(expectation: Expectation, workloads: Sequence[WorkloadOutcome]) -> V
 
 _MEASURES: Mapping[Goal, tuple[Callable[[WorkloadOutcome], float], str]] = {
     Goal.REQUESTS_LOST: (lambda one: one.requests_lost, "request"),
-    Goal.DOWN_FOR: (lambda one: one.down, " s"),
+    Goal.DOWN_FOR: (lambda one: max(one.down, one.pod_down), " s"),
     Goal.WRITES_LOST: (lambda one: one.writes_lost, "write"),
     Goal.ENDED_IN_TIME: (lambda one: one.power_cut, "pod"),
 }
