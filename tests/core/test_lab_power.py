@@ -107,6 +107,47 @@ def test_a_shutdown_is_called_off_on_the_machine():
     assert one.host.done == ["boot", "press", "call off"]
 
 
+@pytest.mark.parametrize(("fault", "mending"), [("partition", []), ("storage", ["mend storage"])])
+def test_a_fault_that_is_taken_back_calls_no_shutdown_off(fault, mending):
+    @goes_down
+    async def run(one, clock, turning):
+        await one.mend(Switch(fault))
+        assert not one.cable.cut
+        assert one.switch is Switch.BUTTON
+        await turning
+        assert not one.powered
+
+    done = virtual.run(run(Switch(fault))).host.done
+    assert done[done.index("press") :] == ["press", *mending, "die"]
+
+
+@pytest.mark.parametrize("other", ["on", "storage", "off"])
+def test_only_the_fault_that_is_there_can_be_taken_back(other):
+    async def run():
+        one, _ = machine()
+        for turn in ("on", "partition", other):
+            await one.turn(Switch(turn))
+        done = list(one.host.done)
+        await one.mend(Switch.PARTITIONED)
+        assert one.switch is Switch(other)
+        assert one.host.done == done
+
+    virtual.run(run())
+
+
+def test_a_shutdown_is_called_off_and_a_fault_stays():
+    @goes_down
+    async def run(one, clock, turning):
+        await one.call_off()
+        await turning
+        await one.call_off()
+
+    one = virtual.run(run(Switch.PARTITIONED))
+    assert one.switch is Switch.PARTITIONED
+    assert one.cable.cut
+    assert one.host.done == ["boot", "press", "call off"]
+
+
 def test_it_is_too_late_to_call_a_shutdown_off():
     @goes_down
     async def run(one, clock, turning):

@@ -154,13 +154,27 @@ class Machine:
             self.switch = to
             await self._go_down()
             return
-        if to is Switch.ON and self._going_down:
-            if not await self.host.call_off():
-                raise InvalidInput("power", [f"{self.name} is as good as off: it is too late to call that off"])
-            self._goes_down_no_more()
+        if to is Switch.ON:
+            await self.call_off()
         await self._mend()
         self.switch = to
         await self._harm(to)
+
+    async def call_off(self) -> None:
+        """The shutdown, if there is one; a fault stays. InvalidInput if it is too late for that."""
+        if self._going_down:
+            if not await self.host.call_off():
+                raise InvalidInput("power", [f"{self.name} is as good as off: it is too late to call that off"])
+            self._goes_down_no_more()
+            self.switch = self._fault
+
+    async def mend(self, fault: Switch) -> None:
+        """Takes this fault back, if it is there; a machine that goes down, or has gone off, does so all the same."""
+        if self._fault is fault and self.powered:
+            await self._mend()
+            self.on_fault(Switch.ON)
+            if self.switch is fault:
+                self.switch = Switch.BUTTON if self._going_down else Switch.ON
 
     async def _go_down(self) -> None:
         if self._going_down:

@@ -1,7 +1,7 @@
 """What can be done to machines: buttons, plugs, cables, clocks and disks."""
 
 from lastcall.aio import Group
-from lastcall.lab.power import Switch
+from lastcall.lab.power import Machine, Switch
 from lastcall.lab.simulation.cluster import Cluster
 from lastcall.lab.simulation.doing import DeedOnMachine, over
 from lastcall.lab.simulation.scenario import Event
@@ -19,7 +19,7 @@ async def reboot(cluster: Cluster, event: Event, name: str) -> None:
     await machine.turn(Switch.BUTTON)
     if machine.switch is Switch.OFF:
         await over(cluster, event, OFF_SECONDS)
-        await machine.turn(Switch.ON)
+        await _switch_on(machine)
 
 
 async def shut_down(cluster: Cluster, event: Event, name: str) -> None:
@@ -27,23 +27,38 @@ async def shut_down(cluster: Cluster, event: Event, name: str) -> None:
     machine = cluster.machines[name]
     await machine.turn(Switch.BUTTON)
     if machine.switch is Switch.OFF and await over(cluster, event):
-        await machine.turn(Switch.ON)
+        await _switch_on(machine)
 
 
 async def cancel(cluster: Cluster, event: Event, name: str) -> None:
     """``shutdown -c``."""
-    await cluster.machines[name].turn(Switch.ON)
+    await cluster.machines[name].call_off()
 
 
-def switched(to: Switch) -> DeedOnMachine:
-    """A switch, which is turned on again when its time is over."""
+async def cut_power(cluster: Cluster, event: Event, name: str) -> None:
+    """The plug; in again when its time is over, unless somebody was faster."""
+    machine = cluster.machines[name]
+    cluster.truth.struck(event.verb.value, f"{name}: {machine.switch.value}")
+    await machine.turn(Switch.OFF)
+    if await over(cluster, event):
+        await _switch_on(machine)
+
+
+async def _switch_on(machine: Machine) -> None:
+    """Nothing is called off or mended of one that is on."""
+    if not machine.powered:
+        await machine.turn(Switch.ON)
+
+
+def struck_by(fault: Switch) -> DeedOnMachine:
+    """One of a machine's faults, which is taken back when its time is over; a shutdown goes on all the same."""
 
     async def deed(cluster: Cluster, event: Event, name: str) -> None:
         machine = cluster.machines[name]
         cluster.truth.struck(event.verb.value, f"{name}: {machine.switch.value}")
-        await machine.turn(to)
+        await machine.turn(fault)
         if await over(cluster, event):
-            await machine.turn(Switch.ON)
+            await machine.mend(fault)
 
     return deed
 
