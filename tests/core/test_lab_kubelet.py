@@ -1,5 +1,8 @@
 """The lab's kubelet: its node, and pods that come, run, end and go. In virtual time, on actors."""
 
+import contextlib
+import logging
+
 from support.lab_node import on_node
 
 from lastcall.adapters.kube.resources import CONFIG_MAPS, LEASES, NODES, PODS, SERVICES
@@ -12,6 +15,19 @@ FOR_EVER = float("inf")
 
 def states(known):
     return {name: sorted(known[name]) for name in ("state", "lastState")}
+
+
+@contextlib.contextmanager
+def complaints():
+    """What the node warns of meanwhile."""
+    said, handler = [], logging.Handler()
+    handler.emit = lambda record: said.append(record.getMessage())
+    logger = logging.getLogger("lastcall.lab.kubelet.node")
+    logger.addHandler(handler)
+    try:
+        yield said
+    finally:
+        logger.removeHandler(handler)
 
 
 # -- node --------------------------------------------------------------------------------------------------------------
@@ -46,6 +62,34 @@ async def test_taints_stay_as_others_have_made_them(node):
     await node.client.patch(NODES, "n1", {"spec": {"taints": taints}})
     await node.clock.sleep(60)
     assert node.node()["spec"]["taints"] == taints
+
+
+@on_node()
+async def test_that_nobody_answers_is_said_once_and_once_more_the_next_time(node):
+    await node.clock.sleep(1)
+    for _ in range(2):
+        with complaints() as said:
+            node.line.cut = True
+            await node.clock.sleep(400)
+        assert sorted(said) == [
+            "the lease of node n1 cannot be renewed: the line is cut",
+            "the status of node n1 cannot be written: the line is cut",
+        ]
+        node.line.cut = False
+        await node.clock.sleep(60)
+
+
+@on_node()
+async def test_a_node_that_cannot_register_says_it_once(node):
+    await node.stop()
+    node.line.cut = True
+    with complaints() as said:
+        node.boot("boot-2")
+        await node.clock.sleep(30)
+    assert said == ["node n1 cannot be registered: the line is cut"]
+    node.line.cut = False
+    await node.clock.sleep(5)
+    assert node.node()["status"]["nodeInfo"]["bootID"] == "boot-2"
 
 
 @on_node()

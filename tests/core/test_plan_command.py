@@ -182,9 +182,12 @@ USAGE = [
     ([], "Missing option '--config'"),
     (["--config", "x"], "Missing option '--pods'"),
     (["--config", "-", "--pods", "-"], "only one of --config and --pods can be standard input"),
-    (["--config", "x", "--pods", "y", "--granted", "5"], 'time: missing unit in duration "5"'),
+    (["--config", "x", "--pods", "y", "--granted", "5"], ': missing unit in duration "5"; expected a duration such as'),
     (["--config", "x", "--pods", "y", "--granted", "-5s"], "-5s must not be negative"),
-    (["--config", "x", "--pods", "y", "--granted", "inf"], 'time: invalid duration "inf"'),
+    (
+        ["--config", "x", "--pods", "y", "--granted", "inf"],
+        ': invalid duration "inf"; expected a duration such as "30s", or "infinity"',
+    ),
     (["--config", "x", "--pods", "y", "-o", "yaml"], "'yaml' is not one of 'table', 'json'"),
     (["--config", "x", "--pods", "y", "z"], "unexpected extra argument"),
 ]

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import re
 import signal
 import stat
 import subprocess
@@ -78,20 +79,43 @@ def test_a_signal_ends_it_and_leaves_nothing(labs, tmp_path, number):
 
 def test_a_signal_before_it_is_up(labs):
     lab = labs()
-    began = asyncio.run(_begun(lab))
-    assert began in (0, -signal.SIGTERM), lab.said
+    code = asyncio.run(_begun(lab, lambda lab: [*lab.temporary.iterdir()], signal.SIGTERM))  # it has begun to work
+    assert code == 0, lab.said
     assert "Traceback" not in lab.said
     assert not lab.kubeconfig.exists()
 
 
-async def _begun(lab):
+async def _begun(lab, condition, number):
+    """Its exit code when it gets a signal as soon as the condition holds, before it is up."""
     start = asyncio.create_task(asyncio.to_thread(lab.start))
-    while not [*lab.temporary.iterdir()]:  # it has begun to work
+    while not condition(lab):
         await asyncio.sleep(0.005)
-    code = await asyncio.to_thread(lab.stop, signal.SIGTERM)
+    code = await asyncio.to_thread(lab.stop, number)
     with contextlib.suppress(AssertionError):
         await start
     return code
+
+
+def test_ctrl_c_before_it_does_anything(labs):
+    lab = labs()
+    code = asyncio.run(_begun(lab, catches(signal.SIGTERM), signal.SIGINT))
+    assert code == 0, lab.said
+    assert lab.said == "", "not a word of an abort"
+    assert [*lab.temporary.iterdir()] == []
+    assert not lab.kubeconfig.exists()
+
+
+def catches(number):
+    """Whether a lab's process does something of its own at a signal (proc(5), SigCgt)."""
+
+    def check(lab):
+        if lab.process is None:
+            return False
+        status = Path(f"/proc/{lab.process.pid}/status").read_text()
+        [mask] = re.findall(r"^SigCgt:\s*(\w+)", status, re.MULTILINE)
+        return bool(int(mask, 16) >> (number - 1) & 1)
+
+    return check
 
 
 def test_down_and_status(labs):
@@ -103,6 +127,10 @@ def test_down_and_status(labs):
     out, said, code = run("power", "lab-1", "off", where)
     assert (out, code) == ("", 1)
     assert '"lab-1" is no machine of this lab' in said
+    for verb in ("power", "bmc"):
+        out, said, code = run(verb, "lab/1 x", "off", where)
+        assert (out, code) == ("", 2)
+        assert '"lab/1 x" is no name of a machine' in said
     assert run("down", where) == ("", "", 0)
     assert lab.process.wait(15) == 0
     assert not lab.kubeconfig.exists()
@@ -262,7 +290,7 @@ WRONG = {
     "without": (["--without=nobody"], 'lastcall: --without: "nobody" is no controller; there are '),
     "nodes": (["--nodes=1000"], "1000 is not in the range 0<=x<=100"),
     "shutdown-manager": (["--shutdown-manager=nobody"], "'nobody' is not one of 'lastcall', 'kubelet'"),
-    "propagation-delay": (["--propagation-delay=5"], 'time: missing unit in duration "5"; expected a duration such as'),
+    "propagation-delay": (["--propagation-delay=5"], ': missing unit in duration "5"; expected a duration such as'),
     "negative": (["--propagation-delay=-1s"], "-1s must not be negative"),
     "runtime": (["--runtime=docker"], "'docker' is not one of 'processes', 'containerd'"),
 }

@@ -1,6 +1,7 @@
 """``lastcall lab``: Kubernetes in little on this machine, for trying, testing and rehearsing; never for production."""
 
 import asyncio
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,18 @@ if TYPE_CHECKING:
 @click.group("lab")
 def command() -> None:
     """Kubernetes in little on this machine, for trying, testing and rehearsing; never for production."""
+
+
+class _Machine(click.ParamType[str]):
+    """The name of a machine, which is that of its node."""
+
+    name = "node"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """As it is: it may stand in a URL."""
+        if not re.fullmatch(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?", value):
+            self.fail(f'"{value}" is no name of a machine, which has small letters, digits, "-" and "."', param, ctx)
+        return str(value)
 
 
 _kubeconfig = click.option(
@@ -78,6 +91,9 @@ def up(
     import gc
     import logging
 
+    from lastcall.lab.stopping import quit_at_signals
+
+    quit_at_signals()  # most of the time until it is up goes by before there is a loop that hears them
     gc.disable()  # what is loaded now stays: to look for garbage in it meanwhile takes a sixth of the start
 
     from lastcall.adapters import logs
@@ -127,7 +143,7 @@ def status(*, kubeconfig: Path | None, output: str) -> None:
 
 
 @command.command("power")
-@click.argument("node")
+@click.argument("node", type=_Machine())
 @click.argument("position", metavar="POSITION")
 @_kubeconfig
 @_output
@@ -137,13 +153,16 @@ def power(*, node: str, position: str, kubeconfig: Path | None, output: str) -> 
     POSITION is on, off (the plug is pulled), button (it shuts down), hang (it runs, and answers nobody), partition
     (cut off from the control plane) or storage (cut off from its storage).
     """
+    from urllib.parse import urlencode
+
     from lastcall.lab import remote
 
-    remote.show(asyncio.run(remote.ask("POST", f"power/{node}?to={position}", kubeconfig)), output)
+    page = f"power/{node}?{urlencode({'to': position})}"
+    remote.show(asyncio.run(remote.ask("POST", page, kubeconfig)), output)
 
 
 @command.command("bmc")
-@click.argument("node")
+@click.argument("node", type=_Machine())
 @click.argument("position", type=click.Choice(["on", "off"]), required=False)
 @click.option("--says", type=click.Choice(["on", "off", "truth"]), help="What it tells of the power from now on.")
 @click.option("--late", type=options.Duration(), help="How late it answers from now on; after 10s nobody waits for it.")

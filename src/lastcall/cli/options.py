@@ -30,18 +30,25 @@ class Address(click.ParamType[tuple[str, int] | None]):
 
 
 class Duration(click.ParamType[float]):
-    """A Go duration of zero or more, as seconds."""
+    """A Go duration of zero or more, as seconds; with ``endless`` also ``infinity``."""
 
     name = "duration"
+
+    def __init__(self, *, endless: bool = False) -> None:
+        self._endless = endless
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Seconds, which may be given as a number already."""
         if isinstance(value, float):
             return value
+        if self._endless and value == "infinity":
+            return float("inf")
         try:
             nanoseconds = duration.parse(str(value))
         except ValueError as error:
-            self.fail(f'{error}; expected a duration such as "30s"', param, ctx)
+            said = str(error).removeprefix("time: ")  # Go's package, which nobody knows at a command line
+            more = ', or "infinity"' if self._endless else ""
+            self.fail(f'{said}; expected a duration such as "30s"{more}', param, ctx)
         if nanoseconds < 0:
             self.fail(f"{value} must not be negative", param, ctx)
         return nanoseconds / duration.SECOND

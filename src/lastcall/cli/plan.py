@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lastcall.cli import options
 from lastcall.errors import InvalidInput
 from lastcall.model import duration
 
@@ -17,26 +18,13 @@ if TYPE_CHECKING:
     from lastcall.graceful.plan import Plan, PlannedPhase
 
 
-def _seconds(_: click.Context, __: click.Parameter, value: str) -> float:
-    """A Go duration of zero or more, or ``infinity``, as seconds."""
-    if value == "infinity":
-        return float("inf")
-    try:
-        nanoseconds = duration.parse(value)
-    except ValueError as error:
-        raise click.BadParameter(f'{error}; expected a duration such as "30s", or "infinity"') from error
-    if nanoseconds < 0:
-        raise click.BadParameter(f"{value} must not be negative")
-    return nanoseconds / duration.SECOND
-
-
 @click.command("plan")
 @click.option("--config", required=True, metavar="FILE", help="A KubeletConfiguration or AgentConfiguration.")
 @click.option("--pods", required=True, metavar="FILE", help="What kubectl get pods -A -o json (or yaml) gives.")
 @click.option("--node", metavar="NAME", help="Only this node's pods; else all scheduled pods count as one node's.")
 @click.option(
     "--granted",
-    callback=_seconds,
+    type=options.Duration(endless=True),
     default="infinity",
     show_default=True,
     metavar="DURATION",

@@ -2,7 +2,18 @@
 
 import asyncio
 import signal
+import sys
 from collections.abc import Callable, Iterator
+
+
+def quit_at_signals() -> None:
+    """The same signals end a program that has done nothing yet, with exit code 0; until ``at_signals`` is called."""
+
+    def leave(number: int, frame: object) -> None:
+        sys.exit(0)
+
+    for number in _ends():
+        signal.signal(number, leave)
 
 
 def at_signals(stop: Callable[[], object]) -> None:

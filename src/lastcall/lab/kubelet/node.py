@@ -21,6 +21,10 @@ from lastcall.ports import Clock
 
 log = logging.getLogger(__name__)
 
+_NO_NODE = "node %s cannot be registered: %s"
+_NO_STATUS = "the status of node %s cannot be written: %s"
+_NO_LEASE = "the lease of node %s cannot be renewed: %s"
+
 
 class Node:
     """The node as others see it. ``facts`` are asked for at each look."""
@@ -47,6 +51,8 @@ class Node:
         self._renewals = renewals or ByHand(clock)
         self._look = asyncio.Event()
         self._written = False
+        self._told: dict[str, str] = {}
+        """Why something could not be done the last time; nothing is kept of what works."""
         self.known: Object = {"kind": "Node", "metadata": {"name": profile.name}}
         """The Node as it was last heard of."""
         self.changed = Signal()
@@ -83,15 +89,23 @@ class Node:
         status = self.known.get("status") or {}
         return {one["name"]: one.get("devicePath", "") for one in status.get("volumesAttached") or ()}
 
+    def _warn(self, what: str, error: LastcallError) -> None:
+        """Once for each reason, until it has worked again."""
+        if self._told.get(what) != str(error):
+            self._told[what] = str(error)
+            log.warning(what, self.profile.name, error)
+
     # -- registration --------------------------------------------------------------------------------------------------
 
     async def _register(self) -> None:
         while True:
             try:
                 await self._try_to_register()
-                return
             except LastcallError as error:
-                log.warning("node %s cannot be registered: %s", self.profile.name, error)
+                self._warn(_NO_NODE, error)
+            else:
+                self._told.pop(_NO_NODE, None)
+                return
             await self._clock.sleep(self._settings.retry)
 
     async def _try_to_register(self) -> None:
@@ -137,8 +151,9 @@ class Node:
             pause = self._settings.status_update
             try:
                 await self.write_status()
+                self._told.pop(_NO_STATUS, None)
             except LastcallError as error:
-                log.warning("the status of node %s cannot be written: %s", self.profile.name, error)
+                self._warn(_NO_STATUS, error)
                 pause = self._settings.retry
             await first(self._look.wait(), self._until_next_look(pause))
 
@@ -157,9 +172,10 @@ class Node:
             try:
                 await self._renew()
             except LastcallError as error:
-                log.warning("the lease of node %s cannot be renewed: %s", self.profile.name, error)
+                self._warn(_NO_LEASE, error)
                 await self._clock.sleep(self._settings.retry)
             else:
+                self._told.pop(_NO_LEASE, None)
                 await self._renewals.rest(self._settings.lease_renewal * (1 + 0.04 * self._random.random()))
 
     async def _renew(self) -> None:
