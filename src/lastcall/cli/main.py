@@ -18,6 +18,7 @@ _VERBS = {
     "lab": ("lastcall.cli.lab", "Kubernetes in little on this machine, for trying, testing and rehearsing."),
     "plan": ("lastcall.cli.plan", "Which pods would be ended when, and with how much time."),
     "report": ("lastcall.cli.report", "What happened in a shutdown, as a timeline."),
+    "simulate": ("lastcall.cli.simulate", "A cluster in virtual time: what a shutdown or a fault would do to it."),
 }
 
 

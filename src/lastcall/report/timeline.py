@@ -144,9 +144,14 @@ class Timeline:
         return self.deadline <= self.extent
 
     def ticks(self, most: int) -> list[float]:
-        """Where the axis is labelled: 0 and at most so many round times more."""
-        step = next((step for step in _STEPS if self.extent / step <= most), self.extent)
-        return [step * index for index in range(int(self.extent / step) + 1)]
+        """Where the axis is labelled."""
+        return ticks(self.extent, most)
+
+
+def ticks(extent: float, most: int) -> list[float]:
+    """0 and at most so many round times more, on an axis of that length."""
+    step = next((step for step in _STEPS if extent / step <= most), extent)
+    return [step * index for index in range(int(extent / step) + 1)]
 
 
 def timeline(record: Shutdown) -> Timeline:

@@ -127,7 +127,7 @@ EXPECTATIONS: Sequence[Form[Goal]] = (
     _goal(
         Goal.DOWN_FOR,
         "{subject} is down for at most {lasts}",
-        "without a pod that is ready and reachable, in all; of a StatefulSet, each of its pods",
+        "in all: no pod serves, nobody leads, or, of a StatefulSet, one of its pods does not serve",
     ),
     _goal(Goal.DOWN_FOR, "{subject} is never down", "the same, with 0"),
     _goal(Goal.WRITES_LOST, "{subject} loses at most {number} write{s}", "of those that its pods had acknowledged"),

@@ -46,7 +46,7 @@ TOP: Table = {
     "kind": Field("kind", _as_is, f"`{KIND}`"),
     "metadata": Field("metadata", _as_is, "`name`: of the scenario"),
     "description": Field("description", text, "a sentence for those who read the report"),
-    "nodes": Field("nodes", _as_is, "a number of machines, or a list of groups; 3"),
+    "nodes": Field("nodes", _as_is, "a number of machines, or a list of groups; `3`"),
     "priorityClasses": Field("classes", mapping_of(whole(-(2**31), 10**9)), "name and value of each PriorityClass"),
     "objects": Field("objects", _as_is, "further objects of the Kubernetes API, as `kubectl apply` takes them"),
     "workloads": Field("workloads", _as_is, "a list of them"),
@@ -56,7 +56,7 @@ TOP: Table = {
         "the fields of an [AgentConfiguration](configuration.md); "
         + ", ".join(f"`{field}: {value}`" for field, value in AGENT.items()),
     ),
-    "shutdownManager": Field("manager", _manager, "who ends the pods: `lastcall`, or `kubelet`, or `none`"),
+    "shutdownManager": Field("manager", _manager, "who ends the pods: `lastcall`, `kubelet` or `none`; `lastcall`"),
     "propagationDelay": Field(
         "propagation", seconds, "how much later than the API server a node knows of endpoints; `500ms`"
     ),
@@ -69,7 +69,7 @@ TOP: Table = {
 
 NODES: Table = {
     "name": Field("name", name, "machines are called `NAME-1`, `NAME-2` and so on; `node`"),
-    "count": Field("count", whole(1, MOST_NODES), "how many; 3"),
+    "count": Field("count", whole(1, MOST_NODES), "how many; `3`"),
     "domains": Field("domains", mapping_of(list_of(text)), "a label and its values, which are dealt out in turn"),
     "labels": Field("labels", mapping_of(text), "which all of them have"),
     "capacity": Field(
@@ -99,23 +99,23 @@ WORKLOADS: Table = {
     "statefulSet": Field("StatefulSet", name, "its name, if it is a StatefulSet"),
     "daemonSet": Field("DaemonSet", name, "its name, if it is a DaemonSet"),
     "job": Field("Job", name, "its name, if it is a Job"),
-    "namespace": Field("namespace", name, "`default`"),
-    "replicas": Field("replicas", whole(0, _MOST_PODS), "how many pods; 1"),
+    "namespace": Field("namespace", name, "where it is; `default`"),
+    "replicas": Field("replicas", whole(0, _MOST_PODS), "how many pods; `1`"),
     "priorityClassName": Field("priority_class", text, "one of `priorityClasses`, or one that every cluster has"),
-    "terminationGracePeriodSeconds": Field("grace", whole(0, 10**6), "30"),
+    "terminationGracePeriodSeconds": Field("grace", whole(0, 10**6), "as a pod has it; `30`"),
     "startsIn": Field("starts", seconds, "from the order to start its container until it runs; `1s`"),
     "readyIn": Field("ready", seconds, "from then until it is ready; `1s`"),
-    "preStop": Field("pre_stop", seconds, "how long its preStop hook takes; it has none unless it is said"),
+    "preStop": Field("pre_stop", seconds, "how long its preStop hook takes; it has none"),
     "endsIn": Field("ends", seconds_or(NEVER), f"from SIGTERM to its end; `1s`, `{NEVER}` if it ignores SIGTERM"),
-    "drains": Field("drains", flag, "whether it goes on answering between SIGTERM and its end; true"),
+    "drains": Field("drains", flag, "whether it goes on answering between SIGTERM and its end; `true`"),
     "requests": Field("requests", rate, "how many its clients make to its Service, such as `20/s`"),
-    "volume": Field("volume", flag, "of a StatefulSet: whether each pod has a volume"),
+    "volume": Field("volume", flag, "of a StatefulSet: whether each pod has a volume; `false`"),
     "writes": Field("writes", rate, "of each pod to its volume, such as `1/s`"),
-    "minAvailable": Field("min_available", portion, "a PodDisruptionBudget"),
-    "maxUnavailable": Field("max_unavailable", portion, "a PodDisruptionBudget"),
+    "minAvailable": Field("min_available", portion, "of its PodDisruptionBudget: a number of pods or a percentage"),
+    "maxUnavailable": Field("max_unavailable", portion, "of its PodDisruptionBudget: a number of pods or a percentage"),
     "leader": Field("leader", _leader, "`true`, or how long a `handover` (`1s`) and an `election` (`10s`) take"),
     "cpu": Field("cpu", quantity, "that each pod requests; `100m`"),
     "memory": Field("memory", quantity, "that each pod requests; `64Mi`"),
-    "worksFor": Field("lives", seconds, "of a Job: how long a pod works; for ever unless it is said"),
+    "worksFor": Field("lives", seconds, "of a Job: how long a pod works; for ever"),
 }
 """The fields of a workload."""

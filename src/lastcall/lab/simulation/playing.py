@@ -1,0 +1,65 @@
+"""Rehearsals from outside: one, or many at once in processes of their own."""
+
+import logging
+import os
+from collections.abc import Iterable, Iterator
+from functools import partial
+from multiprocessing import get_context
+
+from lastcall.adapters.kube.resources import NODES, PODS, Object
+from lastcall.errors import ApiFailure, InvalidInput, LastcallError
+from lastcall.lab import virtual
+from lastcall.lab.simulation.cluster import Cluster, condition
+from lastcall.lab.simulation.measure import outcome
+from lastcall.lab.simulation.outcome import Outcome
+from lastcall.lab.simulation.rehearsal import Rehearsal
+from lastcall.lab.simulation.scenario import Scenario
+
+_SHOWN = 3
+
+
+def play(scenario: Scenario, seed: int) -> Outcome:
+    """One rehearsal, in virtual time.
+
+    InvalidInput if the API server refuses an object of the scenario; LastcallError if its workloads do not all run
+    before anything happens.
+    """
+    return virtual.run(_play(scenario, seed))
+
+
+def play_all(scenario: Scenario, seeds: Iterable[int]) -> Iterator[Outcome]:
+    """The same for many seeds, on as many processors as there are; in the order of the seeds whatever ends first."""
+    with get_context("spawn").Pool(len(os.sched_getaffinity(0)), initializer=hush) as pool:
+        yield from pool.imap(partial(play, scenario), seeds)
+
+
+def hush() -> None:
+    """What the programs of a rehearsal log is said in its outcome, as far as it matters."""
+    logging.getLogger("lastcall").addHandler(logging.NullHandler())
+
+
+async def _play(scenario: Scenario, seed: int) -> Outcome:
+    rehearsal = Rehearsal(scenario, seed)
+    try:
+        await rehearsal.run()
+    except TimeoutError as error:
+        raise LastcallError(f"{scenario.name}: not everything comes up: {_lacking(rehearsal.cluster)}") from error
+    except ApiFailure as error:
+        raise InvalidInput(scenario.name, [f"the API server refuses it: {error}"]) from error
+    return outcome(rehearsal)
+
+
+def _lacking(cluster: Cluster) -> str:
+    nodes = [
+        f"{one['metadata']['name']} is not ready" for one in cluster.all(NODES) if condition(one, "Ready") != "True"
+    ]
+    pods = [_why(one) for one in cluster.all(PODS) if condition(one, "Ready") != "True"]
+    found = nodes + pods
+    more = [f"and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
+    return "; ".join(found[:_SHOWN] + more) or "no pod is made for a workload"
+
+
+def _why(pod: Object) -> str:
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    messages = [one["message"] for one in conditions if one["status"] == "False" and one.get("message")]
+    return f"pod {pod['metadata']['name']} is not ready{f' ({messages[0]})' if messages else ''}"

@@ -1,0 +1,68 @@
+"""The reference page of scenarios, from the tables that read them (pure)."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from lastcall.lab.simulation.fields import Table
+from lastcall.lab.simulation.forms import Form
+from lastcall.lab.simulation.sentences import EVENTS, EXPECTATIONS
+from lastcall.lab.simulation.vocabulary import LEADER, NODES, TOP, WORKLOADS
+
+_HEAD = """# Scenarios
+
+What [`lastcall simulate`](cli.md#lastcall-simulate) reads: one YAML document. [How to write one](../how-to/simulate.md).
+This page is made from the tables that read it: `python -m lastcall.lab.simulation.reference`.
+
+Durations are Go's, as in all files of Kubernetes: `500ms`, `45s`, `1m30s`. Rates are `20/s`, `6/m` or `1/h`. An unknown
+field is an error, and all that is wrong with a file is told at once. After a semicolon stands what holds if a field is
+left out."""
+
+_EVENTS = """Each time in `timeline` has one sentence or a list of them. Words in capitals are gaps, and what stands in brackets may be
+left out. `NODES` is a machine's name, `all nodes`, `half of the nodes` (the seed decides which), or a label and its value
+as in `rack b`; several are joined by commas and `and`. `for DURATION` says when it is undone: without it, never, unless
+the table says otherwise. Where machines may be named and are not, all programs are meant."""
+
+_EXPECTATIONS = """Each is a sentence. `WORKLOAD` is a workload's name, or `every workload`: then it must hold for each of them. Beside what
+a scenario expects, lastcall's own promises are judged in every rehearsal: a broken one fails it."""
+
+
+def page() -> str:
+    """The whole page."""
+    parts = [
+        _HEAD,
+        "## Scenario",
+        _fields(TOP),
+        "## Nodes",
+        _fields(NODES),
+        "## Workloads",
+        _fields(WORKLOADS),
+        "A `leader` is one of the pods, which alone does the work:",
+        _fields(LEADER),
+        "## What happens",
+        _EVENTS,
+        _sentences(EVENTS),
+        "## What must hold",
+        _EXPECTATIONS,
+        _sentences(EXPECTATIONS),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _fields(table: Table) -> str:
+    return "\n".join(_rows("field", ((name, field.about) for name, field in table.items())))
+
+
+def _sentences(forms: Sequence[Form[Any]]) -> str:
+    return "\n".join(_rows("sentence", ((form.shown, form.about) for form in forms)))
+
+
+def _rows(what: str, rows: Iterator[tuple[str, str]]) -> Iterator[str]:
+    yield f"| {what} | |"
+    yield "|---|---|"
+    for name, about in rows:
+        yield f"| `{name}` | {about} |"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

@@ -1,0 +1,1 @@
+"""What came out of a rehearsal: text, JSON, HTML. Pure: from ``outcome.Outcome`` to the text."""

@@ -1,0 +1,106 @@
+"""An outcome in words that text and page have in common."""
+
+from collections.abc import Iterator, Sequence
+
+from lastcall.lab.simulation.outcome import FaultCount, NodeOutcome, NodeState, Outcome, WorkloadOutcome
+from lastcall.report.words import count, lasting
+
+MOST_MACHINES = 24
+"""Of more machines only those are shown that were not always on."""
+
+_MOST_STEPS = 6
+
+
+def headline(outcome: Outcome) -> str:
+    """Whether all is well, in few words."""
+    broken = sum(not one.holds for one in outcome.verdicts)
+    parts = []
+    if broken:
+        parts.append(
+            f"{broken} of {count(len(outcome.verdicts), 'expectation')} {'is' if broken == 1 else 'are'} broken"
+        )
+    if outcome.violations:
+        parts.append(f"{count(len(outcome.violations), 'violation')} of what must never happen")
+    if parts:
+        return " and ".join(parts)
+    known = len(outcome.verdicts)
+    return {0: "nothing was expected", 1: "what was expected holds"}.get(known, f"all {known} expectations hold")
+
+
+def machines(outcome: Outcome) -> tuple[Sequence[NodeOutcome], str]:
+    """Those to show, and a sentence about the others."""
+    eventful = [node for node in outcome.nodes if any(span.state is not NodeState.ON for span in node.spans)]
+    if len(outcome.nodes) <= MOST_MACHINES:
+        return outcome.nodes, ""
+    shown = eventful[: MOST_MACHINES * 4]
+    told = []
+    if calm := len(outcome.nodes) - len(eventful):
+        told.append(f"{count(calm, 'machine')} more, on all the time")
+    if left := len(eventful) - len(shown):
+        told.append(f"{count(left, 'machine')} more, not shown")
+    return shown, "; ".join(told)
+
+
+def not_on(node: NodeOutcome, *, most: int) -> str:
+    """For how long it was otherwise than on: ``off 1m5s``; so many states at most, the longest first."""
+    sums: dict[NodeState, float] = {}
+    for span in node.spans:
+        if span.state is not NodeState.ON:
+            sums[span.state] = sums.get(span.state, 0.0) + span.end - span.begin
+    longest = sorted(sums, key=lambda state: -sums[state])[:most]
+    return ", ".join(f"{state.value} {lasting(sums[state])}" for state in longest)
+
+
+def down(workload: WorkloadOutcome) -> str:
+    """For how long it was down; a StatefulSet is when one of its pods is."""
+    return lasting(max(workload.down, workload.pod_down))
+
+
+def requests(workload: WorkloadOutcome) -> str:
+    """How many were lost of how many; nothing if it has no clients."""
+    if not workload.requests:
+        return ""
+    return f"{number(workload.requests_lost)} of {number(workload.requests)}"
+
+
+def writes(workload: WorkloadOutcome) -> str:
+    """How many that were acknowledged are lost, of how many; nothing if it writes nothing."""
+    return f"{workload.writes_lost} of {workload.writes}" if workload.writes or workload.writes_lost else ""
+
+
+def number(value: float) -> str:
+    """As people write it: whole if it is not small."""
+    return f"{value:.0f}" if value >= 10 or value == int(value) else f"{value:.1f}"
+
+
+def pods(workload: WorkloadOutcome) -> str:
+    """What was done to them that they would not have wanted."""
+    counted = (
+        (workload.killed, "killed"),
+        (workload.power_cut, "cut off with the power"),
+        (workload.hooks_missed, "without the whole preStop hook"),
+    )
+    return ", ".join(f"{many} {words}" for many, words in counted if many)
+
+
+def faults(outcome: Outcome) -> Iterator[tuple[str, int, str]]:
+    """Of each kind: how often it has struck, and what."""
+    kinds: dict[str, list[FaultCount]] = {}
+    for one in outcome.faults:
+        kinds.setdefault(one.kind, []).append(one)
+    for kind, found in kinds.items():
+        most = sorted(found, key=lambda one: -one.count)[:_MOST_STEPS]
+        more = f" and {len(found) - len(most)} more steps" if len(found) > len(most) else ""
+        yield kind, sum(one.count for one in found), ", ".join(one.step for one in most) + more
+
+
+def service(workload: WorkloadOutcome) -> Iterator[tuple[float, float, int, int]]:
+    """From when to when how many pods served, and how many were wanted; stretches in which neither changes."""
+    times = sorted({step.at for step in (*workload.serving_steps, *workload.wanted_steps)})
+    serving = {step.at: step.count for step in workload.serving_steps}
+    wanted = {step.at: step.count for step in workload.wanted_steps}
+    has = wants = 0
+    for index, at in enumerate(times):
+        has, wants = serving.get(at, has), wanted.get(at, wants)
+        end = times[index + 1] if index + 1 < len(times) else float("inf")
+        yield at, end, has, wants

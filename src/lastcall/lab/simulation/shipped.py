@@ -1,0 +1,25 @@
+"""The scenarios that come with lastcall."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from lastcall.errors import InvalidInput
+
+_DIRECTORY = Path(__file__).parent / "scenarios"
+
+
+def shipped() -> Mapping[str, Path]:
+    """Their files, by name."""
+    return {path.stem: path for path in sorted(_DIRECTORY.glob("*.yaml"))}
+
+
+def data_of(scenario: str) -> bytes:
+    """The text of a shipped scenario, or else of a file; InvalidInput if it is neither."""
+    known = shipped()
+    try:
+        return known.get(scenario, Path(scenario)).read_bytes()
+    except FileNotFoundError as error:
+        rule = f"neither a file nor one of the shipped scenarios, {', '.join(known)}"
+        raise InvalidInput("simulate", [f"SCENARIO: {scenario}: {rule}"]) from error
+    except OSError as error:
+        raise InvalidInput(scenario, [f"cannot be read: {error.strerror}"]) from error

@@ -1,0 +1,115 @@
+"""``lastcall simulate``."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from lastcall.cli.simulate import command
+from lastcall.errors import InvalidInput
+from lastcall.lab.simulation.shipped import shipped
+
+SMALL = """
+apiVersion: lastcall.dev/v1alpha1
+kind: Scenario
+metadata: {name: small}
+nodes: 1
+workloads: [{deployment: web}]
+timeline: {1s: reboot node-1 for 5s}
+bootsIn: 5s
+lasts: 2m
+expect: [web runs at the end]
+"""
+
+
+def run(*arguments, text=None):
+    return CliRunner().invoke(command, list(arguments), input=text, catch_exceptions=False)
+
+
+@pytest.fixture
+def small(tmp_path):
+    path = tmp_path / "small.yaml"
+    path.write_text(SMALL)
+    return str(path)
+
+
+def test_what_comes_with_lastcall_is_listed():
+    said = run("--list")
+    assert said.exit_code == 0
+    assert [line.split()[0] for line in said.output.splitlines()] == list(shipped())
+
+
+def test_a_file_is_played(small):
+    said = run(small)
+    assert said.exit_code == 0
+    assert said.output.startswith("small, seed 1: what was expected holds\n")
+
+
+def test_from_standard_input_as_json():
+    said = run("-", "--seed", "3", "-o", "json", text=SMALL)
+    assert said.exit_code == 0
+    told = json.loads(said.output)
+    assert (told["scenario"], told["seed"], told["good"]) == ("small", "3", True)
+
+
+def test_as_a_page(small):
+    assert run(small, "-o", "html").output.startswith("<!DOCTYPE html>")
+
+
+def test_the_same_seed_says_the_same(small):
+    assert run(small, "--seed", "5", "-o", "json").output == run(small, "--seed", "5", "-o", "json").output
+
+
+def test_a_broken_expectation_is_exit_code_1():
+    said = run("-", text=SMALL.replace("web runs at the end", "web is never down"))
+    assert said.exit_code == 1
+    assert "  NO   web is never down: " in said.output
+
+
+@pytest.mark.timeout(90)
+def test_many_seeds_in_their_order_in_processes_of_their_own(tmp_path):
+    path = tmp_path / "small.yaml"
+    path.write_text(SMALL.replace("web runs at the end", "web is never down"))
+    said = run(str(path), "--seeds", "3")
+    assert said.exit_code == 1
+    *lines, last = said.output.splitlines()
+    assert [line.partition(":")[0] for line in lines] == ["seed 1", "seed 2", "seed 3"]
+    assert last == "small: 3 seeds, 3 failed; --seed 1 shows the first"
+
+
+@pytest.mark.timeout(90)
+def test_many_seeds_as_json(small):
+    said = run(small, "--seeds", "2", "-o", "json")
+    assert said.exit_code == 0
+    assert json.loads(said.output) == {"scenario": "small", "seeds": 2, "failures": 0, "failed": []}
+
+
+@pytest.mark.parametrize("arguments", [(), ("x", "--seed", "1", "--seeds", "2"), ("x", "--seeds", "2", "-o", "html")])
+def test_wrong_usage(arguments):
+    assert run(*arguments).exit_code == 2
+
+
+def test_a_name_that_is_neither_file_nor_scenario():
+    with pytest.raises(
+        InvalidInput, match=r"SCENARIO: storrm: neither a file nor one of the shipped scenarios, api-server"
+    ):
+        run("storrm")
+
+
+def test_a_directory_cannot_be_read(tmp_path):
+    with pytest.raises(InvalidInput, match="cannot be read: Is a directory"):
+        run(str(tmp_path))
+
+
+def test_what_the_api_server_refuses():
+    wrong = SMALL + "objects: [{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {type: Odd}}]"
+    with pytest.raises(InvalidInput, match="the API server refuses it"):
+        run("-", text=wrong)
+
+
+@pytest.mark.timeout(90)
+def test_what_does_not_fit_is_told():
+    from lastcall.errors import LastcallError
+
+    with pytest.raises(LastcallError, match=r"small: not everything comes up: pod web-.* is not ready \(0/1 nodes"):
+        run("-", text=SMALL.replace("web}", "web, cpu: 99}"))

@@ -1,0 +1,149 @@
+"""What came out of a rehearsal as text, JSON and a page."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+from support.outcomes import broken, node, outcome
+
+from lastcall.lab.simulation.outcome import NodeState
+from lastcall.lab.simulation.report.chart import marks
+from lastcall.lab.simulation.report.document import document, summary
+from lastcall.lab.simulation.report.page import html
+from lastcall.lab.simulation.report.text import line, text
+from lastcall.lab.simulation.report.text import summary as text_summary
+
+
+def rows(found):
+    return {row.split()[0]: row for row in text(found).splitlines() if row.startswith("  ")}
+
+
+def many(count, eventful=0):
+    calm = [node(f"node-{n}", (NodeState.ON, 600)) for n in range(count - eventful)]
+    return (*calm, *(node(f"gone-{n}", (NodeState.ON, 60), (NodeState.OFF, 600)) for n in range(eventful)))
+
+
+# -- text --------------------------------------------------------------------------------------------------------------
+
+
+def test_the_first_line_says_whether_all_is_well():
+    assert text(outcome()).splitlines()[0] == "reboot, seed 7: what was expected holds"
+    first = text(broken()).splitlines()[0]
+    assert first == "broken, seed 7: 2 of 2 expectations are broken and 1 violation of what must never happen"
+    assert text(outcome(verdicts=())).splitlines()[0] == "reboot, seed 7: nothing was expected"
+
+
+def test_expectations_are_told_as_they_were_said():
+    assert "  yes  web is never down: 0 s\n" in text(outcome())
+    assert "  NO   db is down for at most 30s: 540 s\n" in text(broken())
+
+
+def test_a_short_state_is_not_hidden():
+    bar = rows(outcome())["node-2"]
+    assert re.search(r"-\\ +/+-", bar), bar
+    assert bar.rstrip().endswith("off 1m")
+
+
+def test_workloads_over_time():
+    assert re.search(r"web +#{6}:::#{51}", text(outcome()))
+    assert re.search(r"db +#{6}:{4}!{50}", text(broken()))
+
+
+def test_it_fits_and_nothing_steers_the_terminal():
+    told = text(broken())
+    assert max(map(len, told.splitlines())) <= 100
+    assert "\x1b" not in told
+
+
+def test_of_many_machines_those_that_were_always_on_are_counted():
+    told = text(outcome(nodes=many(100, 2)))
+    assert "gone-1" in told
+    assert "node-50" not in told
+    assert "98 machines more, on all the time" in told
+
+
+def test_faults_are_summed():
+    assert "45 x late watch event: WATCH 9, WATCH 8" in text(broken())
+    assert "and 3 more steps" in text(broken())
+
+
+def test_one_line_for_each_that_failed():
+    assert line(broken()) == (
+        "seed 7: db is down for at most 30s: 540 s; db loses no write: 4 writes; "
+        "no volume written by two: pv-1: two writers (node-1, node-2)"
+    )
+    assert text_summary([outcome(), broken()]) == "reboot: 2 seeds, 1 failed; --seed 7 shows the first"
+    assert text_summary([outcome()]) == "reboot: 1 seed, all is well in each"
+
+
+# -- JSON --------------------------------------------------------------------------------------------------------------
+
+
+def test_the_document():
+    told = json.loads(json.dumps(document(broken())))
+    assert list(told)[:3] == ["scenario", "seed", "good"]
+    assert told["good"] is False
+    assert told["verdicts"][0] == {"expectation": "db is down for at most 30s", "holds": False, "measured": "540 s"}
+    assert told["workloads"][0]["writesLost"] == 4
+    assert told["nodes"][1]["spans"][1] == {"begin": 60, "end": 66, "state": "going down"}
+
+
+def test_the_summary_has_what_was_broken():
+    told = summary("x", [outcome(), broken()])
+    assert (told["seeds"], told["failures"]) == (2, 1)
+    assert [one["seed"] for one in told["failed"]] == ["7"]
+    assert len(told["failed"][0]["verdicts"]) == 2
+
+
+# -- the page ----------------------------------------------------------------------------------------------------------
+
+
+class Page(HTMLParser):
+    """Every tag is closed; what is loaded from elsewhere is noted."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.loaded, self.tags = [], [], []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        self.loaded += [value for name, value in attributes if name in ("src", "href", "xlink:href")]
+        self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.tags.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+@pytest.mark.parametrize("found", [outcome(), broken(), outcome(nodes=many(100, 2)), outcome(lasts=0.0, workloads=())])
+def test_the_page_is_whole_and_loads_nothing(found):
+    page = Page(html(found))
+    assert page.open == []
+    assert page.loaded == []
+    assert "script" not in page.tags
+
+
+def test_the_page_escapes():
+    assert "<script>" not in html(broken())
+    assert "&lt;script&gt;" in html(broken())
+
+
+def test_the_page_draws_states_and_service():
+    page = html(broken())
+    for kind in ("going-down", "off", "starting", "serve", "short", "none"):
+        assert re.search(rf'<rect [^>]*class="{kind}"', page), kind
+
+
+def test_events_at_about_the_same_time_share_a_mark():
+    [first] = marks(outcome())
+    assert (first.at, first.label) == (60, "1")
+    event = outcome().lines[0]
+    close = outcome(lines=(event, type(event)(at=65, topic=event.topic, text="hang node-1")))
+    [both] = marks(close)
+    assert both.label == "1-2"
+    assert both.words == "1m: reboot node-2; 1m5s: hang node-1"

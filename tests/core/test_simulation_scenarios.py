@@ -1,0 +1,41 @@
+"""Every scenario that comes with lastcall holds what it expects, whatever the seed."""
+
+import pytest
+
+from lastcall.lab.simulation.playing import play
+from lastcall.lab.simulation.reading import read
+from lastcall.lab.simulation.report.text import line
+from lastcall.lab.simulation.shipped import data_of, shipped
+
+SEEDS = (1, 2, 3)
+
+
+def scenario(name):
+    return read(data_of(name), name)
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("name", shipped())
+def test_all_that_is_expected_holds(name):
+    outcomes = [play(scenario(name), seed) for seed in SEEDS]
+    assert [line(outcome) for outcome in outcomes if not outcome.good] == []
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_it_says_what_it_is_about(name):
+    found = scenario(name)
+    assert found.name == name
+    assert found.description
+    assert found.timeline
+    assert found.expect
+
+
+def test_there_are_ten():
+    assert len(shipped()) >= 10
+
+
+def test_the_storage_pods_of_k3s_end_last():
+    """Of what has no system priority: when the first of them ends, nothing that writes runs any more."""
+    [found] = [play(scenario("k3s-storage-last"), seed) for seed in (1,)]
+    ends = [line for line in found.lines if " end" in line.text]
+    assert [line.text.split(" of ")[1].split()[0] for line in ends] == ["web", "db", "longhorn", "coredns"]
