@@ -141,7 +141,10 @@ def _workloads(outcome: Outcome) -> Markup:
             findings.writes(one),
             findings.pods(one),
         )
-        told = [tag("td", cell, data_label=label) for label, cell in zip(_COLUMNS, cells, strict=True)]
+        told = [
+            tag("td", cell, data_label=label, class_="wide" if label == _COLUMNS[-1] else "number")
+            for label, cell in zip(_COLUMNS, cells, strict=True)
+        ]
         rows.append(tag("tr", tag("th", one.name, scope="row"), *told))
     return _section("Workloads", ("Workload", *_COLUMNS), rows)
 
@@ -153,7 +156,7 @@ def _happened(outcome: Outcome) -> Markup:
             "tr",
             tag("td", str(numbers.get(id(line), "")), class_="event-number"),
             tag("td", lasting(line.at), class_="number"),
-            tag("td", line.text),
+            tag("td", line.text, class_="wide most"),
             class_=line.topic.value if line.topic in (Topic.EVENT, Topic.VIOLATION) else None,
         )
         for line in outcome.lines
@@ -163,7 +166,12 @@ def _happened(outcome: Outcome) -> Markup:
 
 def _faults(outcome: Outcome) -> Markup:
     rows = [
-        tag("tr", tag("th", kind, scope="row"), tag("td", str(times), class_="number"), tag("td", steps))
+        tag(
+            "tr",
+            tag("th", kind, scope="row"),
+            tag("td", str(times), class_="number"),
+            tag("td", steps, class_="wide most"),
+        )
         for kind, times, steps in findings.faults(outcome)
     ]
     return _section("Faults that struck", ("Fault", "Times", "What it hit"), rows)

@@ -13,13 +13,12 @@ CSS = """
 .hung{fill:url(#hung)}.hung-ground{fill:var(--down)}
 .serve{fill:var(--serve)}.short{fill:var(--short)}.none{fill:url(#none)}.none-ground{fill:var(--none)}
 .wanted{stroke:var(--ink);stroke-width:1.5}.lost-requests{fill:var(--alarm)}
+td.most{width:75%}
 .hatch{stroke:var(--ink);opacity:.55}
 .event{stroke:var(--event);stroke-width:1.5;stroke-dasharray:3 3}.event-mark{fill:var(--event)}
 text.event-label{fill:var(--event);stroke:none;font-weight:700}
 td.event-number{color:var(--event);font-weight:700}
 tr.event td{font-weight:600}tr.violation td,tr.broken td{color:var(--alarm);font-weight:600}
-.scroll{overflow-x:auto}td.count,th.count{text-align:right;white-space:nowrap}
-@media screen and (max-width:48rem){td.count{text-align:left}}
 @media print{:root{--on:#fff;--down:#bbb;--off:#000;--cut:#ddd;--serve:#777;--short:#bbb;--none:#fff;--event:#000}
 .on{stroke:#999}}
 """
