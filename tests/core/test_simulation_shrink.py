@@ -1,0 +1,122 @@
+"""The shortest scenario that still shows a violation."""
+
+import itertools
+
+import pytest
+from msgspec.structs import replace
+
+from lastcall.adapters.clock import SystemClock
+from lastcall.errors import LastcallError
+from lastcall.lab.simulation import chaos
+from lastcall.lab.simulation.invariants import Rule
+from lastcall.lab.simulation.reading import read
+from lastcall.lab.simulation.scenario import Event, Kind, Manager, NodeGroup, Scenario, Verb, Workload
+from lastcall.lab.simulation.shrink import fewest, shows, shrink
+from lastcall.lab.simulation.writing import write
+
+
+class Tick:
+    """A clock on which each look takes a second."""
+
+    def __init__(self):
+        self.ticks = itertools.count()
+
+    def boottime(self):
+        return float(next(self.ticks))
+
+
+def verbs(scenario):
+    return [event.verb for event in scenario.timeline]
+
+
+def after(*wanted):
+    """Shows it with the last of these verbs, if all of them are there."""
+
+    def when(scenario):
+        found = [event.at for event in scenario.timeline if event.verb in wanted]
+        return max(found) if {*wanted} <= {*verbs(scenario)} else None
+
+    return when
+
+
+@pytest.mark.parametrize("needed", [set(), {0}, {9}, {4, 5}, {0, 3, 9}, set(range(10))])
+def test_what_is_not_needed_goes(needed):
+    asked = []
+
+    def enough(some):
+        asked.append(some)
+        return needed <= {*some}
+
+    assert list(fewest(range(10), enough)) == sorted(needed)
+    assert len(asked) < 40
+
+
+def noisy():
+    """A story with many events, two of which are looked for."""
+    base = chaos.scenario(1)
+    wanted = (
+        Event(at=71.123, verb=Verb.LOSE_BUS, nodes=("node-3",), lasts=5.0),
+        Event(at=83.456, verb=Verb.KILL_AGENT, nodes=("node-2",), lasts=3.0, amount=12.0),
+    )
+    noise = [chaos.scenario(seed).timeline for seed in range(2, 8)]
+    kept = [event for some in noise for event in some if event.verb not in (Verb.LOSE_BUS, Verb.KILL_AGENT)]
+    return replace(base, timeline=tuple(sorted([*wanted, *kept], key=lambda event: event.at)))
+
+
+def test_events_workloads_and_machines_that_are_not_needed_go():
+    scenario = noisy()
+    assert len(scenario.timeline) > 10
+    best = shrink(scenario, after(Verb.LOSE_BUS, Verb.KILL_AGENT), clock=Tick(), seconds=10_000)
+    assert verbs(best) == [Verb.LOSE_BUS, Verb.KILL_AGENT]
+    assert [(event.at, event.amount) for event in best.timeline] == [(10.0, 0.0), (20.0, 0.0)]
+    assert best.workloads == ()
+    assert best.nodes[0].count <= 2
+    assert best.lasts == scenario.lasts
+    assert read(write(best).encode(), "") == best
+
+
+def test_what_is_needed_stays():
+    web = Workload(kind=Kind.DEPLOYMENT, name="web", replicas=3, pre_stop=4.0, grace=7)
+    db = Workload(kind=Kind.STATEFUL_SET, name="db", replicas=2)
+    scenario = Scenario(name="one", workloads=(web, db), timeline=(Event(at=5.0, verb=Verb.HANG, nodes=("node-2",)),))
+
+    def when(candidate):
+        found = [one for one in candidate.workloads if one.name == "web" and one.pre_stop and one.replicas > 1]
+        return 6.0 if found and candidate.timeline else None
+
+    best = shrink(scenario, when, clock=Tick(), seconds=10_000)
+    assert best.workloads == (replace(web, replicas=2, grace=30),)
+    assert best.nodes == (NodeGroup(count=1),)
+    assert [event.nodes for event in best.timeline] == [("node-1",)]
+
+
+def test_the_search_is_bounded_by_runs_and_by_time():
+    runs = []
+
+    def when(candidate):
+        runs.append(candidate)
+        return 100.0
+
+    shrink(noisy(), when, clock=Tick(), most=5, seconds=10_000)
+    assert len(runs) == 5
+    runs.clear()
+    shrink(noisy(), when, clock=Tick(), seconds=3)
+    assert len(runs) <= 4
+
+
+def test_what_shows_nothing_cannot_be_shortened():
+    with pytest.raises(LastcallError, match="nothing is broken by it"):
+        shrink(noisy(), lambda _: None, clock=Tick())
+
+
+@pytest.mark.timeout(120)
+def test_a_rehearsal_is_shortened():
+    """Without anybody who ends the pods a machine goes down without a lock."""
+    story = replace(chaos.scenario(8), manager=Manager.NONE, boot=5.0)
+    assert Verb.REBOOT in verbs(story)
+    best = shrink(story, shows(Rule.LOCK_LOST.value, 8), clock=SystemClock(), most=60)
+    assert verbs(best) == [Verb.REBOOT]
+    assert best.workloads == ()
+    assert best.nodes == (NodeGroup(count=1),)
+    again = shrink(story, shows(Rule.LOCK_LOST.value, 8), clock=SystemClock(), most=60)
+    assert again == best
