@@ -172,6 +172,14 @@ class Lab:
         self._nodes.pop(name)
         self.do(cancel(self._tasks.pop(name)))
 
+    def hide(self, name):
+        """Nobody reaches a node's kubelet until it is shown again."""
+        return self._nodes.pop(name)
+
+    def show(self, name, kubelet):
+        """It answers from now on."""
+        self._nodes[name] = kubelet
+
     def stored(self, resource, namespace, name):
         """An object as it is in the store."""
         found = self.plane.server.store.get(Key(resource, namespace, name))

@@ -6,8 +6,11 @@ from pathlib import Path
 import pytest
 from support.kubectl import items, kubectl, lab, pod  # noqa: F401
 
+from lastcall.lab.apiserver.streams import DIAL_SECONDS
+
 pytestmark = pytest.mark.timeout(60)
 
+NO_ANSWER = "dial tcp 127.0.0.9:10250: i/o timeout\n"
 DEFAULTED = 'Defaulted container "main" out of: main, beside\n'
 
 
@@ -109,6 +112,12 @@ def test_attach(web):
     assert "container third is not valid for pod pair" in web.fails("attach pair -c third")
 
 
+def test_port_forward_says_how_else(web):
+    said = web.fails("port-forward web 18080:80")
+    assert "unable to upgrade connection: port-forward is not served by the lab: " in said
+    assert "kubectl get pods -o wide" in said
+
+
 def test_run_and_remove(web):
     overrides = '{"spec":{"nodeName":"n1"}}'
     said = web.run("run once --image=web:1 --rm -i --restart=Never --overrides", overrides, "--command", "--", "true")
@@ -129,5 +138,23 @@ def test_a_node_that_does_not_answer(web, lab):  # noqa: F811
     web("create -f -", given=pod("deaf", node="silent"))
     web.until("get pod deaf", lambda said: "Running" in said)
     lab.remove_node("silent")
-    assert web.fails("logs deaf").startswith("Error from server: error dialing backend: silent: ")
-    assert "error dialing backend: silent: " in web.fails("exec deaf -- true")
+    began = time.monotonic()
+    assert web.fails("logs deaf") == (
+        f'Error from server: Get "https://127.0.0.9:10250/containerLogs/{web.namespace}/deaf/main": {NO_ANSWER}'
+    )
+    assert web.fails("exec deaf -- true") == (
+        "error: Internal error occurred: error sending request: Post"
+        f' "https://127.0.0.9:10250/exec/{web.namespace}/deaf/main": {NO_ANSWER}'
+    )
+    assert time.monotonic() - began >= 2 * DIAL_SECONDS
+
+
+def test_a_node_that_answers_in_time(web, lab):  # noqa: F811
+    lab.node("slow")
+    web("create -f -", given=pod("late", node="slow"))
+    web.until("get pod late", lambda said: "Running" in said)
+    kubelet = lab.hide("slow")
+    with web.running("exec late -- echo here") as running:
+        time.sleep(1)
+        lab.show("slow", kubelet)
+        running.until("here")

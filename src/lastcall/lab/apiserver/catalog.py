@@ -26,7 +26,7 @@ from lastcall.lab.apiserver.kinds.webhooks import WebhookConfiguration
 from lastcall.lab.apiserver.scheme import Resource
 
 _STATUS = ("status",)
-_POD = ("attach", "binding", "ephemeralcontainers", "eviction", "exec", "log", "resize", "status")
+_POD = ("attach", "binding", "ephemeralcontainers", "eviction", "exec", "log", "portforward", "resize", "status")
 _NAMESPACE = ("finalize", "status")
 _ONE_BY_ONE = ("create", "delete", "get", "list", "patch", "update", "watch")
 _SCALE = ("scale", "status")

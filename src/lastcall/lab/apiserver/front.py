@@ -35,7 +35,7 @@ class Handler(Protocol):
 
 
 Upgrade = Callable[[Request, Scope, Receive, Send], Awaitable[None]]
-"""Serves a WebSocket: ``exec``, ``attach`` and ``port-forward``."""
+"""Serves a WebSocket: ``exec`` and ``attach``."""
 
 
 class Front:

@@ -17,6 +17,7 @@ _METHODS = {
     "exec": ("GET", "POST"),
     "finalize": ("PUT",),
     "log": ("GET",),
+    "portforward": ("GET", "POST"),
     "token": ("POST",),
 }
 """What subresources can be asked that are not read and written like objects."""

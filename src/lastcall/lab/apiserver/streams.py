@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
-from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +25,11 @@ if TYPE_CHECKING:
 PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 """Of the WebSocket: the first byte of each message is its channel."""
 
+DIAL_SECONDS = 5.0
+"""How long a node is tried that does not answer; a kube-apiserver tries for 30 (``client-go/transport/cache.go``)."""
+
+_LOOK = 0.2
+_PORT = 10250
 _STDIN, _ERROR, _RESIZE, _CLOSE = 0, 3, 4, 255
 _NORMAL, _POLICY = 1000, 1008
 
@@ -44,7 +48,12 @@ class Streams:
         if not pod["spec"].get("nodeName"):
             return Response(204, {}, b"")
         options = log_options(context.request, container, self._server.clock.wall())
-        kubelet = self._kubelet(pod)
+        address = self._address(pod)
+        kubelet = await self._dialled(pod)
+        if kubelet is None:
+            raise status.ApiError(
+                500, "", f'Get "{_url("containerLogs", address, pod, container)}": {_silent(address)}'
+            )
         lines = kubelet.logs(pod, options)
         try:
             begin = await anext(lines, b"")
@@ -59,6 +68,12 @@ class Streams:
         """``exec`` and ``attach`` without an upgrade of the connection."""
         self._start(context)
         raise status.bad_request("Upgrade request required")
+
+    async def forward(self, context: Context) -> Response:
+        """``portforward``: is not served, and not needed where pods have addresses of this machine."""
+        self._pod(context)
+        why = "pods and Services have addresses on this machine: kubectl get pods -o wide, lastcall lab status"
+        raise status.ApiError(HTTPStatus.NOT_IMPLEMENTED, "", f"port-forward is not served by the lab: {why}")
 
     async def upgrade(self, request: Request, scope: "Scope", receive: "Receive", send: "Send") -> None:
         """A WebSocket for ``exec`` or ``attach``. A wrong request is refused before it is accepted.
@@ -90,28 +105,46 @@ class Streams:
     def _start(self, context: Context) -> Callable[[], Awaitable[Execution]]:
         """What begins the execution. ApiError if the request makes no sense."""
         pod, request = self._pod(context), context.request
-        container = chosen(context, pod)
-        kubelet = self._kubelet(pod)
-        if context.route.subresource == "attach":
-            return partial(_attached, kubelet, pod, container)
+        container, verb = chosen(context, pod), context.route.subresource
         command = list(request.query.get("command", ()))
-        if not command:
+        if verb == "exec" and not command:
             raise status.bad_request("you must specify at least 1 command for the container")
-        return partial(kubelet.execute, pod, container, command, stdin=request.flag("stdin"), tty=request.flag("tty"))
+        address = self._address(pod)
+
+        async def start() -> Execution:
+            kubelet = await self._dialled(pod)
+            if kubelet is None:
+                raise Unavailable(
+                    f'error sending request: Post "{_url(verb, address, pod, container)}": {_silent(address)}'
+                )
+            if verb == "attach":
+                return _Attached(kubelet.logs(pod, LogOptions(container, follow=True, tail=0)))
+            stdin, tty = request.flag("stdin"), request.flag("tty")
+            return await kubelet.execute(pod, container, command, stdin=stdin, tty=tty)
+
+        return start
 
     def _pod(self, context: Context) -> Object:
         whole = Context(context.request, context.route._replace(subresource=""))
         return self._server.writer.answer(self._server.reader.get(whole), context.route.resource)
 
-    def _kubelet(self, pod: Object) -> Kubelet:
-        node = pod["spec"].get("nodeName", "")
-        if not node:
+    def _address(self, pod: Object) -> str:
+        """Of the pod's node; ApiError if there is none."""
+        name = pod["spec"].get("nodeName", "")
+        if not name:
             raise status.bad_request(f"pod {pod['metadata']['name']} does not have a host assigned")
-        if self._server.store.get(Key("nodes", "", node)) is None:
-            raise status.not_found("pods", "", node)  # so it is: the node is looked for within a request for pods
-        kubelet = self._server.kubelets(node)
-        if kubelet is None:
-            raise _unreachable(pod, f"no kubelet runs on {node}")
+        node = self._server.store.get(Key("nodes", "", name))
+        if node is None:
+            raise status.not_found("pods", "", name)  # so it is: the node is looked for within a request for pods
+        addresses = (node.object().get("status") or {}).get("addresses") or ()
+        return next((str(one["address"]) for one in addresses if one["type"] == "InternalIP"), name)
+
+    async def _dialled(self, pod: Object) -> Kubelet | None:
+        """Its node's kubelet; None if it does not answer for as long as it is tried."""
+        node, clock = pod["spec"]["nodeName"], self._server.clock
+        end = clock.boottime() + DIAL_SECONDS
+        while (kubelet := self._server.kubelets(node)) is None and clock.boottime() < end:
+            await clock.sleep(_LOOK)
         return kubelet
 
 
@@ -146,8 +179,15 @@ class _Attached:
         """It goes on without us."""
 
 
-async def _attached(kubelet: Kubelet, pod: Object, container: str) -> Execution:
-    return _Attached(kubelet.logs(pod, LogOptions(container, follow=True, tail=0)))
+def _url(verb: str, address: str, pod: Object, container: str) -> str:
+    """Of the kubelet's own page, as errors quote it."""
+    metadata = pod["metadata"]
+    return f"https://{address}:{_PORT}/{verb}/{metadata['namespace']}/{metadata['name']}/{container}"
+
+
+def _silent(address: str) -> str:
+    """In the words of Go's ``net`` package."""
+    return f"dial tcp {address}:{_PORT}: i/o timeout"
 
 
 def _unreachable(pod: Object, why: str) -> status.ApiError:
@@ -174,7 +214,7 @@ async def _run(start: Callable[[], Awaitable[Execution]], receive: "Receive", se
         await _ended(send, _failure(f"Internal error occurred: error executing command in container: {why}"))
         return
     except Unavailable as error:
-        await _ended(send, _failure(f"error dialing backend: {error}"))
+        await _ended(send, _failure(f"Internal error occurred: {error}"))
         return
     try:
         await first(_input(execution, receive), _output(execution, send))

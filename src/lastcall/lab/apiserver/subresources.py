@@ -41,4 +41,5 @@ def subresources(server: "ApiServer") -> Mapping[tuple[str, str], Handler]:
         ("pods", "log"): streams.log,
         ("pods", "exec"): streams.refuse,
         ("pods", "attach"): streams.refuse,
+        ("pods", "portforward"): streams.forward,
     }
