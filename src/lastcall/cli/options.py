@@ -1,17 +1,27 @@
 """Options that several verbs share."""
 
 import functools
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
+from lastcall.errors import InvalidInput
 from lastcall.model import duration
 
 STATE_DIR = Path("/var/lib/lastcall")
 CONFIG = Path("/etc/lastcall/agent.yaml")
 CONTAINERD = "unix:///run/containerd/containerd.sock"
+
+
+def content(path: str) -> bytes:
+    """Of a file, or of standard input (``-``); InvalidInput if it cannot be read."""
+    try:
+        return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    except OSError as error:
+        raise InvalidInput(path, [f"cannot be read: {error.strerror}"]) from error
 
 
 class Address(click.ParamType[tuple[str, int] | None]):

@@ -1,14 +1,11 @@
 """``lastcall plan``: answers from files, without a cluster, a bus or a clock."""
 
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from lastcall.cli import options
-from lastcall.errors import InvalidInput
 from lastcall.model import duration
 
 if TYPE_CHECKING:
@@ -43,20 +40,13 @@ def command(config: str, pods: str, node: str | None, granted: float, output: st
 
     if config == pods == "-":
         raise click.UsageError("only one of --config and --pods can be standard input")
-    settings = configuration.read(_bytes(config), _source(config))
-    found = read_pods(_bytes(pods), _source(pods))
+    settings = configuration.read(options.content(config), _source(config))
+    found = read_pods(options.content(pods), _source(pods))
     result = plan.build(settings, found.pods, node=node, granted=granted)
     if output == "json":
         click.echo(plan.to_json(result, found.warnings))
     else:
         _draw(result, found.warnings)
-
-
-def _bytes(path: str) -> bytes:
-    try:
-        return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
-    except OSError as error:
-        raise InvalidInput(path, [f"cannot be read: {error.strerror}"]) from error
 
 
 def _source(path: str) -> str:

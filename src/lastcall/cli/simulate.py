@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lastcall.cli import options
+
 if TYPE_CHECKING:
     from lastcall.lab.simulation.outcome import Outcome
     from lastcall.lab.simulation.scenario import Scenario
+    from lastcall.lab.simulation.state.reading import State
 
 
 @click.command("simulate")
@@ -17,8 +20,11 @@ if TYPE_CHECKING:
 @click.option("--seed", type=click.IntRange(0), help="What the scenario leaves open is decided by it.  [default: 1]")
 @click.option("--seeds", type=click.IntRange(1), help="Try so many, from 1 on, on all processors.")
 @click.option("-o", "--output", type=click.Choice(["text", "json", "html"]), default="text", show_default=True)
+@click.option("--state", metavar="FILE", help="Your own cluster: what `kubectl get ... -A -o yaml` gives; - for stdin.")
 @click.option("--list", "list_", is_flag=True, help="Only the names of the scenarios that come with lastcall.")
-def command(*, scenario: str | None, seed: int | None, seeds: int | None, output: str, list_: bool) -> None:
+def command(
+    *, scenario: str | None, seed: int | None, seeds: int | None, output: str, state: str | None, list_: bool
+) -> None:
     """A cluster in virtual time: what happens to its workloads when nodes go down, and whether what must hold holds.
 
     SCENARIO is a YAML file, - for standard input, or the name of a scenario that comes with lastcall. Control plane,
@@ -41,10 +47,24 @@ def command(*, scenario: str | None, seed: int | None, seeds: int | None, output
     if seeds is not None and output == "html":
         raise click.UsageError("a page shows one seed: name it by --seed")
     hush()
-    found = read(sys.stdin.buffer.read() if scenario == "-" else data_of(scenario), _source(scenario))
+    if scenario == "-" == state:
+        raise click.UsageError("SCENARIO and --state cannot both be standard input")
+    cluster = _cluster(state) if state else None
+    data = sys.stdin.buffer.read() if scenario == "-" else data_of(scenario)
+    found = read(data, _source(scenario), cluster)
     good = _one(found, 1 if seed is None else seed, output) if seeds is None else _many(found, seeds, output)
     if not good:
         sys.exit(1)
+
+
+def _cluster(path: str) -> "State":
+    """The cluster in a file; what is not simulated as it is goes to stderr."""
+    from lastcall.lab.simulation.state.reading import read
+
+    state = read(options.content(path), "standard input" if path == "-" else path)
+    for warning in state.warnings:
+        click.echo(f"warning: {warning}", err=True)
+    return state
 
 
 def _source(scenario: str) -> str:

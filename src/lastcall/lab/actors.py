@@ -6,7 +6,7 @@
 import asyncio
 import contextvars
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -117,11 +117,14 @@ class ActorRuntime:
         self._away = away
         self._moved.set()
 
-    def add(self, pod: Pod, behaviours: dict[str, Behaviour] | None = None) -> LivePod:
-        """A pod that runs from now on."""
+    def add(
+        self, pod: Pod, behaviours: dict[str, Behaviour] | None = None, *, only: Collection[str] | None = None
+    ) -> LivePod:
+        """A pod that runs from now on: all of its containers that last, or only some of them."""
         uid = pod.metadata.uid
         names = [c.name for c in pod.spec.containers]
         names += [c.name for c in pod.spec.init_containers or () if c.restart_policy == "Always"]
+        names = [name for name in names if only is None or name in only]
         for name in names:
             behaviour = (behaviours or {}).get(name, Behaviour())
             run = f"{uid}/{name}"

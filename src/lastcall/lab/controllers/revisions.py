@@ -40,7 +40,7 @@ def history(workload: Object, kind: Kind, view: View, *, label: str) -> History:
     )
     if patches:
         return History(None, known, patches)
-    data, number = _data(workload), (known[-1]["revision"] if known else 0) + 1
+    data, number = data_of(workload), (known[-1]["revision"] if known else 0) + 1
     same = [one for one in known if one.get("data") == data]
     if not same:
         return History(None, known, [_create(workload, kind, view, data=data, number=number, label=label)])
@@ -62,7 +62,7 @@ def forgotten(history: History, live: Collection[str], limit: int) -> list[Actio
     return [Delete(ref(RESOURCE, one), uid=one["metadata"]["uid"]) for one in surplus]
 
 
-def _data(workload: Object) -> Object:
+def data_of(workload: Object) -> Object:
     """A strategic merge patch that brings the template back: ``kubectl rollout undo`` applies it."""
     return {"spec": {"template": {**workload["spec"]["template"], "$patch": "replace"}}}
 

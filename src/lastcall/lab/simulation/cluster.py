@@ -1,5 +1,6 @@
 """A whole cluster in virtual time: control plane, storage, machines with their programs, and the truth about them."""
 
+import copy
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -28,6 +29,9 @@ from lastcall.lab.simulation.scenario import Kind, NodeGroup, Scenario, Workload
 from lastcall.lab.simulation.seeds import random_of
 from lastcall.lab.simulation.settling import settle
 from lastcall.lab.simulation.standing import Standing
+from lastcall.lab.simulation.state.behaving import Faults, behaviour, faults
+from lastcall.lab.simulation.state.putting import put
+from lastcall.lab.simulation.state.workloads import key_of
 from lastcall.lab.simulation.truth import Truth
 from lastcall.lab.simulation.weather import Weather
 from lastcall.lab.volumes import objects as volumes
@@ -62,6 +66,9 @@ class Cluster:
         self.hosts: dict[str, SimulatedHost] = {}
         self.labels: dict[str, Mapping[str, str]] = {}
         self._workloads = {(one.namespace, one.name): one for one in scenario.workloads}
+        recorded = scenario.recorded.objects if scenario.recorded else ()
+        pods = [one for one in recorded if one["kind"] == "Pod"]
+        self._faults: Faults = {pod["metadata"]["uid"]: found for pod in pods if (found := faults(pod))}
         self._site = Site(
             clock=clock,
             seed=seed,
@@ -80,6 +87,9 @@ class Cluster:
 
     async def begin(self) -> None:
         """Everything runs when this returns; TimeoutError if it does not come to that in an hour."""
+        if recorded := self.scenario.recorded:
+            await put(self, copy.deepcopy(recorded.objects), recorded.away)
+            return
         self.plane.start_controllers()
         for kind, obj in ((STORAGE_CLASSES, volumes.storage_class()), (_DRIVERS, volumes.csi_driver())):
             await self.plane.admin.create(kind, obj)
@@ -114,7 +124,7 @@ class Cluster:
                 await self.create(obj)
 
     def _add(self, group: NodeGroup, number: int) -> None:
-        name = f"{group.name}-{number + 1}"
+        name = group.names[number]
         domains = {label: values[number % len(values)] for label, values in group.domains.items()}
         self.labels[name] = {**group.labels, **domains}
         index = len(self.machines)
@@ -125,11 +135,12 @@ class Cluster:
             address = f"10.{index // 65536 % 256}.{index // 256 % 256}.{index % 256}"
             return Profile(
                 name=name,
-                address=address,
+                address=group.address or address,
                 number=index,
                 boot_id=boot_id,
                 labels=self.labels[name],
                 capacity=group.capacity,
+                architecture=group.architecture,
             )
 
         host = self.hosts[name] = SimulatedHost(profile, name, self._site, cable)
@@ -143,6 +154,8 @@ class Cluster:
 
     def _behave(self, pod: Pod, container: str, attempt: int) -> Behaviour:
         workload = self.workload_of(pod)
+        if self.scenario.recorded:
+            return behaviour(pod, container, workload, self._faults.get(pod.metadata.uid, {}).get(container, ""))
         if workload is None:
             return Behaviour(takes=1.0, ready_after=1.0, after_term=1.0)
         return Behaviour(
@@ -155,6 +168,9 @@ class Cluster:
 
     def workload_of(self, pod: Pod) -> Workload | None:
         """The scenario's workload that a pod belongs to."""
+        if self.scenario.recorded:
+            namespace, _, name = key_of(pod, self.scenario.recorded.members).partition("/")
+            return self._workloads.get((namespace, name))
         return self._workloads.get((pod.metadata.namespace, (pod.metadata.labels or {}).get(manifests.LABEL, "")))
 
     # -- verbs ---------------------------------------------------------------------------------------------------------

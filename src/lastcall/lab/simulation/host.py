@@ -4,17 +4,19 @@ Kubelet and agent are one process, as on every node of the lab; the holder of th
 storage are others', and outlive it.
 """
 
+import math
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
 from lastcall.adapters.kube.client import Client
+from lastcall.adapters.kube.resources import Object
 from lastcall.adapters.kube.transport import Transport
 from lastcall.graceful.agent import Agent, Outside
 from lastcall.graceful.config import AgentConfig
-from lastcall.lab.actors import ActorRuntime, Behaviour, Script
+from lastcall.lab.actors import ActorRuntime, Behaviour, Delivery, Script
 from lastcall.lab.fake_keeper import FakeHolder, FakeKeeper
 from lastcall.lab.fake_limit_files import FakeLimitFiles
 from lastcall.lab.kubelet.kubelet import Kubelet
@@ -28,6 +30,7 @@ from lastcall.lab.simulation.disk import Disk
 from lastcall.lab.simulation.logind import HostLogind
 from lastcall.lab.simulation.scenario import Manager
 from lastcall.lab.simulation.seeds import random_of
+from lastcall.lab.simulation.state import static_pods
 from lastcall.lab.simulation.truth import Truth
 from lastcall.lab.virtual import Process
 from lastcall.lab.volumes.node_driver import NodeDriver
@@ -74,6 +77,8 @@ class SimulatedHost:
         """Who renews the node's lease, beside its kubelet."""
         self.kubelet: Kubelet | None = None
         self.agent: Agent | None = None
+        self.static_pods: list[Object] = []
+        """Those that its kubelet has from files."""
         site.truth.watch_runtime(name, self.runtime)
 
     @property
@@ -82,11 +87,18 @@ class SimulatedHost:
         boot_id = uuid.uuid5(uuid.NAMESPACE_OID, f"{self._site.seed}/{self.name}/{max(1, self._boots)}")
         return self._profile(str(boot_id))
 
-    def run_already(self, pod: Pod) -> str:
-        """A pod that runs, and is ready, although nobody has started it here; its address."""
-        names = [one.name for one in pod.spec.containers]
+    def run_already(self, pod: Pod, only: Collection[str] | None = None) -> str:
+        """A pod that runs, and is ready, although nobody has started it here; its address.
+
+        ``only``: not all of its containers do. They have run for ever, by what the truth says of them.
+        """
+        names = [one.name for one in (*pod.spec.containers, *(pod.spec.init_containers or ()))]
         scripts = {name: replace(self._behave(pod, name, 0), ready_after=0.0) for name in names}
-        return self.runtime.add(pod, scripts).pod.status.pod_ip
+        live = self.runtime.add(pod, scripts, only=only)
+        for name in live.containers:
+            if scripts[name].healthy_for:
+                self.runtime.on_delivery(Delivery(-math.inf, pod.metadata.uid, name, "start"))
+        return live.pod.status.pod_ip
 
     # -- power.Host ----------------------------------------------------------------------------------------------------
 
@@ -165,6 +177,9 @@ class SimulatedHost:
     async def _live(self) -> None:
         """In the process: what is made here belongs to it."""
         kubelet = self.kubelet = self._new_kubelet()
+        if self.static_pods:
+            making = static_pods.make(self.static_pods, self._client, self.clock)
+            self.process.start(making, f"{self.name}: static pods")
         if self._site.manager is Manager.LASTCALL:
             agent = self.agent = self._new_agent(kubelet)
             self.process.start(agent.run(), f"{self.name}: agent")

@@ -8,13 +8,14 @@ from lastcall.lab.simulation.invariants import judge
 from lastcall.lab.simulation.lives import Life, lives
 from lastcall.lab.simulation.nodes import State, states, up
 from lastcall.lab.simulation.outcome import Breach, FaultCount, NodeOutcome, NodeSpan, Outcome, WorkloadOutcome
-from lastcall.lab.simulation.rehearsal import Rehearsal
+from lastcall.lab.simulation.rehearsal import Rehearsal, service_key
 from lastcall.lab.simulation.scenario import Workload
 from lastcall.lab.simulation.spans import Between
 from lastcall.lab.simulation.timeline import timeline
 from lastcall.lab.simulation.truth import Fault, Power
 from lastcall.lab.simulation.verdicts import verdict
 from lastcall.lab.simulation.workload_outcome import Evidence, measured, rounded
+from lastcall.model.pods import Pod
 
 
 def outcome(rehearsal: Rehearsal) -> Outcome:
@@ -23,17 +24,15 @@ def outcome(rehearsal: Rehearsal) -> Outcome:
     within = Between(rehearsal.start, run.end)
     found = _lives(rehearsal)
     nodes = _nodes(rehearsal, within)
-    ups = [span for some in nodes.values() for span in up(some)]
-    workloads = [_workload(rehearsal, one, found[key_of(one)], ups, within) for one in scenario.workloads]
+    ups = {name: up(some) for name, some in nodes.items()}
+    workloads = [_workload(rehearsal, one, found[key_of(one)], _ups(one, ups), within) for one in scenario.workloads]
     breaches = [Breach(at=rounded(one.at - within.begin), rule=one.rule.value, what=one.what) for one in judge(run)]
     return Outcome(
         scenario=scenario.name,
         description=scenario.description,
         seed=cluster.seed,
         lasts=rounded(within.end - within.begin),
-        lines=timeline(
-            scenario.timeline, run.powers, [(key.name, some) for key, some in found.items()], breaches, within
-        ),
+        lines=timeline(scenario.timeline, run.powers, _one_of_each_pod(rehearsal, found), breaches, within),
         workloads=tuple(workloads),
         nodes=tuple(_node(name, some, within) for name, some in nodes.items()),
         verdicts=tuple(verdict(one, workloads) for one in scenario.expect),
@@ -43,7 +42,7 @@ def outcome(rehearsal: Rehearsal) -> Outcome:
 
 
 def key_of(workload: Workload) -> Key:
-    """Which one it is; its Service has the same name."""
+    """Which one it is."""
     return Key(workload.namespace, workload.name)
 
 
@@ -52,9 +51,29 @@ def _lives(rehearsal: Rehearsal) -> Mapping[Key, list[Life]]:
     cluster, truth = rehearsal.cluster, rehearsal.cluster.truth
     found: dict[Key, list[Life]] = {key_of(one): [] for one in rehearsal.scenario.workloads}
     for life in lives(truth.happenings, truth.powers):
-        if workload := cluster.workload_of(truth.pods[life.uid]):
+        pod = truth.pods[life.uid]
+        if (workload := cluster.workload_of(pod)) and life.container in _lasting(pod):
             found[key_of(workload)].append(life)
     return found
+
+
+def _lasting(pod: Pod) -> Sequence[str]:
+    """The containers that run as long as the pod does."""
+    sidecars = [one.name for one in pod.spec.init_containers or () if one.restart_policy == "Always"]
+    return [*sidecars, *(one.name for one in pod.spec.containers)]
+
+
+def _one_of_each_pod(rehearsal: Rehearsal, found: Mapping[Key, list[Life]]) -> Sequence[tuple[str, list[Life]]]:
+    """The lives of each pod's first container stand for the pod."""
+    pods = rehearsal.cluster.truth.pods
+    return [
+        (key.name, [life for life in some if life.container == pods[life.uid].spec.containers[0].name])
+        for key, some in found.items()
+    ]
+
+
+def _ups(workload: Workload, ups: Mapping[str, Sequence[Between]]) -> Sequence[Between]:
+    return [span for name in workload.nodes or ups for span in ups[name]]
 
 
 def _nodes(rehearsal: Rehearsal, within: Between) -> Mapping[str, Sequence[State]]:
@@ -78,7 +97,7 @@ def _workload(
         lives=found,
         names={uid: rehearsal.cluster.truth.pods[uid].metadata.name for uid in sorted(uids)},
         up=ups,
-        learned=rehearsal.clients.learned.get(key_of(workload), ()),
+        learned=rehearsal.clients.learned.get(service_key(workload), ()),
         attempts=[one for one in writers.attempts if one.pod in uids],
         lost=[one for one in writers.lost if one.pod in uids],
     )

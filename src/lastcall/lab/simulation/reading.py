@@ -25,9 +25,12 @@ from lastcall.lab.simulation.scenario import (
     Scenario,
     Workload,
 )
+from lastcall.lab.simulation.state import assuming
+from lastcall.lab.simulation.state.reading import State
 from lastcall.lab.simulation.vocabulary import AGENT, KIND, MOST_NODES, NODES, TOP, WORKLOADS
 from lastcall.model import decode
 
+_SHOWN = 12
 _SYSTEM_CLASSES = ("system-node-critical", "system-cluster-critical")
 _KINDS = {field: Kind(WORKLOADS[field].attribute) for field in ("deployment", "statefulSet", "daemonSet", "job")}
 _NOT_FOR: Mapping[str, tuple[Kind, ...]] = {
@@ -39,15 +42,21 @@ _NOT_FOR: Mapping[str, tuple[Kind, ...]] = {
     "worksFor": (Kind.DEPLOYMENT, Kind.STATEFUL_SET, Kind.DAEMON_SET),
 }
 
+_There = tuple[tuple[NodeGroup, ...], tuple[dict[str, Any], ...], tuple[Workload, ...]]
+"""Nodes, further objects and workloads."""
 
-def read(data: bytes, source: str) -> Scenario:
-    """The scenario in a file's bytes; InvalidInput lists every violation at once, with field, value and rule."""
+
+def read(data: bytes, source: str, state: State | None = None) -> Scenario:
+    """The scenario in a file's bytes; InvalidInput lists every violation at once, with field, value and rule.
+
+    With a ``state`` it happens to that cluster: the file gives no nodes and no workloads of its own.
+    """
     documents = decode.documents(data, source)
     if len(documents) != 1:
         found = f"{len(documents)} documents" if documents else "empty"
         raise InvalidInput(source, [f"document: {found}: expected one {KIND}"])
     wrong = Violations()
-    scenario = _Reading(wrong).scenario(documents[0])
+    scenario = _Reading(wrong, state).scenario(documents[0])
     if wrong.found:
         raise InvalidInput(source, wrong.found)
     assert scenario is not None
@@ -57,8 +66,9 @@ def read(data: bytes, source: str) -> Scenario:
 class _Reading:
     """Goes through one document."""
 
-    def __init__(self, wrong: Violations) -> None:
+    def __init__(self, wrong: Violations, state: State | None) -> None:
         self._wrong = wrong
+        self._state = state
 
     def scenario(self, document: Any) -> Scenario | None:
         """None if there is nothing to begin with."""
@@ -66,9 +76,7 @@ class _Reading:
         if not found and self._wrong.found:
             return None
         named = self._head(found)
-        nodes = self._nodes(found.pop("nodes", 3))
-        objects = self._objects(found.pop("objects", []), found.pop("classes", {}))
-        workloads = self._workloads(found.pop("workloads", []), objects)
+        nodes, objects, workloads = self._recorded(self._state, document, found) if self._state else self._own(found)
         lasts = found.get("lasts", Scenario(name="").lasts)
         timeline = self._timeline(found.pop("timeline", {}), nodes, lasts)
         expect = self._expect(found.pop("expect", []), workloads)
@@ -81,8 +89,25 @@ class _Reading:
             timeline=timeline,
             expect=expect,
             agent=agent,
+            recorded=self._state.recorded if self._state else None,
             **found,
         )
+
+    def _own(self, found: dict[str, Any]) -> _There:
+        """What the file itself says that there is."""
+        if "assume" in found:
+            self._wrong.add("assume", found.pop("assume"), "means nothing without a cluster from a file (--state)")
+        nodes = self._nodes(found.pop("nodes", 3))
+        objects = self._objects(found.pop("objects", []), found.pop("classes", {}))
+        return nodes, objects, self._workloads(found.pop("workloads", []), objects)
+
+    def _recorded(self, state: State, document: Mapping[str, Any], found: dict[str, Any]) -> _There:
+        """What a cluster from a file has, with what is assumed of it."""
+        for field in ("nodes", "workloads", "priorityClasses", "objects"):
+            if document.get(field) is not None:
+                self._wrong.add(field, document[field], "cannot be given beside a cluster from a file (--state)")
+            found.pop(TOP[field].attribute, None)
+        return state.nodes, (), assuming.workloads(state, found.pop("assume", {}), self._wrong)
 
     def _head(self, found: dict[str, Any]) -> str:
         for field, attribute, right in (("apiVersion", "api_version", names.API_VERSION), ("kind", "kind", KIND)):
@@ -211,12 +236,15 @@ class _Reading:
 
     def _expect(self, value: Any, workloads: Sequence[Workload]) -> tuple[Expectation, ...]:
         known = [one.name for one in workloads]
+        if self._state:
+            known = [f"{one.namespace}/{one.name}" for one in workloads]
         found: list[Expectation] = []
         for place, sentence in self._sentences("expect", value):
             expectation = self._wrong.read(place, sentence, _sentence(sentences.to_expectation))
             if expectation is None:
                 continue
-            if expectation.subject and expectation.subject not in known:
+            short = [one.partition("/")[2] for one in known]
+            if expectation.subject and expectation.subject not in (*known, *short):
                 rule = f"there is no workload {expectation.subject}; known are {', '.join(known) or 'none'}"
                 self._wrong.add(place, sentence, rule)
             found.append(expectation)
@@ -238,14 +266,20 @@ def _unknown_nodes(event: Event, groups: Sequence[NodeGroup]) -> Iterator[str]:
     """Selectors that mean no machine."""
     for selector in event.nodes:
         if selector not in (ALL_NODES, HALF_OF_THE_NODES) and selector not in set(_selectors(groups)):
-            machines = [f"{group.name}-1 to {group.name}-{group.count}" for group in groups]
-            labels = [one for one in dict.fromkeys(_selectors(groups)) if " " in one]
+            machines = [f"{group.names[0]} to {group.names[-1]}" for group in groups if group.numbered]
+            machines += _shortened([group.name for group in groups if not group.numbered])
+            labels = _shortened([one for one in dict.fromkeys(_selectors(groups)) if " " in one])
             yield f'"{selector}" means no machine; known are {", ".join([*machines, *labels, ALL_NODES, HALF_OF_THE_NODES])}'
+
+
+def _shortened(names: Sequence[str]) -> list[str]:
+    """A cluster may have hundreds of machines."""
+    return [*names[:_SHOWN], *([f"{len(names) - _SHOWN} more"] if len(names) > _SHOWN else [])]
 
 
 def _selectors(groups: Iterable[NodeGroup]) -> Iterator[str]:
     for group in groups:
-        yield from (f"{group.name}-{number + 1}" for number in range(group.count))
+        yield from group.names
         yield from (f"{label} {value}" for label, value in group.labels.items())
         dealt = {
             (label, values[n % len(values)]) for label, values in group.domains.items() for n in range(group.count)

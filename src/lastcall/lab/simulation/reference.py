@@ -7,7 +7,7 @@ from typing import Any
 from lastcall.lab.simulation.fields import Table
 from lastcall.lab.simulation.forms import Form
 from lastcall.lab.simulation.sentences import EVENTS, EXPECTATIONS
-from lastcall.lab.simulation.vocabulary import LEADER, NODES, TOP, WORKLOADS
+from lastcall.lab.simulation.vocabulary import ASSUME, LEADER, NODES, TOP, WORKLOADS
 
 _HEAD = """# Scenarios
 
@@ -17,6 +17,10 @@ This page is made from the tables that read it: `python -m lastcall.lab.simulati
 Durations are Go's, as in all files of Kubernetes: `500ms`, `45s`, `1m30s`. Rates are `20/s`, `6/m` or `1/h`. An unknown
 field is an error, and all that is wrong with a file is told at once. After a semicolon stands what holds if a field is
 left out."""
+
+_ASSUME = """With `lastcall simulate --state FILE`, [your own cluster](../how-to/simulate-my-cluster.md) takes the place of `nodes`,
+`priorityClasses`, `objects` and `workloads`, which are errors then. What its containers do is not in the file, but for
+preStop hooks that sleep. `assume` says it, with these fields:"""
 
 _EVENTS = """Each time in `timeline` has one sentence or a list of them. Words in capitals are gaps, and what stands in brackets may be
 left out. `NODES` is a machine's name, `all nodes`, `half of the nodes` (the seed decides which), or a label and its value
@@ -39,6 +43,9 @@ def page() -> str:
         _fields(WORKLOADS),
         "A `leader` is one of the pods, which alone does the work:",
         _fields(LEADER),
+        "## What is assumed of your own cluster",
+        _ASSUME,
+        _fields(ASSUME),
         "## What happens",
         _EVENTS,
         _sentences(EVENTS),

@@ -76,7 +76,10 @@ CAPACITY = {"cpu": "16", "memory": "64Gi", "ephemeral-storage": "100Gi", "pods":
 
 
 class NodeGroup(Facts, frozen=True):
-    """Machines ``NAME-1`` to ``NAME-COUNT``. ``domains`` maps a label to values that are dealt out in turn."""
+    """Machines ``NAME-1`` to ``NAME-COUNT``. ``domains`` maps a label to values that are dealt out in turn.
+
+    One that is not ``numbered`` is a single machine, called NAME.
+    """
 
     name: str = "node"
     count: int = 3
@@ -84,6 +87,15 @@ class NodeGroup(Facts, frozen=True):
     labels: dict[str, str] = msgspec.field(default_factory=dict)
     capacity: dict[str, str] = msgspec.field(default_factory=lambda: dict(CAPACITY))
     control_plane: bool = False
+    address: str = ""
+    """Its InternalIP, if it is a single machine that has one already; the next two likewise."""
+    architecture: str = "amd64"
+    numbered: bool = True
+
+    @property
+    def names(self) -> list[str]:
+        """Of its machines, in order."""
+        return [f"{self.name}-{number + 1}" for number in range(self.count)] if self.numbered else [self.name]
 
 
 class Kind(Enum):
@@ -93,6 +105,10 @@ class Kind(Enum):
     STATEFUL_SET = "StatefulSet"
     DAEMON_SET = "DaemonSet"
     JOB = "Job"
+    REPLICA_SET = "ReplicaSet"
+    """One that no Deployment owns: only in a cluster that was recorded, as the next one."""
+    POD = "Pod"
+    """Pods that nobody replaces, and those that a kubelet has from a file."""
 
 
 class Leader(Facts, frozen=True):
@@ -134,6 +150,25 @@ class Workload(Facts, frozen=True):
     memory: str = "64Mi"
     lives: float = math.inf
     """Of a Job: how long its pods work."""
+    hooks: dict[str, float] = msgspec.field(default_factory=dict)
+    """How long the preStop hooks of its containers take, by name, if its pods are recorded ones; else ``pre_stop`` counts."""
+    service: str = ""
+    """The name of its Service, if that is not its own."""
+    nodes: tuple[str, ...] = ()
+    """Of a DaemonSet: the machines that it is for, if these are not all."""
+
+
+class Recorded(Facts, frozen=True):
+    """A cluster as it was found at ``at`` (seconds since 1970), as the API server has it.
+
+    ``away`` are the nodes whose machines are off. ``members`` tells by the uid of an owner or of a pod, or by the
+    NAMESPACE/NAME of a static pod, to which workload a pod belongs, as NAMESPACE/NAME of this.
+    """
+
+    objects: tuple[dict[str, Any], ...]
+    at: float
+    away: tuple[str, ...] = ()
+    members: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class Manager(Enum):
@@ -172,6 +207,8 @@ class Scenario(Facts, frozen=True):
     workloads: tuple[Workload, ...] = ()
     objects: tuple[dict[str, Any], ...] = ()
     """Further objects of the Kubernetes API, created before the workloads."""
+    recorded: Recorded | None = None
+    """The cluster that all begins with, instead of one of ``workloads`` and ``objects``; they and ``nodes`` tell of it."""
     agent: AgentConfig | None = None
     manager: Manager = Manager.LASTCALL
     settled: bool = False

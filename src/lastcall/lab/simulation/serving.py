@@ -1,10 +1,11 @@
 """When a pod of a workload really serves, from what reached its container (pure)."""
 
 import math
+from collections.abc import Iterable, Mapping, Sequence
 
 from lastcall.lab.simulation.lives import Life
 from lastcall.lab.simulation.scenario import Kind, Workload
-from lastcall.lab.simulation.spans import Between
+from lastcall.lab.simulation.spans import Between, joined
 
 
 def serving(life: Life, workload: Workload) -> Between:
@@ -21,14 +22,35 @@ def serving(life: Life, workload: Workload) -> Between:
     return Between(life.began + workload.ready, ended)
 
 
+def pods_serving(lives: Iterable[Life], workload: Workload) -> Mapping[str, Sequence[Between]]:
+    """When each pod (by its uid) serves: while all of its containers do."""
+    found: dict[str, dict[str, list[Between]]] = {}
+    for life in lives:
+        found.setdefault(life.uid, {}).setdefault(life.container, []).append(serving(life, workload))
+    return {uid: _all(list(containers.values())) for uid, containers in found.items()}
+
+
+def _all(containers: Sequence[Sequence[Between]]) -> Sequence[Between]:
+    both = containers[0]
+    for spans in containers[1:]:
+        overlaps = (Between(max(a.begin, b.begin), min(a.end, b.end)) for a in both for b in spans)
+        both = joined(sorted(overlaps))
+    return both
+
+
 def hook_missed(life: Life, workload: Workload) -> bool:
     """Whether it was ended before its preStop hook had run to its end. One that ends by itself misses none."""
     signals = [at for at in (life.term, life.kill, life.ended if life.cut else None) if at is not None]
-    if not workload.pre_stop or not signals:
+    takes = _takes(life, workload)
+    if not takes or not signals:
         return False
     at = min(signals)
-    return not any(len(hook) == 2 and hook[1] <= at and _whole(hook, workload) for hook in life.hooks)
+    return not any(len(hook) == 2 and hook[1] <= at and _whole(hook, takes) for hook in life.hooks)
 
 
-def _whole(hook: list[float], workload: Workload) -> bool:
-    return hook[1] - hook[0] > workload.pre_stop - 1e-6
+def _takes(life: Life, workload: Workload) -> float:
+    return workload.hooks.get(life.container, 0.0) if workload.hooks else workload.pre_stop
+
+
+def _whole(hook: list[float], takes: float) -> bool:
+    return hook[1] - hook[0] > takes - 1e-6

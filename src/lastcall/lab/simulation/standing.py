@@ -21,6 +21,7 @@ class Standing:
     def __init__(self, store: Store) -> None:
         self._nodes = _Reader(store, "nodes", _boot)
         self._leaving = _Reader(store, "pods", _leaves)
+        self._excused: set[Key] = set()
         self._unfinished = [_Reader(store, resource, judge) for resource, judge in _JUDGES.items()]
 
     @property
@@ -31,7 +32,11 @@ class Standing:
     @property
     def whole(self) -> bool:
         """Every workload has all the pods that it wants, ready, and none that is to go."""
-        return not self._leaving.read() and not any(reader.read() for reader in self._unfinished)
+        return not any(reader.read().keys() - self._excused for reader in (self._leaving, *self._unfinished))
+
+    def excuse(self) -> None:
+        """What is missing now does not count as missing from now on."""
+        self._excused = {key for reader in (self._leaving, *self._unfinished) for key in reader.read()}
 
 
 class _Reader(Generic[T]):

@@ -9,7 +9,7 @@ from lastcall.lab.simulation.scenario import Expectation, Goal
 
 def verdict(expectation: Expectation, workloads: Sequence[WorkloadOutcome]) -> Verdict:
     """An expectation of all workloads is one of each of them. InvalidInput if its subject is none of them."""
-    found = [one for one in workloads if expectation.subject in ("", one.name)]
+    found = [one for one in workloads if expectation.subject in ("", one.name, f"{one.namespace}/{one.name}")]
     if expectation.subject and not found:
         names = ", ".join(one.name for one in workloads) or "none"
         raise InvalidInput(

@@ -1,5 +1,6 @@
 """The fields of a scenario's YAML: where each goes, how it is read, and what it is (pure)."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from lastcall import names
@@ -61,6 +62,7 @@ TOP: Table = {
         "propagation", seconds, "how much later than the API server a node knows of endpoints; `500ms`"
     ),
     "bootsIn": Field("boot", seconds, "from power on to the kubelet's start; `30s`"),
+    "assume": Field("assume", _as_is, "with `--state`: what its containers do; a mapping of the fields below"),
     "timeline": Field("timeline", _as_is, "what happens: one sentence or a list of them for each time"),
     "lasts": Field("lasts", seconds, "when it is over; `10m`"),
     "expect": Field("expect", _as_is, "what must hold: a list of sentences"),
@@ -93,6 +95,28 @@ LEADER: Table = {
     "handover": Field("handover", seconds, "how long it takes, in the preStop hook; `1s`"),
     "election": Field("election", seconds, "how long it takes until another leads, without a handover; `10s`"),
 }
+
+_BEHAVIOUR: Table = {
+    "startsIn": Field("starts", seconds, "from the order to start a container until it runs; `5s`"),
+    "readyIn": Field("ready", seconds, "from then until its probes succeed; `5s`"),
+    "endsIn": Field("ends", seconds_or(NEVER), f"from SIGTERM to its end; `2s`, `{NEVER}` if it ignores SIGTERM"),
+    "preStop": Field("pre_stop", seconds, "how long a preStop hook takes that does not say it; `5s`"),
+    "drains": Field("drains", flag, "whether it goes on answering between SIGTERM and its end; true"),
+}
+
+ASSUMED: Mapping[str, Any] = {"starts": 5.0, "ready": 5.0, "ends": 2.0, "pre_stop": 5.0, "drains": True}
+"""What containers of a recorded cluster do if nobody says it."""
+
+ASSUME: Table = {
+    **_BEHAVIOUR,
+    "byWorkload": Field("by_workload", mapping_of(_as_is), "the same for single workloads, by NAME or NAMESPACE/NAME"),
+    "requests": Field(
+        "requests", mapping_of(rate), "how many requests the clients of a Service make, by NAME or NAMESPACE/NAME"
+    ),
+}
+"""What is assumed of a recorded cluster."""
+
+BY_WORKLOAD: Table = _BEHAVIOUR
 
 WORKLOADS: Table = {
     "deployment": Field("Deployment", name, "its name, if it is a Deployment"),

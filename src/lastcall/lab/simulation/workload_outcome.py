@@ -7,7 +7,7 @@ from lastcall.lab.simulation import leaders
 from lastcall.lab.simulation.lives import Life
 from lastcall.lab.simulation.outcome import Loss, Span, Step, WorkloadOutcome
 from lastcall.lab.simulation.scenario import Kind, Workload
-from lastcall.lab.simulation.serving import hook_missed, serving
+from lastcall.lab.simulation.serving import hook_missed, pods_serving
 from lastcall.lab.simulation.spans import Between, Curve, counted, falling, length, when
 from lastcall.lab.simulation.traffic import Failing, Learned, failing
 from lastcall.lab.simulation.writers import Attempt
@@ -33,7 +33,8 @@ class Evidence:
 def measured(workload: Workload, evidence: Evidence) -> WorkloadOutcome:
     """All that is to be told of it."""
     within = evidence.within
-    serves = counted([serving(life, workload) for life in evidence.lives], within)
+    pods = pods_serving(evidence.lives, workload)
+    serves = counted([span for spans in pods.values() for span in spans], within)
     wanted, led = _wanted(workload, evidence), _led(workload, evidence)
     outages = when((wanted, serves, led), within.end, lambda want, have, lead: want and not (have and lead))
     degraded = when((wanted, serves, led), within.end, lambda want, have, lead: have < want or (want and not lead))
@@ -104,9 +105,9 @@ def _pod_down(workload: Workload, evidence: Evidence) -> float:
     if workload.kind is not Kind.STATEFUL_SET:
         return 0.0
     of: dict[str, list[Between]] = {f"{workload.name}-{number}": [] for number in range(workload.replicas)}
-    for life in evidence.lives:
-        if (name := evidence.names.get(life.uid, "")) in of:
-            of[name].append(serving(life, workload))
+    for uid, spans in pods_serving(evidence.lives, workload).items():
+        if (name := evidence.names.get(uid, "")) in of:
+            of[name] += spans
     within = evidence.within
     curves = [counted(spans, within) for spans in of.values()]
     return max((length(when([curve], within.end, lambda have: not have)) for curve in curves), default=0.0)
@@ -115,10 +116,7 @@ def _pod_down(workload: Workload, evidence: Evidence) -> float:
 def _losses(workload: Workload, evidence: Evidence) -> Sequence[Failing]:
     if not workload.requests:
         return ()
-    serves: dict[str, list[Between]] = {}
-    for life in evidence.lives:
-        serves.setdefault(life.uid, []).append(serving(life, workload))
-    return failing(evidence.learned, serves, evidence.within)
+    return failing(evidence.learned, pods_serving(evidence.lives, workload), evidence.within)
 
 
 def _in_time(attempts: Sequence[Attempt], within: Between) -> Sequence[Attempt]:
@@ -131,9 +129,9 @@ def _ended(evidence: Evidence) -> Sequence[Life]:
 
 
 def _restarts(evidence: Evidence) -> int:
-    seen: set[str] = set()
+    seen: set[tuple[str, str]] = set()
     found = 0
     for life in evidence.lives:
-        found += life.uid in seen and evidence.within.begin <= life.began
-        seen.add(life.uid)
+        found += (life.uid, life.container) in seen and evidence.within.begin <= life.began
+        seen.add((life.uid, life.container))
     return found

@@ -1,0 +1,172 @@
+"""A file of kubectl's as the cluster that a scenario begins with (pure)."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from lastcall.lab.apiserver.request import Object
+from lastcall.lab.controllers.view import controller_of
+from lastcall.lab.simulation.scenario import CAPACITY, NodeGroup, Recorded, Workload
+from lastcall.lab.simulation.state import completing, items, storage
+from lastcall.lab.simulation.state.behaving import faults
+from lastcall.lab.simulation.state.specs import simplify
+from lastcall.lab.simulation.state.workloads import Workloads, services, static
+from lastcall.model.base import Facts
+from lastcall.model.pods import FINISHED
+
+_SHOWN = 3
+_MANAGED = "endpointslice.kubernetes.io/managed-by"
+_ORDER = ("Namespace", "Node", "PriorityClass", "StorageClass", "PersistentVolume", "PersistentVolumeClaim")
+
+
+class State(Facts, frozen=True):
+    """``services`` tells by NAMESPACE/NAME of which workloads (by their keys) a Service's pods are."""
+
+    recorded: Recorded
+    nodes: tuple[NodeGroup, ...]
+    workloads: tuple[Workload, ...]
+    services: dict[str, tuple[str, ...]]
+    warnings: tuple[str, ...] = ()
+
+
+def read(data: bytes, source: str) -> State:
+    """InvalidInput tells of every item that is wrong. ``warnings`` are about what is not simulated as it is."""
+    found, others = items.read(data, source)
+    return _Reading(found, others, source).state()
+
+
+class _Reading:
+    def __init__(self, objects: list[Object], others: Counter[str], source: str) -> None:
+        self._objects = objects
+        self._others = others
+        self._source = source
+        self._remarks: Counter[str] = Counter()
+        self._told: list[str] = []
+
+    def state(self) -> State:
+        at = completing.taken_at(self._objects)
+        for obj in self._objects:
+            completing.tidy(obj, at)
+            if spec := completing.pod_spec(obj):
+                simplify(spec, self._remarks)
+            items.KINDS[obj["kind"]].behaviour.default(obj)
+        self._leave_out()
+        former = {one["metadata"]["uid"]: _owner(one) for one in self._objects if one["kind"] == "Pod"}
+        self._tell("pods whose owners are not in the file: nobody replaces them", self._released())
+        self._own_static_pods()
+        objects = storage.translated(self._objects, at, self._remarks)
+        objects += completing.classes_of(objects, at)
+        objects += completing.revisions_of(objects, at)
+        objects += completing.namespaces_of(objects, at)
+        objects.sort(key=lambda one: _ORDER.index(one["kind"]) if one["kind"] in _ORDER else len(_ORDER))
+        workloads = Workloads(objects, former)
+        nodes = [one for one in objects if one["kind"] == "Node"]
+        away = [one["metadata"]["name"] for one in nodes if not _ready(one)]
+        self._look(objects, away)
+        pairs: dict[str, tuple[str, ...]] = {}
+        for service, key in services(objects, workloads):
+            pairs[service] = (*pairs.get(service, ()), key)
+        return State(
+            recorded=Recorded(objects=tuple(objects), at=at, away=tuple(away), members=workloads.members),
+            nodes=tuple(map(_group, nodes)),
+            workloads=tuple(workloads.found.values()),
+            services=pairs,
+            warnings=tuple(self._warnings()),
+        )
+
+    # -- what is left out ----------------------------------------------------------------------------------------------
+
+    def _leave_out(self) -> None:
+        """What would be made anew, and what could only do harm without the rest of it."""
+        nodes = {one["metadata"]["name"] for one in self._objects if one["kind"] == "Node"}
+        with_sets = {_owner_uid(one) for one in self._objects if one["kind"] == "ReplicaSet"}
+        kept, lost, without = [], [], []
+        for obj in self._objects:
+            metadata, kind = obj["metadata"], obj["kind"]
+            if kind == "EndpointSlice" and _MANAGED in (metadata.get("labels") or {}):
+                continue
+            if kind == "Pod" and obj["spec"].get("nodeName", "") not in ("", *nodes):
+                lost.append(obj)
+            elif kind == "Deployment" and obj["spec"].get("replicas", 1) and metadata["uid"] not in with_sets:
+                without.append(obj)
+            else:
+                kept.append(obj)
+        self._tell("pods of nodes that are not in the file are passed over", lost)
+        self._tell("Deployments whose ReplicaSets are not in the file are passed over", without)
+        self._objects = kept
+
+    def _released(self) -> list[Object]:
+        return [one for one in completing.release(self._objects) if not _over(one)]
+
+    def _own_static_pods(self) -> None:
+        """Each belongs to its node, as mirrors made by newer kubelets say themselves."""
+        nodes = {one["metadata"]["name"]: one["metadata"]["uid"] for one in self._objects if one["kind"] == "Node"}
+        for pod in self._objects:
+            if pod["kind"] == "Pod" and static(pod) and pod["spec"].get("nodeName") in nodes:
+                name = pod["spec"]["nodeName"]
+                owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": nodes[name], "controller": True}
+                pod["metadata"]["ownerReferences"] = [owner]
+
+    # -- what people should know ---------------------------------------------------------------------------------------
+
+    def _look(self, objects: Sequence[Object], away: Sequence[str]) -> None:
+        if away:
+            self._told.append(f"{_listed(away)} not ready: such a machine counts as off")
+        failing = [
+            pod
+            for pod in objects
+            if pod["kind"] == "Pod"
+            and pod["spec"].get("nodeName", "") not in ("", *away)
+            and not _over(pod)
+            and faults(pod)
+        ]
+        self._tell("pods with containers that fail or are not ready: they stay so", failing)
+
+    def _tell(self, what: str, objects: Sequence[Object]) -> None:
+        if objects:
+            names = [f"{one['metadata'].get('namespace', '')}/{one['metadata']['name']}" for one in objects]
+            self._told.append(f"{len(objects)} {what} ({_listed(names)})")
+
+    def _warnings(self) -> Iterator[str]:
+        if self._others:
+            kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(self._others.items()))
+            yield f"{self._source}: {kinds} passed over: such objects are not simulated"
+        yield from (f"{self._source}: {one}" for one in self._told)
+        for what, count in sorted(self._remarks.items()):
+            yield f"{self._source}: not simulated: {what}: {count}"
+
+
+def _owner(obj: Object) -> str:
+    return str((controller_of(obj) or {}).get("name") or obj["metadata"]["name"])
+
+
+def _owner_uid(obj: Object) -> str:
+    return str((controller_of(obj) or {}).get("uid", ""))
+
+
+def _over(pod: Object) -> bool:
+    return (pod.get("status") or {}).get("phase") in FINISHED
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
+
+
+def _ready(node: Object) -> bool:
+    conditions = (node.get("status") or {}).get("conditions") or ()
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+
+
+def _group(node: Object) -> NodeGroup:
+    status = node.get("status") or {}
+    addresses = {one["type"]: one["address"] for one in status.get("addresses") or ()}
+    room = status.get("allocatable") or status.get("capacity") or CAPACITY
+    return NodeGroup(
+        name=node["metadata"]["name"],
+        count=1,
+        numbered=False,
+        labels=node["metadata"].get("labels") or {},
+        capacity={name: str(amount) for name, amount in room.items()},
+        address=addresses.get("InternalIP", ""),
+        architecture=(status.get("nodeInfo") or {}).get("architecture") or "amd64",
+    )
