@@ -41,15 +41,15 @@ class Saw(NamedTuple):
 class Lab:
     """A control plane and two machines, lab-1 and lab-2, within this process.
 
-    ``config`` is their agents', ``site`` what else is not as usual there.
+    ``config`` is their agents'; ``without`` names controllers that do not run; ``site`` is what else is not as usual.
     """
 
-    def __init__(self, directory, runtime, *, config=None, **site):
+    def __init__(self, directory, runtime, *, config=None, without=(), **site):
         random = Random(7)
         self.truth = directory / "truth" / "truth"
         self.storage = Storage(Directories(directory / "volumes"), CLOCK)
         self.plane = ControlPlane(
-            Place(directory / "plane", directory / "kubeconfig"), CLOCK, random, storage=self.storage
+            Place(directory / "plane", directory / "kubeconfig"), CLOCK, random, without=without, storage=self.storage
         )
         self.site = Site(
             clock=CLOCK,

@@ -6,7 +6,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -20,7 +20,7 @@ from lastcall.lab.fake_keeper import FakeHolder
 from lastcall.lab.fake_logind import FakeLogind
 from lastcall.lab.kubelet.kubelet import Kubelet
 from lastcall.lab.kubelet.runtime import NodeRuntime
-from lastcall.lab.kubelet.settings import Profile
+from lastcall.lab.kubelet.settings import Profile, Settings
 from lastcall.lab.kubelet.volume_files import PodDirectories
 from lastcall.lab.shutdown_managers import Manager, Runs, Surroundings
 from lastcall.lab.traffic.proxy import Proxy
@@ -38,7 +38,7 @@ class Site:
     """What the machines of one lab share.
 
     ``config`` has the phases of a shutdown, whoever is its ``manager``; ``delay`` is how many seconds late a node knows
-    of endpoints; ``listeners`` hear what lastcall's agent records.
+    of endpoints; ``settings`` are the kubelets' constants; ``listeners`` hear what lastcall's agent records.
     """
 
     clock: Clock
@@ -49,6 +49,7 @@ class Site:
     runtime: str = "processes"
     manager: Manager = Manager.LASTCALL
     delay: float = PROPAGATION_DELAY
+    settings: Settings = field(default_factory=Settings)
     listeners: Callable[[str], list[Listener]] = lambda node: []
 
 
@@ -143,6 +144,7 @@ class LocalHost:
             clock=self._site.clock,
             random=self._site.random,
             directories=PodDirectories(self.directory / "pods"),
+            settings=self._site.settings,
             volumes=NodeDriver(self._site.storage, self.name, self._client),
         )
         manager = await self._manager(
