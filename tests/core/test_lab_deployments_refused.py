@@ -1,13 +1,10 @@
 """Deployments whose sets or pods the API server refuses."""
 
-import functools
-
 from support.lab_cluster import on_cluster
 from support.lab_kubelet import kubelet
-from support.lab_workloads import condition, told, workload
+from support.lab_workloads import condition, refuse, told, workload
 
 from lastcall.adapters.kube.resources import DEPLOYMENTS
-from lastcall.lab.apiserver.admission.chain import refusal
 from lastcall.lab.controllers.deployments import Deployments
 from lastcall.lab.controllers.replicasets import ReplicaSets
 
@@ -20,19 +17,6 @@ def status(cluster):
 
 def done(cluster):
     return status(cluster).get("availableReplicas") == 1
-
-
-def refuse(cluster, plural, why):
-    """Nobody makes objects of a resource until what is answered is called."""
-    asked = cluster.server.admission.validate
-
-    async def validate(attributes):
-        if (attributes.operation, attributes.resource.plural) == ("CREATE", plural):
-            raise refusal(attributes, why)
-        await asked(attributes)
-
-    cluster.server.admission.validate = validate
-    return functools.partial(delattr, cluster.server.admission, "validate")
 
 
 @on_deployments

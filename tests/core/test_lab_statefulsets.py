@@ -76,7 +76,7 @@ async def test_one_after_the_other_each_with_its_identity(cluster):
             "controller-revision-hash": revision["metadata"]["name"],
         }
         assert (pod["spec"]["hostname"], pod["spec"]["subdomain"]) == ("web-2", "web")
-        assert "Create Pod web-0 in StatefulSet web successful" in told(cluster, "SuccessfulCreate")
+        assert "create Pod web-0 in StatefulSet web successful" in told(cluster, "SuccessfulCreate")
         assert status(cluster)["currentRevision"] == status(cluster)["updateRevision"] == revision["metadata"]["name"]
 
 

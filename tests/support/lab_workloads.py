@@ -1,8 +1,10 @@
 """Workloads as tests of controllers write them, and what they check of them."""
 
 import copy
+import functools
 
 from lastcall.adapters.kube.watching import Kind
+from lastcall.lab.apiserver.admission.chain import refusal
 
 LABELS = {"app": "web"}
 
@@ -52,3 +54,16 @@ def up(pod):
 def stays(pod):
     """Whether it counts as one: not going, and not finished."""
     return not pod["metadata"].get("deletionTimestamp") and pod["status"]["phase"] in ("Pending", "Running")
+
+
+def refuse(cluster, plural, why):
+    """Nobody makes objects of a resource until what is answered is called."""
+    asked = cluster.server.admission.validate
+
+    async def validate(attributes):
+        if (attributes.operation, attributes.resource.plural) == ("CREATE", plural):
+            raise refusal(attributes, why)
+        await asked(attributes)
+
+    cluster.server.admission.validate = validate
+    return functools.partial(delattr, cluster.server.admission, "validate")

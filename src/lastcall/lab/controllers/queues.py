@@ -11,6 +11,8 @@ from lastcall.lab.controllers.view import Ref
 
 RETRY_SECONDS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 """After a decision that could not be carried out, or that has changed nothing; the last one for ever."""
+_OWN_PAUSES: Mapping[str, Sequence[float]] = {"job": (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0)}
+"""The same of controllers that have their own (``job_controller.go: DefaultJobApiBackOff``)."""
 
 
 class _Done(NamedTuple):
@@ -60,7 +62,7 @@ class Queue:
         """A decision could not be carried out: the key is due again, later each time."""
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
-        self.add(key, now + _pause(failures))
+        self.add(key, now + _pause(failures, _OWN_PAUSES.get(self.controller.name, RETRY_SECONDS)))
 
     def worked(self, key: Ref, actions: Sequence[Action], now: float) -> int:
         """It was carried out: how often it had been the same before, with nothing changed by it.
@@ -76,7 +78,7 @@ class Queue:
         self._done[key] = _Done(actions, revisions, again)
         if again:
             del self.blocked[key]
-            self.add(key, now + _pause(again - 1))
+            self.add(key, now + _pause(again - 1, RETRY_SECONDS))
         return again
 
     def forget(self, resource: str) -> None:
@@ -85,5 +87,5 @@ class Queue:
             revisions.pop(resource, None)
 
 
-def _pause(times: int) -> float:
-    return RETRY_SECONDS[min(times, len(RETRY_SECONDS) - 1)]
+def _pause(times: int, pauses: Sequence[float]) -> float:
+    return pauses[min(times, len(pauses) - 1)]

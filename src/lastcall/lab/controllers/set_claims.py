@@ -24,10 +24,11 @@ def missing(wanted: Object, kind: Kind, ordinal: int, view: View) -> Iterator[Ac
     for template in wanted["spec"].get("volumeClaimTemplates") or ():
         name = names[template["metadata"]["name"]]
         if view.get(RESOURCE, namespace, name) is None:
-            said = f"Create Claim {name} Pod {pod} in StatefulSet {set_name} success"
-            yield Create(
-                RESOURCE, namespace, _made(wanted, template, name), kind.tell(wanted, "SuccessfulCreate", said)
-            )
+            said = f"create Claim {name} Pod {pod} in StatefulSet {set_name} success"
+            why = f"create Claim {name} for Pod {pod} in StatefulSet {set_name} failed error: {{error}}"
+            told = kind.tell(wanted, "SuccessfulCreate", said)
+            refused = kind.tell(wanted, "FailedCreate", why, "Warning")
+            yield Create(RESOURCE, namespace, _made(wanted, template, name), told, refused)
 
 
 def _made(wanted: Object, template: Object, name: str) -> Object:

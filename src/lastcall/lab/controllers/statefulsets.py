@@ -138,9 +138,7 @@ class _Turn:
             return
         yield from set_claims.missing(self.wanted, KIND, ordinal, self.view)
         pod = new_pod(self.wanted, KIND, ordinal, self._revision(ordinal))
-        message = f"Create Pod {name} in StatefulSet {self.wanted['metadata']['name']} failed error: {{error}}"
-        refused = KIND.tell(self.wanted, "FailedCreate", message, "Warning")
-        yield Create("pods", namespace, pod, self._told("Create", name), refused)
+        yield Create("pods", namespace, pod, self._told("Create", name), self._refused("Create", name))
 
     def _revision(self, ordinal: int) -> Object:
         """Numbers below the partition come back as they were (``newVersionedStatefulSetPod``)."""
@@ -188,12 +186,18 @@ class _Turn:
                 yield from self._ended(pod)
 
     def _ended(self, pod: Object) -> Iterator[Action]:
-        yield Delete(ref("pods", pod), uid=pod["metadata"]["uid"])
-        yield self._told("Delete", pod["metadata"]["name"])
+        name = pod["metadata"]["name"]
+        yield Delete(ref("pods", pod), uid=pod["metadata"]["uid"], refused=self._refused("Delete", name))
+        yield self._told("Delete", name)
 
     def _told(self, verb: str, pod: str) -> Tell:
-        message = f"{verb} Pod {pod} in StatefulSet {self.wanted['metadata']['name']} successful"
+        """``recordPodEvent``."""
+        message = f"{verb.lower()} Pod {pod} in StatefulSet {self.wanted['metadata']['name']} successful"
         return KIND.tell(self.wanted, f"Successful{verb}", message)
+
+    def _refused(self, verb: str, pod: str) -> Tell:
+        message = f"{verb.lower()} Pod {pod} in StatefulSet {self.wanted['metadata']['name']} failed error: {{error}}"
+        return KIND.tell(self.wanted, f"Failed{verb}", message, "Warning")
 
 
 def _status(turn: _Turn) -> Object:
