@@ -64,6 +64,12 @@ POD_ADDRESS = _name(
     "annotation", f"{GROUP}/pod-address", "on the lab's sandboxes, which have the host's network: the pod's own address"
 )
 
+OUT_OF_SERVICE = _name(
+    "taint",
+    "node.kubernetes.io/out-of-service",
+    "on a node that is off and stays off, as somebody says who has made sure (KEP-2268)",
+)
+
 # What the kubelet writes when the node goes down (pkg/kubelet/nodeshutdown, pkg/kubelet/kubelet_node_status.go).
 READY = _name("condition", "Ready", "of nodes and pods")
 NOT_READY_REASON = _name("reason", "KubeletNotReady", "of the node's Ready=False while it goes down")

@@ -128,7 +128,7 @@ def shell_lines():
     """Every line of the documentation that calls lastcall, as a test's parameter."""
     for page in PAGES:
         for line in re.findall(r"^ {4,}(.*\blastcall [a-z].*)$", page.read_text(), re.MULTILINE):
-            if match := re.search(r"(?:^|\| |sudo )(?:\S*/)?lastcall ((?:lab )?[a-z]+)\b([^|>#]*)", line):
+            if match := re.search(r"(?:^|\| |sudo )(?:\S*/)?lastcall ((?:lab |failover )?[a-z]+)\b([^|>#]*)", line):
                 yield pytest.param(match[1], match[2], id=f"{identity(page)}: {line.strip()[:60]}")
 
 

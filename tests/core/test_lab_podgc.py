@@ -1,14 +1,11 @@
-"""Pods that no kubelet will confirm, in virtual time; the verdicts as tables."""
+"""Pods that no kubelet will confirm, in virtual time."""
 
-import pytest
 from support.lab_cluster import on_cluster
 from support.lab_nodes import Beats
 
 from lastcall.adapters.kube.resources import NODES, PODS
 from lastcall.lab.controllers.podgc import PodGC, Settings
 from lastcall.lab.controllers.pods import condition
-from lastcall.lab.controllers.verdicts import Detachment, DetachRules, Node, Removal, detachment, removal
-from lastcall.model.tolerations import Taint
 
 OUT = {"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"}
 
@@ -75,46 +72,3 @@ async def test_the_oldest_finished_pods_go_when_there_are_too_many(cluster):
         await cluster.settle(1.1)
     await cluster.until(lambda: cluster.count(PODS) == 2, seconds=25)
     assert cluster.names(PODS) == ["b", "d"], "evicted ones first"
-
-
-SICK = Node(ready=False)
-OUT_READY = Node(ready=True, taints=(Taint(key=OUT["key"], effect="NoSchedule"),))
-OUT_SICK = Node(ready=False, taints=OUT_READY.taints)
-
-
-@pytest.mark.parametrize(
-    ("terminating", "bound", "node", "missing_for", "verdict"),
-    [
-        (True, False, None, 0, Removal.UNSCHEDULED),
-        (False, False, None, 0, None),
-        (True, True, OUT_SICK, 0, Removal.OUT_OF_SERVICE),
-        (False, True, OUT_SICK, 0, None),
-        (True, True, OUT_READY, 0, None),
-        (True, True, SICK, 0, None),
-        (False, True, None, 40, Removal.ORPHANED),
-        (True, True, None, 39, None),
-    ],
-)
-def test_what_is_removed(terminating, bound, node, missing_for, verdict):
-    said = removal(terminating=terminating, bound=bound, node=node, missing_for=missing_for, quarantine=40)
-    assert said is verdict
-
-
-@pytest.mark.parametrize(
-    ("mounted", "waited", "node", "force", "verdict"),
-    [
-        (False, 0, Node(ready=True), True, Detachment.UNMOUNTED),
-        (True, 0, Node(ready=True), True, None),
-        (True, 1e6, Node(ready=True), True, None),
-        (True, 360, SICK, True, None),
-        (True, 361, SICK, True, Detachment.TIMEOUT),
-        (True, 361, SICK, False, None),
-        (True, 361, None, True, Detachment.TIMEOUT),
-        (True, 0, OUT_READY, True, Detachment.OUT_OF_SERVICE),
-        (True, 0, OUT_SICK, False, Detachment.OUT_OF_SERVICE),
-        (True, 361, OUT_SICK, True, Detachment.TIMEOUT),
-    ],
-)
-def test_what_is_detached(mounted, waited, node, force, verdict):
-    rules = DetachRules(force_on_timeout=force)
-    assert detachment(mounted=mounted, waited=waited, node=node, rules=rules) is verdict

@@ -19,10 +19,9 @@ from lastcall.adapters.kube.resources import (
 )
 from lastcall.errors import Unavailable
 from lastcall.lab import virtual
-from lastcall.lab.controllers.attachdetach import AttachDetach
+from lastcall.lab.controllers.attachdetach import AttachDetach, DetachRules
 from lastcall.lab.controllers.nodelifecycle import NodeLifecycle
 from lastcall.lab.controllers.scheduler import Scheduler
-from lastcall.lab.controllers.verdicts import DetachRules
 from lastcall.lab.controllers.volumebinder import VolumeBinder
 from lastcall.lab.controllers.volumeprotection import ClaimProtection, VolumeProtection
 from lastcall.lab.volumes import DRIVER

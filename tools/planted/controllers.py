@@ -112,9 +112,9 @@ BUGS = [
     ),
     Bug(
         "a volume of a pod that still runs is detached because the pod is being deleted",
-        "lab/controllers/attachdetach.py",
-        'return bool(pod["metadata"].get("deletionTimestamp")) and quiet',
-        'return bool(pod["metadata"].get("deletionTimestamp"))',
+        "failover/verdict.py",
+        "return phase not in FINISHED and (running or not terminating)",
+        "return phase not in FINISHED and not terminating",
         VOLUMES,
     ),
     Bug(
@@ -162,13 +162,13 @@ BUGS = [
     Bug(
         "pods of a missing node are orphans at once",
         "lab/controllers/podgc.py",
-        "missing_for=now - since,",
-        'missing_for=float("inf"),',
+        "missed=now - since >= self._settings.quarantine,",
+        "missed=True,",
         PODGC,
     ),
     Bug(
         "a node that is out of service loses its pods although it is ready",
-        "lab/controllers/verdicts.py",
+        "failover/verdict.py",
         "terminating and node.out_of_service and not node.ready",
         "terminating and node.out_of_service",
         PODGC,

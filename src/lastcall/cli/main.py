@@ -15,6 +15,7 @@ _VERBS = {
         "lastcall.cli.doctor",
         "Checks whether this machine's shutdown will be graceful, and says what to mend.",
     ),
+    "failover": ("lastcall.cli.failover", "What may be forced when a node is gone, and why."),
     "lab": ("lastcall.cli.lab", "Kubernetes in little on this machine, for trying, testing and rehearsing."),
     "plan": ("lastcall.cli.plan", "Which pods would be ended when, and with how much time."),
     "report": ("lastcall.cli.report", "What happened in a shutdown, as a timeline."),

@@ -1,6 +1,12 @@
 """What all structs of Kubernetes facts have in common."""
 
+from datetime import datetime
+from typing import Annotated
+
 import msgspec
+
+Time = Annotated[datetime, msgspec.Meta(tz=True)]
+"""An RFC 3339 time of the API."""
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):

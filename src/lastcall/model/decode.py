@@ -25,6 +25,7 @@ _TYPES = {
     "bool": "true or false",
     "array": "a list",
     "object": "a mapping",
+    "datetime": "an RFC 3339 time",
 }
 
 

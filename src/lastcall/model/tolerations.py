@@ -1,5 +1,6 @@
 """Taints of nodes and what tolerates them (pure): ``k8s.io/api/core/v1/toleration.go``, ``pkg/controller/tainteviction``."""
 
+import re
 from collections.abc import Iterable, Sequence
 
 from lastcall.model.base import Facts
@@ -12,13 +13,16 @@ NO_EXECUTE = "NoExecute"
 FOR_EVER = float("inf")
 
 
+_CANONICAL = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
+_MAX = 2**63 - 1
+
+
 class Taint(Facts, frozen=True):
-    """v1.Taint."""
+    """v1.Taint, without the time at which it was added."""
 
     key: str
     value: str = ""
     effect: str = ""
-    time_added: str | None = None
 
 
 class Toleration(Facts, frozen=True):
@@ -31,11 +35,12 @@ class Toleration(Facts, frozen=True):
     toleration_seconds: Int64 | None = None
 
 
-def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """Whether one toleration matches one taint.
+def tolerates(toleration: Toleration, taint: Taint, *, comparisons: bool = False) -> bool:
+    """Whether one toleration matches one taint (``Toleration.ToleratesTaint``).
 
-    An empty effect matches all effects, an empty key all keys; ``Exists`` any value. The operators ``Gt`` and ``Lt`` are
-    alpha (KEP-5471) and match nothing as long as their feature is off, which is the default.
+    An empty effect matches all effects, an empty key all keys; ``Exists`` any value. ``Gt`` and ``Lt`` (KEP-5471) compare
+    the taint's value with the toleration's, both integers in canonical form of 64 bits; they match nothing unless
+    ``comparisons``, which is the feature gate TaintTolerationComparisonOperators: alpha, and off by default.
     """
     if toleration.effect and toleration.effect != taint.effect:
         return False
@@ -43,6 +48,8 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
         return False
     if toleration.operator in ("", "Equal"):
         return toleration.value == taint.value
+    if toleration.operator in ("Gt", "Lt"):
+        return comparisons and _compares(toleration, taint)
     return toleration.operator == "Exists"
 
 
@@ -57,19 +64,44 @@ def untolerated(
     return next((taint for taint in candidates if not any(tolerates(one, taint) for one in tolerations)), None)
 
 
-def seconds_tolerated(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> float:
-    """How long a pod stays on a node with these taints, from when they are seen: 0 is not at all, else ``FOR_EVER``.
+def used(
+    taints: Iterable[Taint], tolerations: Sequence[Toleration], *, comparisons: bool = False
+) -> list[Toleration] | None:
+    """For each NoExecute taint the first toleration that matches it, in the order of the pod; None if one has none.
 
-    Only NoExecute counts. For each taint the first toleration that matches is used, in the order of the pod; the shortest
-    time of those used holds, and one without a time tolerates for ever (``getMinTolerationTime``).
+    ``GetMatchingTolerations`` of ``pkg/apis/core/v1/helper``.
     """
-    shortest = FOR_EVER
+    found: list[Toleration] = []
     for taint in taints:
         if taint.effect != NO_EXECUTE:
             continue
-        used = next((one for one in tolerations if tolerates(one, taint)), None)
-        if used is None:
-            return 0.0
-        if used.toleration_seconds is not None:
-            shortest = min(shortest, max(0.0, float(used.toleration_seconds)))
-    return shortest
+        first = next((one for one in tolerations if tolerates(one, taint, comparisons=comparisons)), None)
+        if first is None:
+            return None
+        found.append(first)
+    return found
+
+
+def seconds_tolerated(
+    taints: Iterable[Taint], tolerations: Sequence[Toleration], *, comparisons: bool = False
+) -> float:
+    """How long a pod stays on a node with these taints, from when they are seen: 0 is not at all, else ``FOR_EVER``.
+
+    Only NoExecute counts. The shortest time of the tolerations that are used holds, and one without a time tolerates for
+    ever (``getMinTolerationTime``). A time that is too long for Go's Duration overflows, as it does there.
+    """
+    found = used(taints, tolerations, comparisons=comparisons)
+    if found is None:
+        return 0.0
+    shortest = min((one.toleration_seconds for one in found if one.toleration_seconds is not None), default=_MAX)
+    if shortest <= 0:
+        return 0.0
+    nanoseconds = (shortest * 10**9 + 2**63) % 2**64 - 2**63
+    return FOR_EVER if shortest == _MAX or nanoseconds < 0 else nanoseconds / 10**9
+
+
+def _compares(toleration: Toleration, taint: Taint) -> bool:
+    values = [int(text) for text in (taint.value, toleration.value) if _CANONICAL.fullmatch(text)]
+    if len(values) < 2 or not all(-_MAX - 1 <= value <= _MAX for value in values):
+        return False
+    return values[0] > values[1] if toleration.operator == "Gt" else values[0] < values[1]

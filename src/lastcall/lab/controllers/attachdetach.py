@@ -1,21 +1,29 @@
 """Which volumes are at which nodes (``k8s.io/kubernetes/pkg/controller/volume/attachdetach``).
 
 A volume goes to the nodes of the pods that want it, and leaves a node when no pod there wants it and the node has
-unmounted it, or, by ``verdicts.detachment``, by force. It is detached when its VolumeAttachment is gone, not earlier.
+unmounted it, or, by ``failover.verdict.detachment``, by force. It is detached when its VolumeAttachment is gone, not earlier.
 """
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from lastcall.failover.verdict import Detachment, detachment, needs_volumes
 from lastcall.lab.controllers import pods, taints
 from lastcall.lab.controllers import volume_match as match
 from lastcall.lab.controllers.actions import Action, Create, Decision, Delete, Patch, Tell
-from lastcall.lab.controllers.verdicts import Detachment, DetachRules, detachment
 from lastcall.lab.controllers.view import Object, Ref, View, claims, ref
+from lastcall.model.volumes import attachment_name, unique_name
 
 _LOOP = 0.1
 """Seconds between two looks of the real controller; that much later is noticed that a time has passed."""
+
+
+@dataclass(frozen=True)
+class DetachRules:
+    """``max_wait`` seconds (``maxWaitForUnmountDuration``); ``force_on_timeout`` is not ``--disable-force-detach-on-timeout``."""
+
+    max_wait: float = 360.0
+    force_on_timeout: bool = True
 
 
 @dataclass
@@ -41,7 +49,7 @@ class _Volume:
     @property
     def unique(self) -> str:
         """As nodes call it (``v1.UniqueVolumeName``)."""
-        return f"kubernetes.io/csi/{self.driver}^{self.handle}"
+        return unique_name(self.driver, self.handle)
 
 
 @dataclass
@@ -88,7 +96,8 @@ class AttachDetach:
                 continue
             leaving = self._leaving(volume, attachment, node, now)
             waited = now - leaving.since
-            why = detachment(mounted=leaving.mounted, waited=waited, node=taints.facts(node), rules=self._rules)
+            expired = waited > self._rules.max_wait and self._rules.force_on_timeout
+            why = detachment(mounted=leaving.mounted, expired=expired, node=taints.facts(node))
             if why is None and waited <= self._rules.max_wait:
                 waits.append(self._rules.max_wait - waited + _LOOP)
             if why:
@@ -170,7 +179,7 @@ def _volume(name: str, view: View) -> _Volume | None:
     wanted: dict[str, list[Object]] = {}
     for pod in users:
         node = pod["spec"].get("nodeName", "")
-        if view.get("nodes", "", node) and not _ended(pod):
+        if view.get("nodes", "", node) and _wants(pod):
             wanted.setdefault(node, []).append(pod)
     return _Volume(
         name=name,
@@ -193,15 +202,13 @@ def _users_of(volume: Object, view: View) -> list[Object]:
     return view.claiming(reference["namespace"], reference["name"])
 
 
-def _ended(pod: Object) -> bool:
-    """Whether it needs its volumes no more: finished, or being deleted with no container running (``IsPodTerminated``)."""
+def _wants(pod: Object) -> bool:
     status = pod.get("status") or {}
-    if pods.phase(pod) in pods.FINISHED:
-        return True
     kinds = ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
     states = [one.get("state") or {} for kind in kinds for one in status.get(kind) or ()]
-    quiet = all(state.get("terminated") or state.get("waiting") for state in states)
-    return bool(pod["metadata"].get("deletionTimestamp")) and quiet
+    running = not all(state.get("terminated") or state.get("waiting") for state in states)
+    terminating = bool(pod["metadata"].get("deletionTimestamp"))
+    return needs_volumes(phase=pods.phase(pod), terminating=terminating, running=running)
 
 
 def _detach(volume: _Volume, attachment: Object, node: Object | None) -> Iterable[Action]:
@@ -216,17 +223,12 @@ def _detach(volume: _Volume, attachment: Object, node: Object | None) -> Iterabl
 def _attachment(volume: _Volume, node: str) -> Object:
     source = {"persistentVolumeName": volume.name}
     spec = {"attacher": volume.driver, "nodeName": node, "source": source}
-    return {"metadata": {"name": _attachment_name(volume.driver, volume.handle, node)}, "spec": spec}
+    return {"metadata": {"name": attachment_name(volume.driver, volume.handle, node)}, "spec": spec}
 
 
 def _own(driver: str, handle: str, attachment: Object) -> str:
     """The name that the attachment has if this controller has made it for the volume; others are left alone."""
-    return _attachment_name(driver, handle, attachment["spec"]["nodeName"])
-
-
-def _attachment_name(driver: str, handle: str, node: str) -> str:
-    """One for each volume and node (``getAttachmentName`` of the CSI plugin)."""
-    return f"csi-{hashlib.sha256(f'{handle}{driver}{node}'.encode()).hexdigest()}"
+    return attachment_name(driver, handle, attachment["spec"]["nodeName"])
 
 
 def _attached(node: Object) -> list[Object]:

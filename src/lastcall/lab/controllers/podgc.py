@@ -1,16 +1,17 @@
 """Pods whose end no kubelet will confirm any more (``k8s.io/kubernetes/pkg/controller/podgc``).
 
-Which these are is told by ``verdicts.removal``. They are looked at every 20 seconds; a node must have been missing for 40
+Which these are is told by ``failover.verdict``. They are looked at every 20 seconds; a node must have been missing for 40
 seconds before its pods are taken for orphans.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from lastcall.failover import verdict
+from lastcall.failover.verdict import Removal
 from lastcall.lab.controllers import pod_conditions, pods, taints
 from lastcall.lab.controllers.actions import Action, Decision, Delete
 from lastcall.lab.controllers.ticks import Ticks
-from lastcall.lab.controllers.verdicts import Removal, removal
 from lastcall.lab.controllers.view import Object, Ref, View, ref
 
 _FINISHED = Ref("pods", "", "")
@@ -45,7 +46,7 @@ class PodGC:
         """The pod, or the pods of a node; and those that have finished."""
         if resource == "nodes":
             return [ref("pods", pod) for pod in view.on_node(obj["metadata"]["name"])]
-        return [ref("pods", obj), *([_FINISHED] if pods.phase(obj) in pods.FINISHED else [])]
+        return [ref("pods", obj), *([_FINISHED] if _finished(obj) else [])]
 
     def decide(self, key: Ref, view: View, now: float) -> Decision:
         """Phase Failed and a forced deletion, on the first beat after there is a reason."""
@@ -68,12 +69,11 @@ class PodGC:
     def _verdict(self, pod: Object, node: Object | None, now: float) -> Removal | None:
         name = pod["spec"].get("nodeName", "")
         since = self._missing.setdefault(name, now) if name and node is None else now
-        return removal(
+        return verdict.removal(
             terminating=bool(pod["metadata"].get("deletionTimestamp")),
             bound=bool(name),
             node=taints.facts(node),
-            missing_for=now - since,
-            quarantine=self._settings.quarantine,
+            missed=now - since >= self._settings.quarantine,
         )
 
     def _decide_finished(self, view: View, now: float) -> Decision:
@@ -84,9 +84,8 @@ class PodGC:
         if self._noticed.setdefault(_FINISHED, number) == number:
             return Decision(again_in=self._ticks.wait(now))
         del self._noticed[_FINISHED]
-        finished = [pod for pod in view.all("pods") if pods.phase(pod) in pods.FINISHED]
-        surplus = max(0, len(finished) - self._settings.finished)
-        doomed = sorted(finished, key=_age)[:surplus]
+        finished = [pod for pod in view.all("pods") if _finished(pod)]
+        doomed = verdict.surplus(finished, self._settings.finished, _age)
         return Decision(tuple(action for pod in doomed for action in _removal(pod, None, now)))
 
 
@@ -105,7 +104,16 @@ def _removal(pod: Object, why: Removal | None, now: float) -> Iterator[Action]:
     yield Delete(ref("pods", pod), uid=pod["metadata"]["uid"], grace=0)
 
 
-def _age(pod: Object) -> tuple[bool, str, str]:
+def _finished(pod: Object) -> bool:
+    return verdict.finished(pods.phase(pod) or "Pending")
+
+
+def _age(pod: Object) -> verdict.Age:
     metadata = pod["metadata"]
-    evicted = pods.phase(pod) == "Failed" and (pod.get("status") or {}).get("reason") == "Evicted"
-    return not evicted, metadata["creationTimestamp"], metadata["name"]
+    return verdict.age(
+        phase=pods.phase(pod),
+        reason=(pod.get("status") or {}).get("reason", ""),
+        created=pods.seconds(metadata["creationTimestamp"]),
+        name=metadata["name"],
+        namespace=metadata["namespace"],
+    )

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 import msgspec
 
+from lastcall import names
+from lastcall.failover.verdict import NodeState
 from lastcall.lab.apiserver.meta import timestamp
 from lastcall.lab.controllers import pods
 from lastcall.lab.controllers.actions import Patch
-from lastcall.lab.controllers.verdicts import Node
 from lastcall.lab.controllers.view import Object, ref
 from lastcall.model.tolerations import Taint, Toleration
 
@@ -42,9 +43,11 @@ def node_ready(node: Object) -> bool:
     return pods.condition(node, "Ready").get("status") == "True"
 
 
-def facts(node: Object | None) -> Node | None:
+def facts(node: Object | None) -> NodeState | None:
     """What the verdicts need of a node; None if there is none."""
-    return Node(ready=node_ready(node), taints=taints_of(node)) if node else None
+    if node is None:
+        return None
+    return NodeState(node_ready(node), any(taint.key == names.OUT_OF_SERVICE for taint in taints_of(node)))
 
 
 def change(node: Object, edits: Edits, now: float) -> tuple[Patch, ...]:

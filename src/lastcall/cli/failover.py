@@ -1,0 +1,140 @@
+"""``lastcall failover``: what becomes of the pods and volumes of a node that is gone."""
+
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lastcall.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from lastcall.failover.plan import Plan
+
+_LAST_YEAR = 9000
+"""Later times leave no room for seconds to be added."""
+
+
+class _Moment(click.ParamType[datetime]):
+    """An RFC 3339 time."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        """The same in UTC."""
+        import msgspec
+
+        if isinstance(value, datetime):
+            return value
+        try:
+            moment = msgspec.convert(value, datetime)
+        except msgspec.ValidationError:
+            moment = None
+        if moment is None or moment.tzinfo is None or not 1970 <= moment.year < _LAST_YEAR:
+            self.fail(f"{value!r} is not an RFC 3339 time such as 2026-01-31T12:00:00Z", param, ctx)
+        return moment.astimezone(UTC)
+
+
+@click.group("failover")
+def command() -> None:
+    """What may be forced when a node is gone."""
+
+
+@command.command("plan")
+@click.option("--state", required=True, metavar="FILE", help="A List of Nodes, Pods, VolumeAttachments and others.")
+@click.option("--now", type=_Moment(), metavar="TIME", help="When the state was taken.  [default: the present time]")
+@click.option("--upstream-rules", is_flag=True, help="The rules of kube-controller-manager 1.36 as they are.")
+@click.option(
+    "--terminated-pod-gc-threshold",
+    type=int,
+    default=12500,
+    show_default=True,
+    metavar="N",
+    help="So many finished pods are kept; 0 or less: all.",
+)
+@click.option("--quarantine-elapsed", is_flag=True, help="Nodes that are missing have been so for 40 seconds.")
+@click.option("--detach-timeout-elapsed", is_flag=True, help="Volumes have been unwanted for 6 minutes.")
+@click.option("--disable-force-detach-on-timeout", is_flag=True, help="As that option of kube-controller-manager.")
+@click.option("--comparison-operators", is_flag=True, help="Tolerations with Gt and Lt count, a feature that is alpha.")
+@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+def plan_command(
+    *,
+    state: str,
+    now: datetime | None,
+    upstream_rules: bool,
+    terminated_pod_gc_threshold: int,
+    quarantine_elapsed: bool,
+    detach_timeout_elapsed: bool,
+    disable_force_detach_on_timeout: bool,
+    comparison_operators: bool,
+    output: str,
+) -> None:
+    """What one round of the controllers would remove, detach and evict, from a file.
+
+    FILE may be - for standard input: what kubectl get
+    nodes,pods,volumeattachments,leases,persistentvolumes -A -o json gives. Exit code 0 whenever there is a plan; 2 if
+    the file cannot be read or is wrong.
+    """
+    from lastcall.adapters.clock import SystemClock
+    from lastcall.failover import plan
+    from lastcall.failover.rules import Rules
+    from lastcall.model.statefile import read_state
+
+    found = read_state(_bytes(state), "standard input" if state == "-" else state)
+    moment = now or datetime.fromtimestamp(int(SystemClock().wall()), UTC)
+    rules = Rules(
+        upstream=upstream_rules,
+        finished=terminated_pod_gc_threshold,
+        quarantine_elapsed=quarantine_elapsed,
+        detach_timeout_elapsed=detach_timeout_elapsed,
+        force_on_timeout=not disable_force_detach_on_timeout,
+        comparisons=comparison_operators,
+    )
+    result = plan.build(found.snapshot, rules, moment)
+    for warning in found.warnings:
+        click.echo(f"warning: {warning}", err=True)
+    if output == "json":
+        click.echo(plan.to_json(result))
+    else:
+        _draw(result, [] if upstream_rules else list(plan.held_back(found.snapshot, moment)))
+
+
+def _bytes(path: str) -> bytes:
+    try:
+        return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    except OSError as error:
+        raise InvalidInput(path, [f"cannot be read: {error.strerror}"]) from error
+
+
+def _draw(plan: "Plan", notes: Sequence[str]) -> None:
+    """For people: a table for each list."""
+    from rich.console import Console
+
+    console = Console(highlight=False, emoji=False, markup=False)
+    removed = [(f"{one.namespace}/{one.name}", one.reason.value) for one in plan.force_delete]
+    detached = [(one.volume_attachment, f"{one.reason.value}, from {one.node}") for one in plan.force_detach]
+    evicted = [(f"{one.namespace}/{one.name}", f"{one.at:%Y-%m-%dT%H:%M:%SZ}") for one in plan.evict]
+    kept = [(f"{one.namespace}/{one.name}", one.why) for one in plan.keep]
+    _table(console, "Deleted by force", removed)
+    _table(console, "Detached by force", detached)
+    _table(console, "Evicted", evicted)
+    _table(console, "Left alone", kept)
+    for note in notes:
+        console.print(f"\nnote: {note}", style="yellow")
+
+
+def _table(console: "Console", title: str, rows: Sequence[tuple[str, str]]) -> None:
+    from rich.table import Table
+
+    console.print(f"{title}: {len(rows) or 'nothing'}", style="bold")
+    table = Table(box=None, padding=(0, 1), show_header=False)
+    table.add_column(overflow="fold")
+    table.add_column(overflow="fold")
+    for name, why in rows:
+        table.add_row(f"  {name}", why)
+    if rows:
+        console.print(table)

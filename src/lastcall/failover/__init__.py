@@ -1,0 +1,1 @@
+"""A node is gone: what may be forced, and why."""

@@ -1,0 +1,252 @@
+"""The state of a cluster, as far as it decides what becomes of the pods and volumes of a node that is gone.
+
+Of each kind only the fields that are read: ``k8s.io/api/core/v1``, ``storage/v1`` and ``coordination/v1``.
+"""
+
+from typing import Annotated
+
+import msgspec
+
+from lastcall import names
+from lastcall.model.base import Facts, Time
+from lastcall.model.tolerations import Taint, Toleration
+
+Text = Annotated[str, msgspec.Meta(min_length=1)]
+
+NODE_LEASES = "kube-node-lease"
+"""The namespace of the Leases that nodes renew; each has the name of its node."""
+
+
+class ObjectMeta(Facts, frozen=True):
+    """v1.ObjectMeta."""
+
+    name: Text
+    namespace: str = "default"
+    creation_timestamp: Time | None = None
+    deletion_timestamp: Time | None = None
+
+
+class DatedTaint(Taint, frozen=True):
+    """v1.Taint with the time at which it was added, if that was written down."""
+
+    time_added: Time | None = None
+
+
+class NodeCondition(Facts, frozen=True):
+    """v1.NodeCondition."""
+
+    type: str
+    status: str
+    last_heartbeat_time: Time | None = None
+
+
+class AttachedVolume(Facts, frozen=True):
+    """v1.AttachedVolume: a volume that is attached to a node, by its unique name."""
+
+    name: str
+
+
+class NodeSpec(Facts, frozen=True):
+    """v1.NodeSpec."""
+
+    taints: tuple[DatedTaint, ...] = ()
+
+
+class NodeStatus(Facts, frozen=True):
+    """v1.NodeStatus."""
+
+    conditions: tuple[NodeCondition, ...] = ()
+    volumes_in_use: tuple[str, ...] = ()
+    volumes_attached: tuple[AttachedVolume, ...] = ()
+
+
+class Node(Facts, frozen=True):
+    """v1.Node."""
+
+    metadata: ObjectMeta
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+    @property
+    def ready_condition(self) -> NodeCondition | None:
+        """None if the node has none."""
+        return next((one for one in self.status.conditions if one.type == "Ready"), None)
+
+    @property
+    def ready(self) -> bool:
+        """Whether its condition Ready is True; a node that has none is not ready (``nodeutil.IsNodeReady``)."""
+        condition = self.ready_condition
+        return condition is not None and condition.status == "True"
+
+    @property
+    def out_of_service(self) -> tuple[DatedTaint, ...]:
+        """The taints with that key, of any value and effect."""
+        return tuple(taint for taint in self.spec.taints if taint.key == names.OUT_OF_SERVICE)
+
+
+class Nothing(Facts, frozen=True):
+    """Something of which only matters that it is there."""
+
+
+class ClaimSource(Facts, frozen=True):
+    """v1.PersistentVolumeClaimVolumeSource."""
+
+    claim_name: str
+
+
+class PodVolume(Facts, frozen=True):
+    """v1.Volume, of the two kinds that lead to a claim."""
+
+    name: str
+    persistent_volume_claim: ClaimSource | None = None
+    ephemeral: Nothing | None = None
+
+
+class PodSpec(Facts, frozen=True):
+    """v1.PodSpec."""
+
+    node_name: str = ""
+    tolerations: tuple[Toleration, ...] = ()
+    volumes: tuple[PodVolume, ...] = ()
+
+
+class ContainerState(Facts, frozen=True):
+    """v1.ContainerState; a container that is neither waiting nor terminated counts as running."""
+
+    waiting: Nothing | None = None
+    terminated: Nothing | None = None
+
+
+class ContainerStatus(Facts, frozen=True):
+    """v1.ContainerStatus."""
+
+    state: ContainerState = ContainerState()
+
+    @property
+    def running(self) -> bool:
+        """As far as anybody knows."""
+        return self.state.waiting is None and self.state.terminated is None
+
+
+class PodStatus(Facts, frozen=True):
+    """v1.PodStatus; the API server gives a pod without a phase that of Pending."""
+
+    phase: str = "Pending"
+    reason: str = ""
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    ephemeral_container_statuses: tuple[ContainerStatus, ...] = ()
+
+
+class Pod(Facts, frozen=True):
+    """v1.Pod."""
+
+    metadata: ObjectMeta
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Namespace and name."""
+        return self.metadata.namespace, self.metadata.name
+
+    @property
+    def terminating(self) -> bool:
+        """Whether it is being deleted."""
+        return self.metadata.deletion_timestamp is not None
+
+    @property
+    def running(self) -> bool:
+        """Whether a container of any kind is neither waiting nor terminated."""
+        status = self.status
+        every = status.init_container_statuses + status.container_statuses + status.ephemeral_container_statuses
+        return any(one.running for one in every)
+
+    @property
+    def claims(self) -> tuple[str, ...]:
+        """The names of the claims of its volumes; those of generic ephemeral volumes follow from the pod's."""
+        return tuple(
+            volume.persistent_volume_claim.claim_name
+            if volume.persistent_volume_claim
+            else f"{self.metadata.name}-{volume.name}"
+            for volume in self.spec.volumes
+            if volume.persistent_volume_claim or volume.ephemeral
+        )
+
+
+class AttachmentSource(Facts, frozen=True):
+    """v1.VolumeAttachmentSource; a volume that is defined in the attachment itself is not read."""
+
+    persistent_volume_name: str = ""
+
+
+class AttachmentSpec(Facts, frozen=True):
+    """v1.VolumeAttachmentSpec."""
+
+    node_name: Text
+    source: AttachmentSource = AttachmentSource()
+
+
+class VolumeAttachment(Facts, frozen=True):
+    """storage.k8s.io/v1 VolumeAttachment."""
+
+    metadata: ObjectMeta
+    spec: AttachmentSpec
+
+
+class LeaseSpec(Facts, frozen=True):
+    """v1.LeaseSpec."""
+
+    renew_time: Time | None = None
+
+
+class Lease(Facts, frozen=True):
+    """coordination.k8s.io/v1 Lease."""
+
+    metadata: ObjectMeta
+    spec: LeaseSpec = LeaseSpec()
+
+
+class CSISource(Facts, frozen=True):
+    """v1.CSIPersistentVolumeSource."""
+
+    driver: Text
+    volume_handle: Text
+
+
+class ClaimReference(Facts, frozen=True):
+    """The claim to which a volume is bound (v1.ObjectReference)."""
+
+    name: str = ""
+    namespace: str = "default"
+
+
+class VolumeSpec(Facts, frozen=True):
+    """v1.PersistentVolumeSpec."""
+
+    csi: CSISource | None = None
+    claim_ref: ClaimReference | None = None
+
+
+class VolumeStatus(Facts, frozen=True):
+    """v1.PersistentVolumeStatus."""
+
+    phase: str = ""
+
+
+class PersistentVolume(Facts, frozen=True):
+    """v1.PersistentVolume."""
+
+    metadata: ObjectMeta
+    spec: VolumeSpec = VolumeSpec()
+    status: VolumeStatus = VolumeStatus()
+
+
+class Snapshot(Facts, frozen=True):
+    """All objects of one moment."""
+
+    nodes: tuple[Node, ...] = ()
+    pods: tuple[Pod, ...] = ()
+    attachments: tuple[VolumeAttachment, ...] = ()
+    leases: tuple[Lease, ...] = ()
+    volumes: tuple[PersistentVolume, ...] = ()
