@@ -13,13 +13,14 @@ import lab
 import latency
 import machine
 import rest
+import simulate
 from figures import HEAD, table
 from nodes import ContainerNode, ProcessNode
 
 from lastcall.lab import containerd
 from lastcall.lab.private_logind import PrivateLogind
 
-PARTS = ("help", "lab", "processes", "rest", "containerd")
+PARTS = ("help", "lab", "simulate", "processes", "rest", "containerd")
 
 
 def arguments():
@@ -55,6 +56,8 @@ class Bench:
             self.rows.append(await asyncio.to_thread(rest.help_row, 2 if self.quick else 10))
         if "lab" in self.parts:
             self.lab_rows = await lab.Lab(quick=self.quick, tell=_tell).rows()
+        if "simulate" in self.parts:
+            self.rows += await asyncio.to_thread(simulate.rows, quick=self.quick, tell=_tell)
         if no_logind:
             self._leave_out(("processes", "containerd", "rest"), no_logind)
             return

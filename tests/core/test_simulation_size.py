@@ -13,7 +13,7 @@ from lastcall.lab.simulation.rolling import Facts, next_to_reboot
 NODES, AT_ONCE = 100, 10
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 def test_a_hundred_nodes_are_rebooted_ten_at_a_time_and_nothing_is_missing_in_the_end():
     async def main():
         rehearsal = Rehearsal(fleet(NODES, at_once=AT_ONCE, lasts=900), 1)
