@@ -36,7 +36,7 @@ def small(tmp_path):
 def test_what_comes_with_lastcall_is_listed():
     said = run("--list")
     assert said.exit_code == 0
-    assert [line.split()[0] for line in said.output.splitlines()] == list(shipped())
+    assert [line.split()[0] for line in said.output.splitlines()] == [*shipped(), "chaos"]
 
 
 def test_a_file_is_played(small):
@@ -81,10 +81,54 @@ def test_many_seeds_in_their_order_in_processes_of_their_own(tmp_path):
 def test_many_seeds_as_json(small):
     said = run(small, "--seeds", "2", "-o", "json")
     assert said.exit_code == 0
-    assert json.loads(said.output) == {"scenario": "small", "seeds": 2, "failures": 0, "failed": []}
+    assert json.loads(said.output) == {
+        "scenario": "small",
+        "seeds": 2,
+        "failures": 0,
+        "failed": [],
+        "faults": [],
+        "neverStruck": [],
+    }
 
 
-@pytest.mark.parametrize("arguments", [(), ("x", "--seed", "1", "--seeds", "2"), ("x", "--seeds", "2", "-o", "html")])
+@pytest.mark.timeout(90)
+def test_seeds_from_one_on(tmp_path):
+    path = tmp_path / "small.yaml"
+    path.write_text(SMALL.replace("web runs at the end", "web is never down"))
+    *lines, _ = run(str(path), "--seed", "7", "--seeds", "2").output.splitlines()
+    assert [line.partition(":")[0] for line in lines] == ["seed 7", "seed 8"]
+
+
+@pytest.mark.timeout(90)
+def test_chance_tells_which_faults_struck():
+    said = run("chaos", "--seeds", "2")
+    assert "chaos: 2 seeds" in said.output
+    assert "Faults that struck in 2 seeds" in said.output
+    assert "  never: " in said.output
+
+
+@pytest.mark.timeout(90)
+def test_the_shortest_scenario_can_be_played_again(tmp_path):
+    path, short = tmp_path / "small.yaml", tmp_path / "short.yaml"
+    path.write_text(SMALL.replace("expect:", "shutdownManager: none\nexpect:"))
+    said = run(str(path), "--seed", "3", "--shrink")
+    assert said.exit_code == 1
+    assert "# the lock is held when the machine goes down: lastcall simulate FILE --seed 3\n" in said.output
+    assert "workloads:\n" not in said.output
+    short.write_text(said.output)
+    assert "  ! " in run(str(short), "--seed", "3").output
+
+
+def test_nothing_to_shrink(small):
+    from lastcall.errors import LastcallError
+
+    with pytest.raises(LastcallError, match="nothing that must never happen has happened with seed 1"):
+        run(small, "--shrink")
+
+
+@pytest.mark.parametrize(
+    "arguments", [(), ("x", "--seeds", "2", "-o", "html"), ("x", "--shrink", "--seeds", "2"), ("chaos", "--state", "x")]
+)
 def test_wrong_usage(arguments):
     assert run(*arguments).exit_code == 2
 

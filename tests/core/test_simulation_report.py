@@ -11,12 +11,21 @@ from lastcall.lab.simulation.outcome import NodeState
 from lastcall.lab.simulation.report.chart import marks
 from lastcall.lab.simulation.report.document import document, summary
 from lastcall.lab.simulation.report.page import html
-from lastcall.lab.simulation.report.text import line, text
+from lastcall.lab.simulation.report.text import coverage, line, text
 from lastcall.lab.simulation.report.text import summary as text_summary
+from lastcall.lab.simulation.scenario import Verb
+from lastcall.lab.simulation.tally import Tally
 
 
 def rows(found):
     return {row.split()[0]: row for row in text(found).splitlines() if row.startswith("  ")}
+
+
+def tally(*outcomes, verbs=()):
+    found = Tally("reboot", verbs)
+    for one in outcomes:
+        found.add(one)
+    return found
 
 
 def many(count, eventful=0):
@@ -73,8 +82,19 @@ def test_one_line_for_each_that_failed():
         "seed 7: db is down for at most 30s: 540 s; db loses no write: 4 writes; "
         "no volume written by two: pv-1: two writers (node-1, node-2)"
     )
-    assert text_summary([outcome(), broken()]) == "reboot: 2 seeds, 1 failed; --seed 7 shows the first"
-    assert text_summary([outcome()]) == "reboot: 1 seed, all is well in each"
+    hint = "--seed 7 shows the first, and with --shrink as short as can be"
+    assert text_summary(tally(outcome(), broken())) == f"reboot: 2 seeds, 1 failed; {hint}"
+    assert text_summary(tally(outcome())) == "reboot: 1 seed, all is well in each"
+
+
+def test_what_has_struck_over_many_seeds():
+    told = coverage(tally(outcome(), broken(), verbs=[Verb.WATCH_LATE, Verb.HANG]))
+    assert told.startswith(
+        "\nFaults that struck in 2 seeds\n       45 x late watch event, in 1 seed: WATCH 9 9, WATCH 8 8"
+    )
+    assert told.endswith("\n  never: hang\n")
+    assert max(map(len, told.splitlines())) <= 100
+    assert coverage(tally(broken(), verbs=[Verb.WATCH_LATE])).endswith("\n  every fault has struck\n")
 
 
 # -- JSON --------------------------------------------------------------------------------------------------------------
@@ -90,10 +110,12 @@ def test_the_document():
 
 
 def test_the_summary_has_what_was_broken():
-    told = summary("x", [outcome(), broken()])
+    told = summary(tally(outcome(), broken()))
     assert (told["seeds"], told["failures"]) == (2, 1)
     assert [one["seed"] for one in told["failed"]] == ["7"]
     assert len(told["failed"][0]["verdicts"]) == 2
+    assert told["faults"][0]["count"] == 45
+    assert told["neverStruck"] == []
 
 
 # -- the page ----------------------------------------------------------------------------------------------------------

@@ -4,10 +4,15 @@ from typing import NamedTuple
 
 
 class Bug(NamedTuple):
-    """``old`` is replaced by ``new`` in ``file`` (below ``src/lastcall``), wherever it stands; ``tests`` are asked."""
+    """``old`` is replaced by ``new`` in ``file`` (below ``src/lastcall``), wherever it stands; ``tests`` are asked.
+
+    Where ``seeds`` are given, so many seeds of ``lastcall simulate chaos`` are tried in their place, from 1 on, until
+    one of them breaks a promise.
+    """
 
     name: str
     file: str
     old: str
     new: str
     tests: tuple[str, ...] = ()
+    seeds: int = 0

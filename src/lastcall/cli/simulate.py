@@ -2,15 +2,16 @@
 
 import json
 import sys
-from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
 from lastcall.cli import options
+from lastcall.errors import LastcallError
 
 if TYPE_CHECKING:
-    from lastcall.lab.simulation.outcome import Outcome
+    from lastcall.lab.simulation.playing import Story
     from lastcall.lab.simulation.scenario import Scenario
     from lastcall.lab.simulation.state.reading import State
 
@@ -18,43 +19,70 @@ if TYPE_CHECKING:
 @click.command("simulate")
 @click.argument("scenario", required=False, metavar="SCENARIO")
 @click.option("--seed", type=click.IntRange(0), help="What the scenario leaves open is decided by it.  [default: 1]")
-@click.option("--seeds", type=click.IntRange(1), help="Try so many, from 1 on, on all processors.")
+@click.option("--seeds", type=click.IntRange(1), help="Try so many, from --seed on, on all processors.")
+@click.option("--shrink", is_flag=True, help="Print the shortest scenario that still breaks the same promise, as YAML.")
 @click.option("-o", "--output", type=click.Choice(["text", "json", "html"]), default="text", show_default=True)
 @click.option("--state", metavar="FILE", help="Your own cluster: what `kubectl get ... -A -o yaml` gives; - for stdin.")
 @click.option("--list", "list_", is_flag=True, help="Only the names of the scenarios that come with lastcall.")
 def command(
-    *, scenario: str | None, seed: int | None, seeds: int | None, output: str, state: str | None, list_: bool
+    *,
+    scenario: str | None,
+    seed: int | None,
+    seeds: int | None,
+    shrink: bool,
+    output: str,
+    state: str | None,
+    list_: bool,
 ) -> None:
     """A cluster in virtual time: what happens to its workloads when nodes go down, and whether what must hold holds.
 
-    SCENARIO is a YAML file, - for standard input, or the name of a scenario that comes with lastcall. Control plane,
+    SCENARIO is a YAML file, - for standard input, or the name of a scenario that comes with lastcall; chaos is one of
+    them, in which each seed has other machines, workloads, shutdowns and faults. Control plane,
     kubelets and agents are the lab's and lastcall's own; minutes pass in milliseconds, and nothing of this machine is
     touched.
 
     Exit code 1 if an expectation of the scenario, or one of lastcall's promises, is broken; 2 if the scenario is wrong.
     """
     from lastcall.lab.simulation.playing import hush
-    from lastcall.lab.simulation.reading import read
-    from lastcall.lab.simulation.shipped import data_of, shipped
 
     if list_:
-        _list(shipped())
+        _list()
         return
     if scenario is None:
         raise click.UsageError("SCENARIO is missing; --list names those that come with lastcall")
-    if seed is not None and seeds is not None:
-        raise click.UsageError("--seed and --seeds cannot be given together")
+    if shrink and (seeds is not None or state is not None or output != "text"):
+        raise click.UsageError("--shrink is for one seed of a scenario, and prints YAML")
     if seeds is not None and output == "html":
         raise click.UsageError("a page shows one seed: name it by --seed")
     hush()
     if scenario == "-" == state:
         raise click.UsageError("SCENARIO and --state cannot both be standard input")
-    cluster = _cluster(state) if state else None
-    data = sys.stdin.buffer.read() if scenario == "-" else data_of(scenario)
-    found = read(data, _source(scenario), cluster)
-    good = _one(found, 1 if seed is None else seed, output) if seeds is None else _many(found, seeds, output)
+    story = _story(scenario, state)
+    first = 1 if seed is None else seed
+    if shrink:
+        good = _shrunk(story(first), first)
+    elif seeds is None:
+        good = _one(story(first), first, output)
+    else:
+        good = _many(story, range(first, first + seeds), output)
     if not good:
         sys.exit(1)
+
+
+def _story(scenario: str, state: str | None) -> "Story":
+    """Chance tells a story of its own with each seed."""
+    from lastcall.lab.simulation import chaos
+    from lastcall.lab.simulation.playing import always
+    from lastcall.lab.simulation.reading import read
+    from lastcall.lab.simulation.shipped import CHAOS, data_of
+
+    if scenario == CHAOS:
+        if state:
+            raise click.UsageError(f"{CHAOS} has machines of its own: --state cannot be given")
+        return chaos.scenario
+    cluster = _cluster(state) if state else None
+    data = sys.stdin.buffer.read() if scenario == "-" else data_of(scenario)
+    return partial(always, read(data, _source(scenario), cluster))
 
 
 def _cluster(path: str) -> "State":
@@ -71,14 +99,16 @@ def _source(scenario: str) -> str:
     return "standard input" if scenario == "-" else scenario
 
 
-def _list(names: Iterable[str]) -> None:
+def _list() -> None:
+    from lastcall.lab.simulation import chaos
     from lastcall.lab.simulation.reading import read
-    from lastcall.lab.simulation.shipped import data_of
+    from lastcall.lab.simulation.shipped import CHAOS, data_of, shipped
 
-    width = max(map(len, names))
-    for name in names:
-        description = " ".join(read(data_of(name), name).description.split())
-        click.echo(f"{name:<{width}}  {description.partition('. ')[0].removesuffix('.')}")
+    found = {name: read(data_of(name), name).description for name in shipped()} | {CHAOS: chaos.DESCRIPTION}
+    width = max(map(len, found))
+    for name, description in found.items():
+        first = " ".join(description.split()).partition(". ")[0]
+        click.echo(f"{name:<{width}}  {first.removesuffix('.')}")
 
 
 def _one(scenario: "Scenario", seed: int, output: str) -> bool:
@@ -94,18 +124,42 @@ def _one(scenario: "Scenario", seed: int, output: str) -> bool:
     return outcome.good
 
 
-def _many(scenario: "Scenario", seeds: int, output: str) -> bool:
-    """The same for many seeds: a line for each that fails, and a summary."""
+def _many(story: "Story", seeds: range, output: str) -> bool:
+    """The same for many seeds: a line for each that fails, and a summary; of chaos also which faults have struck."""
+    from lastcall.lab.simulation import chaos
     from lastcall.lab.simulation.playing import play_all
     from lastcall.lab.simulation.report import document, text
+    from lastcall.lab.simulation.shipped import CHAOS
+    from lastcall.lab.simulation.tally import Tally
 
-    outcomes: list[Outcome] = []
-    for outcome in play_all(scenario, range(1, seeds + 1)):
-        outcomes.append(outcome)
+    tally = Tally(CHAOS, chaos.VERBS) if story is chaos.scenario else Tally(story(seeds[0]).name)
+    for outcome in play_all(story, seeds):
+        tally.add(outcome)
         if output == "text" and not outcome.good:
             click.echo(text.line(outcome))
     if output == "json":
-        click.echo(json.dumps(document.summary(scenario.name, outcomes), indent=2))
+        click.echo(json.dumps(document.summary(tally), indent=2))
     else:
-        click.echo(text.summary(outcomes))
-    return all(outcome.good for outcome in outcomes)
+        click.echo(text.summary(tally))
+        if story is chaos.scenario:
+            click.echo(text.coverage(tally), nl=False)
+    return not tally.failed
+
+
+def _shrunk(scenario: "Scenario", seed: int) -> bool:
+    """Prints a scenario that ``simulate`` takes, and what comes out of it as comments; LastcallError if all is well."""
+    from lastcall.adapters.clock import SystemClock
+    from lastcall.lab.simulation.playing import play
+    from lastcall.lab.simulation.report import text
+    from lastcall.lab.simulation.shrink import shows, shrink
+    from lastcall.lab.simulation.writing import write
+
+    broken = play(scenario, seed).violations
+    if not broken:
+        raise LastcallError(f"{scenario.name}: nothing that must never happen has happened with seed {seed}")
+    shortest = shrink(scenario, shows(broken[0].rule, seed), clock=SystemClock())
+    click.echo(f"# {broken[0].rule}: lastcall simulate FILE --seed {seed}")
+    click.echo(write(shortest), nl=False)
+    for line in text.text(play(shortest, seed)).splitlines():
+        click.echo(f"# {line}".rstrip())
+    return False

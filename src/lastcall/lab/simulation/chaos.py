@@ -9,6 +9,8 @@ from lastcall.lab.simulation.seeds import random_of
 from lastcall.model.shutdown import PhasePlan
 from lastcall.names import AGENT_CONFIGURATION
 
+DESCRIPTION = "Three machines, a few workloads, shutdowns and faults, all by chance."
+
 STORM = 240.0
 """Seconds in which everything happens."""
 
@@ -16,7 +18,7 @@ QUIET = 900.0
 """Seconds afterwards in which everything must come to its end."""
 
 _NODES = ("node-1", "node-2", "node-3")
-_FAULTS = {
+FAULTS = {
     Verb.KILL_AGENT: 4,
     Verb.KILL_HOLDER: 1,
     Verb.RESTART_LOGIND: 1,
@@ -42,7 +44,16 @@ _FAULTS = {
 }
 """How often each comes, in proportion."""
 
+VERBS = (Verb.REBOOT, Verb.CANCEL, *FAULTS)
+"""All that can happen."""
+
 _AT_ONCE = {Verb.KILL_HOLDER, Verb.RESTART_LOGIND, Verb.API_COMPACT}
+
+_LASTS = (1.0, 5.0, 30.0, 90.0)
+_LONG = (*_LASTS, 450.0)
+"""Seconds of a fault. The longest makes Kubernetes move pods: it waits for some 50 s, and then 300 s."""
+
+_MAY_BE_LONG = {Verb.POWER_CUT, Verb.HANG, Verb.PARTITION}
 
 _AMOUNTS = {
     Verb.API_ERRORS: (0.05, 0.2, 0.5),
@@ -61,7 +72,7 @@ def scenario(seed: int) -> Scenario:
     timeline = [*_shutdowns(random), *_faults(random)]
     return Scenario(
         name=f"chaos-{seed}",
-        description="Three machines, shutdowns and faults by chance.",
+        description=DESCRIPTION,
         nodes=(NodeGroup(count=3),),
         workloads=tuple(_workloads(random)),
         agent=AgentConfig(kind=AGENT_CONFIGURATION, groups=groups),
@@ -91,7 +102,7 @@ def _workloads(random: Random) -> Sequence[Workload]:
 
     found = [
         one(Kind.DEPLOYMENT, "web", replicas=random.randint(1, 4), requests=10.0, max_unavailable="1"),
-        one(Kind.STATEFUL_SET, "db", replicas=random.randint(1, 3), volume=True),
+        one(Kind.STATEFUL_SET, "db", replicas=random.randint(1, 3), volume=True, writes=0.5),
         one(Kind.DAEMON_SET, "logs", priority_class="system-node-critical"),
     ]
     if random.random() < 0.3:
@@ -111,12 +122,12 @@ def _shutdowns(random: Random) -> Sequence[Event]:
 
 def _faults(random: Random) -> Sequence[Event]:
     count = random.choice((0, 1, 1, 2, 3, 5))
-    return [_fault(random, verb) for verb in random.choices(list(_FAULTS), list(_FAULTS.values()), k=count)]
+    return [_fault(random, verb) for verb in random.choices(list(FAULTS), list(FAULTS.values()), k=count)]
 
 
 def _fault(random: Random, verb: Verb) -> Event:
     nodes = (random.choice(_NODES),) if verb.value.endswith((" of", "hang", "drain")) or "cut off" in verb.value else ()
-    lasts = None if verb in _AT_ONCE else random.choice((1.0, 5.0, 30.0, 90.0))
+    lasts = None if verb in _AT_ONCE else random.choice(_LONG if verb in _MAY_BE_LONG else _LASTS)
     amount = random.choice(_AMOUNTS.get(verb, (0.0,)))
     if verb is Verb.KILL_AGENT and random.random() < 0.7:
         amount = float(random.randint(1, 400))

@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from multiprocessing import get_context
 
@@ -14,6 +14,9 @@ from lastcall.lab.simulation.measure import outcome
 from lastcall.lab.simulation.outcome import Outcome
 from lastcall.lab.simulation.rehearsal import Rehearsal
 from lastcall.lab.simulation.scenario import Scenario
+
+Story = Callable[[int], Scenario]
+"""What a seed plays; it goes to other processes, so that it is a function of a module or a ``partial`` of one."""
 
 _SHOWN = 3
 
@@ -27,10 +30,19 @@ def play(scenario: Scenario, seed: int) -> Outcome:
     return virtual.run(_play(scenario, seed))
 
 
-def play_all(scenario: Scenario, seeds: Iterable[int]) -> Iterator[Outcome]:
+def always(scenario: Scenario, seed: int) -> Scenario:
+    """The same, whatever the seed; ``partial(always, scenario)`` is a story."""
+    return scenario
+
+
+def play_all(story: Story, seeds: Iterable[int]) -> Iterator[Outcome]:
     """The same for many seeds, on as many processors as there are; in the order of the seeds whatever ends first."""
     with get_context("spawn").Pool(len(os.sched_getaffinity(0)), initializer=hush) as pool:
-        yield from pool.imap(partial(play, scenario), seeds)
+        yield from pool.imap(partial(_play_story, story), seeds)
+
+
+def _play_story(story: Story, seed: int) -> Outcome:
+    return play(story(seed), seed)
 
 
 def hush() -> None:

@@ -5,6 +5,9 @@ from pathlib import Path
 
 from lastcall.errors import InvalidInput
 
+CHAOS = "chaos"
+"""The name of the story that each seed tells in its own way (``chaos.scenario``): there is no file of it."""
+
 _DIRECTORY = Path(__file__).parent / "scenarios"
 
 
@@ -19,7 +22,7 @@ def data_of(scenario: str) -> bytes:
     try:
         return known.get(scenario, Path(scenario)).read_bytes()
     except FileNotFoundError as error:
-        rule = f"neither a file nor one of the shipped scenarios, {', '.join(known)}"
+        rule = f"neither a file nor one of the shipped scenarios, {', '.join([*known, CHAOS])}"
         raise InvalidInput("simulate", [f"SCENARIO: {scenario}: {rule}"]) from error
     except OSError as error:
         raise InvalidInput(scenario, [f"cannot be read: {error.strerror}"]) from error

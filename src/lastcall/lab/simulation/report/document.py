@@ -1,12 +1,12 @@
 """An outcome as JSON: stable, for programs."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from lastcall.lab.simulation.outcome import Outcome
 from lastcall.lab.simulation.sentences import of_expectation
+from lastcall.lab.simulation.tally import Tally
 
 
 def document(outcome: Outcome) -> dict[str, Any]:
@@ -20,19 +20,23 @@ def document(outcome: Outcome) -> dict[str, Any]:
     return told
 
 
-def summary(scenario: str, outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """Of many seeds: how many failed, and what was broken in each of those."""
-    failed = [one for one in outcomes if not one.good]
+def summary(tally: Tally) -> dict[str, Any]:
+    """Of many seeds: how many failed, what was broken in each of those, and which faults struck in all."""
     return {
-        "scenario": scenario,
-        "seeds": len(outcomes),
-        "failures": len(failed),
+        "scenario": tally.name,
+        "seeds": tally.seeds,
+        "failures": len(tally.failed),
         "failed": [
             {
                 "seed": one.seed,
                 "verdicts": [verdict for verdict in document(one)["verdicts"] if not verdict["holds"]],
                 "violations": msgspec.to_builtins(one.violations),
             }
-            for one in failed
+            for one in tally.failed
         ],
+        "faults": [
+            {"kind": one.kind, "count": one.times, "seeds": one.seeds, "steps": dict(one.steps)}
+            for one in tally.coverage.hits()
+        ],
+        "neverStruck": tally.coverage.never(),
     }

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from lastcall.lab.simulation.outcome import NodeOutcome, NodeState, Outcome, Topic, WorkloadOutcome
 from lastcall.lab.simulation.report import findings
 from lastcall.lab.simulation.sentences import of_expectation
+from lastcall.lab.simulation.tally import Tally
 from lastcall.report.timeline import ticks
 from lastcall.report.words import count, lasting, plain
 
@@ -56,13 +57,27 @@ def line(outcome: Outcome) -> str:
     return plain(f"seed {outcome.seed}: {'; '.join(broken)}")
 
 
-def summary(outcomes: Sequence[Outcome]) -> str:
+def summary(tally: Tally) -> str:
     """Of all of them."""
-    failed = [one for one in outcomes if not one.good]
-    if not failed:
-        return f"{outcomes[0].scenario}: {count(len(outcomes), 'seed')}, all is well in each"
-    hint = f"--seed {failed[0].seed} shows the first"
-    return f"{outcomes[0].scenario}: {count(len(outcomes), 'seed')}, {len(failed)} failed; {hint}"
+    if not tally.failed:
+        return f"{tally.name}: {count(tally.seeds, 'seed')}, all is well in each"
+    hint = f"--seed {tally.failed[0].seed} shows the first"
+    if tally.failed[0].violations:
+        hint += ", and with --shrink as short as can be"
+    return f"{tally.name}: {count(tally.seeds, 'seed')}, {len(tally.failed)} failed; {hint}"
+
+
+def coverage(tally: Tally) -> str:
+    """Which faults have struck, and what they have hit; each line ends with a newline."""
+    lines = ["", f"Faults that struck in {count(tally.seeds, 'seed')}"]
+    for one in tally.coverage.hits():
+        steps = ", ".join(f"{step} {times}" for step, times in one.steps.items())
+        lines += _wrapped(
+            plain(f"{one.kind}, in {count(one.seeds, 'seed')}: {steps}"), f"  {one.times:>7} x ", " " * 12
+        )
+    never = ", ".join(tally.coverage.never())
+    lines += _wrapped(f"never: {never}" if never else "every fault has struck", "  ", "    ")
+    return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
 def _expected(outcome: Outcome) -> Iterator[str]:
