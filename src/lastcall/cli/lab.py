@@ -1,6 +1,7 @@
 """``lastcall lab``: Kubernetes in little on this machine, for trying, testing and rehearsing; never for production."""
 
 import asyncio
+import functools
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,9 @@ from lastcall.cli import options
 from lastcall.model import duration
 
 if TYPE_CHECKING:
+    from lastcall.lab.control_plane import ControlPlane
+    from lastcall.lab.machines import LocalMachines
+    from lastcall.lab.up import Wanted
     from lastcall.wiring import Settings
 
 
@@ -98,8 +102,6 @@ def up(
 
     from lastcall.adapters import logs
     from lastcall.lab import up as program
-    from lastcall.lab.control_plane import ControlPlane
-    from lastcall.lab.machines import LocalMachines
     from lastcall.lab.shutdown_managers import Manager
 
     gc.freeze()
@@ -107,29 +109,29 @@ def up(
     logs.set_up(as_json=False, verbose=verbose)
     if not verbose:
         logging.getLogger("lastcall").setLevel(logging.WARNING)
-    place = kubeconfig or program.default_kubeconfig()
-
-    def tell(plane: ControlPlane, machines: LocalMachines) -> None:
-        click.echo(f"The lab is up: {len(machines.names)} nodes; for trying and testing, never for production.")
-        click.echo(f"Its API server is {plane.url}. In another terminal:\n")
-        click.echo(f"  export KUBECONFIG={place}")
-        click.echo("  kubectl get nodes")
-        if machines.names:
-            click.echo(f"  lastcall lab power {machines.names[0]} button   # its power button is pressed")
-        click.echo("\nCtrl-C ends it" + ("." if data else " and removes everything."))
-
     wanted = program.Wanted(
         nodes=nodes,
         runtime=runtime,
         manager=Manager(shutdown_manager),
         delay=propagation_delay,
-        kubeconfig=place,
+        kubeconfig=kubeconfig or program.default_kubeconfig(),
         data=data,
         port=port,
         without=without,
         audit_log=audit_log,
     )
-    asyncio.run(program.up(wanted, tell=tell))
+    asyncio.run(program.up(wanted, tell=functools.partial(_tell, wanted)))
+
+
+def _tell(wanted: "Wanted", plane: "ControlPlane", machines: "LocalMachines") -> None:
+    """What people can do with a lab that is up."""
+    click.echo(f"The lab is up: {len(machines.names)} nodes; for trying and testing, never for production.")
+    click.echo(f"Its API server is {plane.url}. In another terminal:\n")
+    click.echo(f"  export KUBECONFIG={wanted.kubeconfig}")
+    click.echo("  kubectl get nodes")
+    if machines.names:
+        click.echo(f"  lastcall lab power {machines.names[0]} button   # its power button is pressed")
+    click.echo("\nCtrl-C ends it" + ("." if wanted.data else " and removes everything."))
 
 
 @command.command("status")

@@ -71,10 +71,6 @@ class Scheme:
         """By the names in a path."""
         return self._resources.get((group, version, plural))
 
-    def by_kind(self, api_version: str, kind: str) -> Resource | None:
-        """By the names in an object, as owner references and scale targets have them."""
-        return next((one for one in self if one.api_version == api_version and one.kind == kind), None)
-
     def stored_in(self, storage: str) -> Resource | None:
         """The resource whose objects have keys with ``storage``."""
         return self._storages.get(storage)

@@ -10,9 +10,6 @@ from lastcall.lab.kubelet.containers import init_containers, initialized, is_sid
 from lastcall.lab.kubelet.facts import SCHEME, ContainerFacts, Ended, PodFacts, Running, Waiting
 from lastcall.model.pods import FINISHED
 
-OWN = ("PodReadyToStartContainers", "Initialized", names.READY, "ContainersReady", "PodScheduled")
-"""The kubelet's conditions, in their order; all others are kept as they are."""
-
 
 def status(pod: Object, facts: PodFacts, now: float) -> Object:
     """The whole status; ``now`` in seconds since 1970.
