@@ -45,6 +45,7 @@ LOOK_SECONDS = 0.5
 """Between two looks at whether it has come to something."""
 
 _SERVICE_ACCOUNTS = resource("", "v1", "serviceaccounts")
+_HOST_NAME = "kubernetes.io/hostname"
 _DRIVERS = resource("storage.k8s.io", "v1", "csidrivers")
 
 
@@ -138,7 +139,7 @@ class Cluster:
                 address=group.address or address,
                 number=index,
                 boot_id=boot_id,
-                labels=self.labels[name],
+                labels=self.labels[name] if group.numbered else _own_labels(group),
                 capacity=group.capacity,
                 architecture=group.architecture,
             )
@@ -224,6 +225,11 @@ class Cluster:
     def whole(self) -> bool:
         """Every workload has all the pods that it wants, ready, and none that is to go."""
         return self.standing.whole
+
+
+def _own_labels(group: NodeGroup) -> Mapping[str, str]:
+    """Of the labels that a node has already, the one by which its kubelet must not say anything else."""
+    return {_HOST_NAME: group.labels[_HOST_NAME]} if _HOST_NAME in group.labels else {}
 
 
 def condition(obj: Object, kind: str) -> str:

@@ -6,6 +6,7 @@ from lastcall.errors import LastcallError, NotFound, NotNow
 from lastcall.lab.simulation.cluster import Cluster
 from lastcall.lab.simulation.doing import over
 from lastcall.lab.simulation.scenario import Event
+from lastcall.lab.simulation.state.workloads import static
 
 EVICTION_PAUSE = 5.0
 """Between two attempts to evict a pod that its budget protects (``kubectl drain``)."""
@@ -46,9 +47,11 @@ async def _taint(cluster: Cluster, name: str, *, present: bool) -> None:
 
 
 def _to_evict(cluster: Cluster, name: str) -> list[Object]:
-    """All but those of DaemonSets."""
+    """All but those of DaemonSets, and those that a kubelet has from files."""
     pods = [pod for pod in cluster.all(PODS) if pod["spec"].get("nodeName") == name]
-    return [pod for pod in pods if not any(_daemon(owner) for owner in pod["metadata"].get("ownerReferences") or ())]
+    return [
+        pod for pod in pods if not static(pod) and not any(map(_daemon, pod["metadata"].get("ownerReferences") or ()))
+    ]
 
 
 def _daemon(owner: Object) -> bool:

@@ -25,8 +25,9 @@ def next_to_reboot(facts: Facts, at_once: int) -> Sequence[str]:
 
 
 async def roll(cluster: Cluster, event: Event) -> None:
-    """All machines of the event, ``amount`` of them at a time, at least one."""
-    left, before, group = cluster.chosen(event.nodes), _boots(cluster, ()), Group()
+    """All machines of the event that are on, ``amount`` of them at a time, at least one."""
+    left = [name for name in cluster.chosen(event.nodes) if cluster.machines[name].powered]
+    before, group = _boots(cluster, ()), Group()
     at_once = max(1, int(event.amount))
     try:
         while left:

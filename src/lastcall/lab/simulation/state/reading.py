@@ -51,7 +51,7 @@ class _Reading:
             items.KINDS[obj["kind"]].behaviour.default(obj)
         self._leave_out()
         former = {one["metadata"]["uid"]: _owner(one) for one in self._objects if one["kind"] == "Pod"}
-        self._tell("pods whose owners are not in the file: nobody replaces them", self._released())
+        self._tell("pods whose owners are not in the file, so that nobody replaces them", self._released())
         self._own_static_pods()
         objects = storage.translated(self._objects, at, self._remarks)
         objects += completing.classes_of(objects, at)
@@ -90,8 +90,8 @@ class _Reading:
                 without.append(obj)
             else:
                 kept.append(obj)
-        self._tell("pods of nodes that are not in the file are passed over", lost)
-        self._tell("Deployments whose ReplicaSets are not in the file are passed over", without)
+        self._tell("passed over, since their nodes are not in the file: pods", lost)
+        self._tell("passed over, since their ReplicaSets are not in the file: Deployments", without)
         self._objects = kept
 
     def _released(self) -> list[Object]:
@@ -110,7 +110,7 @@ class _Reading:
 
     def _look(self, objects: Sequence[Object], away: Sequence[str]) -> None:
         if away:
-            self._told.append(f"{_listed(away)} not ready: such a machine counts as off")
+            self._told.append(f"nodes that are not ready, whose machines count as off: {len(away)} ({_listed(away)})")
         failing = [
             pod
             for pod in objects
@@ -119,12 +119,12 @@ class _Reading:
             and not _over(pod)
             and faults(pod)
         ]
-        self._tell("pods with containers that fail or are not ready: they stay so", failing)
+        self._tell("pods with containers that fail or are not ready, and stay so", failing)
 
     def _tell(self, what: str, objects: Sequence[Object]) -> None:
         if objects:
             names = [f"{one['metadata'].get('namespace', '')}/{one['metadata']['name']}" for one in objects]
-            self._told.append(f"{len(objects)} {what} ({_listed(names)})")
+            self._told.append(f"{what}: {len(objects)} ({_listed(names)})")
 
     def _warnings(self) -> Iterator[str]:
         if self._others:

@@ -1,0 +1,313 @@
+"""A user's own cluster, from a file of kubectl's, as the one that a scenario happens to."""
+
+import copy
+import functools
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import yaml
+
+from lastcall.adapters.kube.resources import ATTACHMENTS, PODS
+from lastcall.errors import InvalidInput
+from lastcall.lab.apiserver.meta import seconds
+from lastcall.lab import virtual
+from lastcall.lab.simulation import reading as scenarios
+from lastcall.lab.simulation.measure import outcome
+from lastcall.lab.simulation.rehearsal import Rehearsal
+from lastcall.lab.simulation.scenario import Kind, Verb
+from lastcall.lab.simulation.state.reading import read
+from lastcall.lab.volumes.records import What
+
+STATES = Path(__file__).parents[1] / "states"
+KUBEADM = (STATES / "kubeadm.yaml").read_bytes()
+K3S = (STATES / "k3s.yaml").read_bytes()
+
+HEAD = "apiVersion: lastcall.dev/v1alpha1\nkind: Scenario\nmetadata: {name: mine}\n"
+PHASES = """
+agent:
+  shutdownGracePeriodByPodPriority:
+  - {priority: 0, shutdownGracePeriodSeconds: 60}
+  - {priority: 1000, shutdownGracePeriodSeconds: 40}
+  - {priority: 2000000000, shutdownGracePeriodSeconds: 10}
+"""
+
+
+@functools.cache
+def played(data, text):
+    """The rehearsal, its outcome, and the pods as they were at time 0 and are at the end."""
+    scenario = scenarios.read((HEAD + text).encode(), "mine.yaml", read(data, "state"))
+
+    async def main():
+        rehearsal = Rehearsal(scenario, 1)
+        await rehearsal.run()
+        return rehearsal, outcome(rehearsal), rehearsal.cluster.all(PODS), rehearsal.cluster.all(ATTACHMENTS)
+
+    return virtual.run(main())
+
+
+def workload(found, name):
+    return next(one for one in found.workloads if one.name == name)
+
+
+def happenings(rehearsal, uid, container):
+    """What reached a container, and when, counted from time 0."""
+    return [
+        (one.what, round(one.at - rehearsal.start, 1))
+        for one in rehearsal.cluster.truth.happenings
+        if (one.uid, one.container) == (uid, container) and one.what != "order"
+    ]
+
+
+def changed(data, *changes):
+    """The file with some of its items changed; ``changes`` are pairs of a name and a function."""
+    whole = yaml.safe_load(data)
+    for item in whole["items"]:
+        for name, change in changes:
+            if item["metadata"]["name"] == name:
+                change(item)
+    return json.dumps(whole).encode()
+
+
+# -- a cluster in which nothing happens --------------------------------------------------------------------------------
+
+
+def test_a_cluster_to_which_nothing_happens_stays_as_it_is():
+    rehearsal, found, pods, attachments = played(KUBEADM, "lasts: 5m")
+    before = {one["metadata"]["uid"] for one in yaml.safe_load(KUBEADM)["items"] if one["kind"] == "Pod"}
+    after = {one["metadata"]["uid"] for one in pods}
+    left = {"20000000-0000-4000-8000-000000000023"}
+    assert before - after == left, "the pod that was being deleted is gone, and no other"
+    assert after <= before, "no controller has made another pod"
+    assert found.good, "what is broken or away already is nobody's failure"
+    assert all(workload(found, name).down == 0 for name in ("db", "web", "kube-proxy", "etcd", "cache"))
+    assert [one["spec"]["nodeName"] for one in attachments] == ["worker-1"]
+    assert {one["metadata"]["name"] for one in pods if one["status"]["phase"] == "Succeeded"} == {"backup-1-aaaaa"}
+    detached = [one for one in rehearsal.cluster.storage.records if one.what is What.DETACHED]
+    assert not detached
+
+
+def test_the_workloads_are_those_of_the_file():
+    _, found, _, _ = played(KUBEADM, "lasts: 5m")
+    assert [(one.kind, one.namespace, one.name, one.wanted, one.serving) for one in found.workloads] == [
+        (Kind.STATEFUL_SET, "shop", "db", 1, 1),
+        (Kind.DEPLOYMENT, "shop", "web", 3, 2),  # one crashes
+        (Kind.DAEMON_SET, "kube-system", "kube-proxy", 3, 3),  # one machine is off
+        (Kind.POD, "kube-system", "etcd", 1, 1),
+        (Kind.POD, "shop", "cache", 1, 1),
+    ]
+
+
+def test_what_is_not_simulated_as_it_is_is_said():
+    assert read(KUBEADM, "state").warnings == (
+        "state: 1 ConfigMap passed over: such objects are not simulated",
+        "state: pods whose owners are not in the file, so that nobody replaces them: 1 (shop/cache-x7)",
+        "state: nodes that are not ready, whose machines count as off: 1 (worker-3)",
+        "state: pods with containers that fail or are not ready, and stay so: 1 (shop/web-5d8f7c6b9-ddddd)",
+        "state: not simulated: readiness gates (they count as passed): 1",
+    )
+
+
+def test_a_container_that_crashes_goes_on_crashing():
+    rehearsal, _, _, _ = played(KUBEADM, "lasts: 5m")
+    what = Counter(what for what, _ in happenings(rehearsal, "20000000-0000-4000-8000-000000000024", "web"))
+    assert what["exit"] == what["start"] >= 3
+
+
+# -- and in which machines go down --------------------------------------------------------------------------------------
+
+REBOOTS = f"""{PHASES}
+timeline: {{1m: reboot worker-1, 5m: reboot cp}}
+lasts: 10m
+assume: {{requests: {{front: 10/s}}, byWorkload: {{db: {{endsIn: 20s}}, shop/web: {{endsIn: 3s}}}}}}
+expect: [shop/db is down for at most 2m, cache is never down]
+"""
+
+
+def test_containers_end_in_their_phases_and_with_their_hooks():
+    rehearsal, _, _, _ = played(KUBEADM, REBOOTS)
+    db = happenings(rehearsal, "20000000-0000-4000-8000-000000000031", "db")
+    assert [what for what, _ in db] == ["start", "hook", "hook over", "TERM", "exit"]
+    times = dict(db)
+    assert times["hook"] == pytest.approx(60, abs=0.5)
+    assert times["TERM"] - times["hook"] == pytest.approx(5, abs=0.2), "an httpGet hook takes what is assumed"
+    assert times["exit"] - times["TERM"] == pytest.approx(20, abs=0.2), "byWorkload"
+    web = dict(happenings(rehearsal, "20000000-0000-4000-8000-000000000021", "web"))
+    assert web["hook"] >= times["exit"], "priority 1000 follows priority 0"
+    assert web["TERM"] - web["hook"] == pytest.approx(7, abs=0.2), "sleep 7"
+    proxy = dict(happenings(rehearsal, "20000000-0000-4000-8000-000000000012", "kube-proxy"))
+    assert proxy["TERM"] >= web["exit"]
+
+
+def test_a_static_pod_is_there_again_after_the_boot_of_its_machine():
+    rehearsal, found, pods, _ = played(KUBEADM, REBOOTS)
+    etcd = next(one for one in pods if one["metadata"]["name"] == "etcd-cp")
+    assert etcd["metadata"]["uid"] != "20000000-0000-4000-8000-000000000001"
+    assert etcd["status"]["phase"] == "Running"
+    assert workload(found, "etcd").serving == 1
+    assert 30 < workload(found, "etcd").down < 120
+
+
+def test_what_becomes_of_the_workloads():
+    _, found, pods, _ = played(KUBEADM, REBOOTS)
+    db, cache = workload(found, "db"), workload(found, "cache")
+    assert (db.serving, cache.serving) == (1, 0), "nobody replaces a pod whose owner is not there"
+    assert 60 < db.down < 180
+    assert [one.holds for one in found.verdicts] == [True, False]
+    assert workload(found, "web").serving == 3, "what has replaced the pod that crashed works"
+    assert 0 < workload(found, "web").requests_lost < 100
+    assert workload(found, "web").requests == 6000
+    assert {one["metadata"]["name"] for one in pods if one["metadata"]["name"].startswith("db-")} == {"db-0"}
+
+
+def test_a_disk_of_another_driver_is_detached_and_attached():
+    rehearsal, _, _, attachments = played(KUBEADM, REBOOTS)
+    told = [(one.what, one.node, one.volume) for one in rehearsal.cluster.storage.records]
+    mounts = [one for one in told if one[0] in (What.MOUNTED, What.UNMOUNTED)]
+    assert [what for what, _, _ in mounts] == [What.MOUNTED, What.UNMOUNTED, What.MOUNTED]
+    assert {volume for _, _, volume in mounts} == {"pvc-5000"}
+    assert [one["spec"]["source"]["persistentVolumeName"] for one in attachments] == ["pvc-5000"]
+
+
+def test_nodes_can_be_named_by_their_labels():
+    found = scenarios.read(
+        f"{HEAD}timeline: {{1m: cut the power of topology.kubernetes.io/zone z2}}".encode(), "x", read(KUBEADM, "state")
+    )
+    assert found.timeline[0].verb is Verb.POWER_CUT
+    assert found.timeline[0].nodes == ("topology.kubernetes.io/zone z2",)
+
+
+def test_a_rolling_reboot_passes_over_a_machine_that_is_off_already():
+    data = changed(KUBEADM, ("worker-1", lambda one: one["status"].update(conditions=[])))
+    rehearsal, _, _, _ = played(data, f"{PHASES}timeline: {{1m: reboot all nodes one after the other}}\nlasts: 15m")
+    off = [one.node for one in rehearsal.cluster.truth.powers if one.what == "off" and one.at > rehearsal.start]
+    assert off == ["cp", "worker-2"]
+
+
+def test_a_drain_leaves_static_pods_and_daemons_where_they_are():
+    _, _, pods, _ = played(KUBEADM, "timeline: {1m: drain cp}\nlasts: 3m")
+    assert {one["metadata"]["name"] for one in pods if one["spec"]["nodeName"] == "cp"} == {
+        "etcd-cp",
+        "kube-proxy-aaaaa",
+    }
+
+
+def test_the_same_seed_has_the_same_outcome():
+    first, second = (played.__wrapped__(KUBEADM, REBOOTS)[1] for _ in range(2))
+    assert first == second
+
+
+# -- k3s: several documents, pods and volumes of machines --------------------------------------------------------------
+
+
+def test_a_cluster_of_which_only_nodes_and_pods_are_told():
+    _, found, _, _ = played(K3S, "timeline: {1m: reboot agent-1}\nlasts: 4m")
+    assert [(one.kind, one.name, one.wanted) for one in found.workloads] == [
+        (Kind.POD, "loner", 1),
+        (Kind.POD, "coredns-ccb96694c", 2),
+        (Kind.POD, "svclb-traefik-1", 2),
+    ]
+    assert workload(found, "coredns-ccb96694c").serving == 1, "nobody replaces the one on agent-1"
+    assert workload(found, "loner").serving == 0
+    assert read(K3S, "state").recorded.at == seconds("2026-11-21T11:00:00Z"), "the newest time in the file"
+
+
+def test_a_claim_that_is_not_in_the_file_counts_as_a_disk():
+    state = read(K3S, "state")
+    made = Counter(one["kind"] for one in state.recorded.objects)
+    assert (made["PersistentVolumeClaim"], made["PersistentVolume"], made["VolumeAttachment"]) == (1, 1, 1)
+    assert any("claims that are not in the file" in one for one in state.warnings)
+
+
+def test_what_pods_name_and_the_server_needs_is_made():
+    found = {(one["kind"], one["metadata"]["name"]) for one in read(K3S, "state").recorded.objects}
+    assert ("Namespace", "apps") in found
+    assert ("PriorityClass", "gold") in found
+
+
+# -- what is wrong with a file -----------------------------------------------------------------------------------------
+
+
+def violations(data):
+    with pytest.raises(InvalidInput) as error:
+        read(data if isinstance(data, bytes) else data.encode(), "state")
+    return list(error.value.violations)
+
+
+def test_every_item_that_is_wrong_is_told_with_its_field():
+    def spoil(name, change):
+        return name, change
+
+    found = violations(
+        changed(
+            KUBEADM,
+            spoil("web", lambda one: one["spec"].pop("template", None)),
+            spoil("db-0", lambda one: one["spec"].update(terminationGracePeriodSeconds="long")),
+            spoil("cache-x7", lambda one: one["spec"].update(containers=[])),
+            spoil("kube-proxy", lambda one: one.update(apiVersion="extensions/v1beta1")),
+        )
+    )
+    told = "\n".join(found)
+    assert "(Deployment shop/web): spec.template.spec.containers: missing: there must be one at least" in told
+    assert "(Pod shop/db-0): json: cannot unmarshal string into Go struct field" in told
+    assert "terminationGracePeriodSeconds of type int64" in told
+    assert "(Pod shop/cache-x7): spec.containers: missing: there must be one at least" in told
+    assert '(DaemonSet kube-system/kube-proxy): apiVersion: "extensions/v1beta1": must be apps/v1' in told
+    assert all(one.startswith("items[") for one in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "document: empty: must be a List, as `kubectl get -o yaml` gives it, or an object"),
+        ("[1]", "document: [1]: must be a List, as `kubectl get -o yaml` gives it, or an object"),
+        ("kind: List", "items: missing: must be a list"),
+        ("{kind: List, items: {}}", "items: {}: must be a list"),
+        ("{kind: List, items: [1]}", "items[0]: 1: must be an object with apiVersion, kind and metadata"),
+        ("{kind: List, items: []}", "items: no Node: there must be at least one, or nothing can run"),
+        ("{kind: NodeList, items: [{metadata: {}}]}", "items[0] (Node): metadata.name: missing: must be given"),
+    ],
+)
+def test_a_file_that_is_none(text, told):
+    assert violations(text) == [told]
+
+
+def test_an_object_that_is_there_twice():
+    whole = yaml.safe_load(KUBEADM)
+    whole["items"].append(copy.deepcopy(whole["items"][0]))
+    assert violations(json.dumps(whole)) == [
+        f"items[{len(whole['items']) - 1}] (Node cp): is there twice: each object must be there once"
+    ]
+
+
+def refused(text, data=KUBEADM):
+    with pytest.raises(InvalidInput) as error:
+        scenarios.read((HEAD + text).encode(), "mine.yaml", read(data, "state") if data else None)
+    return list(error.value.violations)
+
+
+def test_a_scenario_for_a_cluster_from_a_file_has_none_of_its_own():
+    assert refused("nodes: 3\nworkloads: [{deployment: web}]") == [
+        "nodes: 3: cannot be given beside a cluster from a file (--state)",
+        'workloads: [{"deployment": "web"}]: cannot be given beside a cluster from a file (--state)',
+    ]
+    assert refused("assume: {endsIn: 3s}", None) == [
+        'assume: {"endsIn": "3s"}: means nothing without a cluster from a file (--state)'
+    ]
+
+
+def test_names_that_are_not_in_the_file():
+    found = refused(
+        "timeline: {1m: reboot worker-9}\n"
+        "expect: [blog is never down]\n"
+        "assume: {requests: {back: 1/s}, byWorkload: {blog: {endsIn: 1s}}, endIn: 3s}"
+    )
+    assert found[0].startswith('assume.endIn: "3s": unknown field, did you mean')
+    assert found[1] == (
+        'assume.byWorkload.blog: "blog": there is no such workload; known are shop/db, shop/web,'
+        " kube-system/kube-proxy, kube-system/etcd, shop/cache"
+    )
+    assert found[2] == 'assume.requests.back: "back": there is no such Service with pods; known are shop/front'
+    assert '"worker-9" means no machine; known are cp, worker-1, worker-2, worker-3' in found[3]
+    assert "there is no workload blog; known are shop/db" in found[4]
