@@ -8,15 +8,17 @@ from pathlib import Path
 
 import pytest
 import yaml
+from support.replay import PLACEHOLDER, REFERENCE, REPEATED, cases
 
 from lastcall.adapters.kube.resources import ATTACHMENTS, PODS
 from lastcall.errors import InvalidInput
-from lastcall.lab.apiserver.meta import seconds
 from lastcall.lab import virtual
+from lastcall.lab.apiserver.meta import seconds
 from lastcall.lab.simulation import reading as scenarios
 from lastcall.lab.simulation.measure import outcome
 from lastcall.lab.simulation.rehearsal import Rehearsal
 from lastcall.lab.simulation.scenario import Kind, Verb
+from lastcall.lab.simulation.state.items import KINDS
 from lastcall.lab.simulation.state.reading import read
 from lastcall.lab.volumes.records import What
 
@@ -311,3 +313,58 @@ def test_names_that_are_not_in_the_file():
     assert found[2] == 'assume.requests.back: "back": there is no such Service with pods; known are shop/front'
     assert '"worker-9" means no machine; known are cp, worker-1, worker-2, worker-3' in found[3]
     assert "there is no workload blog; known are shop/db" in found[4]
+
+
+# -- objects that a real API server has answered with ------------------------------------------------------------------
+
+_VALUES = {
+    "time": "2026-11-20T10:00:00Z",
+    "microtime": "2026-11-20T10:00:00.000000Z",
+    "rv": "7",
+    "gen": "x5",
+}
+
+
+def real_objects():
+    """Those of the recordings (Kubernetes 1.36.2), the last answer about each."""
+    found = {}
+    for _, case in cases():
+        for step in case.get("steps", ()):
+            for obj in _objects((step.get("response") or {}).get("body")):
+                metadata = obj["metadata"]
+                found[obj["kind"], metadata.get("namespace", ""), metadata["name"]] = obj
+    return list(found.values())
+
+
+def _objects(body):
+    if isinstance(body, dict) and body.get("kind") in KINDS and "apiVersion" in body:
+        text = PLACEHOLDER.sub(lambda match: _VALUES.get(match[1], f"{match[1]}-{match[2]}"), json.dumps(body))
+        yield json.loads(REPEATED.sub(lambda match: match[2] * int(match[1]), text))
+    elif isinstance(body, dict):
+        yield from (one for item in body.get("items") or () for one in _objects({**item, **_kind_of(body, item)}))
+
+
+def _kind_of(body, item):
+    return {"kind": item.get("kind", body["kind"].removesuffix("List")), "apiVersion": body["apiVersion"]}
+
+
+def test_what_a_real_server_answers_is_understood():
+    real = [one for one in real_objects() if not REFERENCE.search(json.dumps(one))]
+    kinds = Counter(one["kind"] for one in real)
+    assert kinds["Pod"] > 50, kinds
+    assert {"Node", "Deployment", "DaemonSet", "Job", "PodDisruptionBudget", "Service", "VolumeAttachment"} <= set(
+        kinds
+    )
+    nodes = [one for one in yaml.safe_load(KUBEADM)["items"] if one["kind"] == "Node"]
+    state = read(json.dumps({"kind": "List", "items": [*nodes, *real]}).encode(), "state")
+    assert len(state.nodes) == len(nodes) + kinds["Node"]
+
+
+def test_a_cluster_of_real_objects_is_simulated():
+    real = [one for one in real_objects() if not REFERENCE.search(json.dumps(one))]
+    nodes = [one for one in yaml.safe_load(KUBEADM)["items"] if one["kind"] == "Node"]
+    data = json.dumps({"kind": "List", "items": [*nodes, *real]}).encode()
+    rehearsal, found, pods, _ = played(data, "timeline: {1m: reboot worker-1}\nlasts: 4m")
+    assert found.lasts == 240
+    assert [one.node for one in rehearsal.cluster.truth.powers if one.what == "pressed"] == ["worker-1"]
+    assert pods
