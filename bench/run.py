@@ -9,6 +9,7 @@ import argparse
 import asyncio
 import sys
 
+import chaos
 import lab
 import latency
 import machine
@@ -20,7 +21,7 @@ from nodes import ContainerNode, ProcessNode
 from lastcall.lab import containerd
 from lastcall.lab.private_logind import PrivateLogind
 
-PARTS = ("help", "lab", "simulate", "processes", "rest", "containerd")
+PARTS = ("help", "lab", "simulate", "chaos", "processes", "rest", "containerd")
 
 
 def arguments():
@@ -49,6 +50,7 @@ class Bench:
         self.rows = []
         self.lab_rows = []
         self.left_out = []
+        self.chaos = chaos.Chaos(quick=chosen.quick, tell=_tell)
 
     async def run(self):
         no_logind, no_containerd = PrivateLogind.why_not(), containerd.why_not()
@@ -58,6 +60,8 @@ class Bench:
             self.lab_rows = await lab.Lab(quick=self.quick, tell=_tell).rows()
         if "simulate" in self.parts:
             self.rows += await asyncio.to_thread(simulate.rows, quick=self.quick, tell=_tell)
+        if "chaos" in self.parts:
+            self.rows += await asyncio.to_thread(self.chaos.rows)
         if no_logind:
             self._leave_out(("processes", "containerd", "rest"), no_logind)
             return
@@ -100,6 +104,9 @@ class Bench:
             if rows:
                 yield table(rows, head)
                 yield ""
+        if "chaos" in self.parts:
+            yield from self.chaos.told()
+            yield ""
         yield f"{verdicts.count(True)} of {len(verdicts)} targets met."
         yield from (f"Not measured: {reason}." for reason in self.left_out)
 

@@ -90,7 +90,7 @@ def test_one_line_for_each_that_failed():
 def test_what_has_struck_over_many_seeds():
     told = coverage(tally(outcome(), broken(), verbs=[Verb.WATCH_LATE, Verb.HANG]))
     assert told.startswith(
-        "\nFaults that struck in 2 seeds\n       45 x late watch event, in 1 seed: WATCH 9 9, WATCH 8 8"
+        "\nFaults that struck in 2 seeds\n       45 x late watch event, in 1 seed: WATCH 9 (9), WATCH 8 (8)"
     )
     assert told.endswith("\n  never: hang\n")
     assert max(map(len, told.splitlines())) <= 100

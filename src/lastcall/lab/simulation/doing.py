@@ -13,12 +13,14 @@ DeedOnMachine = Callable[[Cluster, Event, str], Coroutine[None, None, None]]
 """The same, to the machine with that name."""
 
 
-def on_each(deed: DeedOnMachine) -> Deed:
-    """To all machines of the event at once."""
+def on_each(deed: DeedOnMachine, *, strikes: bool = False) -> Deed:
+    """To all machines of the event at once. ``strikes``: at once, whatever the machine does; else it tells so itself."""
 
     async def whole(cluster: Cluster, event: Event) -> None:
         group = Group()
         for name in cluster.chosen(event.nodes):
+            if strikes:
+                cluster.truth.struck(event.verb.value, f"{name}, {state(cluster, name)}")
             group.start(deed(cluster, event, name), f"{event.verb.value} {name}")
         try:
             await group.join()
@@ -26,6 +28,16 @@ def on_each(deed: DeedOnMachine) -> Deed:
             await group.cancel()
 
     return whole
+
+
+def state(cluster: Cluster, name: str) -> str:
+    """What a machine does now, in words."""
+    host = cluster.hosts[name]
+    if not cluster.machines[name].powered:
+        return "off"
+    if host.logind.preparing:
+        return "shutting down"
+    return "at rest" if host.kubelet else "starting"
 
 
 async def over(cluster: Cluster, event: Event, default: float | None = None) -> bool:

@@ -71,7 +71,7 @@ def coverage(tally: Tally) -> str:
     """Which faults have struck, and what they have hit; each line ends with a newline."""
     lines = ["", f"Faults that struck in {count(tally.seeds, 'seed')}"]
     for one in tally.coverage.hits():
-        steps = ", ".join(f"{step} {times}" for step, times in one.steps.items())
+        steps = ", ".join(f"{step} ({times})" for step, times in one.steps.items())
         lines += _wrapped(
             plain(f"{one.kind}, in {count(one.seeds, 'seed')}: {steps}"), f"  {one.times:>7} x ", " " * 12
         )

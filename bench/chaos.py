@@ -1,0 +1,54 @@
+"""How many stories of chance a machine plays in a second, and what came of them: ``lastcall simulate chaos``."""
+
+import os
+import time
+
+from figures import Figures, Row
+
+from lastcall.lab.simulation import chaos
+from lastcall.lab.simulation.playing import play_all
+from lastcall.lab.simulation.report import text
+from lastcall.lab.simulation.shipped import CHAOS
+from lastcall.lab.simulation.tally import Tally
+
+SEEDS = 5000
+TOLD = 250
+
+
+class Chaos:
+    """``seeds`` from 1 on, on all processors."""
+
+    def __init__(self, *, quick, tell):
+        self._seeds = 4 if quick else SEEDS
+        self._tell = tell
+        self._tally = Tally(CHAOS, chaos.VERBS)
+
+    def rows(self):
+        """Plays them all."""
+        began = time.perf_counter()
+        for outcome in play_all(chaos.scenario, range(1, self._seeds + 1)):
+            self._tally.add(outcome)
+            if not outcome.good:
+                self._tell(text.line(outcome))
+            if self._tally.seeds % TOLD == 0:
+                self._tell(f"{self._tally.seeds} seeds of chaos")
+        seconds = time.perf_counter() - began
+        what = f"{self._seeds} seeds of chaos in virtual time, {len(os.sched_getaffinity(0))} processors"
+        never = len(self._tally.coverage.never())
+        return [
+            Row(f"{what}: seeds in a second", None, Figures((self._seeds / seconds,), "seeds")),
+            Row(f"{what}: that break a promise", None, Figures((len(self._tally.failed),), "seeds"), limit=0),
+            Row(f"{what}: faults that never struck", None, Figures((never,), "kinds"), limit=0),
+        ]
+
+    def told(self):
+        """What was broken, and which faults have struck."""
+        yield text.summary(self._tally)
+        yield from (text.line(outcome) for outcome in self._tally.failed)
+        yield ""
+        yield "| fault | times | seeds | what it hit most |"
+        yield "|---|---|---|---|"
+        for one in self._tally.coverage.hits():
+            steps = ", ".join(f"{step} ({times})" for step, times in list(one.steps.items())[:5])
+            yield f"| {one.kind} | {one.times} | {one.seeds} | {steps} |"
+        yield from (f"| {kind} | 0 | 0 | **never struck** |" for kind in self._tally.coverage.never())
