@@ -1,9 +1,10 @@
-"""Plants one bug after the other in a copy of the tree and asks the tests which of them notices.
+"""Plants one bug after the other in a copy of the tree, and asks the tests, or chance, which of them notices.
 
     python tools/planted_bugs.py [NAME...]
     python tools/planted_bugs.py --check
 
-Prints a Markdown table: the bug, where it was planted, the first tests that failed. Exit code 1 if one was not found.
+Prints a Markdown table: the bug, where it was planted, the first tests that failed, or the first seed of ``lastcall
+simulate chaos`` that broke a promise. Exit code 1 if one was not found.
 Needs the virtual environment that ``make`` has made; takes some minutes. ``--check`` only says which of the bugs cannot
 be planted any more, because the line that they change has changed.
 """
@@ -16,7 +17,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from planted import agent, apiserver, controllers, nodes
+from planted import agent, apiserver, controllers, failover, nodes, simulation
 from planted.bug import Bug
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -24,8 +25,11 @@ BUGS = [
     *(bug if bug.tests else bug._replace(tests=agent.CORE) for bug in agent.BUGS),
     *apiserver.BUGS,
     *controllers.BUGS,
+    *failover.BUGS,
     *nodes.BUGS,
+    *simulation.BUGS,
 ]
+CHANCE = ROOT / "tools" / "planted" / "chance.py"
 
 
 def stale(bug: Bug) -> str:
@@ -38,19 +42,35 @@ def stale(bug: Bug) -> str:
 
 
 def ask(tree: Path, bug: Bug) -> list[str]:
-    """The names of the tests that fail with the bug."""
+    """Who notices the bug: the names of tests, or a seed and the promise that it breaks."""
     path = tree / "src" / "lastcall" / bug.file
     text = path.read_text()
     path.write_text(text.replace(bug.old, bug.new))
     try:
-        command = [sys.executable, "-m", "pytest", "-q", "--maxfail=2", "--timeout=20", *bug.tests]
-        environment = {"PYTHONPATH": f"{tree / 'src'}", "PATH": "/usr/bin:/bin", "HYPOTHESIS_PROFILE": "default"}
-        done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
+        return ask_chance(tree, bug) if bug.seeds else ask_tests(tree, bug)
     finally:
         path.write_text(text)
-    names = re.findall(r"^(?:FAILED|ERROR) \S+?::(\S+)", done.stdout, re.MULTILINE)
+
+
+def ask_tests(tree: Path, bug: Bug) -> list[str]:
+    """The names of those that fail."""
+    done = run(tree, "-m", "pytest", "-q", "--maxfail=2", "--timeout=20", *bug.tests)
+    names = re.findall(r"^(?:FAILED|ERROR) \S+?::(\S+)", done, re.MULTILINE)
     whole = (name if name.endswith("]") else name.partition("[")[0] for name in names)  # parameters may have blanks
-    return list(dict.fromkeys(whole))
+    return [f"`{name}`" for name in dict.fromkeys(whole)]
+
+
+def ask_chance(tree: Path, bug: Bug) -> list[str]:
+    """The first seed that breaks a promise, if one of those that the bug is given does."""
+    seed, _, why = run(tree, str(CHANCE), "1", str(bug.seeds)).strip().partition(" ")
+    return [f"seed {seed} of {bug.seeds}: {why}"] if seed else []
+
+
+def run(tree: Path, *arguments: str) -> str:
+    """What a program says that runs in the tree."""
+    environment = {"PYTHONPATH": f"{tree / 'src'}", "PATH": "/usr/bin:/bin", "HYPOTHESIS_PROFILE": "default"}
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False).stdout
 
 
 def plant(bugs: Sequence[Bug]) -> int:
@@ -65,7 +85,7 @@ def plant(bugs: Sequence[Bug]) -> int:
         for bug in bugs:
             found = ask(tree, bug)
             missed += not found
-            by = ", ".join(f"`{name}`" for name in found[:2]) or "**nobody**"
+            by = ", ".join(found[:2]) or "**nobody**"
             sys.stdout.write(f"| {bug.name} | `{bug.file}` | {by} |\n")
             sys.stdout.flush()
     return missed

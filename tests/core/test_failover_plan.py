@@ -165,6 +165,7 @@ def test_every_taint_of_that_key_has_to_be_tolerated():
 
 def attached(where, *pods, in_use=True, name="v"):
     """A volume at n1, and its claim."""
+    where["status"]["volumesAttached"] = [{"name": unique(name)}]
     where["status"]["volumesInUse"] = [unique(name)] if in_use else []
     return [where, *pods, volume(name, "data-db-0"), attachment("va", name, "n1")]
 
@@ -250,6 +251,13 @@ def test_upstream_counts_by_timeout_also_what_was_unmounted():
     objects = attached(node("n1"), in_use=False)
     assert detached(*objects, upstream=True, detach_timeout_elapsed=True) == {"va": "timeout"}
     assert detached(*objects, detach_timeout_elapsed=True) == {}
+
+
+@BOTH
+def test_a_volume_counts_as_mounted_until_its_node_has_shown_that_it_is_not(upstream):
+    """actual_state_of_world.go: AddVolumeNode assumes it of volumes that the node does not report."""
+    objects = [node("n1"), volume("v"), attachment("va", "v", "n1")]
+    assert detached(*objects, upstream=upstream, detach_timeout_elapsed=True) == {}
 
 
 @BOTH

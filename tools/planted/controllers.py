@@ -176,7 +176,7 @@ BUGS = [
     Bug(
         "pod garbage collection does not say that the pod has failed",
         "lab/controllers/podgc.py",
-        '        yield from pod_conditions.patch(pod, said, phase="Failed")\n',
+        "        yield from pod_conditions.patch(pod, said, phase=mark.phase)\n",
         "        del said\n",
         PODGC,
     ),

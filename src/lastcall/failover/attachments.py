@@ -33,9 +33,13 @@ def detached(cluster: Cluster, rules: Rules, now: datetime) -> Iterator[tuple[Vo
 
 
 def _detachment(cluster: Cluster, volume: str, name: str, rules: Rules) -> Detachment | None:
-    """A node that is missing cannot say that it has unmounted anything."""
+    """A volume counts as mounted until its node has shown that it is not (``AddVolumeNode``).
+
+    A node that is missing cannot show that, nor one that does not report the volume as attached.
+    """
     node = cluster.nodes.get(name)
-    mounted = node is None or volume in node.status.volumes_in_use
+    shown = node is not None and volume in [one.name for one in node.status.volumes_attached]
+    mounted = not shown or (node is not None and volume in node.status.volumes_in_use)
     return verdict.detachment(mounted=mounted, expired=rules.expired, node=cluster.state(name))
 
 

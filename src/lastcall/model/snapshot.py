@@ -97,7 +97,7 @@ class ClaimSource(Facts, frozen=True):
 class PodVolume(Facts, frozen=True):
     """v1.Volume, of the two kinds that lead to a claim."""
 
-    name: str
+    name: str = ""
     persistent_volume_claim: ClaimSource | None = None
     ephemeral: Nothing | None = None
 

@@ -7,7 +7,7 @@ seconds before its pods are taken for orphans.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from lastcall.failover import verdict
+from lastcall.failover import marks, verdict
 from lastcall.failover.verdict import Removal
 from lastcall.lab.controllers import pod_conditions, pods, taints
 from lastcall.lab.controllers.actions import Action, Decision, Delete
@@ -86,21 +86,18 @@ class PodGC:
         del self._noticed[_FINISHED]
         finished = [pod for pod in view.all("pods") if _finished(pod)]
         doomed = verdict.surplus(finished, self._settings.finished, _age)
-        return Decision(tuple(action for pod in doomed for action in _removal(pod, None, now)))
+        return Decision(tuple(action for pod in doomed for action in _removal(pod, Removal.TERMINATED, now)))
 
 
 def _suspicious(pod: Object, node: Object | None) -> bool:
     return bool(pod["metadata"].get("deletionTimestamp")) or (bool(pod["spec"].get("nodeName")) and node is None)
 
 
-def _removal(pod: Object, why: Removal | None, now: float) -> Iterator[Action]:
+def _removal(pod: Object, why: Removal, now: float) -> Iterator[Action]:
     """The phase is written first: whoever looks at the pod, or waits for its volumes, sees that it has ended."""
-    if pods.phase(pod) not in pods.FINISHED:
-        orphaned = why is Removal.ORPHANED
-        said = (
-            pod_conditions.disruption(pod, "DeletionByPodGC", "PodGC: node no longer exists", now) if orphaned else []
-        )
-        yield from pod_conditions.patch(pod, said, phase="Failed")
+    if mark := marks.mark(pods.phase(pod), why):
+        said = pod_conditions.disruption(pod, *mark.disruption, now) if mark.disruption else []
+        yield from pod_conditions.patch(pod, said, phase=mark.phase)
     yield Delete(ref("pods", pod), uid=pod["metadata"]["uid"], grace=0)
 
 

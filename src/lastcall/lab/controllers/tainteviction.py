@@ -7,12 +7,11 @@ the controller it begins anew. PodDisruptionBudgets are not asked.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from lastcall.failover.marks import EVICTED
 from lastcall.lab.controllers import pod_conditions, pods, taints
 from lastcall.lab.controllers.actions import Action, Decision, Delete, Tell
 from lastcall.lab.controllers.view import Object, Ref, View, ref
 from lastcall.model.tolerations import FOR_EVER, seconds_tolerated
-
-_REASON, _MESSAGE = "DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint"
 
 
 @dataclass(frozen=True)
@@ -73,13 +72,13 @@ class TaintEviction:
 
 def _deletion(key: Ref, pod: Object, now: float) -> Iterator[Action]:
     yield _told(key, pod["metadata"]["uid"], "Marking for deletion")
-    yield from pod_conditions.patch(pod, pod_conditions.disruption(pod, _REASON, _MESSAGE, now))
+    yield from pod_conditions.patch(pod, pod_conditions.disruption(pod, *EVICTED, now))
     yield Delete(key, uid=pod["metadata"]["uid"])
 
 
 def _done(pod: Object) -> bool:
     """Whether this controller has deleted it."""
-    said = pods.condition(pod, "DisruptionTarget").get("reason") == _REASON
+    said = pods.condition(pod, "DisruptionTarget").get("reason") == EVICTED.reason
     return said and bool(pod["metadata"].get("deletionTimestamp"))
 
 

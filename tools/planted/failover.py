@@ -1,0 +1,165 @@
+"""Bugs of failover: what is forced, and from whom."""
+
+from planted.bug import Bug
+
+TABLES = ("tests/core/test_failover_verdict.py",)
+PLAN = ("tests/core/test_failover_plan.py",)
+WHOLE = (*PLAN, "tests/core/test_failover_properties.py", "tests/core/test_failover_command.py")
+
+BUGS = [
+    Bug(
+        "a pod that is not terminating is removed from a node that is out of service",
+        "failover/verdict.py",
+        "if terminating and node.out_of_service and not node.ready",
+        "if node.out_of_service and not node.ready",
+        TABLES,
+    ),
+    Bug(
+        "orphans go without a quarantine",
+        "failover/verdict.py",
+        "return Removal.ORPHANED if missed else None",
+        "return Removal.ORPHANED",
+        TABLES,
+    ),
+    Bug(
+        "finished pods go, the youngest first",
+        "failover/verdict.py",
+        "oldest = sorted(pods, key=of)",
+        "oldest = sorted(pods, key=of, reverse=True)",
+        TABLES,
+    ),
+    Bug(
+        "a threshold of 0 means that no finished pod is kept",
+        "failover/verdict.py",
+        "if threshold > 0 else []",
+        "",
+        TABLES,
+    ),
+    Bug(
+        "out of service counts with the effect NoExecute alone",
+        "model/snapshot.py",
+        "if taint.key == names.OUT_OF_SERVICE)",
+        'if taint.key == names.OUT_OF_SERVICE and taint.effect == "NoExecute")',
+        PLAN,
+    ),
+    Bug(
+        "a node without the condition Ready counts as ready",
+        "model/snapshot.py",
+        'return condition is not None and condition.status == "True"',
+        'return condition is None or condition.status == "True"',
+        PLAN,
+    ),
+    Bug(
+        "volumes are detached by force from a node that is ready",
+        "failover/caution.py",
+        '    if node.ready:\n        return "is Ready"\n',
+        "",
+        WHOLE,
+    ),
+    Bug(
+        "a deleted node counts as a dead machine",
+        "failover/caution.py",
+        'return "is missing, and a deleted Node is not a dead machine"',
+        'return ""',
+        WHOLE,
+    ),
+    Bug("a Lease is no sign of life", "failover/cluster.py", "self.renewed.get(node.metadata.name), ", "None, ", WHOLE),
+    Bug(
+        "every Lease of a node's name is taken for its own",
+        "failover/cluster.py",
+        "if one.metadata.namespace == NODE_LEASES]",
+        "]",
+        PLAN,
+    ),
+    Bug(
+        "the oldest sign of life counts",
+        "failover/cluster.py",
+        "return max((sign",
+        "return min((sign",
+        PLAN,
+    ),
+    Bug(
+        "a toleration of one out-of-service taint is enough for all",
+        "failover/caution.py",
+        "return all(_holds(",
+        "return any(_holds(",
+        PLAN,
+    ),
+    Bug(
+        "a toleration with a time holds for ever",
+        "failover/caution.py",
+        "if first is None or first.toleration_seconds is None:",
+        "if True:",
+        PLAN,
+    ),
+    Bug(
+        "upstream's rules are softened too",
+        "failover/attachments.py",
+        "if rules.upstream or not caution",
+        "if not caution",
+        PLAN,
+    ),
+    Bug(
+        "a volume is detached although a pod on its node wants it",
+        "failover/attachments.py",
+        "if not volume or (volume, attachment.spec.node_name) in wanted:",
+        "if not volume:",
+        WHOLE,
+    ),
+    Bug(
+        "a pod wants its volume at every node",
+        "failover/attachments.py",
+        "if not volume or (volume, attachment.spec.node_name) in wanted:",
+        "if not volume or volume in {name for name, _ in wanted}:",
+        PLAN,
+    ),
+    Bug(
+        "a claim of another namespace is taken for the pod's",
+        "failover/attachments.py",
+        "bound.get((pod.metadata.namespace, claim), ())",
+        "[one for (_, name), ones in bound.items() if name == claim for one in ones]",
+        PLAN,
+    ),
+    Bug(
+        "a detachment by timeout goes under the reason of the taint",
+        "failover/verdict.py",
+        "    if expired:\n        return Detachment.TIMEOUT\n",
+        "    if expired and not out_of_service:\n        return Detachment.TIMEOUT\n",
+        TABLES,
+    ),
+    Bug(
+        "the last toleration that matches is used",
+        "model/tolerations.py",
+        "first = next((one for one in tolerations if",
+        "first = next((one for one in reversed(tolerations) if",
+        TABLES,
+    ),
+    Bug(
+        "the longest of the tolerated times counts",
+        "model/tolerations.py",
+        "shortest = min((one.toleration_seconds",
+        "shortest = max((one.toleration_seconds",
+        TABLES,
+    ),
+    Bug(
+        "healthy nodes evict nobody",
+        "failover/evictions.py",
+        "if node and (seconds",
+        "if node and not node.ready and (seconds",
+        PLAN,
+    ),
+    Bug(
+        "upstream's time begins when the taint was made",
+        "failover/evictions.py",
+        "if rules.upstream or whole == FOR_EVER:",
+        "if whole == FOR_EVER:",
+        PLAN,
+    ),
+    Bug(
+        "Gt and Lt count although they are not enabled",
+        "model/tolerations.py",
+        "return comparisons and _compares(toleration, taint)",
+        "return _compares(toleration, taint)",
+        TABLES,
+    ),
+]
