@@ -69,7 +69,8 @@ def scenario(seed: int) -> Scenario:
     """The story of a seed."""
     random = random_of(str(seed), "chaos")
     groups = _groups(random)
-    timeline = [*_shutdowns(random), *_faults(random)]
+    shutdowns = _shutdowns(random)
+    timeline = [*shutdowns, *_faults(random, [one for one in shutdowns if one.verb is Verb.REBOOT])]
     return Scenario(
         name=f"chaos-{seed}",
         description=DESCRIPTION,
@@ -111,29 +112,34 @@ def _workloads(random: Random) -> Sequence[Workload]:
 
 
 def _shutdowns(random: Random) -> Sequence[Event]:
-    found = []
+    """Often of the same machine: what an earlier one has left behind is there then."""
+    found: list[Event] = []
     for _ in range(random.choice((1, 1, 2, 3))):
-        at, node = _moment(random, STORM * 0.7), random.choice(_NODES)
+        node = found[0].nodes[0] if found and random.random() < 0.5 else random.choice(_NODES)
+        at = _moment(random, 1, STORM * 0.7)
         found.append(Event(at=at, verb=Verb.REBOOT, nodes=(node,), lasts=random.choice((1.0, 20.0, 60.0))))
         if random.random() < 0.3:
             found.append(Event(at=round(at + random.choice((0.0, 0.5, 4.0, 12.0)), 3), verb=Verb.CANCEL, nodes=(node,)))
     return found
 
 
-def _faults(random: Random) -> Sequence[Event]:
-    count = random.choice((0, 1, 1, 2, 3, 5))
-    return [_fault(random, verb) for verb in random.choices(list(FAULTS), list(FAULTS.values()), k=count)]
+def _faults(random: Random, shutdowns: Sequence[Event]) -> Sequence[Event]:
+    """Half of them at any time and place, the others where and when a machine goes down, or shortly before."""
+    verbs = random.choices(list(FAULTS), list(FAULTS.values()), k=random.choice((0, 1, 1, 2, 3, 5)))
+    return [_fault(random, verb, random.choice(shutdowns) if random.random() < 0.5 else None) for verb in verbs]
 
 
-def _fault(random: Random, verb: Verb) -> Event:
-    nodes = (random.choice(_NODES),) if verb.value.endswith((" of", "hang", "drain")) or "cut off" in verb.value else ()
+def _fault(random: Random, verb: Verb, near: Event | None) -> Event:
+    local = verb.value.endswith((" of", "hang", "drain")) or "cut off" in verb.value
+    nodes = near.nodes if near else (random.choice(_NODES),)
     lasts = None if verb in _AT_ONCE else random.choice(_LONG if verb in _MAY_BE_LONG else _LASTS)
     amount = random.choice(_AMOUNTS.get(verb, (0.0,)))
     if verb is Verb.KILL_AGENT and random.random() < 0.7:
         amount = float(random.randint(1, 400))
-    return Event(at=_moment(random, STORM - 60), verb=verb, nodes=nodes, lasts=lasts, amount=amount)
+    at = _moment(random, max(1.0, near.at - 10), near.at + 30) if near else _moment(random, 1, STORM - 60)
+    return Event(at=at, verb=verb, nodes=nodes if local else (), lasts=lasts, amount=amount)
 
 
-def _moment(random: Random, last: float) -> float:
+def _moment(random: Random, first: float, last: float) -> float:
     """To the millisecond, so that it can be written down."""
-    return round(random.uniform(1, last), 3)
+    return round(random.uniform(first, last), 3)
