@@ -5,7 +5,7 @@ import re
 from html.parser import HTMLParser
 
 import pytest
-from support.outcomes import broken, node, outcome
+from support.outcomes import broken, node, outcome, workload
 
 from lastcall.lab.simulation.outcome import NodeState
 from lastcall.lab.simulation.report.chart import marks
@@ -140,6 +140,16 @@ class Page(HTMLParser):
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag
+
+
+def test_of_many_workloads_those_to_which_nothing_happened_are_counted():
+    calm = [workload(f"calm-{n}", degraded=0.0, requests_lost=0.0) for n in range(99)]
+    found = outcome(workloads=(*calm, workload("web")))
+    assert "99 workloads more, to which nothing happened" in text(found)
+    assert "99 workloads more, to which nothing happened" in html(found)
+    assert "calm-7" not in text(found)
+    assert "calm-7" not in html(found)
+    assert len(document(found)["workloads"]) == 100
 
 
 @pytest.mark.parametrize("found", [outcome(), broken(), outcome(nodes=many(100, 2)), outcome(lasts=0.0, workloads=())])

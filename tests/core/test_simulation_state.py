@@ -3,6 +3,7 @@
 import copy
 import functools
 import json
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -297,6 +298,13 @@ def test_a_scenario_for_a_cluster_from_a_file_has_none_of_its_own():
     assert refused("assume: {endsIn: 3s}", None) == [
         'assume: {"endsIn": "3s"}: means nothing without a cluster from a file (--state)'
     ]
+
+
+def test_the_scenario_of_the_how_to_is_one():
+    page = (STATES.parents[1] / "docs/how-to/simulate-my-cluster.md").read_text()
+    blocks = re.findall(r"^```yaml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    found = [scenarios.read(block.encode(), "page", read(KUBEADM, "state")) for block in blocks]
+    assert [one.name for one in found] == ["kernel-upgrade"]
 
 
 def test_names_that_are_not_in_the_file():

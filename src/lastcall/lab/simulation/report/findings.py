@@ -8,6 +8,9 @@ from lastcall.report.words import count, lasting
 MOST_MACHINES = 24
 """Of more machines only those are shown that were not always on."""
 
+MOST_WORKLOADS = 24
+"""The same of workloads."""
+
 _MOST_STEPS = 6
 
 
@@ -39,6 +42,20 @@ def machines(outcome: Outcome) -> tuple[Sequence[NodeOutcome], str]:
     if left := len(eventful) - len(shown):
         told.append(f"{count(left, 'machine')} more, not shown")
     return shown, "; ".join(told)
+
+
+def workloads(outcome: Outcome) -> tuple[Sequence[WorkloadOutcome], str]:
+    """Those to show, and a sentence about the others: of many workloads only those to which something has happened."""
+    if len(outcome.workloads) <= MOST_WORKLOADS:
+        return outcome.workloads, ""
+    shown = [one for one in outcome.workloads if _eventful(one)]
+    if calm := len(outcome.workloads) - len(shown):
+        return shown, f"{count(calm, 'workload')} more, to which nothing happened"
+    return shown, ""
+
+
+def _eventful(one: WorkloadOutcome) -> bool:
+    return bool(one.degraded or one.requests_lost or one.writes_refused or one.writes_lost or pods(one))
 
 
 def not_on(node: NodeOutcome, *, most: int) -> str:

@@ -97,15 +97,17 @@ def _violations(outcome: Outcome) -> Markup:
 def _chart(outcome: Outcome) -> Markup:
     shown, others = findings.machines(outcome)
     machines = [_lane(node.name, chart.machine(outcome, node), findings.not_on(node, most=2)) for node in shown]
+    serving, calm = findings.workloads(outcome)
     workloads = [
         _lane(one.name, chart.workload(outcome, one), f"{one.serving} of {count(one.wanted, 'pod')} at the end")
-        for one in outcome.workloads
+        for one in serving
     ]
+    told = "; ".join(filter(None, (others, calm)))
     axis = tag("div", tag("div", chart.axis(outcome), class_="bars"), class_="row axis")
     return join(
         tag("h2", "Timeline"),
         tag("div", chart.backdrop(outcome), axis, *machines, *workloads, class_="chart"),
-        tag("p", others, class_="soft") if others else Markup(""),
+        tag("p", told, class_="soft") if told else Markup(""),
         _legend(outcome),
     )
 
@@ -130,7 +132,7 @@ def _legend(outcome: Outcome) -> Markup:
 
 def _workloads(outcome: Outcome) -> Markup:
     rows = []
-    for one in outcome.workloads:
+    for one in findings.workloads(outcome)[0]:
         cells = (
             one.kind.value,
             f"{one.serving} of {one.wanted}",

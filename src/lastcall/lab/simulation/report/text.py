@@ -40,7 +40,7 @@ def text(outcome: Outcome) -> str:
         ("Expected", _expected(outcome)),
         ("What must never happen", _violations(outcome)),
         ("", _chart(outcome)),
-        ("", _workloads(outcome.workloads)),
+        ("", _workloads(findings.workloads(outcome)[0])),
         ("What happened", _happened(outcome)),
         ("Faults that struck", _faults(outcome)),
     ):
@@ -106,8 +106,11 @@ def _chart(outcome: Outcome) -> Iterator[str]:
         yield _row(node.name, _machine_bar(node, extent), findings.not_on(node, most=1))
     if others:
         yield f"  {others}"
-    for workload in outcome.workloads:
+    serving, calm = findings.workloads(outcome)
+    for workload in serving:
         yield _row(workload.name, _workload_bar(workload, extent), "")
+    if calm:
+        yield f"  {calm}"
     yield ""
     yield from _LEGEND
 

@@ -108,15 +108,16 @@ def hook(container: Object) -> float | None:
     return ASSUMED if "httpGet" in said else None
 
 
-def services(objects: Iterable[Object], workloads: Workloads) -> Iterator[tuple[str, str]]:
+def services(objects: Sequence[Object], workloads: Workloads) -> Iterator[tuple[str, str]]:
     """Which workload (by its key) the pods of each Service belong to: NAMESPACE/NAME and key, for each pair."""
-    objects = list(objects)
-    pods = [one for one in objects if one["kind"] == "Pod"]
+    pods: dict[str, list[Object]] = {}
+    for pod in (one for one in objects if one["kind"] == "Pod"):
+        pods.setdefault(pod["metadata"]["namespace"], []).append(pod)
     for service in (one for one in objects if one["kind"] == "Service"):
         selector, namespace = service["spec"].get("selector"), service["metadata"]["namespace"]
         if not selector:
             continue
-        chosen = [pod for pod in pods if pod["metadata"]["namespace"] == namespace and _selects(selector, pod)]
+        chosen = [pod for pod in pods.get(namespace, ()) if _selects(selector, pod)]
         for key in dict.fromkeys(filter(None, (_key_of(pod, workloads.members) for pod in chosen))):
             yield f"{namespace}/{service['metadata']['name']}", key
 
