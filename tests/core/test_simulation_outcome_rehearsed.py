@@ -247,7 +247,7 @@ class Volume:
         await self.storage.attach("v", "node-1", shared=False)
         await self.storage.mount("v", "node-1", "u", Path("/nowhere"))
         metadata = {"name": "db-0", "namespace": "default", "uid": "u"}
-        self.truth.started("node-1", msgspec.convert({"metadata": metadata, "spec": {"containers": []}}, Pod))
+        self.truth.ordered("node-1", msgspec.convert({"metadata": metadata, "spec": {"containers": []}}, Pod), "main")
 
     def tell(self, what):
         self.truth.listeners[0](Happening(self.clock.boottime(), "node-1", "u", "main", what))

@@ -21,6 +21,7 @@ from lastcall.lab.controllers.pace import Pace
 from lastcall.lab.kubelet.settings import Profile
 from lastcall.lab.power import Machine, Switch
 from lastcall.lab.simulation import manifests
+from lastcall.lab.simulation.asking import listen
 from lastcall.lab.simulation.cables import TellingCable
 from lastcall.lab.simulation.heartbeats import NodeHeartbeat
 from lastcall.lab.simulation.host import SimulatedHost, Site
@@ -63,6 +64,7 @@ class Cluster:
         self.weather = Weather(clock, seed, self.truth.struck)
         self.plane = Plane(clock, seed, self.storage, self.weather, Pace(scenario.qps, scenario.burst))
         self.standing = Standing(self.plane.server.store)
+        listen(self.plane.server.store, self.truth.wanted_ended)
         self.machines: dict[str, Machine] = {}
         self.hosts: dict[str, SimulatedHost] = {}
         self.labels: dict[str, Mapping[str, str]] = {}

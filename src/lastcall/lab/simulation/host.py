@@ -120,6 +120,7 @@ class SimulatedHost:
         logind = HostLogind(self.clock, files=files)
         logind.begun = lambda granted, locked: truth.pressed(name, granted, locked=locked)
         logind.forgotten = lambda: truth.cancelled(name)
+        logind.goes_down = lambda: truth.goes_down(name)
         return logind
 
     async def _come_up(self, boot: int) -> None:
@@ -162,6 +163,7 @@ class SimulatedHost:
     async def start_kubelet(self) -> None:
         """A new life of both."""
         self.process = Process(self.name, on_death=self._died)
+        self._site.truth.agent_started(self.name)
         self.process.start(self._live(), f"{self.name}: kubelet and agent")
 
     # -- within --------------------------------------------------------------------------------------------------------
@@ -232,5 +234,5 @@ class SimulatedHost:
         )
 
     def _behave(self, pod: Pod, container: str, attempt: int) -> Behaviour:
-        self._site.truth.started(self.name, pod)
+        self._site.truth.ordered(self.name, pod, container)
         return self._site.behave(pod, container, attempt)

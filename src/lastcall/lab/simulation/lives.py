@@ -21,6 +21,15 @@ class Life:
     term: float | None = None
     kill: float | None = None
 
+    def lived(self, at: float) -> bool:
+        """Whether it did at that moment; at its end it does no more."""
+        return self.began <= at and (self.ended is None or self.ended > at)
+
+    def reached(self, since: float) -> float | None:
+        """When the first hook or signal came that came then or later."""
+        came = [*(hook[0] for hook in self.hooks), self.term, self.kill]
+        return min((at for at in came if at is not None and at >= since), default=None)
+
 
 def lives(happenings: Iterable[Happening], powers: Iterable[Power]) -> Sequence[Life]:
     """In the order in which they began."""

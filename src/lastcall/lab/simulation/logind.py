@@ -10,11 +10,13 @@ from lastcall.lab.fake_logind_session import FakeSession
 class HostLogind(FakeLogind):
     """A lock's descriptor and a connection to the bus are closed when the process dies that has opened them.
 
-    ``begun`` hears of each shutdown (what is granted, and whether there is a lock), ``forgotten`` that one is no more.
+    ``begun`` hears of each shutdown (what is granted, and whether there is a lock), ``forgotten`` that one is no more,
+    ``goes_down`` that nothing holds it up any more.
     """
 
     begun: Callable[[float, bool], None] = staticmethod(lambda granted, locked: None)
     forgotten: Callable[[], None] = staticmethod(lambda: None)
+    goes_down: Callable[[], None] = staticmethod(lambda: None)
 
     async def open(self) -> FakeSession:
         """A session of the process that asks."""
@@ -35,6 +37,10 @@ class HostLogind(FakeLogind):
         if not before:
             self.begun(self.limit, bool(self.descriptors))
         super()._shut_down(kind)
+
+    def _start(self) -> None:
+        self.goes_down()
+        super()._start()
 
     def _forget(self) -> None:
         if self.preparing and not self._job:

@@ -85,6 +85,8 @@ async def fill_disk(cluster: Cluster, event: Event, name: str) -> None:
     """Its disk takes nothing any more."""
     disk = cluster.hosts[name].disk
     cluster.truth.struck(event.verb.value, name)
+    cluster.truth.met(name, "disk full")
     disk.full = True
     if await over(cluster, event):
         disk.full = False
+        cluster.truth.met(name, "disk full over")

@@ -1,6 +1,8 @@
 """Plays a scenario: the cluster comes up, what is to happen happens, and the truth is what comes out."""
 
 import logging
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from lastcall.adapters.kube.watching import Key
 from lastcall.aio import Group
@@ -11,9 +13,10 @@ from lastcall.lab.simulation.cluster import Cluster
 from lastcall.lab.simulation.collecting import seldom_collected
 from lastcall.lab.simulation.deeds import DEEDS
 from lastcall.lab.simulation.invariants import Run
-from lastcall.lab.simulation.scenario import Event, Scenario, Workload
+from lastcall.lab.simulation.scenario import Event, Manager, Scenario, Workload
 from lastcall.lab.simulation.traffic import Clients
 from lastcall.lab.simulation.writers import Writers
+from lastcall.model.shutdown import PhasePlan
 
 log = logging.getLogger(__name__)
 
@@ -72,11 +75,24 @@ class Rehearsal:
             powers=truth.powers,
             records=cluster.storage.records,
             pods=truth.pods,
-            requested=self.scenario.agent.requested_seconds if self.scenario.agent else 0.0,
+            plan=self._plan(),
+            hooks={uid: one.pre_stop for uid, pod in truth.pods.items() if (one := cluster.workload_of(pod))},
+            asked=truth.asked,
+            lost=[f"{count} lines of {pod} on volume {volume}" for (pod, volume), count in self._lost().items()],
             end=self.clock.boottime(),
             left=[one for one in unfinished.left(cluster) if one not in self._excused],
             changed=theirs.changed(cluster),
         )
+
+    def _plan(self) -> Sequence[PhasePlan] | None:
+        """What is promised to the pods of a machine that goes down."""
+        if self.scenario.manager is Manager.NONE:
+            return None
+        return self.scenario.agent.groups if self.scenario.agent else ()
+
+    def _lost(self) -> Mapping[tuple[str, str], int]:
+        """How many acknowledged writes of a pod, by its name, are not on a volume."""
+        return Counter((one.file, one.volume) for one in self.writers.lost)
 
     async def _do(self, event: Event) -> None:
         """What the lab itself cannot do is a mistake that ends the rehearsal; an answer of the cluster is not."""

@@ -10,7 +10,7 @@ from lastcall.ports import Clock
 
 
 class Happening(NamedTuple):
-    """Something that reached a container: ``what`` is start, hook, hook over, TERM, KILL or exit."""
+    """Something that reached a container: ``what`` is order (to start it), start, hook, hook over, TERM, KILL or exit."""
 
     at: float
     node: str
@@ -20,9 +20,13 @@ class Happening(NamedTuple):
 
 
 class Power(NamedTuple):
-    """Of a machine: on, off, pressed (``amount``: what logind grants), pressed without a lock, cancelled, agent killed.
+    """Of a machine: on, off, agent started, agent killed, and what becomes of shutdowns.
 
-    Faults: hang, partition, storage, and mended when one is taken back; power off ends one without a word.
+    These are pressed (``amount``: what logind grants) or pressed without a lock, cancelled, and down: logind waits no
+    more, and the machine goes off.
+
+    Faults: hang, partition, storage, and mended when one is taken back; power off ends one without a word. Those of
+    programs: holder killed, logind restarted, and from ``X`` to ``X over``: no bus, no runtime, disk full.
     """
 
     at: float
@@ -39,6 +43,14 @@ class Fault(NamedTuple):
     step: str
 
 
+class Asked(NamedTuple):
+    """From ``at`` on a pod is to end, as the API server has it: it is deleted with so many seconds, or gone, or over."""
+
+    at: float
+    uid: str
+    grace: float
+
+
 class Truth:
     """Grows by what its sources tell. Times are boottime, in seconds."""
 
@@ -51,6 +63,7 @@ class Truth:
         """Every pod of which a container was started, by uid."""
         self.nodes: dict[str, str] = {}
         """Where that was, by uid."""
+        self.asked: list[Asked] = []
         self.listeners: list[Callable[[Happening | Power], None]] = []
         """Hear everything at once."""
 
@@ -58,10 +71,12 @@ class Truth:
         """What reaches its containers."""
         runtime.on_delivery = lambda one: self._delivered(node, one)
 
-    def started(self, node: str, pod: Pod) -> None:
+    def ordered(self, node: str, pod: Pod, container: str) -> None:
         """A container of it is being started there."""
-        self.pods[pod.metadata.uid] = pod
-        self.nodes[pod.metadata.uid] = node
+        uid = pod.metadata.uid
+        self.pods[uid] = pod
+        self.nodes[uid] = node
+        self.happenings.append(Happening(self._clock.boottime(), node, uid, container, "order"))
 
     def power_on(self, node: str) -> None:
         """The machine boots."""
@@ -79,6 +94,14 @@ class Truth:
         """And is taken back."""
         self._power(node, "cancelled")
 
+    def goes_down(self, node: str) -> None:
+        """Nothing holds a shutdown up any more."""
+        self._power(node, "down")
+
+    def agent_started(self, node: str) -> None:
+        """Kubelet and agent begin a life."""
+        self._power(node, "agent started")
+
     def agent_killed(self, node: str) -> None:
         """Kubelet and agent are dead, in the middle of whatever they did."""
         self._power(node, "agent killed")
@@ -87,9 +110,17 @@ class Truth:
         """One of the faults, or ``ON``: there is none any more."""
         self._power(node, "mended" if fault is Switch.ON else fault.value)
 
+    def met(self, node: str, what: str) -> None:
+        """What has become of a program or a disk of the machine: see ``Power``."""
+        self._power(node, what)
+
     def struck(self, kind: str, step: str) -> None:
         """A fault has hit something."""
         self.faults.append(Fault(self._clock.boottime(), kind, step))
+
+    def wanted_ended(self, uid: str, grace: float) -> None:
+        """A pod is to end."""
+        self.asked.append(Asked(self._clock.boottime(), uid, grace))
 
     def _delivered(self, node: str, one: Delivery) -> None:
         happening = Happening(one.at, node, one.uid, one.container, one.what)

@@ -1,0 +1,61 @@
+"""Which pods are to end, as the API server has it: whoever ends another one does so without being asked."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from lastcall.lab.apiserver.store import Change, Kind, Store, Stored
+from lastcall.model.pods import FINISHED
+
+_SIGNS = (b'"deletionTimestamp"', b'"Failed"', b'"Succeeded"')
+"""A pod that has none of them need not be read."""
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    uid: str
+    deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
+
+
+class _Status(msgspec.Struct):
+    phase: str = ""
+
+
+class _Pod(msgspec.Struct):
+    metadata: _Metadata
+    status: _Status = msgspec.field(default_factory=_Status)
+
+
+def listen(store: Store, tell: Callable[[str, float], None]) -> None:
+    """Tells of each pod (its uid) that it is to end from now on, and within how many seconds.
+
+    Zero are left when it is gone, and when its phase is final; also when it has ended by itself before.
+    """
+    before = store.on_change
+
+    def hear(change: Change) -> None:
+        before(change)
+        if change.new.key.resource == "pods" and (found := _asked(change)):
+            tell(*found)
+
+    store.on_change = hear
+
+
+def _asked(change: Change) -> tuple[str, float] | None:
+    """Of what is so already nobody is told again."""
+    now = _grace(change.new, gone=change.kind is Kind.DELETED)
+    if now is None or (change.old and now[1] == (_grace(change.old, gone=False) or ("", None))[1]):
+        return None
+    return now
+
+
+def _grace(stored: Stored, *, gone: bool) -> tuple[str, float] | None:
+    if not gone and not any(sign in stored.data for sign in _SIGNS):
+        return None
+    pod = msgspec.json.decode(stored.data, type=_Pod)
+    metadata = pod.metadata
+    if gone or pod.status.phase in FINISHED:
+        return metadata.uid, 0.0
+    if metadata.deletion_timestamp is None:
+        return None
+    return metadata.uid, float(metadata.deletion_grace_period_seconds or 0)

@@ -1,0 +1,85 @@
+"""What is judged, and what comes out: the promises, a run's truth, and violations."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from lastcall.lab.simulation.truth import Asked, Happening, Power
+from lastcall.lab.volumes.records import Record
+from lastcall.model.pods import DEFAULT_GRACE, Pod
+from lastcall.model.shutdown import PhasePlan
+
+
+class Rule(Enum):
+    """The promises."""
+
+    ONE_IDENTITY = "one live pod per StatefulSet identity"
+    ONE_WRITER = "no volume written by two"
+    NO_DETACH_IN_USE = "no detach from a machine that may write"
+    WRITES = "no acknowledged write is lost"
+    UNASKED = "no pod is ended that nobody wants ended"
+    PRE_STOP = "preStop honoured while time is left"
+    KILL = "no SIGKILL before its time"
+    ORDER = "no phase before the one below it is over"
+    NO_START = "no pod started on a node that goes down"
+    ONE_AGENT = "one agent on a machine"
+    LOCK_LOST = "the lock is held when the machine goes down"
+    LOCK_KEPT = "the lock is released when the pods have ended"
+    ENDS = "every operation ends, or says what it waits for"
+    OTHERS = "nothing of others is changed"
+
+
+@dataclass(frozen=True)
+class Violation:
+    """When which promise was broken, and how, in words."""
+
+    at: float
+    rule: Rule
+    what: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A run's truth.
+
+    ``plan``: the phases that somebody ends the pods of a machine in when it goes down, ascending; None: nobody does.
+    ``hooks``: how many seconds the preStop hook of a pod takes, by uid. ``asked``: who is to end, by the API server's
+    word. ``lost`` are sentences about acknowledged writes, ``left`` about what had not come to its end, ``changed``
+    about what others had set and is gone.
+    """
+
+    happenings: Sequence[Happening]
+    powers: Sequence[Power]
+    records: Sequence[Record]
+    pods: Mapping[str, Pod]
+    end: float
+    plan: Sequence[PhasePlan] | None = ()
+    hooks: Mapping[str, float] = field(default_factory=dict)
+    asked: Sequence[Asked] = ()
+    lost: Sequence[str] = ()
+    left: Sequence[str] = ()
+    changed: Sequence[str] = ()
+
+    @property
+    def requested(self) -> float:
+        """What the phases ask for together, in seconds."""
+        return float(sum(phase.seconds for phase in self.plan or ()))
+
+    def grace(self, uid: str) -> float:
+        """What a pod asks for, in seconds."""
+        grace = self.pods[uid].spec.termination_grace_period_seconds
+        return float(DEFAULT_GRACE if grace is None else grace)
+
+    def name(self, uid: str) -> str:
+        """Namespace and name."""
+        return self.pods[uid].key
+
+
+SOON = 0.05
+"""What takes no time takes no more seconds than this."""
+
+MARGIN = 0.1
+"""So many seconds before a phase is over SIGKILL goes out (``ActorRuntime``'s ``kill_seconds``)."""
+
+NEVER = math.inf

@@ -1,0 +1,170 @@
+"""What follows from a run's truth for all rules: who was dead or away when, and which shutdowns there were (pure).
+
+What is named here excuses: a program that is dead does nothing, and one that cannot ask does not know.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from lastcall.graceful import pacing
+from lastcall.graceful.link import BACKOFF
+from lastcall.graceful.phases import index_for
+from lastcall.lab.simulation.lives import Life, lives
+from lastcall.lab.simulation.rules.base import NEVER, SOON, Run
+from lastcall.lab.simulation.spans import Between
+from lastcall.lab.simulation.truth import Asked, Power
+from lastcall.model.pods import priority
+
+FOUND_AGAIN = BACKOFF[-1] + 1.0
+"""Seconds within which an agent has found a bus that is back."""
+
+ARMED_WITHIN = 2.0
+"""Seconds within which an agent that lives holds a lock, if logind gives one; also after a shutdown was called off."""
+
+
+class Spans(tuple[Between, ...]):
+    """When something was so; both ends belong to a span."""
+
+    __slots__ = ()
+
+    def touch(self, begin: float, end: float) -> bool:
+        """Whether it was so at any moment between these two."""
+        return any(one.begin <= end and one.end >= begin for one in self)
+
+    def last_end(self, begin: float, end: float) -> float:
+        """When it was over, of what touches this time; ``begin`` if nothing does."""
+        return max((one.end for one in self if one.begin <= end and one.end >= begin), default=begin)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """When its programs were in trouble. ``dead``: no agent ran; ``lost``: the times at which the holder was killed."""
+
+    dead: Spans
+    no_bus: Spans
+    no_runtime: Spans
+    full: Spans
+    lost: Sequence[float]
+
+    def troubled(self, begin: float, end: float) -> bool:
+        """Somebody was dead or away: what began then may have been done later than it began."""
+        return self.dead.touch(begin, end) or self.no_runtime.touch(begin, end)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shutdown:
+    """From the button to power off (``until``), or to the shutdown's being called off; ``down``: logind waits no more.
+
+    ``stale``: nobody can have looked between the shutdown before this one, which was called off, and this one. logind
+    gives shutdowns no names: who was dead or cut off all the while takes this one for that one, and goes on with its
+    phases and its deadline, so that nothing about times can be said.
+    """
+
+    at: float
+    node: str
+    granted: float
+    locked: bool
+    until: float
+    cancelled: bool
+    down: float | None
+    noticed: float
+    """When an agent must have noticed it at the latest."""
+    noticed_off: float
+    """The same of its being called off; ``NEVER`` if it was not."""
+    stale: bool = False
+
+
+class Facts:
+    """Of one run."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.lives = lives(run.happenings, run.powers)
+        self.powers: dict[str, list[Power]] = {}
+        for one in sorted(run.powers, key=lambda one: one.at):
+            self.powers.setdefault(one.node, []).append(one)
+        self.machines = {node: _machine(powers) for node, powers in self.powers.items()}
+        self.asked: dict[str, list[Asked]] = {}
+        for asked in run.asked:
+            self.asked.setdefault(asked.uid, []).append(asked)
+
+    @cached_property
+    def shutdowns(self) -> Sequence[Shutdown]:
+        """In the order of machines and times."""
+        return [one for node in self.powers for one in self._of_node(node)]
+
+    def on(self, node: str) -> list[Life]:
+        """The containers that have lived there."""
+        return [life for life in self.lives if life.node == node]
+
+    def phase(self, uid: str) -> int:
+        """Of a pod."""
+        return index_for(self.run.plan or (), priority(self.run.pods[uid]))
+
+    def deadline(self, shutdown: Shutdown, seen: float) -> float:
+        """Until when the lock is held if the shutdown was seen then."""
+        return pacing.deadline(seen, self.run.requested, shutdown.granted)
+
+    def noticed(self, machine: Machine, at: float) -> float:
+        """When an agent must know what is so since ``at``: when it lives, and has found logind."""
+        seen = at
+        while seen < NEVER:
+            if machine.dead.touch(seen, seen):
+                seen = machine.dead.last_end(seen, seen) + SOON
+            elif machine.no_bus.touch(seen - FOUND_AGAIN, seen):
+                seen = machine.no_bus.last_end(seen - FOUND_AGAIN, seen) + FOUND_AGAIN + SOON
+            else:
+                break
+        return seen
+
+    def _of_node(self, node: str) -> Iterable[Shutdown]:
+        powers, machine, before = self.powers[node], self.machines[node], None
+        for index, one in enumerate(powers):
+            if one.what in ("pressed", "pressed without a lock"):
+                before = self._shutdown(one, powers[index + 1 :], machine, before)
+                yield before
+
+    def _shutdown(self, one: Power, later: Sequence[Power], machine: Machine, before: Shutdown | None) -> Shutdown:
+        end = next((other for other in later if other.what in ("off", "cancelled")), None)
+        until = end.at if end else self.run.end
+        cancelled = end is not None and end.what == "cancelled"
+        down = next((other.at for other in later if other.what == "down" and other.at <= until), None)
+        return Shutdown(
+            at=one.at,
+            node=one.node,
+            granted=one.amount,
+            locked=one.what == "pressed",
+            until=until,
+            cancelled=cancelled,
+            down=down,
+            noticed=self.noticed(machine, one.at),
+            noticed_off=self.noticed(machine, until) + 1.0 + SOON if cancelled else NEVER,
+            stale=bool(before and before.cancelled and before.noticed_off >= one.at),
+        )
+
+
+_ON, _OFF = ("agent started",), ("agent killed", "off")
+
+
+def _machine(powers: Sequence[Power]) -> Machine:
+    return Machine(
+        dead=_spans(powers, _OFF, _ON, begun=True),
+        no_bus=_spans(powers, ("no bus",), ("no bus over", "off")),
+        no_runtime=_spans(powers, ("no runtime",), ("no runtime over",)),
+        full=_spans(powers, ("disk full",), ("disk full over",)),
+        lost=[one.at for one in powers if one.what == "holder killed"],
+    )
+
+
+def _spans(powers: Sequence[Power], begin: Sequence[str], end: Sequence[str], *, begun: bool = False) -> Spans:
+    since, found = 0.0 if begun else None, []
+    for one in powers:
+        if one.what in begin and since is None:
+            since = one.at
+        elif one.what in end and since is not None:
+            found.append(Between(since, one.at))
+            since = None
+    if since is not None:
+        found.append(Between(since, NEVER))
+    return Spans(found)

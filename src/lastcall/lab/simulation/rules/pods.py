@@ -1,0 +1,33 @@
+"""Pods and their volumes (pure)."""
+
+from collections.abc import Iterator
+
+from lastcall.lab.simulation.lives import Life
+from lastcall.lab.simulation.rules.base import Rule, Violation
+from lastcall.lab.simulation.rules.facts import Facts
+from lastcall.lab.volumes import records
+
+_VOLUMES = {
+    records.Fault.TWO_WRITERS: Rule.ONE_WRITER,
+    records.Fault.DETACHED_IN_USE: Rule.NO_DETACH_IN_USE,
+}
+
+
+def violations(facts: Facts) -> Iterator[Violation]:
+    """Of identities and volumes."""
+    yield from _identities(facts)
+    for one in records.violations(facts.run.records):
+        yield Violation(one.at, _VOLUMES[one.fault], f"{one.volume}: {one.fault.value} ({', '.join(one.nodes)})")
+
+
+def _identities(facts: Facts) -> Iterator[Violation]:
+    seen: dict[tuple[str, str], list[Life]] = {}
+    for life in facts.lives:
+        pod = facts.run.pods[life.uid]
+        if any(owner.kind == "StatefulSet" for owner in pod.metadata.owner_references or ()):
+            same = seen.setdefault((pod.metadata.namespace, pod.metadata.name), [])
+            other = next((one for one in same if one.uid != life.uid and one.lived(life.began)), None)
+            if other:
+                what = f"{pod.key} began on {life.node} while it lived on {other.node}"
+                yield Violation(life.began, Rule.ONE_IDENTITY, what)
+            same.append(life)
