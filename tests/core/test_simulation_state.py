@@ -376,3 +376,22 @@ def test_a_cluster_of_real_objects_is_simulated():
     assert found.lasts == 240
     assert [one.node for one in rehearsal.cluster.truth.powers if one.what == "pressed"] == ["worker-1"]
     assert pods
+
+
+# -- any part of it will do --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", sorted({one["kind"] for one in yaml.safe_load(KUBEADM)["items"]} - {"Node"}))
+def test_a_file_without_one_kind(kind):
+    whole = yaml.safe_load(KUBEADM)
+    whole["items"] = [one for one in whole["items"] if one["kind"] != kind]
+    _, found, _, _ = played(json.dumps(whole).encode(), "timeline: {1m: reboot worker-1}\nlasts: 4m")
+    assert not found.violations
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "ReplicaSet", "StatefulSet"])
+def test_nodes_pods_and_one_kind(kind):
+    whole = yaml.safe_load(KUBEADM)
+    whole["items"] = [one for one in whole["items"] if one["kind"] in ("Node", "Pod", kind)]
+    _, found, _, _ = played(json.dumps(whole).encode(), "timeline: {1m: reboot worker-1}\nlasts: 4m")
+    assert not found.violations
