@@ -3,6 +3,7 @@
 from support.lab_node import on_node
 
 from lastcall.adapters.kube.resources import PODS
+from lastcall.adapters.kube.transport import Answer
 from lastcall.errors import NotFound
 from lastcall.lab.actors import Behaviour
 from lastcall.lab.kubelet.ending import Order
@@ -442,3 +443,30 @@ async def test_the_client_has_what_a_kubelet_may_do(node):
     except NotFound:
         return
     raise AssertionError("it is gone")
+
+
+# -- a server that answers otherwise -----------------------------------------------------------------------------------
+
+
+class Refusing:
+    """A transport whose first writes of a pod's status are answered with 409 Conflict."""
+
+    def __init__(self, transport, times):
+        self.transport, self.times = transport, times
+
+    async def request(self, method, target, *arguments, **options):
+        if method == "PATCH" and target.split("?")[0].endswith("/pods/web/status") and self.times:
+            self.times -= 1
+            return Answer(409, {}, b'{"kind": "Status", "reason": "Conflict", "message": "try again", "code": 409}')
+        return await self.transport.request(method, target, *arguments, **options)
+
+    def close(self):
+        self.transport.close()
+
+
+@on_node({"main": Behaviour(lives=5)})
+async def test_a_status_that_met_a_conflict_is_written_later(node):
+    await node.started("web", restartPolicy="Never")
+    node.line.transport = Refusing(node.line.transport, times=3)
+    await node.until(lambda: node.pod("web")["status"]["phase"] == "Succeeded")
+    assert node.line.transport.times == 0

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from lastcall.adapters.kube.client import STRATEGIC, Client
 from lastcall.adapters.kube.resources import PODS, Object
 from lastcall.aio import Signal
-from lastcall.errors import Conflict, LastcallError, NotFound
+from lastcall.errors import LastcallError, NotFound
 from lastcall.lab.kubelet import pod_status
 from lastcall.ports import Clock
 
@@ -72,7 +72,10 @@ class StatusWriter:
         await written
 
     async def write(self) -> None:
-        """Now. That the pod is gone, or another has its name, is no failure. LastcallError."""
+        """Now. That the pod is gone is no failure. LastcallError.
+
+        A conflict can mean that another pod has its name: then the watch will tell, and until then it is tried again.
+        """
         pod = self._known()
         metadata = pod["metadata"]
         body = pod_status.patch(self._wanted(), pod.get("status") or {}, metadata["uid"])
@@ -82,6 +85,6 @@ class StatusWriter:
             answer = await self._client.patch(
                 PODS, metadata["name"], body, namespace=metadata["namespace"], subresource="status", kind=STRATEGIC
             )
-        except (NotFound, Conflict):
+        except NotFound:
             return
         self._learn(answer)
