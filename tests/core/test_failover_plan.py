@@ -254,6 +254,16 @@ def test_upstream_counts_by_timeout_also_what_was_unmounted():
 
 
 @BOTH
+def test_volumes_of_drivers_that_have_moved_to_csi_are_known_by_their_own_names(upstream):
+    """processVolumeAttachments translates them."""
+    moved = volume("v", "data-db-0")
+    moved["spec"]["awsElasticBlockStore"] = moved["spec"].pop("csi")
+    objects = [out("n1"), moved, attachment("va", "v", "n1")]
+    assert detached(*objects, upstream=upstream) == {"va": "out-of-service"}
+    assert detached(*objects, pod("db-0", "n1", claim="data-db-0"), upstream=upstream) == {}
+
+
+@BOTH
 def test_a_volume_counts_as_mounted_until_its_node_has_shown_that_it_is_not(upstream):
     """actual_state_of_world.go: AddVolumeNode assumes it of volumes that the node does not report."""
     objects = [node("n1"), volume("v"), attachment("va", "v", "n1")]

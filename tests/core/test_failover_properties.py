@@ -4,86 +4,13 @@ from datetime import timedelta
 
 from hypothesis import given
 from hypothesis import strategies as st
-from support.clusters import (
-    NOW,
-    OUT,
-    UNREACHABLE,
-    attachment,
-    exists,
-    lease,
-    node,
-    planned,
-    pod,
-    state,
-    taint,
-    volume,
-)
+from support.cluster_states import NAMES, clusters, rules
+from support.clusters import NOW, OUT, planned, state
+from support.upstream import Upstream
 
 from lastcall.failover.plan import build
 from lastcall.failover.rules import Rules
 from lastcall.model.statefile import read_state
-
-NAMES = ("n1", "n2", "n3")
-SECONDS = st.none() | st.integers(-5, 400)
-
-tolerations = st.lists(
-    st.builds(
-        exists,
-        st.sampled_from(["", OUT, UNREACHABLE, "k"]),
-        st.sampled_from(["", "NoExecute", "NoSchedule"]),
-        SECONDS,
-    ),
-    max_size=3,
-)
-taints = st.lists(
-    st.builds(
-        taint,
-        st.sampled_from([OUT, UNREACHABLE, "k"]),
-        st.sampled_from(["NoExecute", "NoSchedule"]),
-    ),
-    max_size=3,
-)
-
-
-def pods(name):
-    return st.builds(
-        pod,
-        st.just(name),
-        st.sampled_from(["", *NAMES]),
-        terminating=st.booleans(),
-        phase=st.sampled_from(["Pending", "Running", "Succeeded", "Failed", "Unknown"]),
-        reason=st.sampled_from(["", "Evicted"]),
-        age=st.integers(0, 99),
-        tolerates=tolerations,
-        claim=st.sampled_from(["", "c1", "c2"]),
-        states=st.lists(st.sampled_from(["running", "waiting", "terminated"]), max_size=2),
-    )
-
-
-@st.composite
-def clusters(draw):
-    """A few nodes, not all of which are there, with pods, volumes and Leases."""
-    objects = []
-    for name in draw(st.sets(st.sampled_from(NAMES))):
-        ready = draw(st.sampled_from(["True", "False", "Unknown", None]))
-        objects.append(node(name, ready, *draw(taints), heard=draw(st.none() | st.integers(0, 200))))
-        if draw(st.booleans()):
-            objects.append(lease(name, draw(st.integers(-10, 200))))
-    objects += [draw(pods(f"p{number}")) for number in range(draw(st.integers(0, 6)))]
-    for name, claim in (("v1", "c1"), ("v2", "c2")):
-        objects.append(volume(name, claim, phase=draw(st.sampled_from(["Bound", "Released"]))))
-        objects += [attachment(f"va-{name}-{on}", name, on) for on in NAMES if draw(st.booleans())]
-    return objects
-
-
-rules = st.fixed_dictionaries(
-    {
-        "finished": st.integers(-1, 4),
-        "quarantine_elapsed": st.booleans(),
-        "detach_timeout_elapsed": st.booleans(),
-        "force_on_timeout": st.booleans(),
-    }
-)
 
 
 def index(objects, kind):
@@ -169,3 +96,11 @@ def test_a_volume_that_a_running_pod_of_its_node_wants_stays(objects, rules, ups
             name = f"va-{wanted['metadata']['name']}-{on}"
             released = wanted["status"]["phase"] == "Released"
             assert released or name not in [one["volumeAttachment"] for one in plan["forceDetach"]]
+
+
+@given(clusters(), rules)
+def test_upstreams_rules_are_those_of_upstream(objects, rules):
+    plan, upstream = planned(*objects, upstream=True, **rules), Upstream(objects, rules)
+    assert {(one["name"], one["reason"]) for one in plan["forceDelete"]} == set(upstream.collected().items())
+    assert {(one["name"], one["at"]) for one in plan["evict"]} == set(upstream.evicted().items())
+    assert {(one["volumeAttachment"], one["reason"]) for one in plan["forceDetach"]} == set(upstream.detached().items())

@@ -60,9 +60,9 @@ def _wanted(cluster: Cluster) -> set[tuple[str, str]]:
 
 
 def _unique(volume: PersistentVolume) -> str:
-    """Empty for volumes of other kinds, which have no attachments of their own."""
+    """As nodes call it; its own name if its driver has only moved to CSI, so that its handle is not known."""
     csi = volume.spec.csi
-    return unique_name(csi.driver, csi.volume_handle) if csi else ""
+    return unique_name(csi.driver, csi.volume_handle) if csi else volume.metadata.name
 
 
 def _reported(cluster: Cluster, attachment: VolumeAttachment) -> str:
