@@ -376,6 +376,7 @@ def test_why_nothing_is_forced_although_the_node_is_out_of_service():
     tolerant = pod("a", "n1", terminating=True, tolerates=[exists()])
     said = "node n1 is not Ready, but was heard of 12s ago"
     assert kept(out("n1"), lease("n1", 12), tolerant) == {"a": said}
+    assert kept(out("n1"), lease("n1", -90), tolerant) == {"a": said.replace("12s ago", "1m30s later")}
 
 
 def test_a_pod_can_be_removed_and_evicted_in_one_round_but_is_not_kept_then():

@@ -29,8 +29,9 @@ def objection(cluster: Cluster, name: str, now: datetime) -> str:
     sign = cluster.last_sign(node)
     if sign is None or now - sign >= SILENCE:
         return ""
-    ago = max(0, round((now - sign).total_seconds()))
-    return f"is not Ready, but was heard of {duration.of_seconds(ago)} ago"
+    ago = round((now - sign).total_seconds())
+    heard = f"{duration.of_seconds(ago)} ago" if ago >= 0 else f"{duration.of_seconds(-ago)} later"
+    return f"is not Ready, but was heard of {heard}"
 
 
 def tolerates_out_of_service(pod: Pod, node: Node, now: datetime, *, comparisons: bool = False) -> bool:
