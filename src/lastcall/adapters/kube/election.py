@@ -1,0 +1,227 @@
+"""One candidate of a leader election by Lease: takes, renews and releases it, and lets work run while it leads."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from random import Random
+from typing import Any
+
+from lastcall.adapters.kube.client import Client
+from lastcall.adapters.kube.resources import LEASES
+from lastcall.adapters.kube.watching import Key
+from lastcall.aio import any_done, cancel
+from lastcall.errors import AlreadyExists, Conflict, LastcallError, NotFound, TimedOut
+from lastcall.model import leadership
+from lastcall.model.leadership import JITTER, NEVER, VACANT, Lease, Record, Seen, Step, Terms
+from lastcall.ports import Clock
+
+log = logging.getLogger(__name__)
+
+_LEASES = LEASES.read_as(Lease)
+
+Work = Callable[[], Coroutine[Any, Any, None]]
+
+
+class Election:
+    """``identity`` is this process's alone: another life of the same program has another.
+
+    Needs the verbs get, create and patch on this Lease. ``client`` is to be one whose requests wait for nobody else's.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        lease: Key,
+        identity: str,
+        *,
+        clock: Clock,
+        random: Random,
+        terms: Terms | None = None,
+    ) -> None:
+        self._client = client
+        self._lease = lease
+        self._identity = identity
+        self._clock = clock
+        self._random = random
+        self._terms = terms or Terms()
+        self._seen: Seen | None = None
+        self._until = NEVER
+        self._asked = False
+        self._turns = asyncio.Lock()
+
+    @property
+    def leading_until(self) -> float:
+        """Boottime until which we may act for certain; NEVER if we do not lead.
+
+        Nobody else leads before: neither if the API server is lost, nor if this process is held up. So it is to be
+        compared with the clock right before whatever cannot be undone, and what takes longer is ended by then.
+        """
+        return self._until
+
+    @property
+    def leads(self) -> bool:
+        """Whether we may act now."""
+        return self._clock.boottime() < self._until
+
+    @property
+    def holder(self) -> str:
+        """Who held the lease when it was last read or written; empty if nobody did, or if that is not known."""
+        holder = self._seen.lease.holder if self._seen and self._seen.lease else ""
+        return "" if holder == VACANT else holder
+
+    async def confirm(self) -> bool:
+        """A live look: renews now, if we lead, and says whether that was confirmed; so no cache is asked.
+
+        TimedOut or the API's error if it cannot be known; then we lead until ``leading_until``, but have not looked.
+        """
+        begun = self._clock.boottime()
+        if not self.leads:
+            return False
+        try:
+            async with asyncio.timeout(self._patience()):
+                await self._turn()
+        except TimeoutError:
+            raise TimedOut(f"lease {self._lease.namespace}/{self._lease.name}: no answer in time") from None
+        return self._until >= begun + self._terms.renew
+
+    async def lead(self, work: Work) -> None:
+        """Runs ``work`` whenever we lead, and cancels it as soon as we may not act any more; then it is begun anew.
+
+        Returns when ``work`` has ended by itself, and raises what it raises. Then, and when this is cancelled, the
+        lease is released, after ``work`` has ended: the next leader need not wait for it to run out.
+        """
+        try:
+            ended = False
+            while not ended:
+                await self._campaign()
+                log.info("%s leads by lease %s/%s", self._identity, *self._lease)
+                ended = await self._term(work)
+        finally:
+            if self._asked:
+                await self._release()
+
+    # -- a term --------------------------------------------------------------------------------------------------------
+
+    async def _campaign(self) -> None:
+        while not await self._attempt():
+            await self._clock.sleep(self._terms.retry * (1 + JITTER * self._random.random()))
+
+    async def _term(self, work: Work) -> bool:
+        """Whether ``work`` has ended by itself; False if leadership was lost."""
+        working = asyncio.create_task(work(), name=f"leading {self._lease.name}")
+        keeping = asyncio.create_task(self._keep(), name=f"renewing {self._lease.name}")
+        try:
+            await any_done(working, keeping)
+            ended = working.done()
+        finally:
+            try:
+                await cancel(working)  # renewals go on until it has ended
+            finally:
+                await cancel(keeping)
+        if ended:
+            working.result()
+            return True
+        keeping.result()
+        self._until = NEVER
+        log.warning("%s leads no more by lease %s/%s", self._identity, *self._lease)
+        return False
+
+    async def _keep(self) -> None:
+        """Renews until that has failed for too long, or another holds the lease."""
+        while True:
+            left = self._until - self._clock.boottime()
+            await self._clock.sleep(min(self._terms.retry, left))
+            if not self.leads or not await self._attempt():
+                return
+
+    async def _release(self) -> None:
+        self._until = NEVER
+        try:
+            async with asyncio.timeout(self._terms.renew / 2):
+                while not await self._released():
+                    pass
+        except (LastcallError, TimeoutError) as error:
+            log.warning("lease %s/%s is not released and has to run out: %s", *self._lease, error or "no answer")
+
+    async def _released(self) -> bool:
+        """Whether we do not hold it any more; False if it has changed meanwhile, by a renewal that was under way."""
+        await self._look()
+        lease = self._seen.lease if self._seen else None
+        if lease is None or lease.holder != self._identity:
+            return True
+        try:
+            await self._patch(lease, leadership.released(lease, wall=self._clock.wall()))
+        except Conflict:
+            return False
+        except NotFound:
+            return True
+        log.info("%s has released lease %s/%s", self._identity, *self._lease)
+        return True
+
+    # -- one attempt ---------------------------------------------------------------------------------------------------
+
+    async def _attempt(self) -> bool:
+        """Takes or renews the lease if it may; whether we lead. What goes wrong is logged, and tried again later."""
+        try:
+            async with asyncio.timeout(self._patience()):
+                await self._turn()
+        except (LastcallError, TimeoutError) as error:
+            log.warning("lease %s/%s: %s", *self._lease, error or "no answer in time")
+        return self.leads
+
+    def _patience(self) -> float:
+        """Seconds for one attempt: so few that a dead connection leaves time for another one."""
+        left = self._until - self._clock.boottime()
+        return min(self._terms.renew / 2, left) if left > 0 else self._terms.renew / 2
+
+    async def _turn(self) -> None:
+        async with self._turns:
+            if not self.leads:
+                await self._look()
+            if not await self._stepped():
+                await self._look()
+                await self._stepped()
+
+    async def _look(self) -> None:
+        try:
+            lease = await self._client.get(_LEASES, self._lease.name, namespace=self._lease.namespace)
+        except NotFound:
+            lease = None
+        self._seen = leadership.looked(self._seen, lease, self._clock.boottime())
+
+    async def _stepped(self) -> bool:
+        """False if the lease is not as it was seen last."""
+        assert self._seen is not None
+        now = self._clock.boottime()
+        step = leadership.decide(
+            self._seen, identity=self._identity, leading_until=self._until, terms=self._terms, now=now
+        )
+        if step is Step.LOST:
+            self._until = NEVER
+        if step in (Step.LOST, Step.WAIT):
+            return True
+        try:
+            await (self._make() if step is Step.MAKE else self._hold(self._seen.lease, now))
+        except (Conflict, NotFound, AlreadyExists):
+            return False
+        return True
+
+    async def _hold(self, lease: Lease | None, sent: float) -> None:
+        """``sent`` counts, not the answer's time: others may have read the record ever since."""
+        record = leadership.held(lease, identity=self._identity, terms=self._terms, wall=self._clock.wall())
+        self._asked = True
+        made = await (self._patch(lease, record) if lease else self._create(record))
+        self._seen = Seen(made, self._clock.boottime())
+        self._until = sent + self._terms.renew
+
+    async def _make(self) -> None:
+        made = await self._create(leadership.vacant(terms=self._terms, wall=self._clock.wall()))
+        self._seen = Seen(made, self._clock.boottime())
+
+    async def _create(self, record: Record) -> Lease:
+        wanted = {"metadata": {"name": self._lease.name}, "spec": record}
+        return await self._client.create(_LEASES, wanted, namespace=self._lease.namespace)
+
+    async def _patch(self, lease: Lease, record: Record) -> Lease:
+        wanted = {"metadata": {"resourceVersion": lease.metadata.resource_version}, "spec": record}
+        return await self._client.patch(_LEASES, self._lease.name, wanted, namespace=self._lease.namespace)
