@@ -42,13 +42,25 @@ class Garbage:
         self.resources: Sequence[str] = tuple(sorted({one.resource for one in kinds.values()} | {DEFINITIONS, CUSTOM}))
 
     def keys(self, resource: str, obj: Object, view: View) -> Iterable[Ref]:
-        """The object, what depends on it, and what it depends on."""
-        yield ref(resource, obj)
-        for place, _ in view.dependents(obj["metadata"]["uid"]):
-            yield place
+        """The object, what depends on it, and what it depends on: each only if there may be something to be done.
+
+        Of nearly all changes it has nothing to say: it looks at what goes, at what names an owner that is not simply
+        there, and at what names an owner that has gone or waits since this change.
+        """
+        key = ref(resource, obj)
+        now = view.get(*key)
+        if now is obj and self._concerns(obj, view):
+            yield key
+        if _waits(obj) or now is None or now["metadata"]["uid"] != obj["metadata"]["uid"]:
+            for place, _ in view.dependents(obj["metadata"]["uid"]):
+                yield place
         for owner in obj["metadata"].get("ownerReferences") or ():
-            if place_of := self._place(owner, obj, view):
+            if (place_of := self._place(owner, obj, view)) and _leaves(view.get(*place_of)):
                 yield place_of
+
+    def _concerns(self, obj: Object, view: View) -> bool:
+        owners = obj["metadata"].get("ownerReferences") or ()
+        return _leaves(obj) or any(self._state(owner, obj, view) is not _Owner.THERE for owner in owners)
 
     def decide(self, key: Ref, view: View, now: float) -> Decision:
         """What becomes of one object."""
@@ -141,6 +153,10 @@ def _orphaned(obj: Object, dependents: Iterable[tuple[Ref, Object]]) -> Iterator
     for place, dependent in dependents:
         owners = [one for one in dependent["metadata"]["ownerReferences"] if one["uid"] != obj["metadata"]["uid"]]
         yield _change(place, dependent, {"ownerReferences": owners})
+
+
+def _leaves(obj: Object | None) -> bool:
+    return obj is not None and bool(obj["metadata"].get("deletionTimestamp"))
 
 
 def _waits(owner: Object) -> bool:
