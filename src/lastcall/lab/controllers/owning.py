@@ -76,8 +76,13 @@ def claim(
         if not one["metadata"].get("deletionTimestamp") and fits(one)
     ]
     patches = [_adopted(one, owner, kind, resource, finalizer) for one in orphans]
-    patches += [_released(one, owner, resource, finalizer) for one in owned if not fits(one)]
-    return Claimed([one for one in owned if fits(one)], patches)
+    kept = []
+    for one in owned:
+        if fits(one):
+            kept.append(one)
+        else:
+            patches.append(_released(one, owner, resource, finalizer))
+    return Claimed(kept, patches)
 
 
 def interested(obj: Object, kind: Kind, view: View) -> Iterator[Ref]:

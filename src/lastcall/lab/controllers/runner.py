@@ -109,13 +109,16 @@ class Runner:
         """Whom it concerns looks at it."""
         now, last_one = self._clock.boottime(), self._missing == {resource}
         self._missing.discard(resource)
+        objects = [obj for change in changes for obj in change if obj is not None]
         for queue, signal in zip(self._queues, self._signals, strict=True):
-            heeds = self._heeds(queue.controller, resource)
-            for obj in (obj for change in changes for obj in change if obj is not None and heeds):
-                for key in queue.controller.keys(resource, obj, self.view):
-                    queue.add(key, now)
-            if heeds or last_one:
+            if self._heeds(queue.controller, resource):
+                for obj in objects:
+                    for key in queue.controller.keys(resource, obj, self.view):
+                        queue.add(key, now)
                 self._unblock(queue)
+            elif not last_one:
+                continue
+            if last_one or queue.next_at() <= self._clock.boottime():  # most changes are news to few
                 signal.set()
 
     def _heeds(self, controller: Controller, resource: str) -> bool:

@@ -200,8 +200,11 @@ def claims(pod: Object) -> list[str]:
 
 def controller_of(obj: Object) -> Mapping[str, Any] | None:
     """The owner reference that says ``controller: true``."""
-    owners = obj["metadata"].get("ownerReferences") or ()
-    return next((owner for owner in owners if owner.get("controller")), None)
+    owner: Mapping[str, Any]
+    for owner in obj["metadata"].get("ownerReferences") or ():
+        if owner.get("controller"):
+            return owner
+    return None
 
 
 def _controls(uid: str, obj: Object) -> bool:
