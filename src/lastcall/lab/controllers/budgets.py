@@ -53,9 +53,7 @@ class Budgets:
             return Decision()
         if key.resource == "pods":
             return self._spared(found, now)
-        matches = selector_of(found)
-        equal = (found["spec"].get("selector") or {}).get("matchLabels") or {}
-        covered = [pod for pod in view.labelled("pods", key.namespace, equal) if matches(labels(pod))]
+        covered = _covered(found, view)
         told: list[Action] = [] if covered else [KIND.tell(found, "NoPods", "No matching pods found")]
         try:
             need = needed(found, covered, view)
@@ -83,6 +81,17 @@ class Budgets:
         if left > 0:
             return Decision(again_in=left)
         return Decision(pod_conditions.patch(pod, pod_conditions.condition(pod, _TARGET, "False", "", "", now)))
+
+
+def _covered(budget: Object, view: View) -> Sequence[Object]:
+    """Its pods. The index knows labels; for anything else in the selector they are gone through."""
+    selector = budget["spec"].get("selector") or {}
+    equal = selector.get("matchLabels") or {}
+    found = view.labelled("pods", budget["metadata"]["namespace"], equal)
+    if equal and not selector.get("matchExpressions"):
+        return found
+    matches = selector_of(budget)
+    return [pod for pod in found if matches(labels(pod))]
 
 
 class Need(NamedTuple):
@@ -118,6 +127,8 @@ def healthy(covered: Iterable[Object], waited_for: Mapping[str, str]) -> int:
 def _disrupted(budget: Object, covered: Sequence[Object]) -> dict[str, str]:
     """Pods whose eviction the status remembers, and which are not seen going yet, with the time of it."""
     noted = (budget.get("status") or {}).get("disruptedPods") or {}
+    if not noted:
+        return {}
     staying = [pod["metadata"]["name"] for pod in covered if not pod["metadata"].get("deletionTimestamp")]
     return {name: noted[name] for name in staying if name in noted}
 

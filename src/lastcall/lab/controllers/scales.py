@@ -26,12 +26,14 @@ class Scale(NamedTuple):
 def expected(pods: Iterable[Object], view: View) -> Scale:
     """The sum over all owners, each counted once: a Deployment stands for its sets. Unknown if one cannot be asked."""
     wanted: dict[str, int] = {}
+    asked: set[str] = set()
     unmanaged = []
     for pod in pods:
         owner = controller_of(pod)
         if owner is None:
             unmanaged.append(pod["metadata"]["name"])
-        elif owner["uid"] not in wanted:
+        elif owner["uid"] not in asked:
+            asked.add(owner["uid"])
             found = _scaled(owner, pod, view)
             wanted[found["metadata"]["uid"]] = found["spec"]["replicas"]
     return Scale(sum(wanted.values()), tuple(unmanaged))
