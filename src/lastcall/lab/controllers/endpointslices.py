@@ -1,7 +1,7 @@
 """EndpointSlices: which pods are behind a Service, and how they are (``k8s.io/kubernetes/pkg/controller/endpointslice``)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from lastcall.lab.controllers import pods
 from lastcall.lab.controllers.actions import Action, Create, Decision, Delete, Patch
@@ -21,6 +21,9 @@ class EndpointSlices:
     name = "endpointslice"
     resources: Sequence[str] = ("services", "pods", RESOURCE)
 
+    def __init__(self) -> None:
+        self._made: dict[Ref, _Made] = {}
+
     def keys(self, resource: str, obj: Object, view: View) -> Iterable[Ref]:
         """The Services that are concerned."""
         if resource == "services":
@@ -32,13 +35,43 @@ class EndpointSlices:
         return [ref("services", one) for one in view.selecting("services", namespace, labels) if _selects(one, labels)]
 
     def decide(self, key: Ref, view: View, now: float) -> Decision:
-        """Slices to be made, changed or deleted."""
+        """Slices to be made, changed or deleted. What it made of a pod last is kept: few of a Service's pods change."""
         service = view.get(*key)
         slices = view.labelled(RESOURCE, key.namespace, {SERVICE_NAME: key.name, MANAGED_BY: MANAGER})
         if service is None or not (service["spec"].get("selector") or {}):
+            self._made.pop(key, None)
             return Decision(tuple(Delete(ref(RESOURCE, one)) for one in slices if service is None))
         selected = view.labelled("pods", key.namespace, service["spec"]["selector"])
-        return Decision(tuple(_changes(service, _wanted(service, selected), slices)))
+        before = self._made.get(key)
+        known = before.of_pods if before and before.service is service else {}
+        made = self._made[key] = _Made(service, {pod["metadata"]["uid"]: _of(service, pod, known) for pod in selected})
+        return Decision(tuple(_changes(service, _wanted(made.of_pods.values()), slices)))
+
+
+class _OfPod(NamedTuple):
+    """What one pod is to a Service: its ports (and the same as text) and its endpoint; None if it is not behind it."""
+
+    pod: Object
+    ports: Sequence[Object] = ()
+    text: str = ""
+    endpoint: Object | None = None
+
+
+class _Made(NamedTuple):
+    """``of_pods`` by their uids, in order, for this version of a Service."""
+
+    service: Object
+    of_pods: Mapping[str, _OfPod]
+
+
+def _of(service: Object, pod: Object, known: Mapping[str, _OfPod]) -> _OfPod:
+    before = known.get(pod["metadata"]["uid"])
+    if before and before.pod is pod:
+        return before
+    if pods.phase(pod) in pods.FINISHED or not (pod.get("status") or {}).get("podIP"):
+        return _OfPod(pod)
+    ports = list(_ports(service, pod))
+    return _OfPod(pod, ports, repr(ports), _endpoint(service, pod))
 
 
 def _selects(service: Object, labels: Mapping[str, str]) -> bool:
@@ -46,14 +79,12 @@ def _selects(service: Object, labels: Mapping[str, str]) -> bool:
     return bool(selector) and selector.items() <= labels.items()
 
 
-def _wanted(service: Object, selected: Sequence[Object]) -> list[tuple[Object, list[Object]]]:
+def _wanted(made: Iterable[_OfPod]) -> list[tuple[Object, list[Object]]]:
     """The ports and the endpoints of each slice: pods whose ports have the same numbers share one."""
-    groups: dict[str, tuple[list[Object], list[Object]]] = {}
-    for pod in selected:
-        if pods.phase(pod) in pods.FINISHED or not (pod.get("status") or {}).get("podIP"):
-            continue
-        ports = list(_ports(service, pod))
-        groups.setdefault(repr(ports), (ports, []))[1].append(_endpoint(service, pod))
+    groups: dict[str, tuple[Sequence[Object], list[Object]]] = {}
+    for one in made:
+        if one.endpoint is not None:
+            groups.setdefault(one.text, (one.ports, []))[1].append(one.endpoint)
     if not groups:
         return [({"ports": []}, [])]
     return [
