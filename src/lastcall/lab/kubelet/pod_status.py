@@ -10,6 +10,8 @@ from lastcall.lab.kubelet.containers import init_containers, initialized, is_sid
 from lastcall.lab.kubelet.facts import SCHEME, ContainerFacts, Ended, PodFacts, Running, Waiting
 from lastcall.model.pods import FINISHED
 
+_NOTHING: tuple[Any, ...] = (None, "", {}, [])
+
 
 def status(pod: Object, facts: PodFacts, now: float) -> Object:
     """The whole status; ``now`` in seconds since 1970.
@@ -49,7 +51,7 @@ def rejected(pod: Object, facts: PodFacts) -> Object:
 
 def patch(new: Object, old: Mapping[str, Any], uid: str) -> Object | None:
     """A strategic merge patch of the status with the uid as its precondition; None if nothing is to be said."""
-    changed = {name: value for name, value in new.items() if _plain(name, value) != _plain(name, old.get(name))}
+    changed = {name: value for name, value in new.items() if not _same(name, value, old.get(name))}
     gone = {name: None for name in ("reason", "message") if name in old and name not in new}
     if not changed and not gone:
         return None
@@ -72,17 +74,21 @@ def _replacing(before: Mapping[str, Any], condition: Object) -> Object:
     return {**{name: None for name in before if name not in condition}, **condition}
 
 
-def _plain(name: str, value: Any) -> Any:
-    """To be compared: without what is as good as not there, conditions by their types."""
-    if name == "conditions":
-        return {one["type"]: _without_nothing(one) for one in value or ()}
-    return _without_nothing(value)
+def _same(name: str, new: Any, old: Any) -> bool:
+    """Whether a field says the same: what is empty is as good as not there, conditions are known by their types."""
+    if name != "conditions":
+        return _alike(new, old)
+    return _alike({one["type"]: one for one in new or ()}, {one["type"]: one for one in old or ()})
 
 
-def _without_nothing(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _without_nothing(one) for name, one in value.items() if one not in (None, "", {}, [])}
-    return [_without_nothing(one) for one in value] if isinstance(value, list) else value
+def _alike(one: Any, other: Any) -> bool:
+    if one == other:
+        return True
+    if isinstance(one, dict) and isinstance(other, dict):
+        return all(_alike(one.get(name), other.get(name)) for name in one.keys() | other.keys())
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        return all(map(_alike, one, other))
+    return one in _NOTHING and other in _NOTHING
 
 
 # -- phase -------------------------------------------------------------------------------------------------------------
