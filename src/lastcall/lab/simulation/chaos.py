@@ -19,12 +19,12 @@ QUIET = 900.0
 
 _NODES = ("node-1", "node-2", "node-3")
 FAULTS = {
-    Verb.KILL_AGENT: 4,
+    Verb.KILL_AGENT: 12,
     Verb.KILL_HOLDER: 1,
     Verb.RESTART_LOGIND: 1,
     Verb.LOSE_BUS: 1,
-    Verb.RUNTIME_AWAY: 2,
-    Verb.DISK_FULL: 1,
+    Verb.RUNTIME_AWAY: 3,
+    Verb.DISK_FULL: 2,
     Verb.CLOCK_STEP: 1,
     Verb.POWER_CUT: 2,
     Verb.HANG: 2,
@@ -49,6 +49,7 @@ VERBS = (Verb.REBOOT, Verb.CANCEL, *FAULTS)
 
 _AT_ONCE = {Verb.KILL_HOLDER, Verb.RESTART_LOGIND, Verb.API_COMPACT}
 
+_SHORT = (0.5, 2.0, 5.0, 30.0)
 _LASTS = (1.0, 5.0, 30.0, 90.0)
 _LONG = (*_LASTS, 450.0)
 """Seconds of a fault. The longest makes Kubernetes move pods: it waits for some 50 s, and then 300 s."""
@@ -125,17 +126,18 @@ def _shutdowns(random: Random) -> Sequence[Event]:
 
 def _faults(random: Random, shutdowns: Sequence[Event]) -> Sequence[Event]:
     """Half of them at any time and place, the others where and when a machine goes down, or shortly before."""
-    verbs = random.choices(list(FAULTS), list(FAULTS.values()), k=random.choice((0, 1, 1, 2, 3, 5)))
+    verbs = random.choices(list(FAULTS), list(FAULTS.values()), k=random.choice((0, 1, 2, 3, 4, 6)))
     return [_fault(random, verb, random.choice(shutdowns) if random.random() < 0.5 else None) for verb in verbs]
 
 
 def _fault(random: Random, verb: Verb, near: Event | None) -> Event:
     local = verb.value.endswith((" of", "hang", "drain")) or "cut off" in verb.value
     nodes = near.nodes if near else (random.choice(_NODES),)
-    lasts = None if verb in _AT_ONCE else random.choice(_LONG if verb in _MAY_BE_LONG else _LASTS)
+    spans = _SHORT if verb is Verb.KILL_AGENT else _LONG if verb in _MAY_BE_LONG else _LASTS
+    lasts = None if verb in _AT_ONCE else random.choice(spans)
     amount = random.choice(_AMOUNTS.get(verb, (0.0,)))
-    if verb is Verb.KILL_AGENT and random.random() < 0.7:
-        amount = float(random.randint(1, 400))
+    if verb is Verb.KILL_AGENT and random.random() < 0.6:
+        amount = float(random.randint(1, random.choice((10, 50, 400))))
     at = _moment(random, max(1.0, near.at - 10), near.at + 30) if near else _moment(random, 1, STORM - 60)
     return Event(at=at, verb=verb, nodes=nodes if local else (), lasts=lasts, amount=amount)
 
