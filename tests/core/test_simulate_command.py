@@ -86,7 +86,7 @@ def test_many_seeds_as_json(small):
         "seeds": 2,
         "failures": 0,
         "failed": [],
-        "faults": [],
+        "faults": [{"kind": "reboot", "count": 2, "seeds": 2, "steps": {"at rest": 2}}],
         "neverStruck": [],
     }
 
@@ -157,3 +157,13 @@ def test_what_does_not_fit_is_told():
 
     with pytest.raises(LastcallError, match=r"small: not everything comes up: pod web-.* is not ready \(0/1 nodes"):
         run("-", text=SMALL.replace("web}", "web, cpu: 99}"))
+
+
+def test_namespaces_and_labels_that_only_an_administrator_sets():
+    """Also those that no kubelet may put on its own node: ``NodeRestriction``."""
+    inside = SMALL.replace("web}", "web, namespace: shop}").replace(
+        "nodes: 1", "nodes: [{count: 1, labels: {node-role.kubernetes.io/worker: ''}}]"
+    )
+    assert "namespace: shop" in inside
+    assert "node-role" in inside
+    assert run("-", text=inside).exit_code == 0

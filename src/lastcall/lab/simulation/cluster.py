@@ -15,6 +15,7 @@ from lastcall.adapters.kube.resources import (
 )
 from lastcall.graceful.config import AgentConfig
 from lastcall.lab.actors import Behaviour
+from lastcall.lab.apiserver.admission.node_restriction import is_forbidden
 from lastcall.lab.apiserver.catalog import built_in
 from lastcall.lab.apiserver.request import Identity
 from lastcall.lab.controllers.pace import Pace
@@ -116,11 +117,12 @@ class Cluster:
             await machine.turn(Switch.ON)
         await self.until(self.nodes_ready)
         for name in self.machines:
-            uid = (await self.plane.admin.get(NODES, name))["metadata"]["uid"]
+            node = {"metadata": {"labels": _given_labels(self.labels[name])}}
+            uid = (await self.plane.admin.patch(NODES, name, node))["metadata"]["uid"]
             await self.plane.admin.create(CSI_NODES, volumes.csi_node(name, uid))
 
     async def _create_all(self) -> None:
-        for obj in self.scenario.objects:
+        for obj in (*manifests.namespaces(self.scenario), *self.scenario.objects):
             await self.create(obj)
         for workload in self.scenario.workloads:
             for obj in manifests.objects(workload):
@@ -141,7 +143,7 @@ class Cluster:
                 address=group.address or address,
                 number=index,
                 boot_id=boot_id,
-                labels=self.labels[name] if group.numbered else _own_labels(group),
+                labels=_own_labels(self.labels[name], numbered=group.numbered),
                 capacity=group.capacity,
                 architecture=group.architecture,
             )
@@ -229,9 +231,18 @@ class Cluster:
         return self.standing.whole
 
 
-def _own_labels(group: NodeGroup) -> Mapping[str, str]:
-    """Of the labels that a node has already, the one by which its kubelet must not say anything else."""
-    return {_HOST_NAME: group.labels[_HOST_NAME]} if _HOST_NAME in group.labels else {}
+def _own_labels(labels: Mapping[str, str], *, numbered: bool) -> Mapping[str, str]:
+    """Those that its kubelet says; of a node that has its labels already, the one on which they must agree."""
+    return {
+        label: value
+        for label, value in labels.items()
+        if (not is_forbidden(label) if numbered else label == _HOST_NAME)
+    }
+
+
+def _given_labels(labels: Mapping[str, str]) -> Mapping[str, str]:
+    """Those that a kubelet may not say of itself: an administrator puts them on."""
+    return {label: value for label, value in labels.items() if is_forbidden(label)}
 
 
 def condition(obj: Object, kind: str) -> str:

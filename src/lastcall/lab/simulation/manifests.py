@@ -3,13 +3,25 @@
 from collections.abc import Iterator
 from typing import Any
 
-from lastcall.lab.simulation.scenario import Kind, Workload
+from lastcall.lab.simulation.scenario import Kind, Scenario, Workload
 from lastcall.lab.volumes import STORAGE_CLASS
 
 Object = dict[str, Any]
 
 PORT = 80
 LABEL = "app"
+_THERE = ("default", "kube-system", "kube-public", "kube-node-lease")
+"""Namespaces that the API server itself makes."""
+
+
+def namespaces(scenario: Scenario) -> Iterator[Object]:
+    """Those that something is in, and that nothing else makes."""
+    made = {*_THERE, *(obj["metadata"]["name"] for obj in scenario.objects if obj["kind"] == "Namespace")}
+    used = [one.namespace for one in scenario.workloads]
+    used += [obj["metadata"].get("namespace", "") for obj in scenario.objects]
+    for name in dict.fromkeys(used):
+        if name and name not in made:
+            yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
 
 
 def objects(workload: Workload) -> Iterator[Object]:

@@ -62,13 +62,12 @@ async def _play(scenario: Scenario, seed: int) -> Outcome:
 
 
 def _lacking(cluster: Cluster) -> str:
-    nodes = [
-        f"{one['metadata']['name']} is not ready" for one in cluster.all(NODES) if condition(one, "Ready") != "True"
-    ]
-    pods = [_why(one) for one in cluster.all(PODS) if condition(one, "Ready") != "True"]
-    found = nodes + pods
+    ready = {one["metadata"]["name"] for one in cluster.all(NODES) if condition(one, "Ready") == "True"}
+    found = [f"{name} is not ready" for name in cluster.machines if name not in ready]
+    found += [_why(one) for one in cluster.all(PODS) if condition(one, "Ready") != "True"]
+    found = found or [f"{name} has not all its pods" for name in cluster.standing.unfinished]
     more = [f"and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
-    return "; ".join(found[:_SHOWN] + more) or "no pod is made for a workload"
+    return "; ".join(found[:_SHOWN] + more)
 
 
 def _why(pod: Object) -> str:

@@ -3,7 +3,7 @@
 It is asked twice a second for hours, of tens of thousands of objects: so it reads what has changed, and nothing twice.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -33,6 +33,11 @@ class Standing:
     def whole(self) -> bool:
         """Every workload has all the pods that it wants, ready, and none that is to go."""
         return not any(reader.read().keys() - self._excused for reader in (self._leaving, *self._unfinished))
+
+    @property
+    def unfinished(self) -> Sequence[str]:
+        """The names of those that have not."""
+        return [key.name for reader in self._unfinished for key in reader.read() if key not in self._excused]
 
     def excuse(self) -> None:
         """What is missing now does not count as missing from now on."""

@@ -91,7 +91,7 @@ def _node(attributes: Attributes, node: str) -> str:
     new, old = attributes.obj, attributes.old
     if not new:
         return ""
-    forbidden = [label for label in _changed_labels(new, old) if _is_forbidden(label)]
+    forbidden = [label for label in _changed_labels(new, old) if is_forbidden(label)]
     if old is None:
         said = f'node "{node}" is not allowed to set the following labels: '
         return said + ", ".join(forbidden) if forbidden else ""
@@ -107,7 +107,8 @@ def _changed_labels(new: Object, old: Object | None) -> list[str]:
     return sorted(key for key in {*now, *before} if now.get(key) != before.get(key))
 
 
-def _is_forbidden(label: str) -> bool:
+def is_forbidden(label: str) -> bool:
+    """Whether only an administrator may put this label on a node, such as ``node-role.kubernetes.io/worker``."""
     prefix = label.partition("/")[0] if "/" in label else ""
     if _within(prefix, (_RESTRICTED,)):
         return True
