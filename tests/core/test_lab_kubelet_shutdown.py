@@ -118,6 +118,45 @@ async def test_not_ready_comes_before_the_first_kill(node):
     assert seen[0] == "False"
 
 
+@on_node({"app/main": Behaviour(after_term=9)})
+async def test_what_was_being_prepared_when_the_shutdown_began_is_not_started(node):
+    """Volumes can take long; what comes of a start that was ordered after the button nobody would end."""
+    await pods(node)
+    logind = with_agent(node)
+    create = node.runtime.create
+
+    async def slow(pod):
+        await node.clock.sleep(5)
+        return await create(pod)
+
+    node.runtime.create = slow
+    await node.create("late")
+    await node.clock.sleep(1)
+    assert await off(node, logind) > 8
+    assert node.deliveries("late") == []
+    assert ("Started", "Container started") not in node.events("late")
+
+
+@on_node({"app/main": Behaviour(after_term=9)})
+async def test_and_is_started_when_the_shutdown_is_called_off(node):
+    logind = with_agent(node)
+    create = node.runtime.create
+
+    async def slow(pod):
+        await node.clock.sleep(5)
+        return await create(pod)
+
+    await pods(node)
+    node.runtime.create = slow
+    await node.create("late")
+    await node.clock.sleep(4)
+    await logind.power_off()
+    await node.clock.sleep(3)
+    assert at(node, "late", "start") is None
+    await logind.cancel_schedule()
+    await node.until(lambda: at(node, "late", "start"))
+
+
 @on_node({"app/main": Behaviour(after_term=3), "done/main": Behaviour(lives=5), "dns/main": Behaviour(after_term=9)})
 async def test_a_pod_that_is_broken_off_has_never_succeeded(node):
     """Whatever its exit code is, and whatever its Job would make of it; one that was done before its turn came has."""

@@ -16,7 +16,7 @@ from lastcall.lab.kubelet.prober import Prober
 from lastcall.lab.kubelet.probes import Probe
 from lastcall.lab.kubelet.record import Record
 from lastcall.lab.kubelet.restarting import restart
-from lastcall.lab.kubelet.starter import Starter, VolumeFault
+from lastcall.lab.kubelet.starter import Held, Starter, VolumeFault
 from lastcall.model.duration import of_seconds
 from lastcall.model.pods import DEFAULT_GRACE
 from lastcall.ports import LivePod
@@ -110,11 +110,13 @@ class Runner:
     # -- starting ------------------------------------------------------------------------------------------------------
 
     async def _start(self, name: str) -> bool:
-        """Whether it has worked; what is missing is told, as is what this node cannot do."""
+        """Whether nothing is wrong; what is missing is told, as is what this node cannot do."""
         try:
             await self._starter.prepare(self._record.pod)
             self._record.set(address=self._starter.address)
             await self._launch(self._container(name))
+        except Held:
+            return True
         except InvalidInput as error:
             self._fail(name, "CreateContainerError", error)
         except VolumeFault as error:

@@ -12,6 +12,10 @@ from lastcall.model.pods import Container, Handler
 from lastcall.ports import LivePod
 
 
+class Held(LastcallError):
+    """While the start was prepared, which may take long, somebody else has taken the pod over: it is not started."""
+
+
 class VolumeFault(LastcallError):
     """A volume cannot be made now."""
 
@@ -40,9 +44,11 @@ class Starter:
         return self.live
 
     async def launch(self, pod: Object, container: Object, attempt: int) -> str:
-        """The id of the run. Missing for what its variables need, else as ``NodeRuntime.launch``."""
+        """The id of the run. Held; Missing for what its variables need, else as ``NodeRuntime.launch``."""
         live = await self.prepare(pod)
         ready = await self._container(pod, container)
+        if self._means.held(pod["metadata"]["uid"]):
+            raise Held("somebody else ends the pods of this node")
         run = await self._means.runtime.launch(live.pod, ready, attempt=attempt)
         self.live = LivePod(pod=live.pod, containers={**live.containers, container["name"]: run}, sandbox=live.sandbox)
         return run
