@@ -13,14 +13,14 @@ DeedOnMachine = Callable[[Cluster, Event, str], Coroutine[None, None, None]]
 """The same, to the machine with that name."""
 
 
-def on_each(deed: DeedOnMachine, *, strikes: bool = False) -> Deed:
-    """To all machines of the event at once. ``strikes``: at once, whatever the machine does; else it tells so itself."""
+def on_each(deed: DeedOnMachine, *, at_once: bool = True) -> Deed:
+    """To all machines of the event. It strikes ``at_once``, or when the deed itself tells so."""
 
     async def whole(cluster: Cluster, event: Event) -> None:
         group = Group()
         for name in cluster.chosen(event.nodes):
-            if strikes:
-                cluster.truth.struck(event.verb.value, f"{name}, {state(cluster, name)}")
+            if at_once:
+                cluster.truth.struck(event.verb.value, f"{name}, {_state(cluster, name)}")
             group.start(deed(cluster, event, name), f"{event.verb.value} {name}")
         try:
             await group.join()
@@ -30,8 +30,8 @@ def on_each(deed: DeedOnMachine, *, strikes: bool = False) -> Deed:
     return whole
 
 
-def state(cluster: Cluster, name: str) -> str:
-    """What a machine does now, in words."""
+def _state(cluster: Cluster, name: str) -> str:
+    """What a machine does, in words."""
     host = cluster.hosts[name]
     if not cluster.machines[name].powered:
         return "off"

@@ -38,7 +38,6 @@ async def cancel(cluster: Cluster, event: Event, name: str) -> None:
 async def cut_power(cluster: Cluster, event: Event, name: str) -> None:
     """The plug; in again when its time is over, unless somebody was faster."""
     machine = cluster.machines[name]
-    cluster.truth.struck(event.verb.value, f"{name}: {machine.switch.value}")
     await machine.turn(Switch.OFF)
     if await over(cluster, event):
         await _switch_on(machine)
@@ -55,7 +54,6 @@ def struck_by(fault: Switch) -> DeedOnMachine:
 
     async def deed(cluster: Cluster, event: Event, name: str) -> None:
         machine = cluster.machines[name]
-        cluster.truth.struck(event.verb.value, f"{name}: {machine.switch.value}")
         await machine.turn(fault)
         if await over(cluster, event):
             await machine.mend(fault)
@@ -75,7 +73,6 @@ async def reclaim(cluster: Cluster, event: Event, name: str) -> None:
 async def step_clock(cluster: Cluster, event: Event, name: str) -> None:
     """Its wall clock alone; back when its time is over."""
     clock = cluster.hosts[name].clock
-    cluster.truth.struck(event.verb.value, name)
     clock.skew += event.amount
     if await over(cluster, event):
         clock.skew -= event.amount
@@ -84,7 +81,6 @@ async def step_clock(cluster: Cluster, event: Event, name: str) -> None:
 async def fill_disk(cluster: Cluster, event: Event, name: str) -> None:
     """Its disk takes nothing any more."""
     disk = cluster.hosts[name].disk
-    cluster.truth.struck(event.verb.value, name)
     cluster.truth.met(name, "disk full")
     disk.full = True
     if await over(cluster, event):

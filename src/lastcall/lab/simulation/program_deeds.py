@@ -40,7 +40,6 @@ async def kill_agent(cluster: Cluster, event: Event, name: str) -> None:
 async def kill_holder(cluster: Cluster, event: Event, name: str) -> None:
     """The process that keeps the lock beside the agent."""
     host = cluster.hosts[name]
-    cluster.truth.struck(event.verb.value, f"{name}, {'shutting down' if host.logind.preparing else 'at rest'}")
     cluster.truth.met(name, "holder killed")
     host.holder.die()
 
@@ -48,7 +47,6 @@ async def kill_holder(cluster: Cluster, event: Event, name: str) -> None:
 async def restart_logind(cluster: Cluster, event: Event, name: str) -> None:
     """It forgets a shutdown under way."""
     logind = cluster.hosts[name].logind
-    cluster.truth.struck(event.verb.value, f"{name}, {'shutting down' if logind.preparing else 'at rest'}")
     cluster.truth.met(name, "logind restarted")
     logind.restart_logind()
 
@@ -56,7 +54,6 @@ async def restart_logind(cluster: Cluster, event: Event, name: str) -> None:
 async def lose_bus(cluster: Cluster, event: Event, name: str) -> None:
     """D-Bus ends, and logind with it; both are started again."""
     logind = cluster.hosts[name].logind
-    cluster.truth.struck(event.verb.value, f"{name}, {'shutting down' if logind.preparing else 'at rest'}")
     cluster.truth.met(name, "no bus")
     logind.stop_bus()
     await over(cluster, event, BUS_SECONDS)
@@ -68,7 +65,6 @@ async def lose_bus(cluster: Cluster, event: Event, name: str) -> None:
 async def runtime_away(cluster: Cluster, event: Event, name: str) -> None:
     """Nothing answers for the containers; what runs runs on."""
     runtime = cluster.hosts[name].runtime
-    cluster.truth.struck(event.verb.value, name)
     cluster.truth.met(name, "no runtime")
     runtime.away = True
     await over(cluster, event, RUNTIME_SECONDS)
