@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+from datetime import datetime
 from random import Random
 
 import pytest
@@ -266,6 +267,21 @@ def test_when_the_api_server_is_back_before_anybody_else_the_same_one_leads_agai
     lives(scene)
 
 
+def test_slow_answers_are_no_gain_in_time():
+    async def scene(world):
+        world.weather.begin(Condition(slow=4.0))
+        only = world.candidate("a")
+        await asyncio.sleep(30)
+        for _ in range(200):
+            await asyncio.sleep(0.1)
+            if only.election.leads and only.election._seen.lease.holder == "a_0":
+                written = datetime.fromisoformat(only.election._seen.lease.spec.renew_time).timestamp()
+                sent = written - (only.clock.wall() - world.now)
+                assert only.election.leading_until <= sent + TERMS.renew + 0.001
+
+    lives(scene)
+
+
 def test_steps_of_the_wall_clocks_change_nothing():
     async def scene(world):
         first = world.candidate("a")
@@ -341,6 +357,14 @@ def test_a_live_look_renews():
             await first.election.confirm()
         world.weather.end(refused)
         await world.until_led()
+
+        async def never(lease, record):
+            raise errors.Conflict("again")
+
+        patch, first.election._patch = first.election._patch, never
+        assert not await first.election.confirm()
+        assert first.election.leads
+        first.election._patch = patch
         await world.change(holderIdentity="somebody")
         assert not await first.election.confirm()
 

@@ -268,7 +268,7 @@ class Changing:
     async def current(self):
         return Credential(token=self.tokens[0])
 
-    def refused(self):
+    def refused(self, credential):
         self.tokens.pop(0)
         return bool(self.tokens)
 
@@ -285,6 +285,31 @@ async def test_a_refused_token_is_asked_for_anew_once():
     async with talking(serve, credential=Changing("old", "bad", "new")) as (client, server):
         assert (await get(client)).status == 401
         assert len(server.requests) == 2
+
+
+async def test_many_that_are_refused_at_once_ask_for_one_new_token():
+    class Counting:
+        asked, token = 0, "old"
+
+        async def current(self):
+            return Credential(token=self.token)
+
+        def refused(self, credential):
+            if credential.token == self.token:
+                self.asked, self.token = self.asked + 1, "new"
+            return True
+
+    async def serve(server, reader, writer):
+        while True:
+            head = await server.request(reader)
+            await asyncio.sleep(0.05)
+            writer.write(OK if "Bearer new" in head else b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n")
+
+    credential = Counting()
+    async with talking(serve, credential=credential) as (client, _):
+        answers = await asyncio.gather(*(get(client) for _ in range(10)))
+        assert {answer.status for answer in answers} == {200}
+        assert credential.asked == 1
 
 
 # -- TLS ---------------------------------------------------------------------------------------------------------------
@@ -322,6 +347,36 @@ async def test_the_server_is_checked(authority, tmp_path):
         assert (await get(client)).body == b"ok"
 
 
+async def test_what_is_urgent_waits_neither_for_others_nor_for_a_server_that_is_slow_to_them(authority, tmp_path):
+    answered = asyncio.Event()
+
+    async def serve(server, reader, writer):
+        while True:
+            if "/slow" in await server.request(reader):
+                await answered.wait()
+            writer.write(OK)
+            await writer.drain()
+
+    server = certificates.server("s", ["127.0.0.1"], authority, now=time.time())
+    mine, tls = authority.certificate.decode(), serving(server, tmp_path)
+    async with talking(serve, tls=tls, authority=mine, limits=Limits(connections=3, urgent=2)) as (client, counted):
+        bulk = [asyncio.create_task(client.request("GET", "/slow", {}, b"")) for _ in range(12)]
+        while len(counted.requests) < 3:
+            await asyncio.sleep(0.01)
+        async with asyncio.timeout(10):
+            for _ in range(5):
+                assert (await get(client.urgent)).body == b"ok"
+            await asyncio.gather(*(get(client.urgent) for _ in range(6)))
+        assert not any(task.done() for task in bulk)
+        assert counted.connections == 3 + 2
+        answered.set()
+        assert [answer.body for answer in await asyncio.gather(*bulk)] == [b"ok"] * 12
+        assert counted.connections == 3 + 2
+        client.close()
+        with pytest.raises(errors.Unavailable, match="closed"):
+            await get(client.urgent)
+
+
 async def test_a_client_certificate_is_shown_and_a_new_one_from_then_on(authority, tmp_path):
     server = certificates.server("s", ["127.0.0.1"], authority, now=time.time())
     shown = []
@@ -341,7 +396,7 @@ async def test_a_client_certificate_is_shown_and_a_new_one_from_then_on(authorit
             pair = self.pairs[self.names.pop(0)]
             return Credential(certificate=pair.certificate.decode(), key=pair.key.decode())
 
-        def refused(self):
+        def refused(self, credential):
             return False
 
     mine, tls = authority.certificate.decode(), serving(server, tmp_path, authority)

@@ -155,14 +155,17 @@ async def test_a_refused_token_is_read_again_at_once(tmp_path):
     path = tmp_path / "token"
     path.write_text("one")
     credentials = Files(Credential(), Hand(), token_file=path)
-    await credentials.current()
-    assert not credentials.refused()
+    one = await credentials.current()
+    assert not credentials.refused(one)
     await credentials.current()
     path.write_text("two")
-    assert credentials.refused()
-    assert (await credentials.current()).token == "two"
+    assert credentials.refused(one)
+    two = await credentials.current()
+    assert two.token == "two"
+    assert credentials.refused(one), "another request that was sent with the old one"
+    assert not credentials.refused(two)
     path.unlink()
-    assert not credentials.refused()
+    assert not credentials.refused(two)
     with pytest.raises(errors.Unavailable, match="token"):
         await credentials.current()
 
@@ -219,7 +222,10 @@ async def test_a_plugin_is_asked_again_when_its_credential_ends_or_is_refused(tm
     clock.now = 595
     assert (await asked.current()).token == "2"
     clock.now = 0
-    assert asked.refused()
+    second = await asked.current()
+    assert asked.refused(second)
+    assert (await asked.current()).token == "3"
+    assert asked.refused(second), "another request that was sent with the old one"
     assert (await asked.current()).token == "3"
 
 

@@ -29,8 +29,11 @@ class Credentials(Protocol):
         """The one to use now. Unavailable or NotPermitted if there is none."""
         ...
 
-    def refused(self) -> bool:
-        """The server did not accept it; whether asking again may give another one."""
+    def refused(self, credential: Credential) -> bool:
+        """The server did not accept this one; whether ``current`` may give another now.
+
+        Many requests may be refused for one credential: only the first of them makes it be had anew.
+        """
         ...
 
 
@@ -44,7 +47,7 @@ class Fixed:
         """That one."""
         return self._credential
 
-    def refused(self) -> bool:
+    def refused(self, credential: Credential) -> bool:
         """There is no other."""
         return False
 
@@ -76,11 +79,11 @@ class Files:
             self._read, self._read_at = self._from_files(), now
         return self._read
 
-    def refused(self) -> bool:
+    def refused(self, credential: Credential) -> bool:
         """Files may have changed since they were read; what is fixed stays refused."""
-        before, self._read = self._read, None
+        self._read = None
         try:
-            return self._from_files() != before
+            return self._from_files() != credential
         except Unavailable:
             return False
 

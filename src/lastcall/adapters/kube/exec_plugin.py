@@ -64,9 +64,10 @@ class ExecPlugin:
                 self._credential, self._expires = self._understood(await self._output())
             return self._credential
 
-    def refused(self) -> bool:
-        """The program is asked again."""
-        self._credential = None
+    def refused(self, credential: Credential) -> bool:
+        """The program is asked again, unless it has been since."""
+        if self._credential is credential:
+            self._credential = None
         return True
 
     async def _output(self) -> bytes:

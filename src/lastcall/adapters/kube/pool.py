@@ -1,0 +1,83 @@
+"""Kept connections to one server, for one class of requests: who waits here waits for nobody of another class."""
+
+import asyncio
+import ssl
+
+from lastcall.adapters.kube.connection import Connection
+from lastcall.adapters.kube.endpoint import Endpoint
+from lastcall.errors import Unavailable
+
+_IDLE_SECONDS = 45.0
+"""After which a kept connection is not used again: the peer may be about to close it."""
+
+
+class Pool:
+    """``turns`` are the requests that may be under way at once; ``connect`` is how long one may take, in seconds."""
+
+    def __init__(self, endpoint: Endpoint, *, turns: int, connect: float) -> None:
+        self.turns = asyncio.Semaphore(turns)
+        self._endpoint = endpoint
+        self._connect_seconds = connect
+        self._idle: list[tuple[float, Connection]] = []
+        self._busy: list[Connection] = []
+        self._closed = False
+
+    async def take(self, context: ssl.SSLContext | None) -> tuple[Connection, bool]:
+        """A connection to send on, and whether it is new. Unavailable if there is none in time."""
+        if self._closed:
+            raise Unavailable(f"the client of {self._endpoint.netloc} is closed")
+        now = asyncio.get_running_loop().time()
+        while self._idle:
+            since, connection = self._idle.pop()
+            if connection.usable and now - since < _IDLE_SECONDS:
+                self._busy.append(connection)
+                return connection, False
+            connection.abort()
+        connection = await self._connect(context)
+        self._busy.append(connection)
+        return connection, True
+
+    def release(self, connection: Connection) -> None:
+        """Keeps it for the next request if it can have one."""
+        if connection in self._busy and connection.usable:
+            self._busy.remove(connection)
+            self._idle.append((asyncio.get_running_loop().time(), connection))
+        else:
+            self.give_up(connection)
+
+    def give_up(self, connection: Connection) -> None:
+        """Ends it at once."""
+        if connection in self._busy:
+            self._busy.remove(connection)
+        connection.abort()
+
+    def renew(self) -> None:
+        """What is kept is not used again."""
+        for _, connection in self._idle:
+            connection.abort()
+        self._idle = []
+
+    def close(self) -> None:
+        """Ends all, those that stream too."""
+        self._closed = True
+        for connection in self._busy:
+            connection.abort()
+        self._busy = []
+        self.renew()
+
+    async def _connect(self, context: ssl.SSLContext | None) -> Connection:
+        endpoint = self._endpoint
+        try:
+            async with asyncio.timeout(self._connect_seconds):
+                _, connection = await asyncio.get_running_loop().create_connection(
+                    lambda: Connection(endpoint.netloc),
+                    endpoint.host,
+                    endpoint.port,
+                    ssl=context if endpoint.secure else None,
+                    server_hostname=(endpoint.server_name or endpoint.host) if endpoint.secure else None,
+                )
+        except TimeoutError:
+            raise Unavailable(f"{endpoint.netloc}: no connection in {self._connect_seconds:g} s") from None
+        except OSError as error:  # ssl.SSLError is one
+            raise Unavailable(f"{endpoint.netloc}: {error.strerror or error}") from error
+        return connection
