@@ -145,7 +145,7 @@ def test_no_pod_of_a_stateful_set_serves_in_the_place_of_another():
     workload = Workload(kind=Kind.STATEFUL_SET, name="db", replicas=2)
     found = measured(workload, Evidence(within=MINUTE, lives=lives, names=names))
     assert (found.down, found.pod_down, found.degraded) == (0, 10, 10)
-    assert verdict(Expectation(goal=Goal.DOWN_FOR, limit=9), [found]).measured == "10 s"
+    assert verdict(Expectation(goal=Goal.DOWN_FOR, limit=9), [found]).measured == "10s"
     assert measured(workload, Evidence(within=MINUTE, lives=lives[:1], names=names)).pod_down == 60, "db-1 never came"
 
 
@@ -320,7 +320,9 @@ def outcome_of(name="web", **more):
     [
         (Goal.REQUESTS_LOST, 0, {"requests_lost": 0.0}, True, "0 requests"),
         (Goal.REQUESTS_LOST, 1, {"requests_lost": 1.5}, False, "1.5 requests"),
-        (Goal.DOWN_FOR, 30, {"down": 30.0}, True, "30 s"),
+        (Goal.REQUESTS_LOST, 20, {"requests_lost": 13.472}, True, "13.5 requests"),
+        (Goal.REQUESTS_LOST, 0, {"requests_lost": 0.0167}, False, "0.017 requests"),
+        (Goal.DOWN_FOR, 30, {"down": 30.0}, True, "30s"),
         (Goal.WRITES_LOST, 0, {"writes_lost": 1}, False, "1 write"),
         (Goal.ENDED_IN_TIME, 0, {"power_cut": 2}, False, "2 pods"),
         (Goal.RUNS, 0, {"serving": 4, "wanted": 4}, True, "4 of 4 pods"),
@@ -339,7 +341,7 @@ def test_what_is_expected_of_all_must_hold_for_each():
     workloads = [outcome_of(serving=4, wanted=4, down=1.0), outcome_of("db", serving=2, wanted=3, down=9.0)]
     runs = verdict(Expectation(goal=Goal.RUNS), workloads)
     assert (runs.holds, runs.measured) == (False, "2 of 3 pods of db")
-    assert verdict(Expectation(goal=Goal.DOWN_FOR, limit=5), workloads).measured == "9 s"
+    assert verdict(Expectation(goal=Goal.DOWN_FOR, limit=5), workloads).measured == "9s"
 
 
 def test_nothing_can_be_expected_of_who_is_not_there():

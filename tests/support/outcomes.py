@@ -78,7 +78,7 @@ def outcome(**more):
                 (NodeState.ON, 600),
             ),
         ),
-        "verdicts": (Verdict(expectation=Expectation(goal=Goal.DOWN_FOR, subject="web"), holds=True, measured="0 s"),),
+        "verdicts": (Verdict(expectation=Expectation(goal=Goal.DOWN_FOR, subject="web"), holds=True, measured="0s"),),
         "violations": (),
         "faults": (),
     }
@@ -113,7 +113,7 @@ def broken():
             ),
         ),
         verdicts=(
-            Verdict(expectation=Expectation(goal=Goal.DOWN_FOR, subject="db", limit=30), holds=False, measured="540 s"),
+            Verdict(expectation=Expectation(goal=Goal.DOWN_FOR, subject="db", limit=30), holds=False, measured="9m"),
             Verdict(expectation=Expectation(goal=Goal.WRITES_LOST, subject="db"), holds=False, measured="4 writes"),
         ),
         violations=(Breach(at=101.5, rule="no volume written by two", what="pv-1: two writers (node-1, node-2)"),),

@@ -1,6 +1,7 @@
 """``lastcall simulate``: a whole cluster in virtual time, and what becomes of it when something happens."""
 
 import json
+import shutil
 import sys
 from functools import partial
 from typing import TYPE_CHECKING
@@ -120,8 +121,17 @@ def _one(scenario: "Scenario", seed: int, output: str) -> bool:
     if output == "json":
         click.echo(json.dumps(document.document(outcome), indent=2))
     else:
-        click.echo(page.html(outcome) if output == "html" else text.text(outcome), nl=False)
+        click.echo(page.html(outcome) if output == "html" else text.text(outcome, _columns()), nl=False)
     return outcome.good
+
+
+def _columns() -> int:
+    """As wide as the terminal is, within what is easy to read; a file has the widest."""
+    from lastcall.lab.simulation.report.text import COLUMNS
+
+    if not sys.stdout.isatty():
+        return COLUMNS
+    return min(max(shutil.get_terminal_size().columns, 80), COLUMNS)
 
 
 def _many(story: "Story", seeds: range, output: str) -> bool:
@@ -142,7 +152,7 @@ def _many(story: "Story", seeds: range, output: str) -> bool:
     else:
         click.echo(text.summary(tally))
         if story is chaos.scenario:
-            click.echo(text.coverage(tally), nl=False)
+            click.echo(text.coverage(tally, _columns()), nl=False)
     return not tally.failed
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from lastcall.errors import InvalidInput
 from lastcall.lab.simulation.outcome import Verdict, WorkloadOutcome
 from lastcall.lab.simulation.scenario import Expectation, Goal
+from lastcall.report.words import lasting
 
 
 def verdict(expectation: Expectation, workloads: Sequence[WorkloadOutcome]) -> Verdict:
@@ -24,11 +25,11 @@ def verdict(expectation: Expectation, workloads: Sequence[WorkloadOutcome]) -> V
 
 _MEASURES: Mapping[Goal, tuple[Callable[[WorkloadOutcome], float], str]] = {
     Goal.REQUESTS_LOST: (lambda one: one.requests_lost, "request"),
-    Goal.DOWN_FOR: (lambda one: max(one.down, one.pod_down), " s"),
+    Goal.DOWN_FOR: (lambda one: max(one.down, one.pod_down), ""),
     Goal.WRITES_LOST: (lambda one: one.writes_lost, "write"),
     Goal.ENDED_IN_TIME: (lambda one: one.power_cut, "pod"),
 }
-"""Of several workloads the worst counts. A unit that does not begin with a space is a word that has a plural."""
+"""Of several workloads the worst counts. What has no unit is a time in seconds."""
 
 
 def _at_the_end(expectation: Expectation, found: Sequence[WorkloadOutcome]) -> Verdict:
@@ -42,6 +43,7 @@ def _at_the_end(expectation: Expectation, found: Sequence[WorkloadOutcome]) -> V
 
 
 def _words(number: float, unit: str) -> str:
-    if unit.startswith(" "):
-        return f"{number:g}{unit}"
-    return f"{number:g} {unit}{'' if number == 1 else 's'}"
+    if not unit:
+        return lasting(number)
+    exactly = f"{number:.0f}" if number == int(number) else f"{number:.{1 if number >= 1 else 3}f}"
+    return f"{exactly} {unit}{'' if number == 1 else 's'}"
