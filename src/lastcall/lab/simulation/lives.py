@@ -22,8 +22,8 @@ class Life:
     kill: float | None = None
 
     def lived(self, at: float) -> bool:
-        """Whether it did at that moment; at its end it does no more."""
-        return self.began <= at and (self.ended is None or self.ended > at)
+        """Whether it did at that moment; at its end it does no more, but for a power cut, which has met it alive."""
+        return self.began <= at and (self.ended is None or self.ended > at or (self.cut and self.ended == at))
 
     def reached(self, since: float) -> float | None:
         """When the first hook or signal came that came then or later."""

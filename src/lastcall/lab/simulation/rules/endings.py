@@ -25,25 +25,26 @@ def _judge(facts: Facts, reasons: Reasons, life: Life, at: float) -> Iterator[Vi
     if not _prepared(facts, life, at, found) and at < min(one.polite for one in found):
         yield Violation(at, Rule.PRE_STOP, f"{who}: {_hook(life)}, and there was time left")
     if life.kill is not None:
-        allowed = min(one.kill_at(life.term) for one in reasons.of(life, life.kill))
-        if life.kill < allowed:
-            yield Violation(
-                life.kill, Rule.KILL, f"{who}: SIGKILL {allowed - life.kill:.1f} s before its time was over"
-            )
+        term = None if _no_runtime(facts, life, life.kill, found) else life.term
+        if life.kill < (allowed := min(one.kill_at(term) for one in reasons.of(life, life.kill))):
+            what = f"{who}: SIGKILL {allowed - life.kill:.1f} s before its time was over"
+            yield Violation(life.kill, Rule.KILL, what)
 
 
 def _prepared(facts: Facts, life: Life, at: float, found: Sequence[Reason]) -> bool:
-    """Its hook has run to its end, or there is none.
-
-    A hook cannot be run while the runtime is away; that it has failed then ends it (as in a kubelet).
-    """
-    pod, since = facts.run.pods[life.uid], min(one.at for one in found)
+    """Its hook has run to its end, or there is none."""
+    pod = facts.run.pods[life.uid]
     if not any(one.name == life.container and one.pre_stop for one in pod.spec.containers):
         return True
     takes = facts.run.hooks.get(life.uid, 0.0)
     if any(len(hook) > 1 and hook[1] <= at and hook[1] - hook[0] >= takes - SOON for hook in life.hooks):
         return True
-    return facts.machines[life.node].no_runtime.touch(since, at)
+    return _no_runtime(facts, life, at, found)
+
+
+def _no_runtime(facts: Facts, life: Life, at: float, found: Sequence[Reason]) -> bool:
+    """A hook that cannot be run has failed, as in a kubelet, and SIGTERM comes later than it was due."""
+    return facts.machines[life.node].no_runtime.touch(min(one.at for one in found), at)
 
 
 def _hook(life: Life) -> str:

@@ -158,7 +158,7 @@ def _machine(powers: Sequence[Power]) -> Machine:
 
 
 def _spans(powers: Sequence[Power], begin: Sequence[str], end: Sequence[str], *, begun: bool = False) -> Spans:
-    since, found = 0.0 if begun else None, []
+    since, found = -NEVER if begun else None, []
     for one in powers:
         if one.what in begin and since is None:
             since = one.at

@@ -10,6 +10,9 @@ from lastcall.lab.simulation.rules.reasons import Reasons
 LINGER = 5.0
 """Seconds after the last pod's end in which the lock must be released: its last status is waited for."""
 
+_JUST = 1e-6
+"""Before the button: what dies of the power's going dies later than that."""
+
 _AGAIN = 1.0
 """Seconds in which an agent goes on that lives again, or whose runtime answers again."""
 
@@ -92,7 +95,9 @@ def _lost(facts: Facts, shutdown: Shutdown) -> Iterator[Violation]:
     """With pods on it, a machine is held until they have ended, or their time has."""
     machine, node = facts.machines[shutdown.node], shutdown.node
     if not shutdown.locked:
-        if any(life.lived(shutdown.at) for life in facts.on(node)) and _armed(facts, machine, node, shutdown.at):
+        if any(life.lived(shutdown.at) for life in facts.on(node)) and _armed(
+            facts, machine, node, shutdown.at - _JUST
+        ):
             yield Violation(shutdown.at, Rule.LOCK_LOST, f"{node} went down without a lock")
         return
     down = shutdown.down
@@ -105,17 +110,18 @@ def _lost(facts: Facts, shutdown: Shutdown) -> Iterator[Violation]:
 
 
 def _armed(facts: Facts, machine: Machine, node: str, at: float) -> bool:
-    """Whether somebody must hold a lock: the agent, or for a dead one its holder."""
-    if not machine.dead.touch(at, at):
-        if _calm(facts, machine, node, at):
-            return True
-        since = max((one.begin for one in machine.dead if one.end <= at), default=None)
-    else:
-        since = max(one.begin for one in machine.dead if one.begin <= at)
-    if since is None or not _calm(facts, machine, node, since - SOON):
-        return False
-    off = any(one.what == "off" and since <= one.at <= at for one in facts.powers[node])
-    return not off and not _let_go_by_force(machine, since, at) and not _going_down(facts, node, since, at)
+    """Whether somebody must hold a lock: since a moment at which the agent must have had one, nobody has lost it.
+
+    Neither an agent's death nor a bus that is lost takes a lock away.
+    """
+    moments = [at, *(one.begin - _JUST for one in (*machine.dead, *machine.no_bus) if one.begin <= at)]
+    return any(_calm(facts, machine, node, one) and not _gone(facts, machine, node, one, at) for one in moments)
+
+
+def _gone(facts: Facts, machine: Machine, node: str, begin: float, end: float) -> bool:
+    """It was let go, or has got the deadline of a shutdown that was called off, and nobody was there to take another."""
+    off = any(one.what == "off" and begin <= one.at <= end for one in facts.powers[node])
+    return off or _let_go_by_force(machine, begin, end) or _going_down(facts, node, begin, end)
 
 
 def _calm(facts: Facts, machine: Machine, node: str, at: float) -> bool:

@@ -70,18 +70,19 @@ class Reasons:
                 and first is not None
                 and first <= min(shutdown.until + SOON, at) + self._late(shutdown)
             ):
-                yield self._in_phase(shutdown, life, first)
+                yield from self._in_phases(shutdown, life, first)
 
     def _late(self, shutdown: Shutdown) -> float:
         return max(0.0, shutdown.noticed_off - shutdown.until) if shutdown.cancelled else 0.0
 
-    def _in_phase(self, shutdown: Shutdown, life: Life, first: float) -> Reason:
+    def _in_phases(self, shutdown: Shutdown, life: Life, first: float) -> Iterator[Reason]:
         """A pod that is found late ends with a later phase than its own."""
         index = self._facts.phase(life.uid)
-        found = [self._time(shutdown, life, first, one) for one in range(index, len(self._facts.run.plan or ()))]
-        late = life.began > shutdown.at
-        mine = found if late else found[:1]
-        return min(mine, key=lambda one: one.polite, default=Reason(shutdown.at, shutdown.at, shutdown.at))
+        yield self._time(shutdown, life, first, index)
+        if life.began > shutdown.at:
+            for later, start in self._starts[id(shutdown)].items():
+                if later > index and start <= first:
+                    yield self._time(shutdown, life, first, later)
 
     def _time(self, shutdown: Shutdown, life: Life, first: float, index: int) -> Reason:
         start = self.start(shutdown, index)
