@@ -47,3 +47,20 @@ async def over(cluster: Cluster, event: Event, default: float | None = None) -> 
         return False
     await cluster.clock.sleep(lasts)
     return True
+
+
+async def trouble(
+    cluster: Cluster, event: Event, name: str, what: str, turn: Callable[[bool], None], default: float | None = None
+) -> None:
+    """Turns a machine's trouble on and, when the event is over, off; those that overlap are over when the last one is."""
+    many = cluster.hosts[name].troubles
+    many[what] += 1
+    if many[what] == 1:
+        cluster.truth.met(name, what)
+        turn(True)
+    if not await over(cluster, event, default):
+        return
+    many[what] -= 1
+    if not many[what]:
+        turn(False)
+        cluster.truth.met(name, f"{what} over")

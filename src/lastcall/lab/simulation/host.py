@@ -6,6 +6,7 @@ storage are others', and outlive it.
 
 import math
 import uuid
+from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
@@ -73,6 +74,8 @@ class SimulatedHost:
         self.runtime = ActorRuntime(self.clock, script=self._behave, node=name)
         self.logind = self._new_logind()
         self.holder = FakeHolder(self.logind, self.clock)
+        self.troubles: Counter[str] = Counter()
+        """How many events that last give it each kind of trouble."""
         self.renewals: Renewals | None = None
         """Who renews the node's lease, beside its kubelet."""
         self.kubelet: Kubelet | None = None

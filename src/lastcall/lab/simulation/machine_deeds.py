@@ -3,7 +3,7 @@
 from lastcall.aio import Group
 from lastcall.lab.power import Machine, Switch
 from lastcall.lab.simulation.cluster import Cluster
-from lastcall.lab.simulation.doing import DeedOnMachine, over
+from lastcall.lab.simulation.doing import DeedOnMachine, over, trouble
 from lastcall.lab.simulation.scenario import Event
 
 OFF_SECONDS = 20.0
@@ -81,8 +81,8 @@ async def step_clock(cluster: Cluster, event: Event, name: str) -> None:
 async def fill_disk(cluster: Cluster, event: Event, name: str) -> None:
     """Its disk takes nothing any more."""
     disk = cluster.hosts[name].disk
-    cluster.truth.met(name, "disk full")
-    disk.full = True
-    if await over(cluster, event):
-        disk.full = False
-        cluster.truth.met(name, "disk full over")
+
+    def turn(full: bool) -> None:
+        disk.full = full
+
+    await trouble(cluster, event, name, "disk full", turn)

@@ -5,7 +5,7 @@ import asyncio
 from lastcall.aio import first
 from lastcall.lab.power import Switch
 from lastcall.lab.simulation.cluster import Cluster
-from lastcall.lab.simulation.doing import over
+from lastcall.lab.simulation.doing import over, trouble
 from lastcall.lab.simulation.scenario import Event
 
 AGENT_SECONDS = 2.0
@@ -65,8 +65,8 @@ async def lose_bus(cluster: Cluster, event: Event, name: str) -> None:
 async def runtime_away(cluster: Cluster, event: Event, name: str) -> None:
     """Nothing answers for the containers; what runs runs on."""
     runtime = cluster.hosts[name].runtime
-    cluster.truth.met(name, "no runtime")
-    runtime.away = True
-    await over(cluster, event, RUNTIME_SECONDS)
-    runtime.away = False
-    cluster.truth.met(name, "no runtime over")
+
+    def turn(away: bool) -> None:
+        runtime.away = away
+
+    await trouble(cluster, event, name, "no runtime", turn, RUNTIME_SECONDS)
