@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
+import msgspec
+
 _PLAIN = re.compile(r"[\w.:~-]+", re.ASCII).fullmatch
 """Nothing in it is to be quoted."""
 
@@ -33,6 +35,19 @@ class Resource(Generic[T]):
             parts += ["namespaces", namespace]
         parts += [one for one in (self.plural, name, *subresource.split("/")) if one]
         return "/" + "/".join(part if _PLAIN(part) else quote(part, safe=":") for part in parts)
+
+
+class Revision(msgspec.Struct, rename="camel", gc=False):
+    """Of an object's metadata: its name, and its revision."""
+
+    name: str = ""
+    resource_version: str = ""
+
+
+class Written(msgspec.Struct, gc=False):
+    """What whoever has written an object has to know of the answer."""
+
+    metadata: Revision
 
 
 def resource(group: str, version: str, plural: str) -> Resource[Object]:

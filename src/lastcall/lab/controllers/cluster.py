@@ -17,6 +17,8 @@ from lastcall.lab.controllers.runner import Batch, Seen
 from lastcall.lab.controllers.view import Object, Ref
 from lastcall.ports import Clock
 
+_EVENTS = resources.EVENTS.read_as(resources.Written)
+
 
 class ClusterClient:
     """``runner.Cluster`` on a client of the Kubernetes API. Without a ``pace`` nobody waits for his turn."""
@@ -51,7 +53,7 @@ class ClusterClient:
             else:
                 yield Batch(_revision(change.new), [seen])
 
-    async def act(self, action: Action, by: str) -> Object | None:
+    async def act(self, action: Action, by: str) -> int | None:
         """What is there already or gone is no failure: the next decision sees it.
 
         A conflict is one, since it may come without a change that anybody would see (``client-go`` controllers look
@@ -71,7 +73,7 @@ class ClusterClient:
         if wait := bucket.wait(self._clock.boottime()):
             await self._clock.sleep(wait)
 
-    async def _act(self, action: Action, by: str) -> Object | None:
+    async def _act(self, action: Action, by: str) -> int | None:
         match action:
             case Create():
                 return await self._create(action, by)
@@ -79,15 +81,15 @@ class ClusterClient:
                 conditions = {"uid": uid, "resourceVersion": revision}
                 metadata = {**body.get("metadata", {}), **{name: said for name, said in conditions.items() if said}}
                 whole = {**body, "metadata": metadata} if metadata else body
-                patched: Object = await self._client.patch(
-                    self._named(ref.resource),
+                patched = await self._client.patch(
+                    self._named(ref.resource).read_as(resources.Written),
                     ref.name,
                     whole,
                     namespace=ref.namespace,
                     subresource=subresource,
                     kind=STRATEGIC if strategic else MERGE,
                 )
-                return patched
+                return _number(patched.metadata.resource_version)
             case Delete():
                 return await self._delete(action, by)
             case Bind(ref, uid, node, event):
@@ -112,12 +114,12 @@ class ClusterClient:
                 await self._tell(action, by, action.message)
                 return None
 
-    async def _create(self, action: Create, by: str) -> Object | None:
+    async def _create(self, action: Create, by: str) -> int | None:
         """In a namespace that is being deleted, that nothing is made any more is no failure."""
         event, refused = action.event, action.refused
         try:
-            made: Object = await self._client.create(
-                self._named(action.resource), action.obj, namespace=action.namespace
+            made = await self._client.create(
+                self._named(action.resource).read_as(resources.Written), action.obj, namespace=action.namespace
             )
         except (Refused, ApiNotPermitted) as error:
             if any(cause.get("reason") == "NamespaceTerminating" for cause in error.details.get("causes") or ()):
@@ -126,13 +128,13 @@ class ClusterClient:
                 await self._tell(refused, by, refused.message.format(error=error))
             raise
         if event:
-            await self._tell(event, by, event.message.format(name=made["metadata"]["name"]))
-        return made
+            await self._tell(event, by, event.message.format(name=made.metadata.name))
+        return _number(made.metadata.resource_version)
 
-    async def _delete(self, action: Delete, by: str) -> Object | None:
+    async def _delete(self, action: Delete, by: str) -> int | None:
         place = action.ref
         try:
-            return await self._client.delete(
+            answer = await self._client.delete(
                 self._named(place.resource),
                 place.name,
                 namespace=place.namespace,
@@ -144,6 +146,7 @@ class ClusterClient:
             if action.refused:
                 await self._tell(action.refused, by, action.refused.message.format(error=error))
             raise
+        return _number(answer["metadata"].get("resourceVersion", ""))
 
     async def _confirm_gone(self, place: Ref, uid: str) -> None:
         """Unavailable if it is there."""
@@ -164,18 +167,22 @@ class ClusterClient:
         if name:
             try:
                 patch = {"count": count + 1, "lastTimestamp": now}
-                await self._client.patch(resources.EVENTS, name, patch, namespace=namespace)
+                await self._client.patch(_EVENTS, name, patch, namespace=namespace)
             except NotFound:
                 count = 0
         if not count:
             name = f"{tell.about.name}.{_hash(key, now)}"
-            await self._client.create(resources.EVENTS, _event(tell, by, message, now, name), namespace=namespace)
+            await self._client.create(_EVENTS, _event(tell, by, message, now, name), namespace=namespace)
         self._told[key] = (name, count + 1)
 
     def _named(self, resource: str) -> resources.Resource[Any]:
         """By its qualified name, in the version in which it is served."""
         plural, _, group = resource.partition(".")
         return resources.resource(group, self._versions.get(resource, "v1"), plural)
+
+
+def _number(revision: str) -> int:
+    return int(revision or 0)
 
 
 def _revision(obj: Object | None) -> int:

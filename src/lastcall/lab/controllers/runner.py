@@ -45,8 +45,11 @@ class Cluster(Protocol):
         """
         ...
 
-    async def act(self, action: Action, by: str) -> Object | None:
-        """Carries it out in the name of a controller; the object as written, None if nothing was or it is gone. LastcallError if it failed."""
+    async def act(self, action: Action, by: str) -> int | None:
+        """Carries it out in the name of a controller. LastcallError if it failed.
+
+        The revision of the object as written, 0 if the answer has none; None if nothing was written or it is gone.
+        """
         ...
 
 
@@ -205,9 +208,8 @@ class Runner:
                         self.view.refused(by, key, Refusal(_name(action), str(error)))
                     raise
                 resource = _resource(action)
-                if written and self._heeds(queue.controller, resource):
-                    seen = int(written["metadata"].get("resourceVersion", 0))  # an old one, if nothing was changed
-                    revisions[resource] = max(seen, revisions.get(resource, 0))
+                if written is not None and self._heeds(queue.controller, resource):
+                    revisions[resource] = max(written, revisions.get(resource, 0))  # an old one, if nothing was changed
             self.view.refused(by, key, None)
         finally:
             if revisions:

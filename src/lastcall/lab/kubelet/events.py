@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from random import Random
 
 from lastcall.adapters.kube.client import Client
-from lastcall.adapters.kube.resources import EVENTS, Object
+from lastcall.adapters.kube.resources import EVENTS, Object, Written
 from lastcall.errors import LastcallError, NotFound
 from lastcall.lab.apiserver.meta import timestamp
 from lastcall.ports import Clock
 
 _WAITING = 500
 """Events that wait for an API server that is away; what comes then is dropped, as with the real recorder."""
+
+_EVENTS = EVENTS.read_as(Written)
 
 log = logging.getLogger(__name__)
 
@@ -65,12 +67,12 @@ class Recorder:
         if name:
             try:
                 patch = {"count": count + 1, "lastTimestamp": timestamp(said.at)}
-                await self._client.patch(EVENTS, name, patch, namespace=namespace)
+                await self._client.patch(_EVENTS, name, patch, namespace=namespace)
             except NotFound:
                 count = 0
         if not count:
             name = f"{about['name']}.{self._random.getrandbits(64):016x}"
-            await self._client.create(EVENTS, self._event(said, about, name, namespace), namespace=namespace)
+            await self._client.create(_EVENTS, self._event(said, about, name, namespace), namespace=namespace)
         self._told[key] = (name, count + 1)
 
     def _event(self, said: Said, about: Object, name: str, namespace: str) -> Object:
