@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from random import Random
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
@@ -87,6 +88,8 @@ class Weather:
 
     def most(self, program: str, what: str) -> float:
         """The worst that conditions say of it for a program."""
+        if not self._conditions:
+            return 0.0
         found = [one for one in self._conditions if not one.programs or program in one.programs]
         return max((float(getattr(one, what)) for one in found), default=0.0)
 
@@ -104,7 +107,7 @@ class Exposed:
         self, method: str, target: str, headers: Mapping[str, str], body: bytes, *, stream: bool = False
     ) -> Answer:
         """One answer, or none."""
-        step = f"{self._program}: {step_of(method, target, stream=stream)}"
+        step = _Step(self._program, method, target, stream)
         await self._delay(step)
         self._check(step)
         refusal = self._refusal(method, step)
@@ -116,24 +119,24 @@ class Exposed:
         self._check(step)
         if isinstance(answer.body, bytes):
             return answer
-        return Answer(answer.status, answer.headers, _Stream(answer.body, self._weather, self._program, step))
+        return Answer(answer.status, answer.headers, _Stream(answer.body, self._weather, self._program, str(step)))
 
     def close(self) -> None:
         """Gives up all connections."""
         self._transport.close()
 
-    def _check(self, step: str) -> None:
+    def _check(self, step: "_Step") -> None:
         if self._weather.down:
-            self._weather.struck("API server down", step)
+            self._weather.struck("API server down", str(step))
             raise Unavailable("the API server does not run")
 
-    async def _delay(self, step: str) -> None:
+    async def _delay(self, step: "_Step") -> None:
         await self._weather.clock.sleep(LATENCY * (0.5 + self._random.random()))
         if slow := self._weather.most(self._program, "slow"):
-            self._weather.struck("slow answer", step)
+            self._weather.struck("slow answer", str(step))
             await self._weather.clock.sleep(self._random.random() * slow)
 
-    def _refusal(self, method: str, step: str) -> Answer | bool:
+    def _refusal(self, method: str, step: "_Step") -> Answer | bool:
         """An answer in place of the deed; True if the deed is done and not answered; Unavailable if it is not done."""
         part = self._weather.most(self._program, "refused")
         if not part or self._random.random() >= part:
@@ -141,10 +144,22 @@ class Exposed:
         writes = method in ("PUT", "PATCH", "DELETE")
         kinds = ["broken before", "broken after", "429", "500", *(["409"] if writes else [])]
         kind = self._random.choice(kinds)
-        self._weather.struck(kind, step)
+        self._weather.struck(kind, str(step))
         if kind == "broken before":
             raise Unavailable("the connection broke before the request arrived")
         return kind == "broken after" or _failure(kind)
+
+
+class _Step(NamedTuple):
+    """A request of a program, which is put into words only if a fault strikes it."""
+
+    program: str
+    method: str
+    target: str
+    stream: bool
+
+    def __str__(self) -> str:
+        return f"{self.program}: {step_of(self.method, self.target, stream=self.stream)}"
 
 
 class _Stream:

@@ -5,6 +5,8 @@ from typing import Any
 
 from lastcall.lab.apiserver.request import Object
 
+_DEEP = frozenset((dict, list))
+
 
 def merged(document: Object, patch: Mapping[str, Any]) -> Object:
     """The document after the patch, in which null removes a field; it is changed in place."""
@@ -23,7 +25,11 @@ def merged(document: Object, patch: Mapping[str, Any]) -> Object:
 def without_nulls(value: Any) -> Any:
     """The value without fields that are null; nulls in lists stay."""
     if isinstance(value, dict):
-        return {name: without_nulls(one) for name, one in value.items() if one is not None}
+        return {
+            name: without_nulls(one) if one.__class__ in _DEEP else one
+            for name, one in value.items()
+            if one is not None
+        }
     if isinstance(value, list):
-        return [without_nulls(one) for one in value]
+        return [without_nulls(one) if one.__class__ in _DEEP else one for one in value]
     return value
