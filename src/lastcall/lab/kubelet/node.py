@@ -51,6 +51,7 @@ class Node:
         self._renewals = renewals or ByHand(clock)
         self._look = asyncio.Event()
         self._written = False
+        self._writing = asyncio.Lock()
         self._told: dict[str, str] = {}
         """Why something could not be done the last time; nothing is kept of what works."""
         self.known: Object = {"kind": "Node", "metadata": {"name": profile.name}}
@@ -73,6 +74,10 @@ class Node:
 
         A node that somebody has deleted stays so until its kubelet begins anew, as with the real one.
         """
+        async with self._writing:  # in turn: what is known of a write under way is not what will be
+            await self._write_status()
+
+    async def _write_status(self) -> None:
         self._written, now, old = False, self._clock.wall(), self.known.get("status") or {}
         new = node_object.status(self.profile, self._facts(), old, now)
         if not node_object.changed(new, old) and node_object.heartbeat_age(old, now) < self._settings.status_report:
@@ -88,6 +93,17 @@ class Node:
         """The volumes that the controller says are attached here: unique name to device path."""
         status = self.known.get("status") or {}
         return {one["name"]: one.get("devicePath", "") for one in status.get("volumesAttached") or ()}
+
+    async def has_attached(self, volume: str) -> bool:
+        """Whether the server says that a volume is attached here and in use; LastcallError if it cannot be asked.
+
+        The controller detaches nothing that is in use, and says first that it is not attached. So what counts is one
+        version of the Node that says both, and that is not older than this call (a kubelet asks for the Node too:
+        ``operation_generator.go: GenerateVerifyControllerAttachedVolumeFunc``).
+        """
+        await self.write_status()
+        self._learn(await self._client.get(NODES, self.profile.name))
+        return volume in self.attached() and volume in ((self.known.get("status") or {}).get("volumesInUse") or ())
 
     def _warn(self, what: str, error: LastcallError) -> None:
         """Once for each reason, until it has worked again."""

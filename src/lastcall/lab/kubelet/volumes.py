@@ -164,7 +164,7 @@ class VolumeManager:
     async def _until_attached(self, unique: str, name: str) -> None:
         """Missing when it takes too long; who asked tells so, and asks again."""
         end = self._clock.boottime() + self._settings.attach_limit
-        while unique not in self._node.attached():
+        while not (unique in self._node.attached() and await self._node.has_attached(unique)):
             left = end - self._clock.boottime()
             if left <= 0:
                 why = "timed out waiting for the condition"
