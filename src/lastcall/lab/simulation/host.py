@@ -123,7 +123,7 @@ class SimulatedHost:
         logind = HostLogind(self.clock, files=files)
         logind.begun = lambda granted, locked: truth.pressed(name, granted, locked=locked)
         logind.forgotten = lambda: truth.cancelled(name)
-        logind.goes_down = lambda: truth.goes_down(name)
+        logind.goes_down = lambda: truth.goes_down(name) if self._on else None
         return logind
 
     async def _come_up(self, boot: int) -> None:
