@@ -1,6 +1,7 @@
 """What whole rehearsals measure: a real cluster in virtual time, and numbers that follow from the scenario."""
 
 import functools
+import re
 from pathlib import Path
 
 import msgspec
@@ -76,7 +77,31 @@ def test_the_timeline_is_in_order_and_says_what_was_done():
     lines = drained().lines
     assert [line.at for line in lines] == sorted(line.at for line in lines)
     assert (lines[0].topic, lines[0].text) == (Topic.EVENT, "drain node-2")
-    assert "1 pod of naive ends on node-2" in [line.text for line in lines]
+    told = [line.text for line in lines]
+    assert told.index("1 pod of naive ends on node-2") < told.index("drained: node-2")
+
+
+BLOCKED = Scenario(
+    name="blocked",
+    workloads=(Workload(kind=Kind.DEPLOYMENT, name="web", replicas=3, min_available="3"),),
+    timeline=(
+        Event(at=10, verb=Verb.DRAIN, nodes=("node-2",)),
+        Event(at=20, verb=Verb.PARTITION, nodes=("node-3",), lasts=120),
+    ),
+    lasts=200,
+)
+
+
+def test_the_timeline_says_what_a_drain_waits_for_and_what_the_control_plane_makes_of_a_node():
+    lines = rehearsed(BLOCKED).lines
+    (waits,) = [line for line in lines if "the drain waits" in line.text]
+    assert re.fullmatch(r"web-\w+-\w+ may not be evicted yet, and the drain waits: node-2", waits.text)
+    assert waits.at == pytest.approx(10, abs=1)
+    assert not [line for line in lines if line.text.startswith("drained")]
+    about = [(line.text, line.at) for line in lines if "ready" in line.text]
+    assert [text for text, _ in about] == ["not ready, since nothing is heard of its kubelet: node-3", "ready: node-3"]
+    assert 60 <= about[0][1] <= 80, "50 s after the last sign of life, which comes every 10 s, at a beat of 5 s"
+    assert about[1][1] >= 140
 
 
 def test_an_outcome_is_the_same_for_the_same_seed_and_survives_json():

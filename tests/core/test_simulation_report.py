@@ -93,7 +93,7 @@ def test_of_many_machines_those_that_were_always_on_are_counted():
 
 
 def test_faults_are_summed():
-    assert "45 x late watch event: WATCH 9, WATCH 8" in text(broken())
+    assert "45 x late watch event: WATCH 9; WATCH 8" in text(broken())
     assert "and 3 more steps" in text(broken())
 
 

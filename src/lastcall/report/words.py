@@ -1,5 +1,6 @@
 """How a report says times, durations and foreign text."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from lastcall.model import duration
@@ -18,6 +19,9 @@ POD_OUTCOMES = {
     PodOutcome.OBSERVED: "observed",
     None: "not ended",
 }
+
+_SHOWN = 3
+"""So many names are in a line."""
 
 
 def lasting(seconds: float) -> str:
@@ -46,3 +50,10 @@ def plain(text: str) -> str:
 def count(number: int, noun: str) -> str:
     """``1 pod``, ``2 pods``."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def some(names: Sequence[str]) -> str:
+    """``a, b, c``; of many the first two and how many more."""
+    if len(names) > _SHOWN:
+        return f"{', '.join(names[: _SHOWN - 1])} and {len(names) - _SHOWN + 1} more"
+    return ", ".join(names)

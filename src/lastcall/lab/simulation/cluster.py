@@ -26,6 +26,7 @@ from lastcall.lab.simulation.asking import listen
 from lastcall.lab.simulation.cables import TellingCable
 from lastcall.lab.simulation.heartbeats import NodeHeartbeat
 from lastcall.lab.simulation.host import SimulatedHost, Site
+from lastcall.lab.simulation.noticing import notice
 from lastcall.lab.simulation.plane import Plane
 from lastcall.lab.simulation.scenario import Kind, NodeGroup, Scenario, Workload
 from lastcall.lab.simulation.seeds import random_of
@@ -66,6 +67,7 @@ class Cluster:
         self.plane = Plane(clock, seed, self.storage, self.weather, Pace(scenario.qps, scenario.burst))
         self.standing = Standing(self.plane.server.store)
         listen(self.plane.server.store, self.truth.wanted_ended)
+        notice(self.plane.server.store, self.truth.noticed)
         self.machines: dict[str, Machine] = {}
         self.hosts: dict[str, SimulatedHost] = {}
         self.labels: dict[str, Mapping[str, str]] = {}

@@ -7,6 +7,7 @@ from lastcall.lab.simulation.cluster import Cluster
 from lastcall.lab.simulation.doing import over
 from lastcall.lab.simulation.scenario import Event
 from lastcall.lab.simulation.state.workloads import static
+from lastcall.report.words import some
 
 EVICTION_PAUSE = 5.0
 """Between two attempts to evict a pod that its budget protects (``kubectl drain``)."""
@@ -18,9 +19,15 @@ OUT_OF_SERVICE = {"key": "node.kubernetes.io/out-of-service", "value": "nodeshut
 async def drain(cluster: Cluster, event: Event, name: str) -> None:
     """``kubectl drain --ignore-daemonsets --delete-emptydir-data``; uncordoned when its time is over."""
     await _cordon(cluster, name, cordoned=True)
+    told: set[str] = set()
     while pods := _to_evict(cluster, name):
-        refused = [await _evict(cluster, pod) for pod in pods if not pod["metadata"].get("deletionTimestamp")]
-        await cluster.clock.sleep(EVICTION_PAUSE if any(refused) else _LOOK)
+        asked = [pod for pod in pods if not pod["metadata"].get("deletionTimestamp")]
+        refused = [pod["metadata"]["name"] for pod in asked if await _evict(cluster, pod)]
+        if new := [pod for pod in refused if pod not in told]:
+            told.update(new)
+            cluster.truth.noticed(name, f"{some(new)} may not be evicted yet, and the drain waits")
+        await cluster.clock.sleep(EVICTION_PAUSE if refused else _LOOK)
+    cluster.truth.noticed(name, "drained")
     if await over(cluster, event):
         await _cordon(cluster, name, cordoned=False)
 

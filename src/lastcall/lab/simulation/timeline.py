@@ -8,10 +8,8 @@ from lastcall.lab.simulation.outcome import Breach, Line, Topic
 from lastcall.lab.simulation.scenario import Event
 from lastcall.lab.simulation.sentences import of_event
 from lastcall.lab.simulation.spans import Between
-from lastcall.lab.simulation.truth import Power
-
-_SHOWN = 3
-"""So many machines are named in a line."""
+from lastcall.lab.simulation.truth import Notice, Power
+from lastcall.report.words import some
 
 _ORDER = list(Topic)
 
@@ -29,10 +27,13 @@ def timeline(
     lives: Iterable[tuple[str, Sequence[Life]]],
     breaches: Iterable[Breach],
     within: Between,
+    *,
+    notices: Iterable[Notice] = (),
 ) -> tuple[Line, ...]:
     """Lines in order. ``lives`` are those of each workload, by its name; alike things of one second are one line."""
     pods = (one for name, found in lives for life in found for one in _of_life(life, name))
-    machines = (_One(one.at, _power(one), "", one.node) for one in powers)
+    machines = [_One(one.at, _power(one), "", one.node) for one in powers]
+    machines += [_One(one.at, f"{one.what}: {{}}", "", one.node) for one in notices]
     found = [
         *(Line(at=event.at, topic=Topic.EVENT, text=of_event(event)) for event in events),
         *_grouped(machines, Topic.MACHINE, within),
@@ -56,7 +57,7 @@ def _grouped(ones: Iterable[_One], topic: Topic, within: Between) -> Iterator[Li
         if within.begin <= one.at <= within.end:
             groups.setdefault((int(one.at - within.begin), one.what, one.who), []).append(one)
     for (_, what, who), found in groups.items():
-        nodes = _named(sorted({one.node for one in found}))
+        nodes = some(sorted({one.node for one in found}))
         text = _pods(what, who, len(found), nodes) if who else what.format(nodes)
         yield Line(at=round(found[0].at - within.begin, 3), topic=topic, text=text)
 
@@ -101,9 +102,3 @@ def _power(one: Power) -> str:
     if one.what == "pressed":
         return f"a shutdown begins, {one.amount:g} s are granted: {{}}"
     return _POWERS[one.what]
-
-
-def _named(nodes: Sequence[str]) -> str:
-    if len(nodes) > _SHOWN:
-        return f"{', '.join(nodes[: _SHOWN - 1])} and {len(nodes) - _SHOWN + 1} more"
-    return ", ".join(nodes)

@@ -51,6 +51,14 @@ class Asked(NamedTuple):
     grace: float
 
 
+class Notice(NamedTuple):
+    """What others make of a machine, in words: the control plane of its node, an administrator who drains it."""
+
+    at: float
+    node: str
+    what: str
+
+
 class Truth:
     """Grows by what its sources tell. Times are boottime, in seconds."""
 
@@ -64,6 +72,7 @@ class Truth:
         self.nodes: dict[str, str] = {}
         """Where that was, by uid."""
         self.asked: list[Asked] = []
+        self.notices: list[Notice] = []
         self.listeners: list[Callable[[Happening | Power], None]] = []
         """Hear everything at once."""
 
@@ -121,6 +130,10 @@ class Truth:
     def wanted_ended(self, uid: str, grace: float) -> None:
         """A pod is to end."""
         self.asked.append(Asked(self._clock.boottime(), uid, grace))
+
+    def noticed(self, node: str, what: str) -> None:
+        """What others make of it."""
+        self.notices.append(Notice(self._clock.boottime(), node, what))
 
     def _delivered(self, node: str, one: Delivery) -> None:
         happening = Happening(one.at, node, one.uid, one.container, one.what)

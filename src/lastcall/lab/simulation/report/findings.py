@@ -108,7 +108,7 @@ def faults(outcome: Outcome) -> Iterator[tuple[str, int, str]]:
     for kind, found in kinds.items():
         most = sorted(found, key=lambda one: -one.count)[:_MOST_STEPS]
         more = f" and {len(found) - len(most)} more steps" if len(found) > len(most) else ""
-        yield kind, sum(one.count for one in found), ", ".join(one.step for one in most) + more
+        yield kind, sum(one.count for one in found), "; ".join(one.step for one in most) + more
 
 
 def service(workload: WorkloadOutcome) -> Iterator[tuple[float, float, int, int]]:
