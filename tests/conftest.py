@@ -53,6 +53,15 @@ ALLOWED = {
 """Where lastcall may block the loop: file -> functions, each with the reason."""
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--api",
+        choices=("lab", "kubeconfig"),
+        default="lab",
+        help="whom tests/conformance and the contract of the client ask: the lab (default), or the cluster of KUBECONFIG",
+    )
+
+
 @pytest.fixture(autouse=True, scope="session")
 def blocking_calls_fail() -> Iterator[None]:
     with blockbuster_ctx("lastcall") as blockbuster:

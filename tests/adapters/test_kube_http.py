@@ -196,6 +196,28 @@ async def test_cancelling_gives_the_connection_up():
         await asyncio.wait_for(gone.wait(), 5)
 
 
+async def test_a_peer_that_is_gone_without_a_word_costs_one_request_only():
+    silent = False
+
+    async def serve(server, reader, writer):
+        dead = False
+        while True:
+            await server.request(reader)
+            await asyncio.sleep(0.02)
+            dead = dead or (silent and server.connections == 3)
+            if not dead:
+                writer.write(OK)
+
+    async with talking(serve, limits=Limits(answer=0.3)) as (client, server):
+        await asyncio.gather(*(get(client) for _ in range(3)))
+        assert server.connections == 3
+        silent = True
+        with pytest.raises(errors.Unavailable, match="gave no answer"):
+            await get(client)
+        assert (await get(client)).body == b"ok"
+        assert server.connections == 4
+
+
 async def test_a_stream_comes_as_it_is_sent_and_closing_ends_it():
     gone = asyncio.Event()
 

@@ -175,6 +175,15 @@ def test_a_server_that_is_away_is_asked_with_growing_pauses_for_ever():
     assert set(script.order) == {"list"}
 
 
+def test_a_server_that_asks_for_a_pause_has_it():
+    busy = {"kind": "Status", "message": "busy", "reason": "TooManyRequests", "code": 429}
+    script = Script({**busy, "details": {"retryAfterSeconds": 7}}, busy, listed(5), Stream(None))
+    virtual.run(lived(script, 100))
+    (first, _), (second, _), (third, _), _ = script.asked
+    assert second - first >= 7
+    assert third - second < 7
+
+
 def test_a_lost_watch_goes_on_where_it_was():
     lost = errors.Unavailable("cut")
     script = Script(listed(5), Stream(line("ADDED", item("a", 6)), 5, lost), lost, Stream(None))

@@ -27,12 +27,6 @@ TOKEN = "conformance"
 LAB = ("lab", "lab-https")
 
 
-def pytest_addoption(parser):
-    parser.addoption(
-        "--api", choices=("lab", "kubeconfig"), default="lab", help="whom the conformance suite asks (default: the lab)"
-    )
-
-
 def pytest_configure(config):
     config.addinivalue_line("markers", "source(where): the upstream file, KEP or page that says so")
 

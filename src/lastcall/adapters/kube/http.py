@@ -102,6 +102,8 @@ class Http:
             except BaseException as error:
                 again = not fresh and method in ("GET", "HEAD") and connection.silent
                 pool.give_up(connection)
+                if connection.silent and not isinstance(error, Unavailable):
+                    pool.renew()  # the peer may be gone without a word, and those kept are as dead as this one
                 if isinstance(error, TimeoutError):
                     raise Unavailable(f"{self._endpoint.netloc} gave no answer in {self._limits.answer:g} s") from None
                 if not (isinstance(error, Unavailable) and again):

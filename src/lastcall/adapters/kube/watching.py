@@ -14,7 +14,7 @@ import msgspec
 from lastcall.adapters.kube import failures
 from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.resources import Resource
-from lastcall.errors import Expired, LastcallError, Unavailable
+from lastcall.errors import Expired, LastcallError, NotNow, Unavailable
 from lastcall.ports import Clock
 
 log = logging.getLogger(__name__)
@@ -157,6 +157,8 @@ class Watching(Generic[T]):
             self._wait = _FIRST_WAIT
         seconds = self._wait * (1 + self._random.random())
         self._wait = min(_LONGEST_WAIT, self._wait * 2)
+        if isinstance(error, NotNow):
+            seconds = max(seconds, error.after or 0.0)
         log.warning("watching %s: %s; again in %.1f s", self._resource.plural, error, seconds)
         await self._clock.sleep(seconds)
 
