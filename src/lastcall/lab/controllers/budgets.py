@@ -8,7 +8,7 @@ from lastcall.lab.apiserver.meta import timestamp
 from lastcall.lab.controllers import conditions, pod_conditions, pods, scales
 from lastcall.lab.controllers.actions import Action, Decision, Patch, Tell, merge_patch
 from lastcall.lab.controllers.owning import Kind, labels, selector_of
-from lastcall.lab.controllers.view import Object, Ref, View, ref
+from lastcall.lab.controllers.view import Object, Ref, View, controller_of, ref
 from lastcall.model.portions import portion
 
 RESOURCE = "poddisruptionbudgets.policy"
@@ -32,19 +32,34 @@ class Budgets:
 
     def __init__(self, times: BudgetTimes | None = None) -> None:
         self._timeout = (times or BudgetTimes()).deletion_timeout
+        self._counted: dict[str, tuple[Any, ...]] = {}
 
     def keys(self, resource: str, obj: Object, view: View) -> Iterable[Ref]:
-        """The budgets of a pod. That an owner is scaled shows in its pods."""
+        """The budgets of a pod, if it counts as another than before. That an owner is scaled shows in its pods."""
         if resource == RESOURCE:
             return [ref(RESOURCE, obj)]
         return self._of_pod(obj, view) if resource == "pods" else ()
 
     def _of_pod(self, pod: Object, view: View) -> Iterator[Ref]:
-        for budget in view.selecting(RESOURCE, pod["metadata"]["namespace"], labels(pod)):
-            if selector_of(budget)(labels(pod)):
-                yield ref(RESOURCE, budget)
+        if self._counts_anew(pod, view):
+            for budget in view.selecting(RESOURCE, pod["metadata"]["namespace"], labels(pod)):
+                if selector_of(budget)(labels(pod)):
+                    yield ref(RESOURCE, budget)
         if pods.condition(pod, _TARGET).get("status") == "True":
             yield ref("pods", pod)
+
+    def _counts_anew(self, pod: Object, view: View) -> bool:
+        """Most changes of a pod are none of what budgets count: what was counted last is kept for each."""
+        now, uid = view.get(*ref("pods", pod)), pod["metadata"]["uid"]
+        if now is None or now["metadata"]["uid"] != uid:
+            self._counted.pop(uid, None)
+            return True
+        if now is not pod:
+            return labels(now) != labels(pod)
+        going, owner = bool(pod["metadata"].get("deletionTimestamp")), controller_of(pod)
+        counted = (pods.ready(pod), going, labels(pod), owner and owner["uid"])
+        before, self._counted[uid] = self._counted.get(uid), counted
+        return counted != before
 
     def decide(self, key: Ref, view: View, now: float) -> Decision:
         """The budget's status, written only over the version that is known: evictions write it too."""

@@ -112,7 +112,7 @@ class Runner:
         """Whom it concerns looks at it."""
         now, last_one = self._clock.boottime(), self._missing == {resource}
         self._missing.discard(resource)
-        objects = [obj for change in changes for obj in change if obj is not None]
+        objects = [obj for change in changes for obj in _telling(resource, change) if obj is not None]
         for queue, signal in zip(self._queues, self._signals, strict=True):
             if self._heeds(queue.controller, resource):
                 for obj in objects:
@@ -214,6 +214,16 @@ class Runner:
         finally:
             if revisions:
                 queue.blocked[key] = revisions
+
+
+def _telling(resource: str, change: Seen) -> Sequence[Object | None]:
+    """What tells whom a change concerns. Before a new status a pod concerned the same, and that is what changes most."""
+    now, before = change
+    if resource != "pods" or now is None or before is None:
+        return change
+    own, old = now["metadata"], before["metadata"]
+    same = all(own.get(name) == old.get(name) for name in ("uid", "labels", "ownerReferences"))
+    return (now,) if same and now["spec"] == before["spec"] else change
 
 
 def _name(action: Create | Delete) -> str:
