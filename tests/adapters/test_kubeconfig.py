@@ -1,5 +1,6 @@
 """Kubeconfig files, the credentials they name, and the pod's own."""
 
+import asyncio
 import base64
 import json
 import stat
@@ -227,6 +228,16 @@ async def test_a_plugin_is_asked_again_when_its_credential_ends_or_is_refused(tm
     assert (await asked.current()).token == "3"
     assert asked.refused(second), "another request that was sent with the old one"
     assert (await asked.current()).token == "3"
+
+
+async def test_a_plugin_is_asked_once_for_all_and_goes_on_when_somebody_gives_up(tmp_path):
+    count = tmp_path / "count"
+    asked = plugin(tmp_path, f"open({str(count)!r}, 'a').write('x'); time.sleep(1)\n{says(token='t')}")
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.1):
+            await asked.current()
+    assert [one.token for one in await asyncio.gather(asked.current(), asked.current())] == ["t", "t"]
+    assert count.read_text() == "x"
 
 
 FAULTS = {

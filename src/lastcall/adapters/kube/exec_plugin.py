@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from lastcall.adapters.kube.credentials import Credential
+from lastcall.aio import any_done
 from lastcall.errors import NotPermitted, Unavailable
 from lastcall.ports import Clock
 
@@ -55,14 +56,29 @@ class ExecPlugin:
         self._fixed = fixed or Credential()
         self._credential: Credential | None = None
         self._expires = float("inf")
-        self._asking = asyncio.Lock()
+        self._asking: asyncio.Task[Credential] | None = None
 
     async def current(self) -> Credential:
-        """Unavailable if the program fails, NotPermitted if it is missing or gives no credential."""
-        async with self._asking:
-            if self._credential is None or self._clock.wall() >= self._expires - _EARLY:
-                self._credential, self._expires = self._understood(await self._output())
+        """Unavailable if the program fails, NotPermitted if it is missing or gives no credential.
+
+        It is asked once for all who wait, and goes on when one of them gives up: a request that has little time, again
+        and again, gets its credential in the end.
+        """
+        if self._credential is not None and self._clock.wall() < self._expires - _EARLY:
             return self._credential
+        if self._asking is None:
+            self._asking = asyncio.create_task(self._ask(), name=f"asking {self._program.command}")
+            self._asking.add_done_callback(lambda asked: asked.cancelled() or asked.exception())  # nobody may be left
+        asking = self._asking
+        await any_done(asking)
+        return asking.result()
+
+    async def _ask(self) -> Credential:
+        try:
+            self._credential, self._expires = self._understood(await self._output())
+            return self._credential
+        finally:
+            self._asking = None
 
     def refused(self, credential: Credential) -> bool:
         """The program is asked again, unless it has been since."""
