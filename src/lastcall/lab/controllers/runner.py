@@ -9,7 +9,7 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from typing import NamedTuple, Protocol
 
-from lastcall.aio import Group, Signal, any_done, first
+from lastcall.aio import Group, Signal, any_done
 from lastcall.errors import LastcallError
 from lastcall.lab.controllers.actions import Action, Create, Decision, Delete, IfGone, Tell, Work
 from lastcall.lab.controllers.controller import CUSTOM, Controller
@@ -65,6 +65,7 @@ class Runner:
         self._missing = named - {CUSTOM} | ({DEFINITIONS} if CUSTOM in named else set())
         self._resources = sorted(self._missing)
         self._reached: dict[str, int] = {}
+        self._alarms: dict[str, float] = {}
         self._custom: dict[str, str] = {}
         self._group = Group()
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -167,11 +168,18 @@ class Runner:
             if key is not None:
                 await self._look(queue, key)
                 continue
-            left = queue.next_at() - now if self.synced else float("inf")
-            if left == float("inf"):
-                await signal.next()
-            else:
-                await first(signal.next(), self._clock.sleep(left))
+            due, name = queue.next_at() if self.synced else float("inf"), queue.controller.name
+            if due < self._alarms.get(name, float("inf")):
+                self._alarms[name] = due
+                self._group.start(self._ring(name, signal, due), f"alarm {name}")
+            await signal.next()
+
+    async def _ring(self, name: str, signal: Signal, due: float) -> None:
+        """An earlier alarm does for a later one: who is woken too soon sets it again."""
+        await self._clock.sleep(due - self._clock.boottime())
+        if self._alarms.get(name) == due:
+            del self._alarms[name]
+        signal.set()
 
     async def _look(self, queue: Queue, key: Ref) -> None:
         if key in queue.blocked:
