@@ -80,7 +80,8 @@ def test_nobody_is_ended_unasked(signal):
 
 
 def test_a_shutdown_of_another_machine_is_no_reason():
-    assert pressed().pod("a", node="n2").at(101, "a", "TERM", "exit").broken() == ["UNASKED"]
+    story = pressed().pod("a", node="n2").at(101, "a", "TERM", "exit")
+    assert gone(story, 102).broken() == ["UNASKED"]
 
 
 @pytest.mark.parametrize(("first", "broken"), [(109.0, []), (112.0, ["UNASKED"])])
@@ -302,6 +303,11 @@ def test_nor_beyond_the_deadline_whatever_lives(down, broken):
     story = pressed().pod("a").at(100, "a", "TERM")
     story.powers = [one._replace(amount=60.0) if one.what == "pressed" else one for one in story.powers]
     assert gone(story, down).broken() == broken
+
+
+@pytest.mark.parametrize(("end", "broken"), [(139.0, []), (150.0, ["LOCK_KEPT"])])
+def test_a_shutdown_that_never_ends(end, broken):
+    assert pressed(end=end).pod("a").at(100, "a", "TERM").broken() == broken
 
 
 def test_where_nobody_ends_pods_nobody_holds_a_lock():

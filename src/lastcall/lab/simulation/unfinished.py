@@ -1,21 +1,57 @@
 """What has not come to its end, and does not say what it waits for."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from lastcall.adapters.kube.resources import ATTACHMENTS, NODES, PODS, Object
+from lastcall.adapters.kube.resources import (
+    ATTACHMENTS,
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    JOBS,
+    NODES,
+    PODS,
+    STATEFUL_SETS,
+    Object,
+    Resource,
+)
 from lastcall.lab.simulation.cluster import Cluster, condition
+from lastcall.model.pods import FINISHED
+
+_LEFT_BEHIND = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+"""Taints that a node that is ready has no more."""
+
+_READY: Sequence[tuple[Resource[Object], Callable[[Object], int], str]] = (
+    (DEPLOYMENTS, lambda one: one["spec"].get("replicas", 1), "readyReplicas"),
+    (STATEFUL_SETS, lambda one: one["spec"].get("replicas", 1), "readyReplicas"),
+    (DAEMON_SETS, lambda one: (one.get("status") or {}).get("desiredNumberScheduled", 0), "numberReady"),
+)
 
 
 def left(cluster: Cluster) -> Sequence[str]:
     """Sentences. What waits for a machine that is not there, or says why it waits, is not in it."""
     present = {node["metadata"]["name"] for node in cluster.all(NODES) if condition(node, "Ready") == "True"}
-    return [*_nodes(cluster, present), *_pods(cluster, present), *_attachments(cluster, present)]
+    return [
+        *_nodes(cluster, present),
+        *_taints(cluster, present),
+        *_pods(cluster, present),
+        *_workloads(cluster, present),
+        *_jobs(cluster),
+        *_attachments(cluster, present),
+    ]
 
 
 def _nodes(cluster: Cluster, present: set[str]) -> Iterator[str]:
     for name, machine in cluster.machines.items():
         if machine.switch.value == "on" and name not in present:
             yield f"{name} is on, and not ready"
+
+
+def _taints(cluster: Cluster, present: set[str]) -> Iterator[str]:
+    for node in cluster.all(NODES):
+        name, taints = node["metadata"]["name"], node["spec"].get("taints") or ()
+        if name in present:
+            yield from (
+                f"{name} is ready, and has the taint {one['key']}" for one in taints if one["key"] in _LEFT_BEHIND
+            )
 
 
 def _pods(cluster: Cluster, present: set[str]) -> Iterator[str]:
@@ -35,6 +71,41 @@ def _pods(cluster: Cluster, present: set[str]) -> Iterator[str]:
 def _says_why(pod: Object) -> bool:
     conditions = (pod.get("status") or {}).get("conditions") or ()
     return any(one["type"] == "PodScheduled" and one["status"] == "False" and one.get("message") for one in conditions)
+
+
+def _workloads(cluster: Cluster, present: set[str]) -> Iterator[str]:
+    """Those whose pods are not even there; of pods that are, each one is told of."""
+    pods = [pod for pod in cluster.all(PODS) if (pod.get("status") or {}).get("phase") not in FINISHED]
+    for kind, wanted_of, ready in _READY:
+        for one in cluster.all(kind):
+            wanted, found = wanted_of(one), (one.get("status") or {}).get(ready, 0)
+            if found < wanted and not any(_waits(pod, present) for pod in pods if _of(one, pod)):
+                yield f"{kind.plural} {_name(one)}: {found} of {wanted} pods are ready, and none says why"
+
+
+def _of(workload: Object, pod: Object) -> bool:
+    wanted = workload["spec"]["selector"].get("matchLabels") or {}
+    labels = pod["metadata"].get("labels") or {}
+    same = pod["metadata"].get("namespace") == workload["metadata"].get("namespace")
+    return same and all(labels.get(name) == value for name, value in wanted.items())
+
+
+def _waits(pod: Object, present: set[str]) -> bool:
+    """For a machine that is not there, or for a reason that it says."""
+    node = pod["spec"].get("nodeName")
+    return (bool(node) and node not in present) or _says_why(pod)
+
+
+def _jobs(cluster: Cluster) -> Iterator[str]:
+    """Those that are not over, and at which nothing works."""
+    for one in cluster.all(JOBS):
+        idle = not (one.get("status") or {}).get("active") and not one["spec"].get("suspend")
+        if idle and "True" not in (condition(one, "Complete"), condition(one, "Failed")):
+            yield f"job {_name(one)} is not over, and has no pod that works"
+
+
+def _name(obj: Object) -> str:
+    return f"{obj['metadata']['namespace']}/{obj['metadata']['name']}"
 
 
 def _attachments(cluster: Cluster, present: set[str]) -> Iterator[str]:

@@ -146,9 +146,9 @@ def _let_go_by_force(machine: Machine, begin: float, end: float) -> bool:
 
 def _kept(facts: Facts, shutdown: Shutdown) -> Iterator[Violation]:
     """From the moment the last pod has ended, and for want of that not beyond the deadline."""
-    if shutdown.cancelled or shutdown.down is None or not shutdown.locked:
+    if shutdown.cancelled or not shutdown.locked:
         return
-    machine, down = facts.machines[shutdown.node], shutdown.down
+    machine, down = facts.machines[shutdown.node], shutdown.until if shutdown.down is None else shutdown.down
     mine = facts.on(shutdown.node)
     over = facts.deadline(shutdown, shutdown.noticed)
     if not any(life.lived(down) for life in mine):
