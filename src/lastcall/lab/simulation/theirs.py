@@ -22,14 +22,14 @@ async def plant(cluster: Cluster) -> None:
 
 
 def changed(cluster: Cluster) -> Sequence[str]:
-    """What of it is gone, in words."""
+    """What of it is not there any more as it was, in words."""
     found = []
     for node in cluster.all(NODES):
         name, metadata = node["metadata"]["name"], node["metadata"]
-        if not any(taint["key"] == _KEY for taint in node["spec"].get("taints") or ()):
-            found.append(f"the taint {_KEY} of {name} is gone")
+        if (node["spec"].get("taints") or []).count(_TAINT) != 1:
+            found.append(f"the taint {_KEY} of {name} is not as it was")
         found += [
-            f"the {what} {_KEY} of {name} is gone"
+            f"the {what} {_KEY} of {name} is not as it was"
             for what, place in (("label", "labels"), ("annotation", "annotations"))
             if (metadata.get(place) or {}).get(_KEY) != "kept"
         ]
