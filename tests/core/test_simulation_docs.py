@@ -7,9 +7,9 @@ import pytest
 from support.outcomes import broken
 
 from lastcall.errors import InvalidInput
-from lastcall.lab.simulation.reading import read
-from lastcall.lab.simulation.reference import page
 from lastcall.lab.simulation.report.document import document
+from lastcall.lab.simulation.wording.reading import read
+from lastcall.lab.simulation.wording.reference import page
 
 ROOT = Path(__file__).parents[2]
 HOW_TO = (ROOT / "docs/how-to/simulate.md").read_text()

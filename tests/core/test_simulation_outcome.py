@@ -6,17 +6,17 @@ import msgspec
 import pytest
 
 from lastcall.errors import InvalidInput
-from lastcall.lab.simulation.leaders import Candidate, led
 from lastcall.lab.simulation.lives import Life
-from lastcall.lab.simulation.nodes import states, up
+from lastcall.lab.simulation.measuring.leaders import Candidate, led
+from lastcall.lab.simulation.measuring.nodes import states, up
+from lastcall.lab.simulation.measuring.timeline import timeline
+from lastcall.lab.simulation.measuring.verdicts import verdict
+from lastcall.lab.simulation.measuring.workload_outcome import Evidence, measured
 from lastcall.lab.simulation.outcome import Breach, Line, NodeState, Step, Topic
 from lastcall.lab.simulation.scenario import Event, Expectation, Goal, Kind, Leader, Verb, Workload
 from lastcall.lab.simulation.spans import Between, counted, falling, joined, when
-from lastcall.lab.simulation.timeline import timeline
 from lastcall.lab.simulation.traffic import Failing, Learned, failing
 from lastcall.lab.simulation.truth import Power
-from lastcall.lab.simulation.verdicts import verdict
-from lastcall.lab.simulation.workload_outcome import Evidence, measured
 from lastcall.lab.simulation.writers import Attempt, taken_away
 from lastcall.lab.volumes.records import Record, What
 

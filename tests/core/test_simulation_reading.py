@@ -5,7 +5,6 @@ import math
 import pytest
 
 from lastcall.errors import InvalidInput
-from lastcall.lab.simulation.reading import read
 from lastcall.lab.simulation.scenario import (
     CAPACITY,
     Event,
@@ -18,6 +17,7 @@ from lastcall.lab.simulation.scenario import (
     Verb,
     Workload,
 )
+from lastcall.lab.simulation.wording.reading import read
 from lastcall.model.shutdown import PhasePlan
 
 HEAD = "apiVersion: lastcall.dev/v1alpha1\nkind: Scenario\nmetadata: {name: x}\n"

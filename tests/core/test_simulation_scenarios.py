@@ -3,9 +3,9 @@
 import pytest
 
 from lastcall.lab.simulation.playing import play
-from lastcall.lab.simulation.reading import read
 from lastcall.lab.simulation.report.text import line
 from lastcall.lab.simulation.shipped import data_of, shipped
+from lastcall.lab.simulation.wording.reading import read
 
 SEEDS = (1, 2, 3)
 

@@ -4,9 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lastcall.lab.simulation.forms import GAPS
 from lastcall.lab.simulation.scenario import Event, Expectation, Goal, Verb
-from lastcall.lab.simulation.sentences import EVENTS, EXPECTATIONS, of_event, of_expectation, to_event, to_expectation
+from lastcall.lab.simulation.wording.forms import GAPS
+from lastcall.lab.simulation.wording.sentences import (
+    EVENTS,
+    EXPECTATIONS,
+    of_event,
+    of_expectation,
+    to_event,
+    to_expectation,
+)
 
 names = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,8}[a-z0-9])?", fullmatch=True)
 small_words = {"for", "with", "one", "off", "out", "by", "and", "after", "of"}

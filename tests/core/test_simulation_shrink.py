@@ -9,10 +9,10 @@ from lastcall.adapters.clock import SystemClock
 from lastcall.errors import LastcallError
 from lastcall.lab.simulation import chaos
 from lastcall.lab.simulation.invariants import Rule
-from lastcall.lab.simulation.reading import read
 from lastcall.lab.simulation.scenario import Event, Kind, Manager, NodeGroup, Scenario, Verb, Workload
 from lastcall.lab.simulation.shrink import fewest, shows, shrink
-from lastcall.lab.simulation.writing import write
+from lastcall.lab.simulation.wording.reading import read
+from lastcall.lab.simulation.wording.writing import write
 
 
 class Tick:

@@ -6,9 +6,9 @@ import pytest
 
 from lastcall.adapters.kube.resources import PODS
 from lastcall.lab import virtual
+from lastcall.lab.simulation.deeds.rolling import Facts, next_to_reboot
 from lastcall.lab.simulation.fleet import fleet
 from lastcall.lab.simulation.rehearsal import Rehearsal
-from lastcall.lab.simulation.rolling import Facts, next_to_reboot
 
 NODES, AT_ONCE = 100, 10
 

@@ -15,12 +15,12 @@ from lastcall.adapters.kube.resources import ATTACHMENTS, PODS
 from lastcall.errors import InvalidInput
 from lastcall.lab import virtual
 from lastcall.lab.apiserver.meta import seconds
-from lastcall.lab.simulation import reading as scenarios
 from lastcall.lab.simulation.measure import outcome
 from lastcall.lab.simulation.rehearsal import Rehearsal
 from lastcall.lab.simulation.scenario import Kind, Verb
 from lastcall.lab.simulation.state.items import KINDS
 from lastcall.lab.simulation.state.reading import read
+from lastcall.lab.simulation.wording import reading as scenarios
 from lastcall.lab.volumes.records import What
 
 STATES = Path(__file__).parents[1] / "states"

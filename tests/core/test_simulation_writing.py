@@ -5,7 +5,6 @@ from msgspec.structs import replace
 
 from lastcall.graceful.config import AgentConfig
 from lastcall.lab.simulation import chaos
-from lastcall.lab.simulation.reading import read
 from lastcall.lab.simulation.scenario import (
     Event,
     Expectation,
@@ -19,7 +18,8 @@ from lastcall.lab.simulation.scenario import (
     Workload,
 )
 from lastcall.lab.simulation.shipped import shipped
-from lastcall.lab.simulation.writing import write
+from lastcall.lab.simulation.wording.reading import read
+from lastcall.lab.simulation.wording.writing import write
 from lastcall.model.shutdown import Mode, PhasePlan
 from lastcall.names import AGENT_CONFIGURATION
 

@@ -11,9 +11,9 @@ from support.lab_process import LabProcess
 
 from lastcall.lab import virtual
 from lastcall.lab.simulation.measure import outcome
-from lastcall.lab.simulation.reading import read
 from lastcall.lab.simulation.rehearsal import Rehearsal
 from lastcall.lab.simulation.state import reading as states
+from lastcall.lab.simulation.wording.reading import read
 
 pytestmark = pytest.mark.timeout(90)
 

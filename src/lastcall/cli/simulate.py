@@ -74,8 +74,8 @@ def _story(scenario: str, state: str | None) -> "Story":
     """Chance tells a story of its own with each seed."""
     from lastcall.lab.simulation import chaos
     from lastcall.lab.simulation.playing import always
-    from lastcall.lab.simulation.reading import read
     from lastcall.lab.simulation.shipped import CHAOS, data_of
+    from lastcall.lab.simulation.wording.reading import read
 
     if scenario == CHAOS:
         if state:
@@ -102,8 +102,8 @@ def _source(scenario: str) -> str:
 
 def _list() -> None:
     from lastcall.lab.simulation import chaos
-    from lastcall.lab.simulation.reading import read
     from lastcall.lab.simulation.shipped import CHAOS, data_of, shipped
+    from lastcall.lab.simulation.wording.reading import read
 
     found = {name: read(data_of(name), name).description for name in shipped()} | {CHAOS: chaos.DESCRIPTION}
     width = max(map(len, found))
@@ -162,7 +162,7 @@ def _shrunk(scenario: "Scenario", seed: int) -> bool:
     from lastcall.lab.simulation.playing import play
     from lastcall.lab.simulation.report import text
     from lastcall.lab.simulation.shrink import shows, shrink
-    from lastcall.lab.simulation.writing import write
+    from lastcall.lab.simulation.wording.writing import write
 
     broken = play(scenario, seed).violations
     if not broken:

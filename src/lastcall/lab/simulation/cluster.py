@@ -23,9 +23,9 @@ from lastcall.lab.kubelet.settings import Profile
 from lastcall.lab.power import Machine, Switch
 from lastcall.lab.simulation import manifests
 from lastcall.lab.simulation.asking import listen
-from lastcall.lab.simulation.cables import TellingCable
 from lastcall.lab.simulation.heartbeats import NodeHeartbeat
-from lastcall.lab.simulation.host import SimulatedHost, Site
+from lastcall.lab.simulation.machine.cables import TellingCable
+from lastcall.lab.simulation.machine.host import SimulatedHost, Site
 from lastcall.lab.simulation.noticing import notice
 from lastcall.lab.simulation.plane import Plane
 from lastcall.lab.simulation.scenario import Kind, NodeGroup, Scenario, Workload

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from lastcall.adapters.kube.watching import Key
 from lastcall.lab.simulation.invariants import judge
 from lastcall.lab.simulation.lives import Life, lives
-from lastcall.lab.simulation.nodes import State, states, up
+from lastcall.lab.simulation.measuring.nodes import State, states, up
+from lastcall.lab.simulation.measuring.timeline import timeline
+from lastcall.lab.simulation.measuring.verdicts import verdict
+from lastcall.lab.simulation.measuring.workload_outcome import Evidence, measured, rounded
 from lastcall.lab.simulation.outcome import Breach, FaultCount, NodeOutcome, NodeSpan, Outcome, WorkloadOutcome
 from lastcall.lab.simulation.rehearsal import Rehearsal, service_key
 from lastcall.lab.simulation.scenario import Workload
 from lastcall.lab.simulation.spans import Between
-from lastcall.lab.simulation.timeline import timeline
 from lastcall.lab.simulation.truth import Fault, Power
-from lastcall.lab.simulation.verdicts import verdict
-from lastcall.lab.simulation.workload_outcome import Evidence, measured, rounded
 from lastcall.model.pods import Pod
 
 

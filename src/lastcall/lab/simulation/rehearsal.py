@@ -11,7 +11,7 @@ from lastcall.lab import virtual
 from lastcall.lab.simulation import theirs, unfinished
 from lastcall.lab.simulation.cluster import Cluster
 from lastcall.lab.simulation.collecting import seldom_collected
-from lastcall.lab.simulation.deeds import DEEDS
+from lastcall.lab.simulation.deeds.table import DEEDS
 from lastcall.lab.simulation.invariants import Run
 from lastcall.lab.simulation.scenario import Event, Manager, Scenario, Workload
 from lastcall.lab.simulation.traffic import Clients

@@ -12,9 +12,9 @@ from msgspec.structs import asdict, replace
 
 from lastcall.errors import InvalidInput, LastcallError
 from lastcall.lab.simulation.playing import play
-from lastcall.lab.simulation.reading import read
 from lastcall.lab.simulation.scenario import Event, NodeGroup, Scenario, Verb, Workload
-from lastcall.lab.simulation.writing import write
+from lastcall.lab.simulation.wording.reading import read
+from lastcall.lab.simulation.wording.writing import write
 from lastcall.ports import Clock
 
 MOST_RUNS = 400

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 
 from lastcall.lab.simulation.outcome import Outcome
-from lastcall.lab.simulation.sentences import of_expectation
 from lastcall.lab.simulation.tally import Tally
+from lastcall.lab.simulation.wording.sentences import of_expectation
 
 
 def document(outcome: Outcome) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from lastcall.lab.simulation.outcome import Outcome, Topic
 from lastcall.lab.simulation.report import chart, findings
 from lastcall.lab.simulation.report.style import CSS
-from lastcall.lab.simulation.sentences import of_expectation
+from lastcall.lab.simulation.wording.sentences import of_expectation
 from lastcall.report import style
 from lastcall.report.markup import Markup, join, tag
 from lastcall.report.words import count, lasting

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from lastcall.lab.simulation.outcome import NodeOutcome, NodeState, Outcome, Topic, WorkloadOutcome
 from lastcall.lab.simulation.report import findings
-from lastcall.lab.simulation.sentences import of_expectation
 from lastcall.lab.simulation.tally import Tally
+from lastcall.lab.simulation.wording.sentences import of_expectation
 from lastcall.report.timeline import ticks
 from lastcall.report.words import count, lasting, plain
 

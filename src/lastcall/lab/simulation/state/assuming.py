@@ -5,11 +5,11 @@ from typing import Any
 
 import msgspec
 
-from lastcall.lab.simulation.fields import Violations
 from lastcall.lab.simulation.scenario import Workload
 from lastcall.lab.simulation.state.reading import State
 from lastcall.lab.simulation.state.workloads import ASSUMED as UNKNOWN
-from lastcall.lab.simulation.vocabulary import ASSUME, ASSUMED, BY_WORKLOAD
+from lastcall.lab.simulation.wording.fields import Violations
+from lastcall.lab.simulation.wording.vocabulary import ASSUME, ASSUMED, BY_WORKLOAD
 
 _AT = "assume"
 

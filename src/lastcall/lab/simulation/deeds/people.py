@@ -4,7 +4,7 @@ from lastcall.adapters.kube.client import MERGE
 from lastcall.adapters.kube.resources import NODES, PODS, Object
 from lastcall.errors import LastcallError, NotFound, NotNow
 from lastcall.lab.simulation.cluster import Cluster
-from lastcall.lab.simulation.doing import over
+from lastcall.lab.simulation.deeds.doing import over
 from lastcall.lab.simulation.scenario import Event
 from lastcall.lab.simulation.state.workloads import static
 from lastcall.report.words import some

@@ -5,7 +5,7 @@ import asyncio
 from lastcall.aio import first
 from lastcall.lab.power import Switch
 from lastcall.lab.simulation.cluster import Cluster
-from lastcall.lab.simulation.doing import over, trouble
+from lastcall.lab.simulation.deeds.doing import over, trouble
 from lastcall.lab.simulation.scenario import Event
 
 AGENT_SECONDS = 2.0

@@ -3,7 +3,7 @@
 from lastcall.aio import Group
 from lastcall.lab.power import Machine, Switch
 from lastcall.lab.simulation.cluster import Cluster
-from lastcall.lab.simulation.doing import DeedOnMachine, over, trouble
+from lastcall.lab.simulation.deeds.doing import DeedOnMachine, over, trouble
 from lastcall.lab.simulation.scenario import Event
 
 OFF_SECONDS = 20.0

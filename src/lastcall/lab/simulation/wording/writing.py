@@ -9,10 +9,10 @@ import yaml
 
 from lastcall import names
 from lastcall.graceful.config import AgentConfig
-from lastcall.lab.simulation import sentences
-from lastcall.lab.simulation.fields import Table
 from lastcall.lab.simulation.scenario import CAPACITY, Event, Leader, Manager, NodeGroup, Scenario, Workload
-from lastcall.lab.simulation.vocabulary import KIND, LEADER, NEVER, TOP, WORKLOADS
+from lastcall.lab.simulation.wording import sentences
+from lastcall.lab.simulation.wording.fields import Table
+from lastcall.lab.simulation.wording.vocabulary import KIND, LEADER, NEVER, TOP, WORKLOADS
 from lastcall.model.shutdown import Mode
 from lastcall.report.words import exactly
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from lastcall.lab.simulation import forms
-from lastcall.lab.simulation.forms import Form
 from lastcall.lab.simulation.scenario import Event, Expectation, Goal, Verb
+from lastcall.lab.simulation.wording import forms
+from lastcall.lab.simulation.wording.forms import Form
 
 _AMOUNT = {"part": "amount", "by": "amount", "up_to": "amount", "number": "amount"}
 _LIMIT = {"lasts": "limit", "number": "limit"}

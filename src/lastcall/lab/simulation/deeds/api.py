@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from lastcall.lab.simulation.cluster import Cluster
-from lastcall.lab.simulation.doing import Deed, over
+from lastcall.lab.simulation.deeds.doing import Deed, over
 from lastcall.lab.simulation.scenario import Event
 from lastcall.lab.simulation.weather import Condition
 

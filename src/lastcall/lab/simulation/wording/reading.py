@@ -13,9 +13,6 @@ from lastcall.errors import InvalidInput
 from lastcall.graceful import config
 from lastcall.graceful.config import AgentConfig
 from lastcall.lab.apiserver.catalog import built_in
-from lastcall.lab.simulation import sentences
-from lastcall.lab.simulation.fields import Reader, Violations, name, seconds, text, whole
-from lastcall.lab.simulation.forms import ALL_NODES, HALF_OF_THE_NODES
 from lastcall.lab.simulation.scenario import (
     CAPACITY,
     Event,
@@ -27,7 +24,10 @@ from lastcall.lab.simulation.scenario import (
 )
 from lastcall.lab.simulation.state import assuming
 from lastcall.lab.simulation.state.reading import State
-from lastcall.lab.simulation.vocabulary import AGENT, KIND, MOST_NODES, NODES, TOP, WORKLOADS
+from lastcall.lab.simulation.wording import sentences
+from lastcall.lab.simulation.wording.fields import Reader, Violations, name, seconds, text, whole
+from lastcall.lab.simulation.wording.forms import ALL_NODES, HALF_OF_THE_NODES
+from lastcall.lab.simulation.wording.vocabulary import AGENT, KIND, MOST_NODES, NODES, TOP, WORKLOADS
 from lastcall.model import decode
 
 _SHOWN = 12

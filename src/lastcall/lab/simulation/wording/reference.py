@@ -4,15 +4,15 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from lastcall.lab.simulation.fields import Table
-from lastcall.lab.simulation.forms import Form
-from lastcall.lab.simulation.sentences import EVENTS, EXPECTATIONS
-from lastcall.lab.simulation.vocabulary import ASSUME, LEADER, NODES, TOP, WORKLOADS
+from lastcall.lab.simulation.wording.fields import Table
+from lastcall.lab.simulation.wording.forms import Form
+from lastcall.lab.simulation.wording.sentences import EVENTS, EXPECTATIONS
+from lastcall.lab.simulation.wording.vocabulary import ASSUME, LEADER, NODES, TOP, WORKLOADS
 
 _HEAD = """# Scenarios
 
 What [`lastcall simulate`](cli.md#lastcall-simulate) reads: one YAML document. [How to write one](../how-to/simulate.md).
-This page is made from the tables that read it: `python -m lastcall.lab.simulation.reference`.
+This page is made from the tables that read it: `python -m lastcall.lab.simulation.wording.reference`.
 
 Durations are Go's, as in all files of Kubernetes: `500ms`, `45s`, `1m30s`. Rates are `20/s`, `6/m` or `1/h`. An unknown
 field is an error, and all that is wrong with a file is told at once. After a semicolon stands what holds if a field is

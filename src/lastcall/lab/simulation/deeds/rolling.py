@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from lastcall.aio import Group
 from lastcall.lab.simulation.cluster import LOOK_SECONDS, Cluster
-from lastcall.lab.simulation.machine_deeds import reboot
+from lastcall.lab.simulation.deeds.machines import reboot
 from lastcall.lab.simulation.scenario import Event
 
 

@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from lastcall.lab.simulation import leaders
 from lastcall.lab.simulation.lives import Life
+from lastcall.lab.simulation.measuring import leaders
+from lastcall.lab.simulation.measuring.serving import hook_missed, pods_serving
 from lastcall.lab.simulation.outcome import Loss, Span, Step, WorkloadOutcome
 from lastcall.lab.simulation.scenario import Kind, Workload
-from lastcall.lab.simulation.serving import hook_missed, pods_serving
 from lastcall.lab.simulation.spans import Between, Curve, counted, falling, length, when
 from lastcall.lab.simulation.traffic import Failing, Learned, failing
 from lastcall.lab.simulation.writers import Attempt

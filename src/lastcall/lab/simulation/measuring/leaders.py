@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from lastcall.lab.simulation.lives import Life
+from lastcall.lab.simulation.measuring.serving import serving
 from lastcall.lab.simulation.scenario import Leader, Workload
-from lastcall.lab.simulation.serving import serving
 from lastcall.lab.simulation.spans import Between
 
 

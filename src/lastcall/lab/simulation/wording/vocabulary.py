@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from lastcall import names
-from lastcall.lab.simulation.fields import (
+from lastcall.lab.simulation.scenario import CAPACITY, Leader, Manager
+from lastcall.lab.simulation.wording.fields import (
     Field,
     Table,
     Violations,
@@ -20,7 +21,6 @@ from lastcall.lab.simulation.fields import (
     text,
     whole,
 )
-from lastcall.lab.simulation.scenario import CAPACITY, Leader, Manager
 
 KIND = "Scenario"
 AGENT = {"shutdownGracePeriod": "30s", "shutdownGracePeriodCriticalPods": "10s"}

@@ -26,9 +26,9 @@ from lastcall.lab.kubelet.renewals import Renewals
 from lastcall.lab.kubelet.settings import Profile, Settings
 from lastcall.lab.kubelet.shutdown import KubeletFace
 from lastcall.lab.simulation.clocks import NodeClock
-from lastcall.lab.simulation.directories import ImaginedDirectories
-from lastcall.lab.simulation.disk import Disk
-from lastcall.lab.simulation.logind import HostLogind
+from lastcall.lab.simulation.machine.directories import ImaginedDirectories
+from lastcall.lab.simulation.machine.disk import Disk
+from lastcall.lab.simulation.machine.logind import HostLogind
 from lastcall.lab.simulation.scenario import Manager
 from lastcall.lab.simulation.seeds import random_of
 from lastcall.lab.simulation.state import static_pods

@@ -6,9 +6,9 @@ from typing import NamedTuple
 from lastcall.lab.simulation.lives import Life
 from lastcall.lab.simulation.outcome import Breach, Line, Topic
 from lastcall.lab.simulation.scenario import Event
-from lastcall.lab.simulation.sentences import of_event
 from lastcall.lab.simulation.spans import Between
 from lastcall.lab.simulation.truth import Notice, Power
+from lastcall.lab.simulation.wording.sentences import of_event
 from lastcall.report.words import some
 
 _ORDER = list(Topic)

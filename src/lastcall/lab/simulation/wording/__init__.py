@@ -1,0 +1,1 @@
+"""How a scenario is said: ``reading.read`` makes one of YAML, ``writing.write`` YAML of one. Pure."""
