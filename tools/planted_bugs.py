@@ -17,13 +17,14 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from planted import agent, apiserver, controllers, failover, nodes, simulation
+from planted import agent, apiserver, client, controllers, failover, nodes, simulation
 from planted.bug import Bug
 
 ROOT = Path(__file__).resolve().parent.parent
 BUGS = [
     *(bug if bug.tests else bug._replace(tests=agent.CORE) for bug in agent.BUGS),
     *apiserver.BUGS,
+    *client.BUGS,
     *controllers.BUGS,
     *failover.BUGS,
     *nodes.BUGS,
