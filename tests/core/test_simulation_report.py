@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import pytest
 from support.outcomes import broken, node, outcome, workload
 
-from lastcall.lab.simulation.outcome import NodeState
+from lastcall.lab.simulation.outcome import FaultCount, NodeState
 from lastcall.lab.simulation.report.chart import marks
 from lastcall.lab.simulation.report.document import document, summary
 from lastcall.lab.simulation.report.page import html
@@ -113,6 +113,8 @@ def test_what_has_struck_over_many_seeds():
         "\nFaults that struck in 2 seeds\n       45 x late watch event, in 1 seed: WATCH 9 (9), WATCH 8 (8)"
     )
     assert told.endswith("\n  never: hang\n")
+    many = tuple(FaultCount(kind="hang", step=f"step {n}", count=20 - n) for n in range(14))
+    assert "step 9 (11) and 4 more steps\n" in coverage(tally(outcome(faults=many)))
     assert max(map(len, told.splitlines())) <= 100
     assert coverage(tally(broken(), verbs=[Verb.WATCH_LATE])).endswith("\n  every fault has struck\n")
 

@@ -18,6 +18,8 @@ _NAMES = (18, 30)
 _BESIDE = 22
 """Columns beside the chart, for what is told of a machine."""
 
+_MOST_STEPS = 10
+
 _MARKS = {
     NodeState.ON: "-",
     NodeState.GOING_DOWN: "\\",
@@ -99,11 +101,13 @@ def summary(tally: Tally) -> str:
 
 
 def coverage(tally: Tally, columns: int = COLUMNS) -> str:
-    """Which faults have struck, and what they have hit; each line ends with a newline."""
+    """Which faults have struck, and what they have hit most; each line ends with a newline. JSON has all of it."""
     sheet = _Sheet(columns)
     lines = ["", f"Faults that struck in {count(tally.seeds, 'seed')}"]
     for one in tally.coverage.hits():
-        steps = ", ".join(f"{step} ({times})" for step, times in one.steps.items())
+        steps = ", ".join([f"{step} ({times})" for step, times in one.steps.items()][:_MOST_STEPS])
+        if len(one.steps) > _MOST_STEPS:
+            steps += f" and {len(one.steps) - _MOST_STEPS} more steps"
         lines += sheet.wrapped(
             plain(f"{one.kind}, in {count(one.seeds, 'seed')}: {steps}"), f"  {one.times:>7} x ", " " * 12
         )
