@@ -37,6 +37,7 @@ class StatusWriter:
         self._written = Signal()
         self._telling = ""
         self._over = False
+        self._turn = asyncio.Lock()
 
     def stop(self) -> None:
         """The pod is gone: there is nothing more to be said of it."""
@@ -72,10 +73,15 @@ class StatusWriter:
         await written
 
     async def write(self) -> None:
-        """Now. That the pod is gone is no failure. LastcallError.
+        """Now, but one after the other, so that nothing older comes after what is newer. LastcallError.
 
+        That the pod is gone is no failure.
         A conflict can mean that another pod has its name: then the watch will tell, and until then it is tried again.
         """
+        async with self._turn:
+            await self._write()
+
+    async def _write(self) -> None:
         pod = self._known()
         metadata = pod["metadata"]
         body = pod_status.patch(self._wanted(), pod.get("status") or {}, metadata["uid"])
