@@ -1,0 +1,189 @@
+"""What is known of one boot of a node that does not answer: facts as they were observed, and nothing concluded from them.
+
+Every time is in seconds on one clock, the observer's own, which is never set: a Lease counts from when its renewal was
+seen, not from what stands in it. Each fact names the boot id that the Node showed, in a live read, when it was observed
+(``status.nodeInfo.bootID``); so what is known of one boot never speaks of another.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from lastcall.errors import InvalidInput
+from lastcall.failover.watchdog import Watchdog
+
+
+@dataclass(frozen=True, kw_only=True)
+class Boot:
+    """One life of one machine, which the question is about. InvalidInput if it has no id: nothing could be proved of it."""
+
+    id: str
+    system_uuid: str
+    """``status.nodeInfo.systemUUID`` as the Node showed it with this boot id."""
+    since: float
+    """When the Node was first seen with this boot id."""
+
+    def __post_init__(self) -> None:
+        if not self.id:
+            raise InvalidInput("boot", ["id: empty: a node that has never reported a boot id can be proved nothing of"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeSeen:
+    """The Node's kubelet has reported: its boot id, its machine and its condition Ready, when that was last written."""
+
+    boot_id: str
+    system_uuid: str
+    ready: str
+    """True, False or Unknown; empty if the Node has no such condition. Only what a kubelet wrote is a sign of life."""
+    at: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeaseSeen:
+    """The node's Lease in ``kube-node-lease`` was seen to be renewed."""
+
+    boot_id: str
+    at: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class PeerHeard:
+    """Another node has heard the node's agent say this boot id. That others have not heard it is no fact."""
+
+    boot_id: str
+    peer: str
+    at: float
+
+
+class Power(Enum):
+    """What a fence device, or a cloud, says of a machine. What is on its way down is ON, since it can still write."""
+
+    ON = "ON"
+    OFF = "OFF"
+    UNKNOWN = "UNKNOWN"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PowerSeen:
+    """The answer of a fence device to the question for the status; ``why`` says what is wrong with UNKNOWN.
+
+    That an ``off`` has succeeded is not such an answer, and still less that a ``reboot`` has.
+    """
+
+    boot_id: str
+    source: str
+    power: Power
+    asked: float
+    why: str = ""
+
+
+class Instance(Enum):
+    """States of a machine in a cloud; EC2's pending, shutting-down and stopping are RUNNING here: it may still write."""
+
+    RUNNING = "running"
+    STOPPED = "stopped"
+    TERMINATED = "terminated"
+    NOT_FOUND = "not found"
+    """The wrong region or account, an API that is not consistent yet, or gone: nobody knows which."""
+    UNKNOWN = "unknown"
+
+    @property
+    def power(self) -> Power:
+        """As a fence device would say it."""
+        off = (Instance.STOPPED, Instance.TERMINATED)
+        return Power.ON if self is Instance.RUNNING else Power.OFF if self in off else Power.UNKNOWN
+
+
+@dataclass(frozen=True, kw_only=True)
+class InstanceSeen:
+    """The answer of a cloud to the question for the state of the instance with the Node's providerID."""
+
+    boot_id: str
+    source: str
+    state: Instance
+    asked: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class StorageLease:
+    """The node's own lease on shared storage, read from the storage itself at ``read``, as sanlock's host id is one."""
+
+    boot_id: str
+    source: str
+    renewed: float
+    read: float
+    dead_after: float | None = None
+    """So many seconds after a renewal a watchdog has surely reset its holder (sanlock: ``host_dead_seconds``, 140 s for
+    an I/O timeout of 10 s: 8 of them and the 60 s of the watchdog); None if no watchdog stands behind the lease."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WatchdogSeen:
+    """The agent held an armed watchdog, as its own Lease said that it renewed at ``renewed`` and nothing since.
+
+    ``read`` is when that Lease was read last, live. The Lease says that the watchdog is armed for as long as it can be: an
+    agent that stops cleanly says so there, and is answered, before it disarms.
+    """
+
+    boot_id: str
+    settings: Watchdog
+    renewed: float
+    read: float
+    reachable: int
+    """Nodes that the API server has heard from at every moment from ``renewed`` to ``read``: the fewest at a time."""
+    nodes: int
+    """All nodes of the cluster."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Acknowledged:
+    """A person says that the machine is dead, by a taint set by hand or by an acknowledgement, at ``at``."""
+
+    boot_id: str
+    how: str
+    at: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class LastWord:
+    """What the node said of its own going down: a ``NodeShutdown``, last written at ``written``."""
+
+    boot_id: str
+    written: float
+    deadline: float
+    """Until when it may take, as the node has stated."""
+    cancelled: bool = False
+    """The machine stays up after all."""
+    gone: frozenset[str] = frozenset()
+    """The UIDs of pods whose containers have all ended and whose volumes are unmounted."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RebootOrdered:
+    """Somebody has told the machine to reboot. It proves nothing: it may not have happened, and the machine is on after."""
+
+    boot_id: str
+    by: str
+    at: float
+
+
+Fact = (
+    NodeSeen
+    | LeaseSeen
+    | PeerHeard
+    | PowerSeen
+    | InstanceSeen
+    | StorageLease
+    | WatchdogSeen
+    | Acknowledged
+    | LastWord
+    | RebootOrdered
+)
+
+
+def last_word(boot: Boot, facts: Iterable[Fact]) -> LastWord | None:
+    """The record of this boot that was written last; None if it was cancelled: what had ended may run again."""
+    words = [fact for fact in facts if isinstance(fact, LastWord) and fact.boot_id == boot.id]
+    last = max(words, key=lambda one: (one.written, one.cancelled, one.deadline, sorted(one.gone)), default=None)
+    return None if last is None or last.cancelled else last

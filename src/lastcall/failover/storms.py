@@ -1,0 +1,186 @@
+"""May a node be fenced now? (pure): so that a fault of the controller, or of the network, does not take the cluster down.
+
+Each rule says no with a sentence and with when to look again; only if none does the answer is yes. That a node is fenced at
+all needs more than this: it is suspected, and its own last word has been waited for.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from lastcall.errors import InvalidInput
+from lastcall.model import duration
+from lastcall.model.portions import portion
+
+HOUR = 3600.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What a policy allows. InvalidInput if a limit means nothing."""
+
+    min_healthy: int | str = "51%"
+    """Of all nodes so many are healthy, or none is fenced; percentages are rounded up (NodeHealthCheck: ``minHealthy``)."""
+    per_domain: int = 1
+    """Nodes of one failure domain that are fenced and have not come back."""
+    per_hour: int = 3
+    """Nodes that are fenced within any 3600 seconds."""
+    settle: float = 60.0
+    """Seconds for which the controller does not trust its own view after an API error or a step of its clock."""
+
+    def __post_init__(self) -> None:
+        wrong = []
+        try:
+            least = portion(self.min_healthy, 100, up=True)
+        except ValueError:
+            least = -1
+        if least < 0 or (isinstance(self.min_healthy, str) and least > 100):
+            wrong.append(f"min_healthy: {self.min_healthy}: must be a number from 0, or a percentage from 0% to 100%")
+        wrong += [
+            f"{name}: {value}: must be 1 or more"
+            for name, value in (("per_domain", self.per_domain), ("per_hour", self.per_hour))
+            if value < 1
+        ]
+        if not 0 <= self.settle < float("inf"):
+            wrong.append(f"settle: {self.settle:g}: must be 0 s or more, and finite")
+        if wrong:
+            raise InvalidInput("limits", wrong)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Member:
+    """A node of the cluster, as the controller sees it."""
+
+    name: str
+    healthy: bool
+    """Ready, and heard of in time."""
+    lost: bool = False
+    """Nothing is heard of it. A node that reports Ready=False is not healthy, but not lost."""
+    domain: str = ""
+    """Its zone or rack; nodes without one are in one together."""
+    control_plane: bool = False
+    etcd: bool = False
+    """Whether a voting member of the control plane's etcd runs there."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fencing:
+    """A node that was fenced, or is being fenced; ``boot_id`` of the boot that is to end, ``began`` when that began.
+
+    It is open until the node is back: healthy, with another boot id. One that has failed is open until somebody says that
+    it is not: its node may be off.
+    """
+
+    node: str
+    boot_id: str
+    domain: str
+    control_plane: bool
+    began: float
+    open: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """What the controller knows of the cluster and of itself; times in seconds on its own clock."""
+
+    members: Sequence[Member]
+    fencings: Sequence[Fencing] = ()
+    """All that are open, and all that began within the last hour."""
+    api_failed: float | None = None
+    """When a request to the API server last failed."""
+    clock_stepped: float | None = None
+    """When the wall clock was last seen to jump against the monotonic one, or the controller to have been stopped."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """``again``: when to look again if it is no, at the latest; the reason may have gone before."""
+
+    allowed: bool
+    why: str
+    again: float | None = None
+
+
+def may_fence(name: str, boot_id: str, view: View, limits: Limits, now: float) -> Answer:
+    """Whether the node may be fenced at ``now``. A fencing of the same boot that is open goes on, and counts once."""
+    node = next((one for one in view.members if one.name == name), None)
+    if node is None:
+        return Answer(allowed=False, why=f"no node {name} is known of", again=now + limits.settle)
+    if refused := next(_sick(view, limits, now), None):
+        return refused
+    if any(one.open and (one.node, one.boot_id) == (name, boot_id) for one in view.fencings):
+        return Answer(allowed=True, why=f"node {name} is being fenced already")
+    refused = next(
+        (one for rules in (_counts, _control_plane, _healthy) for one in rules(node, view, limits, now)), None
+    )
+    return refused or Answer(allowed=True, why=f"no limit stands against fencing node {name}")
+
+
+def _sick(view: View, limits: Limits, now: float) -> Iterator[Answer]:
+    """The view itself cannot be trusted: what looks lost may only be so from here."""
+    for at, what in ((view.api_failed, "the API server failed"), (view.clock_stepped, "the controller's clock jumped")):
+        if at is not None and now < at + limits.settle:
+            yield _no(f"{what} {duration.of_seconds(max(0.0, now - at))} ago", at + limits.settle)
+    lost, every = sum(one.lost for one in view.members), len(view.members)
+    if 2 * lost > every:
+        why = f"{lost} of {every} nodes are lost at once: rather the controller is cut off than they"
+        yield _no(why, now + limits.settle)
+
+
+def _counts(node: Member, view: View, limits: Limits, now: float) -> Iterator[Answer]:
+    recent = sorted(one.began for one in view.fencings if now < one.began + HOUR)
+    if len(recent) >= limits.per_hour:
+        yield _no(
+            f"{_nodes(len(recent))} fenced within the last hour, and {limits.per_hour} may be",
+            recent[-limits.per_hour] + HOUR,
+        )
+    there = {one.node for one in _others(node, view) if one.domain == node.domain}
+    if len(there) >= limits.per_domain:
+        where = f"in failure domain {node.domain}" if node.domain else "of the nodes without a failure domain"
+        why = f"{where} {_names(there)} not back yet, and {limits.per_domain} may be away"
+        yield _no(why, now + limits.settle)
+
+
+def _control_plane(node: Member, view: View, limits: Limits, now: float) -> Iterator[Answer]:
+    others = {one.node for one in _others(node, view) if one.control_plane}
+    if node.control_plane and others:
+        yield _no(
+            f"{_names(others)} of the control plane not back yet, and one at a time is fenced", now + limits.settle
+        )
+    voters = [one for one in view.members if one.etcd]
+    left = _left(node, voters, view)
+    needed = len(voters) // 2 + 1
+    if node.etcd and left < needed:
+        why = f"without it {left} of {len(voters)} etcd members are healthy, and the quorum is {needed}"
+        yield _no(why, now + limits.settle)
+
+
+def _healthy(node: Member, view: View, limits: Limits, now: float) -> Iterator[Answer]:
+    every = len(view.members)
+    left = _left(node, view.members, view)
+    needed = portion(limits.min_healthy, every, up=True)
+    if left < needed:
+        yield _no(f"{left} of {every} nodes are healthy without it, and {needed} have to be", now + limits.settle)
+
+
+def _others(node: Member, view: View) -> list[Fencing]:
+    """The open fencings of other nodes; another life of the same node adds no node."""
+    return [one for one in view.fencings if one.open and one.node != node.name]
+
+
+def _left(node: Member, members: Iterable[Member], view: View) -> int:
+    """How many are healthy without the node, and without those that are being fenced, whatever they look like."""
+    away = {node.name, *(one.node for one in _others(node, view))}
+    return sum(one.healthy for one in members if one.name not in away)
+
+
+def _no(why: str, again: float) -> Answer:
+    return Answer(allowed=False, why=why, again=again)
+
+
+def _nodes(count: int) -> str:
+    return "1 node was" if count == 1 else f"{count} nodes were"
+
+
+def _names(found: Iterable[str]) -> str:
+    names = sorted(found)
+    return f"node {names[0]} is" if len(names) == 1 else f"nodes {', '.join(names)} are"

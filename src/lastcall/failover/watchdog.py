@@ -1,0 +1,75 @@
+"""When a node with an armed watchdog has reset itself for certain (pure): the arithmetic, and what is refused.
+
+The agent decides to pet the watchdog only while the last renewal of its own Lease that was accepted was **sent** less than
+``lease`` seconds ago on its own clock. Three times add up after that renewal:
+
+- ``lease``: the last moment at which it can decide to pet.
+- ``timeout``: so late can that pet reach the device, if the agent is stopped between the decision and the write; if it
+  were later, the device would have fired already.
+- ``timeout`` once more: so late the device fires after that pet.
+
+The observer saw the renewal later than it was sent, so to count from what he saw is safe. Clocks differ: the sum is
+stretched by ``drift``.
+"""
+
+from dataclasses import dataclass
+
+from lastcall.errors import InvalidInput
+
+MOST_DRIFT = 0.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watchdog:
+    """The settings of a watchdog, in seconds. InvalidInput if no bound follows from them, or healthy nodes would reset.
+
+    What stands behind the rules about the device: ``Documentation/watchdog/watchdog-api.rst`` of the Linux kernel.
+    """
+
+    lease: float
+    """So long after a renewal was sent the agent pets on."""
+    pet: float
+    """Between two pets, and between two renewals."""
+    timeout: float
+    """Of the device, as the driver reports it after it was set: not every driver takes every value."""
+    drift: float = 0.01
+    """The largest part by which the observer's clock, the node's and the device's differ: 0.01 is one in a hundred."""
+    survives_close: bool = True
+    """The device goes on when it is closed without the magic character, as when the agent is killed: the driver supports
+    magic close, or it is set to ``nowayout``. Other devices are disarmed by a crash."""
+
+    def __post_init__(self) -> None:
+        if wrong := self._wrong():
+            raise InvalidInput("watchdog", wrong)
+
+    @property
+    def bound(self) -> float:
+        """So many seconds after a renewal the node has reset, if no other renewal has followed."""
+        return (self.lease + 2 * self.timeout) * (1 + self.drift)
+
+    @property
+    def arithmetic(self) -> str:
+        """How the bound comes about, for people."""
+        return f"({self.lease:g} s lease + 2 * {self.timeout:g} s timeout) * {1 + self.drift:g} = {self.bound:g} s"
+
+    def _wrong(self) -> list[str]:
+        lease, pet, timeout, drift = self.lease, self.pet, self.timeout, self.drift
+        wrong = []
+        if not pet > 0:
+            wrong.append(f"pet: {pet:g}: must be more than 0 s")
+        if not 0 <= drift <= MOST_DRIFT:
+            wrong.append(f"drift: {drift:g}: must be from 0 to {MOST_DRIFT:g}")
+        late, slow = 2 * pet, 2 * pet * (1 + drift)
+        if not timeout > slow:
+            sum_ = f"2 * {pet:g} s pet * {1 + drift:g} = {slow:g} s"
+            wrong.append(f"timeout: {timeout:g}: must be more than {sum_}, or one late pet resets a healthy node")
+        if not lease > late:
+            sum_ = f"2 * {pet:g} s pet = {late:g} s"
+            wrong.append(f"lease: {lease:g}: must be more than {sum_}, or one late renewal resets a healthy node")
+        if not self.survives_close:
+            wrong.append(
+                "survives_close: false: the device is disarmed when the agent is killed, so that no bound holds"
+            )
+        if float("inf") in (lease, timeout):
+            wrong.append(f"lease, timeout: {lease:g}, {timeout:g}: must be finite, or no bound follows")
+        return wrong
