@@ -13,7 +13,7 @@ from lastcall.graceful.phases import index_for
 from lastcall.lab.simulation.lives import Life, lives
 from lastcall.lab.simulation.rules.base import NEVER, SOON, Run
 from lastcall.lab.simulation.spans import Between
-from lastcall.lab.simulation.truth import Asked, Power
+from lastcall.lab.simulation.truth import Asked, Happening, Power
 from lastcall.model.pods import priority
 
 FOUND_AGAIN = BACKOFF[-1] + 1.0
@@ -85,6 +85,14 @@ class Facts:
         for one in sorted(run.powers, key=lambda one: one.at):
             self.powers.setdefault(one.node, []).append(one)
         self.machines = {node: _machine(powers) for node, powers in self.powers.items()}
+        self._on: dict[str, list[Life]] = {}
+        for life in self.lives:
+            self._on.setdefault(life.node, []).append(life)
+        self.orders: dict[str, list[Happening]] = {}
+        """To start a container, by machine."""
+        for happening in run.happenings:
+            if happening.what == "order":
+                self.orders.setdefault(happening.node, []).append(happening)
         self.asked: dict[str, list[Asked]] = {}
         for asked in run.asked:
             self.asked.setdefault(asked.uid, []).append(asked)
@@ -94,9 +102,9 @@ class Facts:
         """In the order of machines and times."""
         return [one for node in self.powers for one in self._of_node(node)]
 
-    def on(self, node: str) -> list[Life]:
+    def on(self, node: str) -> Sequence[Life]:
         """The containers that have lived there."""
-        return [life for life in self.lives if life.node == node]
+        return self._on.get(node, ())
 
     def phase(self, uid: str) -> int:
         """Of a pod."""

@@ -47,8 +47,8 @@ def _agents(facts: Facts, node: str) -> Iterator[Violation]:
 def _starts(facts: Facts, shutdown: Shutdown) -> Iterator[Violation]:
     """By the order to start: what had been ordered before may still come to run."""
     since = shutdown.noticed + SOON
-    for one in facts.run.happenings:
-        if one.what == "order" and one.node == shutdown.node and since < one.at < shutdown.until:
+    for one in facts.orders.get(shutdown.node, ()):
+        if since < one.at < shutdown.until:
             what = f"{facts.run.name(one.uid)} was started on {one.node}, which had been going down"
             yield Violation(one.at, Rule.NO_START, f"{what} for {one.at - shutdown.at:.1f} s")
 
