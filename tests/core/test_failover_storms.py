@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lastcall.errors import InvalidInput
@@ -169,8 +169,10 @@ def test_limits_that_mean_nothing_are_refused(limits, told):
 NAMES = ["c1", "c2", "c3", "w1", "w2", "w3", "w4", "w5"]
 DOMAIN = {name: "ab"[number % 2] for number, name in enumerate(NAMES)}
 EVENTS = st.lists(
-    st.tuples(st.sampled_from(["lose", "return", "fence", "fence", "api", "jump"]), st.sampled_from(NAMES))
+    st.tuples(st.sampled_from(["lose", "return", "fence", "fence", "fence"]), st.sampled_from(NAMES))
+    | st.tuples(st.sampled_from(["api", "jump", "cut", "heal"]), st.none())
     | st.tuples(st.just("wait"), st.sampled_from([5.0, 70.0, 1000.0, 4000.0])),
+    min_size=8,
     max_size=60,
 )
 LIMITS = st.builds(
@@ -185,8 +187,8 @@ LIMITS = st.builds(
 class World:
     """Does what it may, and counts for itself."""
 
-    def __init__(self, limits):
-        self.limits, self.now = limits, 0.0
+    def __init__(self, limits, voters):
+        self.limits, self.voters, self.now = limits, voters, 0.0
         self.lost, self.off, self.boots = set(), set(), dict.fromkeys(NAMES, 0)
         self.fencings, self.began, self.view_failed, self.stepped = [], [], None, None
 
@@ -196,6 +198,10 @@ class World:
                 self.now += value
             case "lose":
                 self.lost.add(value)
+            case "cut":
+                self.lost |= set(NAMES[:5])
+            case "heal":
+                self.lost = set(self.off)
             case "api":
                 self.view_failed = self.now
             case "jump":
@@ -216,7 +222,7 @@ class World:
                 lost=one in self.lost,
                 domain=DOMAIN[one],
                 control_plane=one[0] == "c",
-                etcd=one[0] == "c",
+                etcd=one in self.voters,
             )
             for one in NAMES
         ]
@@ -245,13 +251,15 @@ class World:
         assert sum(DOMAIN[one] == DOMAIN[name] for one in self.off) <= self.limits.per_domain
         if name[0] == "c":
             assert sum(one[0] == "c" for one in self.off) <= 1
-            assert sum(one[0] == "c" for one in self.off | self.lost) <= 1
+        if name in self.voters:
+            assert 2 * len(self.voters - self.off - self.lost) > len(self.voters)
         least = {0: 0, 3: 3, "51%": 5}[self.limits.min_healthy]
         assert len(NAMES) - len(self.off | self.lost) >= least
 
 
-@given(LIMITS, EVENTS)
-def test_no_order_of_events_exceeds_a_limit(limits, events):
-    world = World(limits)
+@settings(max_examples=300)
+@given(LIMITS, st.sampled_from([{"c1", "c2", "c3"}, {"w1"}, set()]), EVENTS)
+def test_no_order_of_events_exceeds_a_limit(limits, voters, events):
+    world = World(limits, voters)
     for what, value in events:
         world.step(what, value)

@@ -21,7 +21,8 @@ class Boot:
     system_uuid: str
     """``status.nodeInfo.systemUUID`` as the Node showed it with this boot id."""
     since: float
-    """When the Node was first seen with this boot id."""
+    """When the Node was first seen with this boot id. It counts as a sign of life: who has just begun to observe cannot know
+    how old what he sees is, and waits as long as after a renewal."""
 
     def __post_init__(self) -> None:
         if not self.id:
