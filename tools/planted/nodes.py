@@ -168,8 +168,8 @@ BUGS = [
     Bug(
         "terminating endpoints get traffic beside ready ones",
         "model/traffic.py",
-        "    if not ready:\n        ready = [",
-        "    if True:\n        ready += [",
+        "sorted(ready or {endpoint for _, one",
+        "sorted(ready | {endpoint for _, one",
         TRAFFIC,
     ),
     Bug(
