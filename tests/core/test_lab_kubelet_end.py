@@ -1,5 +1,7 @@
 """How pods end on the lab's kubelet: deletion, probes, kubelets that begin anew, an API server that is away."""
 
+import asyncio
+
 from support.lab_node import on_node
 
 from lastcall.adapters.kube.resources import PODS
@@ -449,13 +451,13 @@ async def test_the_client_has_what_a_kubelet_may_do(node):
 
 
 class Refusing:
-    """A transport whose first writes of a pod's status are answered with 409 Conflict."""
+    """A transport whose first writes of one kind are answered with 409 Conflict."""
 
-    def __init__(self, transport, times):
-        self.transport, self.times = transport, times
+    def __init__(self, transport, method, path, times):
+        self.transport, self.method, self.path, self.times = transport, method, path, times
 
     async def request(self, method, target, *arguments, **options):
-        if method == "PATCH" and target.split("?")[0].endswith("/pods/web/status") and self.times:
+        if method == self.method and target.split("?")[0].endswith(self.path) and self.times:
             self.times -= 1
             return Answer(409, {}, b'{"kind": "Status", "reason": "Conflict", "message": "try again", "code": 409}')
         return await self.transport.request(method, target, *arguments, **options)
@@ -467,6 +469,62 @@ class Refusing:
 @on_node({"main": Behaviour(lives=5)})
 async def test_a_status_that_met_a_conflict_is_written_later(node):
     await node.started("web", restartPolicy="Never")
-    node.line.transport = Refusing(node.line.transport, times=3)
+    node.line.transport = Refusing(node.line.transport, "PATCH", "/pods/web/status", times=3)
     await node.until(lambda: node.pod("web")["status"]["phase"] == "Succeeded")
     assert node.line.transport.times == 0
+
+
+@on_node({"main": Behaviour(after_term=1)})
+async def test_a_deletion_that_met_a_conflict_is_asked_for_again(node):
+    await node.started("web")
+    node.line.transport = Refusing(node.line.transport, "DELETE", "/pods/web", times=3)
+    await deleted(node)
+    assert node.line.transport.times == 0
+
+
+class Late:
+    """A transport whose watches bring nothing while they are held up."""
+
+    def __init__(self, transport):
+        self.transport, self.held = transport, False
+
+    async def request(self, *arguments, **options):
+        answer = await self.transport.request(*arguments, **options)
+        if not isinstance(answer.body, bytes):
+            return Answer(answer.status, answer.headers, LateChunks(answer.body, self))
+        return answer
+
+    def close(self):
+        self.transport.close()
+
+
+class LateChunks:
+    def __init__(self, chunks, way):
+        self.chunks, self.way = chunks, way
+
+    def __aiter__(self):
+        return self
+
+    async def __anext__(self):
+        chunk = await anext(self.chunks)
+        while self.way.held:
+            await asyncio.sleep(0.5)
+        return chunk
+
+    async def aclose(self):
+        await self.chunks.aclose()
+
+
+@on_node({"main": Behaviour(ready_after=10, after_term=1)})
+async def test_a_deletion_that_the_answer_to_a_status_has_told_first_is_heeded(node):
+    """The watch is late, and what it brings then is known already."""
+    way = node.line.transport = Late(node.line.transport)
+    await node.stop()
+    node.boot()
+    await node.started("web", {"name": "main", "readinessProbe": {**HTTP, "periodSeconds": 1}})
+    way.held = True
+    await node.delete("web")
+    await node.until(lambda: node.ready("web"), 30)
+    assert node.pod("web")["metadata"]["deletionTimestamp"]
+    way.held = False
+    await node.until(lambda: node.pod("web") is None, 30)

@@ -8,7 +8,7 @@ from typing import Any
 
 from lastcall.adapters.kube.resources import PODS, Object
 from lastcall.aio import first
-from lastcall.errors import Conflict, LastcallError, NotFound
+from lastcall.errors import LastcallError, NotFound
 from lastcall.lab.apiserver.meta import seconds
 from lastcall.lab.kubelet import pod_status
 from lastcall.lab.kubelet.ending import Ending, Order, grace
@@ -55,8 +55,8 @@ class PodWorker:
 
     def update(self, pod: Object) -> None:
         """The pod as the API server has it."""
-        if self.record.learn(pod):
-            self._heed_deletion()
+        self.record.learn(pod)
+        self._heed_deletion()  # that it is deleted can have been known before: by the answer to a status
         self._refresher.look()
 
     def gone(self, pod: Object) -> None:
@@ -226,16 +226,17 @@ class PodWorker:
         """The last word to the API server: it forgets the pod, unless finalizers keep it."""
         if not self._gone.is_set():
             await first(self.record.writer.settled(), self._gone.wait())
-            await self._until_it_works(self._ask_for_deletion)
+            await first(self._until_it_works(self._ask_for_deletion), self._gone.wait())
             await self._gone.wait()
 
     async def _ask_for_deletion(self) -> None:
+        """A conflict is tried again: if it means that another pod has its name, the watch will tell that it is gone."""
         metadata = self.record.pod["metadata"]
         try:
             await self._means.client.delete(
                 PODS, metadata["name"], namespace=metadata["namespace"], grace=0, uid=metadata["uid"]
             )
-        except (NotFound, Conflict):
+        except NotFound:
             return
 
     async def _forget(self) -> None:
