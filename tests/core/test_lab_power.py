@@ -148,6 +148,26 @@ def test_a_shutdown_is_called_off_and_a_fault_stays():
     assert one.host.done == ["boot", "press", "call off"]
 
 
+def test_a_button_that_nobody_hears_can_be_pressed_again():
+    async def run():
+        one, _ = machine()
+        await one.turn(Switch.ON)
+        press = one.host.press
+
+        async def unheard():
+            raise Unavailable("there is no message bus")
+
+        one.host.press = unheard
+        with pytest.raises(Unavailable, match="no message bus"):
+            await one.turn(Switch.BUTTON)
+        assert one.switch is Switch.ON
+        one.host.press = press
+        await one.turn(Switch.BUTTON)
+        assert not one.powered
+
+    virtual.run(run())
+
+
 def test_it_is_too_late_to_call_a_shutdown_off():
     @goes_down
     async def run(one, clock, turning):

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from lastcall.adapters.kube.transport import Answer, Chunks, Transport
 from lastcall.aio import cancel, first
-from lastcall.errors import InvalidInput, Unavailable
+from lastcall.errors import InvalidInput, LastcallError, Unavailable
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,10 @@ class Host(Protocol):
         ...
 
     async def press(self) -> bool:
-        """The power button. True when the operating system would cut the power, False if the shutdown is called off."""
+        """The power button. True when the operating system would cut the power, False if the shutdown is called off.
+
+        LastcallError if nobody hears it.
+        """
         ...
 
     async def call_off(self) -> bool:
@@ -184,6 +187,10 @@ class Machine:
         pressing = asyncio.ensure_future(self.host.press())
         try:
             await first(asyncio.shield(pressing), over.wait())
+        except LastcallError:  # nobody hears the button
+            self._goes_down_no_more()
+            self.switch = self._fault
+            raise
         finally:
             await cancel(pressing)
         if self._going_down is not over:

@@ -33,8 +33,8 @@ class HostLogind(FakeLogind):
         return descriptor
 
     def _shut_down(self, kind: str) -> None:
-        before = self.preparing
-        if not before:
+        self.check()
+        if not self.preparing:
             self.begun(self.limit, bool(self.descriptors))
         super()._shut_down(kind)
 
