@@ -9,12 +9,24 @@ import pytest
 
 from lastcall.adapters.kube.resources import ENDPOINT_SLICES, SERVICES
 from lastcall.adapters.kube.watching import Key
+from lastcall.graceful.config import AgentConfig
 from lastcall.lab import virtual
 from lastcall.lab.simulation.cluster import Cluster
 from lastcall.lab.simulation.measure import outcome
 from lastcall.lab.simulation.outcome import Outcome, Topic
 from lastcall.lab.simulation.rehearsal import Rehearsal
-from lastcall.lab.simulation.scenario import Event, Expectation, Goal, Kind, Leader, NodeGroup, Scenario, Verb, Workload
+from lastcall.lab.simulation.scenario import (
+    Event,
+    Expectation,
+    Goal,
+    Kind,
+    Leader,
+    Manager,
+    NodeGroup,
+    Scenario,
+    Verb,
+    Workload,
+)
 from lastcall.lab.simulation.traffic import Clients
 from lastcall.lab.simulation.truth import Happening, Truth
 from lastcall.lab.simulation.weather import Condition
@@ -24,6 +36,7 @@ from lastcall.lab.virtual import Process, VirtualClock
 from lastcall.lab.volumes.shelf import Imagined
 from lastcall.lab.volumes.storage import Storage
 from lastcall.model.pods import Pod
+from lastcall.model.shutdown import PhasePlan
 
 DELAY = 0.5
 
@@ -344,3 +357,18 @@ async def test_a_pod_whose_volume_is_not_mounted_is_refused(volume):
     await volume.clock.sleep(2.5)
     assert await volume.end() == ([], [])
     assert len(volume.writers.attempts) == 2
+
+
+@pytest.mark.parametrize("manager", Manager)
+def test_the_last_pod_to_end_leaves_its_volume_behind_unless_nobody_ends_it(manager):
+    """Unmounted and told before the power goes, so that its volume can be attached elsewhere while the node is off."""
+    scenario = Scenario(
+        name="last-pod",
+        workloads=(Workload(kind=Kind.STATEFUL_SET, name="db", replicas=3, volume=True),),
+        agent=AgentConfig(kind="AgentConfiguration", groups=(PhasePlan(priority=0, seconds=30),)),
+        manager=manager,
+        timeline=(Event(at=10, verb=Verb.REBOOT, nodes=("node-2",), lasts=200),),
+        lasts=400,
+    )
+    found = workload(rehearsed(scenario), "db")
+    assert (found.pod_down > 200) == (manager is Manager.NONE)

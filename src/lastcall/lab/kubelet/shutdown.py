@@ -76,7 +76,8 @@ class KubeletFace:
     async def pod_ended(self, live: LivePod, exit_codes: dict[str, int | None]) -> None:
         """Failed/Terminated with DisruptionTarget, whatever its exit codes: it was broken off.
 
-        LastcallError if that cannot be written now.
+        Its volumes are unmounted then, and the node says so: else they stay attached until the machine is back
+        (``pkg/kubelet/nodeshutdown`` waits for them too). LastcallError if that cannot be written now.
         """
         pods = self._kubelet.pods
         pods.ended_by(live.pod, ORDER, exit_codes)
@@ -88,6 +89,8 @@ class KubeletFace:
                 return
             await worker.over.wait()
             await worker.record.writer.write()
+            await worker.cleaned.wait()
+            await self._kubelet.node.write_status()
 
     def hear(self, event: Event) -> None:
         """What the agent records, or an earlier life of it has recorded: whose end has begun, who has ended.
