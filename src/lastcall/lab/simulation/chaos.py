@@ -24,22 +24,22 @@ FAULTS = {
     Verb.RESTART_LOGIND: 1,
     Verb.LOSE_BUS: 1,
     Verb.RUNTIME_AWAY: 3,
-    Verb.DISK_FULL: 2,
+    Verb.DISK_FULL: 3,
     Verb.CLOCK_STEP: 1,
     Verb.POWER_CUT: 2,
     Verb.HANG: 2,
     Verb.PARTITION: 3,
     Verb.NO_STORAGE: 1,
-    Verb.DRAIN: 2,
+    Verb.DRAIN: 4,
     Verb.API_DOWN: 3,
     Verb.API_RESTART: 1,
     Verb.API_COMPACT: 1,
-    Verb.API_ERRORS: 3,
+    Verb.API_ERRORS: 5,
     Verb.API_SLOW: 2,
     Verb.WATCH_LATE: 2,
-    Verb.WATCH_DOUBLE: 1,
+    Verb.WATCH_DOUBLE: 2,
     Verb.WATCH_TORN: 1,
-    Verb.WATCH_SILENT: 1,
+    Verb.WATCH_SILENT: 2,
     Verb.KILL_CONTROLLERS: 2,
 }
 """How often each comes, in proportion."""
@@ -48,6 +48,16 @@ VERBS = (Verb.REBOOT, Verb.CANCEL, *FAULTS)
 """All that can happen."""
 
 _AT_ONCE = {Verb.KILL_HOLDER, Verb.RESTART_LOGIND, Verb.API_COMPACT}
+
+_WEATHER = {
+    Verb.API_ERRORS,
+    Verb.API_SLOW,
+    Verb.WATCH_LATE,
+    Verb.WATCH_DOUBLE,
+    Verb.WATCH_TORN,
+    Verb.WATCH_SILENT,
+}
+"""What can be so for one machine, or for all programs."""
 
 _SHORT = (0.5, 2.0, 5.0, 30.0)
 _LASTS = (1.0, 5.0, 30.0, 90.0)
@@ -113,11 +123,12 @@ def _workloads(random: Random) -> Sequence[Workload]:
 
 
 def _shutdowns(random: Random) -> Sequence[Event]:
-    """Often of the same machine: what an earlier one has left behind is there then."""
+    """Often of the same machine: what an earlier one has left behind is there then. Some at the same time, too."""
     found: list[Event] = []
     for _ in range(random.choice((1, 1, 2, 3))):
         node = found[0].nodes[0] if found and random.random() < 0.5 else random.choice(_NODES)
-        at = _moment(random, 1, STORM * 0.7)
+        together = found and random.random() < 0.2
+        at = found[0].at if together else _moment(random, 1, STORM * 0.7)
         found.append(Event(at=at, verb=Verb.REBOOT, nodes=(node,), lasts=random.choice((1.0, 20.0, 60.0))))
         if random.random() < 0.3:
             found.append(Event(at=round(at + random.choice((0.0, 0.5, 4.0, 12.0)), 3), verb=Verb.CANCEL, nodes=(node,)))
@@ -138,7 +149,11 @@ def _fault(random: Random, verb: Verb, near: Event | None) -> Event:
     amount = random.choice(_AMOUNTS.get(verb, (0.0,)))
     if verb is Verb.KILL_AGENT and random.random() < 0.6:
         amount = float(random.randint(1, random.choice((10, 50, 400))))
-    at = _moment(random, max(1.0, near.at - 10), near.at + 30) if near else _moment(random, 1, STORM - 60)
+    at = _moment(random, 1, STORM - 60)
+    if near:
+        at = _moment(random, *random.choice(((max(1.0, near.at - 10), near.at), (near.at, near.at + 30))))
+    if verb in _WEATHER and random.random() < 0.5:
+        local = True
     return Event(at=at, verb=verb, nodes=nodes if local else (), lasts=lasts, amount=amount)
 
 
