@@ -200,13 +200,7 @@ class SimulatedHost:
             clock=self.clock,
             random=self._random,
             directories=self._directories,
-            volumes=FlushingDriver(
-                self._site.storage,
-                self.name,
-                self._client,
-                clock=self.clock,
-                random=random_of(self._site.seed, f"{self.name}/volumes/{self._boots}"),
-            ),
+            volumes=FlushingDriver(self._site.storage, self.name, self._client, self.clock),
             settings=self._site.settings,
             renewals=self.renewals,
         )
