@@ -43,10 +43,10 @@ BUGS = [
         seeds=300,
     ),
     Bug(
-        "a journal of another boot counts",
+        "a journal of another boot is gone on with",
         "graceful/journal.py",
-        "        return Past.EARLIER_BOOT\n",
-        "        return Past.LEAVE\n",
+        "    if record.boot_id != boot_id:\n        return Past.EARLIER_BOOT\n",
+        "",
         seeds=300,
     ),
     Bug(
@@ -57,10 +57,17 @@ BUGS = [
         seeds=300,
     ),
     Bug(
-        "a cancelled shutdown goes on",
+        "a cancelled shutdown ends all pods",
         "graceful/run.py",
-        "        self._stopped = True\n        self._changed.set()\n",
-        "        self._changed.set()\n",
+        "            while not self._stopped:\n",
+        "            while True:\n",
+        seeds=300,
+    ),
+    Bug(
+        "the lock is not taken again after a cancelled shutdown",
+        "graceful/agent.py",
+        "        self._arming.outdate()\n",
+        "",
         seeds=300,
     ),
     Bug(
@@ -81,22 +88,22 @@ BUGS = [
         "an API server that does not answer ends the shutdown",
         "graceful/run.py",
         '        except Exception as error:\n            self._note(f"the end of',
-        '        except Exception as error:\n            self._stopped = True\n            self._note(f"the end of',
+        '        except ZeroDivisionError as error:\n            self._note(f"the end of',
         seeds=300,
     ),
     # -- the kubelet ---------------------------------------------------------------------------------------------------
     Bug(
         "pods are admitted while the machine goes down",
-        "lab/kubelet/shutdown.py",
-        "        self._kubelet.going_down = self._kubelet.frozen = True\n",
-        "        pass\n",
+        "lab/kubelet/worker.py",
+        "elif not self._ran and (refusal := self._means.refusal()):",
+        "elif False and (refusal := self._means.refusal()):",
         seeds=300,
     ),
     Bug(
-        "the kubelet starts again what the agent ends",
-        "lab/kubelet/kubelet.py",
-        "held=lambda uid: self.frozen or uid in self.leaving",
-        "held=lambda uid: False",
+        "containers are started again while the machine goes down",
+        "lab/kubelet/running.py",
+        "                await self._record.moved.wait()\n                continue\n",
+        "                pass\n",
         seeds=300,
     ),
     Bug(
@@ -107,10 +114,10 @@ BUGS = [
         seeds=300,
     ),
     Bug(
-        "the kubelet confirms a deletion before the containers have ended",
+        "the kubelet deletes a pod before its containers have ended",
         "lab/kubelet/worker.py",
-        "        if self.record.deleted:\n            self._deleted.set()\n",
-        "        if self.record.deleted:\n            if not self._deleted.is_set():\n                self._early = asyncio.ensure_future(self._ask_for_deletion())\n            self._deleted.set()\n",
+        "            await self._live()\n        await self._runner.close()\n",
+        "            live = asyncio.ensure_future(self._live())\n            await first(live, self._deleted.wait())\n            await self._delete()\n            await live\n        await self._runner.close()\n",
         seeds=300,
     ),
     Bug(
@@ -118,6 +125,20 @@ BUGS = [
         "lab/kubelet/volumes.py",
         "            for uid in self._directories.known()\n",
         "            for uid in ()\n",
+        seeds=300,
+    ),
+    Bug(
+        "a restarted kubelet does not know what runs",
+        "lab/kubelet/pods.py",
+        "{live.pod.metadata.uid: live for live in await self._refresh()}",
+        "{}",
+        seeds=300,
+    ),
+    Bug(
+        "a watch event that comes twice starts a pod twice",
+        "lab/kubelet/pods.py",
+        "        elif worker:\n            worker.update(pod)\n",
+        '        elif worker and worker.record.pod["metadata"]["resourceVersion"] != pod["metadata"]["resourceVersion"]:\n            worker.update(pod)\n',
         seeds=300,
     ),
     # -- the client ----------------------------------------------------------------------------------------------------
@@ -151,6 +172,13 @@ BUGS = [
         seeds=300,
     ),
     Bug(
+        "taints are written over those of a newer version of the node",
+        "lab/controllers/taints.py",
+        'uid=metadata["uid"], revision=metadata["resourceVersion"]),)',
+        'uid=metadata["uid"]),)',
+        seeds=300,
+    ),
+    Bug(
         "a StatefulSet's pod is deleted at once where its node does not answer",
         "lab/controllers/tainteviction.py",
         'yield Delete(key, uid=pod["metadata"]["uid"])',
@@ -172,10 +200,17 @@ BUGS = [
         seeds=300,
     ),
     Bug(
+        "a volume is attached to two nodes",
+        "lab/controllers/attachdetach.py",
+        "if volume.shared or not others:",
+        "if True:",
+        seeds=300,
+    ),
+    Bug(
         "after a conflict a controller does not look again",
         "lab/controllers/cluster.py",
         "        except (AlreadyExists, NotFound):\n            return None\n\n    async def _turn",
-        '        except (AlreadyExists, NotFound, __import__("lastcall.errors").errors.Conflict):\n            return None\n\n    async def _turn',
+        "        except (AlreadyExists, NotFound, Conflict):\n            return None\n\n    async def _turn",
         seeds=300,
     ),
     Bug(

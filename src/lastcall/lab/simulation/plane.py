@@ -61,8 +61,7 @@ class Plane:
         self.server.watcher.hang_up()
 
     def start(self) -> None:
-        """Everything is there that was acknowledged, but no history: a watch cache begins anew with each life."""
-        self.compact()
+        """Everything is there that was acknowledged."""
         self.weather.down = False
 
     def compact(self) -> None:
