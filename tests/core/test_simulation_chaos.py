@@ -1,0 +1,167 @@
+"""300 seeds of three machines to which everything happens: no promise is broken, and every fault strikes.
+
+``LASTCALL_SIMULATION_SEEDS`` names others: how many from 1 on, or ``FIRST:LAST``.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from itertools import zip_longest
+from pathlib import Path
+
+import pytest
+
+from lastcall.lab.simulation import chaos
+from lastcall.lab.simulation.coverage import Coverage, kinds
+from lastcall.lab.simulation.outcome import FaultCount, NodeOutcome, Outcome
+from lastcall.lab.simulation.playing import play
+from lastcall.lab.simulation.report import text
+from lastcall.lab.simulation.scenario import Verb
+
+ROOT = Path(__file__).parents[2]
+BATCHES = 12
+NEEDED = "import httptools, msgspec, yaml"
+
+
+def batches():
+    """So many that all processors have enough to do."""
+    first, _, last = os.environ.get("LASTCALL_SIMULATION_SEEDS", "300").rpartition(":")
+    wanted = range(int(first or 1), int(last) + 1)
+    size = -(-len(wanted) // BATCHES)
+    return [wanted[at : at + size] for at in range(0, len(wanted), size)]
+
+
+def told(seed, outcome):
+    """A violation, and how to see it again, also as short as it can be."""
+    again = f"lastcall simulate chaos --seed {seed}"
+    return f"{text.text(outcome)}\n{text.line(outcome)}\n{again}\n{again} --shrink"
+
+
+@pytest.fixture
+def noted(tmp_path_factory):
+    """A directory of all workers of this run."""
+    base = tmp_path_factory.getbasetemp()
+    directory = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "chaos"
+    directory.mkdir(exist_ok=True)
+    return directory
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("batch", batches(), ids=lambda batch: f"{batch[0]}-{batch[-1]}")
+def test_no_promise_is_broken_and_every_fault_strikes(batch, noted):
+    """The batch that ends last sees to it that over all of them everything that can happen has happened."""
+    struck = set()
+    for seed in batch:
+        outcome = play(chaos.scenario(seed), seed)
+        if outcome.violations:
+            pytest.fail(told(seed, outcome), pytrace=False)
+        struck |= {one.kind for one in outcome.faults}
+    unfinished = noted / f"{batch[0]}.part"
+    unfinished.write_text(json.dumps(sorted(struck)))
+    unfinished.rename(unfinished.with_suffix(".json"))
+    parts = [json.loads(path.read_text()) for path in noted.glob("*.json")]
+    if len(parts) == len(batches()) and sum(map(len, batches())) >= 300:
+        everywhere = {kind for part in parts for kind in part}
+        assert [verb.value for verb in chaos.VERBS if not everywhere & {*kinds(verb)}] == []
+        assert {kind for verb in chaos.VERBS for kind in kinds(verb)} - everywhere == set()
+
+
+# -- the same seed, the same run ---------------------------------------------------------------------------------------
+
+
+def told_by(python, seed, hashes):
+    """Every step, every request, every piece of a watch, and the truth."""
+    path = os.pathsep.join(str(ROOT / one) for one in ("src", "tests"))
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": path, "PYTHONHASHSEED": str(hashes)}
+    command = [python, "-m", "support.repeatable_chaos", str(seed)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=240)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def check_same(one, other):
+    """The first difference says more than two long lists."""
+    pairs = enumerate(zip_longest(one, other), 1)
+    apart = next((f"line {number}\n{a}\n{b}" for number, (a, b) in pairs if a != b), None)
+    assert apart is None, apart
+    assert one[-1].startswith("trace ")
+
+
+def other_python():
+    """An interpreter of another version that could run it, or why there is none."""
+    named = os.environ.get("LASTCALL_OTHER_PYTHON")
+    found = [named] if named else [shutil.which(f"python3.{minor}") for minor in range(11, 16)]
+    this = f"{sys.version_info.major}.{sys.version_info.minor}"
+    probe = f"{NEEDED}; import sys; sys.exit({this!r} == '%d.%d' % sys.version_info[:2])"
+    for python in filter(None, found):
+        if subprocess.run([python, "-c", probe], capture_output=True, check=False, timeout=60).returncode == 0:
+            return python, ""
+    tried = ", ".join(filter(None, found)) or "none"
+    return None, f"no other Python with lastcall's dependencies (tried: {tried}); LASTCALL_OTHER_PYTHON names one"
+
+
+def eventful(least):
+    """A seed to which much happens."""
+    return next(seed for seed in range(1000) if len(chaos.scenario(seed).timeline) >= least)
+
+
+@pytest.mark.timeout(300)
+def test_neither_the_process_nor_its_hashes_matter():
+    one = told_by(sys.executable, eventful(6), hashes=1)
+    check_same(one, told_by(sys.executable, eventful(6), hashes=2))
+    assert len([line for line in one if " is answered " in line]) > 300
+    assert len([line for line in one if line.startswith("Happening(")]) > 20
+    assert len(one) > 5000
+
+
+@pytest.mark.timeout(300)
+def test_another_python_does_the_same():
+    python, why = other_python()
+    if not python:
+        pytest.skip(why)
+    seed = eventful(7)
+    check_same(told_by(sys.executable, seed, hashes=1), told_by(python, seed, hashes=2))
+
+
+@pytest.mark.timeout(120)
+def test_neither_do_earlier_runs_in_the_same_process():
+    first, other, again = (play(chaos.scenario(seed), seed) for seed in (7, 8, 7))
+    assert first == again
+    assert first != other
+
+
+# -- what has struck ---------------------------------------------------------------------------------------------------
+
+
+def outcome_with(*faults):
+    nodes = tuple(NodeOutcome(name=f"node-{number}", spans=()) for number in (1, 10))
+    return Outcome(
+        scenario="chaos-1",
+        description="",
+        seed="1",
+        lasts=1.0,
+        lines=(),
+        workloads=(),
+        nodes=nodes,
+        verdicts=(),
+        violations=(),
+        faults=tuple(FaultCount(kind=kind, step=step, count=count) for kind, step, count in faults),
+    )
+
+
+def test_coverage_counts_steps_whoever_took_them_and_names_what_never_struck():
+    coverage = Coverage([Verb.API_SLOW, Verb.HANG, Verb.WATCH_SILENT])
+    coverage.add(outcome_with(("hang", "node-10, at rest", 1), ("slow answer", "node-1: GET pods", 3)))
+    coverage.add(
+        outcome_with(
+            ("slow answer", "node-10: GET pods", 2), ("slow answer", "controllers: GET pods", 9), ("else", "node-1", 1)
+        )
+    )
+    assert coverage.hits() == [
+        ("slow answer", 14, 2, {"controllers: GET pods": 9, "GET pods": 5}),
+        ("hang", 1, 1, {"at rest": 1}),
+        ("else", 1, 1, {"a machine": 1}),
+    ]
+    assert coverage.never() == ["silent watch"]
