@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 from support.lab_front import serving
+from support.virtual import in_virtual_time
 
 from lastcall import errors
 from lastcall.adapters.kube.client import Client
@@ -88,14 +89,6 @@ class World:
     async def write(self, name="a", **rest):
         body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a": "1"}}
         return await self.client.create(CONFIG_MAPS, body, namespace="default", **rest)
-
-
-def in_virtual_time(test):
-    def run():
-        virtual.run(test())
-
-    run.__name__ = test.__name__
-    return run
 
 
 # -- mutating ----------------------------------------------------------------------------------------------------------
