@@ -1,6 +1,7 @@
 """What goes over the wire to a CRI runtime, and what becomes of its answers; the peer is scripted."""
 
 import asyncio
+import gc
 import logging
 import time
 
@@ -13,6 +14,7 @@ from support.scripted_cri import scripted_cri
 from lastcall.adapters.clock import SystemClock
 from lastcall.adapters.cri import mirror
 from lastcall.adapters.cri.api import api_pb2 as cri
+from lastcall.adapters.cri.connection import Connection
 from lastcall.adapters.cri.runtime import CriRuntime
 from lastcall.errors import InvalidInput, Unavailable
 from lastcall.model.pods import ExecAction, Handler, Metadata, Pod
@@ -304,3 +306,24 @@ class TestAway:
         await left.wait()
         server.close()
         await asyncio.sleep(0)
+
+
+async def test_a_runtime_that_was_closed_is_not_connected_to_again(peer):
+    serve_pods(peer, "web")
+    runtime = CriRuntime(peer.endpoint, SystemClock())
+    await runtime.refresh()
+    await runtime.close()
+    with pytest.raises(Unavailable, match="has been closed"):
+        await runtime.kill("c-1")
+    assert not peer.asked["StopContainer"]
+
+
+async def test_a_connection_that_is_closed_while_it_connects_does_not_stay_open(peer):
+    connection = Connection(peer.endpoint)
+    call = asyncio.create_task(connection.call("Version", cri.VersionRequest()))
+    await asyncio.sleep(0)  # it has begun to connect
+    connection.close()
+    await asyncio.gather(call, return_exceptions=True)
+    await asyncio.sleep(0.01)
+    del connection, call
+    gc.collect()  # a channel that is still open warns when it is collected, and the warning fails this test

@@ -35,6 +35,7 @@ class Connection:
         self._path = _path(endpoint)
         self._channel: Channel | None = None
         self._stub: Any = None
+        self._closed = False
 
     async def call(self, verb: str, request: Any, *, within: float = ANSWER) -> Any:
         """The answer to one call of the RuntimeService.
@@ -46,6 +47,8 @@ class Connection:
             return await getattr(self._service(), verb)(request, timeout=within)
         except _FAILURES as error:
             raise self._explained(verb, error) from error
+        finally:
+            self._leave()
 
     async def listen(self, verb: str, request: Any) -> AsyncIterator[Any]:
         """The messages of a streaming call; ends or fails (Unavailable, Refused) with the stream."""
@@ -56,13 +59,22 @@ class Connection:
                     yield message
         except _FAILURES as error:
             raise self._explained(verb, error) from error
+        finally:
+            self._leave()
 
     def close(self) -> None:
-        """Calls under way fail with Unavailable."""
-        if self._channel is not None:
+        """Calls under way fail with Unavailable, and so do those that come later: nothing connects again."""
+        self._closed = True
+        self._leave()
+
+    def _leave(self) -> None:
+        # A channel that was connecting when it was closed is open when it has connected.
+        if self._closed and self._channel is not None:
             self._channel.close()
 
     def _service(self) -> Any:
+        if self._closed:
+            raise Unavailable(f"{self.endpoint}: the connection has been closed")
         if self._channel is None:
             self._channel = Channel(path=self._path)
             self._stub = api_grpc.RuntimeServiceStub(self._channel)
