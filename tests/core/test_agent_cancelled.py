@@ -4,14 +4,69 @@ import math
 
 import pytest
 from support.core import pod
-from support.machine import on_machine
+from support.machine import STUBBORN, on_machine
 
 from lastcall.graceful.config import AgentConfig
 from lastcall.graceful.machine import State
 from lastcall.lab.actors import Behaviour
 from lastcall.model.shutdown import Outcome
 
-STUBBORN = {"main": Behaviour(after_term=math.inf)}
+
+@on_machine()
+async def test_a_cancel_spares_the_next_phase_and_arms_again(machine):
+    machine.runtime.add(pod("begun"), {"main": Behaviour(after_term=5)})
+    machine.runtime.add(pod("spared", uid="spared", priority=2_000_000_000))
+    await machine.start_agent()
+    await machine.logind.power_off()
+    await machine.clock.sleep(2)
+    await machine.logind.cancel_schedule()  # 257: no PrepareForShutdown(false), only the property
+    await machine.clock.sleep(2)
+    assert machine.node.told[-1][1] == "back"
+    assert machine.status.state is State.ARMED
+    assert machine.terms("spared") == []
+    [record] = machine.disk.records()
+    assert record.outcome is Outcome.CANCELLED
+    await machine.clock.sleep(60)
+    assert len(machine.logind.descriptors) == 2, "the new lock has no deadline of the old shutdown's"
+    pressed = machine.clock.boottime()
+    await machine.logind.power_off()
+    await machine.off()
+    assert machine.terms("spared") == [pressed]
+    assert [r.outcome for r in machine.disk.records()] == [Outcome.CANCELLED, Outcome.COMPLETED]
+
+
+@on_machine()
+async def test_logind_restarted_in_the_middle_forgets_the_shutdown(machine):
+    machine.runtime.add(pod("begun"), {"main": Behaviour(after_term=5)})
+    machine.runtime.add(pod("spared", uid="spared", priority=2_000_000_000))
+    await machine.start_agent()
+    await machine.logind.power_off()
+    await machine.clock.sleep(2)
+    machine.logind.restart_logind()
+    await machine.until(lambda: machine.status.state is State.ARMED, 3)
+    await machine.clock.sleep(10)
+    assert machine.terms("spared") == []
+    assert machine.node.whens("back") != []
+    assert len(machine.logind.descriptors) == 2
+
+
+@on_machine()
+async def test_cancelled_while_no_agent_was_running(machine):
+    machine.runtime.add(pod("begun"), {"main": Behaviour(after_term=5)})
+    machine.runtime.add(pod("spared", uid="spared", priority=2_000_000_000))
+    await machine.start_agent()
+    await machine.logind.power_off()
+    await machine.clock.sleep(1)
+    await machine.kill_agent()
+    machine.logind.restart_logind()
+    await machine.clock.sleep(5)
+    await machine.start_agent()
+    await machine.clock.sleep(20)
+    assert machine.terms("spared") == []
+    assert machine.node.told[-1][1] == "back"
+    [record] = machine.disk.records()
+    assert record.outcome is Outcome.CANCELLED
+    assert machine.status.armed
 
 
 @on_machine()

@@ -4,11 +4,12 @@ import asyncio
 import contextvars
 import functools
 import inspect
+import math
 
 from lastcall.graceful.agent import Agent, Outside
 from lastcall.graceful.config import AgentConfig
 from lastcall.lab import virtual
-from lastcall.lab.actors import ActorRuntime
+from lastcall.lab.actors import ActorRuntime, Behaviour
 from lastcall.lab.fake_keeper import FakeHolder, FakeKeeper
 from lastcall.lab.fake_logind import FakeLogind
 from lastcall.model.record import fold
@@ -16,6 +17,8 @@ from lastcall.model.shutdown import Mode, from_lines
 from support.core import RecordingNode, phases
 
 TWO = phases((0, 20), (2_000_000_000, 10))
+STUBBORN = {"main": Behaviour(after_term=math.inf)}
+"""A container that SIGTERM does not end."""
 
 _life = contextvars.ContextVar("life", default=None)
 

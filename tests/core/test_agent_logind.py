@@ -1,0 +1,64 @@
+"""The agent when logind or the bus is away, at rest and in the middle of a shutdown."""
+
+from support.core import pod
+from support.machine import on_machine
+
+from lastcall.graceful.machine import State
+from lastcall.lab.actors import Behaviour
+from lastcall.ports import Inhibitor
+
+
+@on_machine()
+async def test_a_bus_that_is_lost_in_the_middle_stops_nothing(machine):
+    machine.runtime.add(pod("a", grace=60), {"main": Behaviour(after_term=4)})
+    machine.runtime.add(pod("dns", uid="dns", priority=2_000_000_000), {"main": Behaviour(after_term=3)})
+    await machine.start_agent()
+    await machine.logind.power_off()
+    await machine.clock.sleep(1)
+    machine.logind.stop_bus()
+    await machine.clock.sleep(8)
+    assert not machine.runtime.running()
+    assert machine.logind.descriptors == {}, "released without a word to logind"
+    assert not machine.status.logind_reachable
+
+
+@on_machine()
+async def test_a_bus_that_is_lost_at_rest_is_looked_for_for_ever(machine):
+    await machine.start_agent()
+    machine.logind.stop_bus()
+    await machine.clock.sleep(3607)
+    assert not machine.status.logind_reachable
+    assert machine.status.retries > 300
+    assert len(machine.logind.descriptors) == 2, "the lock is kept meanwhile"
+    machine.logind.start_bus()
+    machine.logind.restart_logind()
+    await machine.until(lambda: machine.status.logind_reachable, 15)
+    await machine.until(lambda: machine.status.armed, 5)
+    machine.runtime.add(pod("a", uid="a"))
+    await machine.logind.power_off()
+    await machine.off()
+    assert len(machine.terms("a")) == 1
+
+
+@on_machine()
+async def test_logind_absent_at_the_start(machine):
+    machine.logind.stop_logind()
+    await machine.start_agent()
+    assert machine.status.state is State.SEEKING
+    assert "org.freedesktop.login1 is not on the bus" in machine.status.sentence
+    machine.logind.start_logind()
+    await machine.until(lambda: machine.status.armed, 15)
+
+
+@on_machine()
+async def test_a_lock_that_logind_has_lost_is_taken_again(machine):
+    await machine.start_agent()
+    lost = Inhibitor(what="shutdown", who="somebody else", why="", mode="delay", uid=0, pid=0)
+    for fault in (lambda: None, machine.logind.stop_bus):
+        machine.logind.descriptors.update(dict.fromkeys(machine.logind.descriptors, lost))
+        fault()
+        await machine.clock.sleep(1)
+        machine.logind.start_bus()
+        machine.logind.restart_logind()
+        await machine.clock.sleep(2)
+        assert [lock.who for lock in machine.logind.descriptors.values()] == ["lastcall", "lastcall"]
