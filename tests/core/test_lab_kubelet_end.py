@@ -312,6 +312,19 @@ async def test_and_restarts_it(node):
     assert node.container("web")["lastState"]["terminated"]["exitCode"] == 3
 
 
+@on_node()
+async def test_what_it_has_started_without_a_word_is_ready_too(node):
+    """It died when the runtime had started the container, and before the API server was told."""
+    await node.started("web")
+    await node.stop()
+    waiting = {"state": {"waiting": {}}, "started": False, "ready": False, "containerID": ""}
+    status = {"containerStatuses": [{**node.container("web"), **waiting}]}
+    await node.client.patch(PODS, "web", {"status": status}, namespace="default", subresource="status")
+    assert not node.container("web")["ready"]
+    node.boot()
+    await node.until(lambda: node.container("web")["ready"], 10)
+
+
 @on_node({"main": SLOW})
 async def test_it_goes_on_with_a_deletion(node):
     await node.started("web", terminationGracePeriodSeconds=60)

@@ -62,6 +62,11 @@ class ContainerFacts:
         """How its run ended; None if it runs, or never did."""
         return self.run if isinstance(self.run, Ended) else None
 
+    def unprobed(self, container: Object) -> "ContainerFacts":
+        """A run that no probe has told of yet: without a startup probe it has started, and without any it is ready."""
+        started = "startupProbe" not in container
+        return replace(self, started=started, ready=started and "readinessProbe" not in container)
+
     def end(self, code: int | None, now: float) -> "ContainerFacts":
         """It has ended; a code that nobody knows is 255, as containerd says it then."""
         if not isinstance(self.run, Running):

@@ -162,20 +162,9 @@ class Runner:
         pause = known.pause
         if known.ended:
             pause = backoff.following(known.pause, known.ended.finished, now, self._means.settings)
-        started = "startupProbe" not in container
-        self._record.set_container(
-            container["name"],
-            replace(
-                known,
-                run=Running(run, now),
-                last=known.ended or known.last,
-                waiting=None,
-                restarts=attempt,
-                started=started,
-                ready=started and "readinessProbe" not in container,
-                pause=pause,
-            ),
-        )
+        last = known.ended or known.last
+        begun = replace(known, run=Running(run, now), last=last, waiting=None, restarts=attempt, pause=pause)
+        self._record.set_container(container["name"], begun.unprobed(container))
 
     async def _post_start(self, container: Object) -> None:
         """A container whose postStart hook fails is ended."""
@@ -242,7 +231,7 @@ class Runner:
         self._record.set(containers=found, address=self._starter.address)
         for container in every_container(self._record.pod):
             if container["name"] in live.containers:
-                self._prober.begin(container)
+                self._take_over(container)
         for name, code in list(self._early.items()):
             if name not in live.containers:
                 self.ended(name, code)
@@ -250,6 +239,13 @@ class Runner:
         if lost:
             await self._means.clock.sleep(self._means.settings.lost_after)
             self._lose([name for name in lost if self._record.facts.of(name).running], nothing=not live.containers)
+
+    def _take_over(self, container: Object) -> None:
+        """An earlier life has started it; of a run that it had no time to tell of, no status says that it has started."""
+        known = self._record.facts.of(container["name"])
+        if not known.started:
+            self._record.set_container(container["name"], known.unprobed(container))
+        self._prober.begin(container)
 
     def _lose(self, names: list[str], *, nothing: bool) -> None:
         """Nobody knows how they ended: the machine went down. Without its sandbox a pod begins from the beginning."""
