@@ -118,7 +118,7 @@ BUGS = [
     ),
     Bug(
         "a container with a startup probe is ready before it has started",
-        "lab/kubelet/running.py",
+        "lab/kubelet/facts.py",
         'started = "startupProbe" not in container',
         "started = True",
         END,
