@@ -15,13 +15,13 @@ from lastcall.failover.facts import (
     LeaseSeen,
     NodeSeen,
     PeerHeard,
-    Power,
     PowerSeen,
     RebootOrdered,
     StorageLease,
     WatchdogSeen,
 )
 from lastcall.failover.watchdog import Watchdog
+from lastcall.model.power import Power
 
 BOOT = Boot(id="a", system_uuid="m1", since=0)
 SETTINGS = Watchdog(lease=20, pet=4, timeout=10, drift=0)

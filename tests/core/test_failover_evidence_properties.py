@@ -16,13 +16,13 @@ from lastcall.failover.facts import (
     LeaseSeen,
     NodeSeen,
     PeerHeard,
-    Power,
     PowerSeen,
     RebootOrdered,
     StorageLease,
     WatchdogSeen,
 )
 from lastcall.failover.watchdog import Watchdog
+from lastcall.model.power import Power
 
 TIMES = st.integers(-5, 60).map(float) | st.sampled_from([0.0, 10.0, 19.5, 20.0, 20.5])
 SINCE = {"a": 0.0, "b": 25.0}

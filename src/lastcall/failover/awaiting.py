@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from lastcall.failover.facts import Boot, Fact, InstanceSeen, Power, PowerSeen, StorageLease, WatchdogSeen, last_word
+from lastcall.failover.facts import Boot, Fact, InstanceSeen, PowerSeen, StorageLease, WatchdogSeen, last_word
 from lastcall.failover.proofs import Terms, counts, switched
+from lastcall.model.power import Power
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from enum import Enum
 
 from lastcall.errors import InvalidInput
 from lastcall.failover.watchdog import Watchdog
+from lastcall.model.power import Power
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,14 +56,6 @@ class PeerHeard:
     boot_id: str
     peer: str
     at: float
-
-
-class Power(Enum):
-    """What a fence device, or a cloud, says of a machine. What is on its way down is ON, since it can still write."""
-
-    ON = "ON"
-    OFF = "OFF"
-    UNKNOWN = "UNKNOWN"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,12 +16,12 @@ from lastcall.failover.facts import (
     LeaseSeen,
     NodeSeen,
     PeerHeard,
-    Power,
     PowerSeen,
     StorageLease,
     WatchdogSeen,
 )
 from lastcall.model import duration
+from lastcall.model.power import Power
 
 LIVES = ("True", "False")
 """Values of the condition Ready that a kubelet writes; Unknown comes from who has missed it."""

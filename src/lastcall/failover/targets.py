@@ -1,0 +1,124 @@
+"""Whether the machine behind a fence device is the one on which a node runs (pure): nothing else may be switched off.
+
+Two things tell one machine from all others and are known on both sides: the UUID and the serial number in its firmware's
+SMBIOS tables, and in a cloud the providerID. What differs in one of them is another machine, whatever the others say.
+
+A UUID has two spellings. SMBIOS stores its first three fields with the least byte first since version 2.6 (DSP0134, 7.2.1);
+before that, and on boards that do not care, with the most significant one first. The kernel and a BMC may take the same 16
+bytes differently, so both orders count as the same UUID.
+
+Boards also come with the same UUID or serial number each, which nobody has ever set: those say nothing.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from lastcall.model.fence_node import FenceNode
+from lastcall.ports import FenceTarget
+
+_UNSET_UUIDS = frozenset(
+    (
+        "0" * 32,
+        "f" * 32,
+        "03000200040005000006000700080009",
+        "00020003000400050006000700080009",
+        "12345678123456789012123456789012",
+        "1234567890abcdef1234567890abcdef",
+        "fefefefefefefefefefefefefefefefe",
+    )
+)
+_UNSET_SERIALS = re.compile(
+    r"(to be filled by o\.?e\.?m\.?|default string|system serial number|serial number|not specified|not applicable"
+    r"|not available|none|null|n/?a|unknown|empty|oem|o\.e\.m\.|0?123456789|1234567890?|[0.x\-]*)",
+    re.IGNORECASE,
+)
+_AWS = "aws://"
+
+
+class Match(Enum):
+    """The answer."""
+
+    SAME = "the same machine"
+    OTHER = "another machine"
+    UNKNOWN = "cannot be known"
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The answer and a sentence that says why."""
+
+    match: Match
+    why: str
+
+    def allows(self, *, unchecked: bool) -> bool:
+        """Whether it may be switched off; ``unchecked`` is the policy's ``targetCheck: Disabled`` for this fence.
+
+        What is known to be another machine is never switched off.
+        """
+        return self.match is Match.SAME or (unchecked and self.match is Match.UNKNOWN)
+
+
+def judge(target: FenceTarget, node: FenceNode) -> Judgement:
+    """Compares what both say of themselves."""
+    compared = list(_compared(target, node))
+    for same, sentence in compared:
+        if not same:
+            return Judgement(Match.OTHER, sentence)
+    if compared:
+        return Judgement(Match.SAME, "; ".join(sentence for _, sentence in compared))
+    return Judgement(Match.UNKNOWN, _silence(target, node))
+
+
+def _compared(target: FenceTarget, node: FenceNode) -> Iterator[tuple[bool, str]]:
+    """Each identifier that both know: whether it is the same, and a sentence."""
+    pairs = (
+        ("system UUID", _uuid(target.system_uuid), _uuid(node.system_uuid), target.system_uuid, node.system_uuid),
+        ("serial number", _serial(target.serial), _serial(node.serial), target.serial, node.serial),
+        (
+            "providerID",
+            _provider(target.provider_id),
+            _provider(node.provider_id),
+            target.provider_id,
+            node.provider_id,
+        ),
+    )
+    for what, theirs, ours, told, known in pairs:
+        if theirs and ours:
+            same = bool(theirs & ours)
+            other = "" if same else f", that of {_named(target)} is {told}"
+            yield same, f"the {what} of node {node.name} is {known}{other or ', and so is that of ' + _named(target)}"
+
+
+def _uuid(text: str) -> frozenset[str]:
+    """Its hexadecimal digits in both byte orders; empty if it is none, or one that nobody has set."""
+    digits = text.strip().lower().removeprefix("urn:uuid:").replace("-", "")
+    if not re.fullmatch("[0-9a-f]{32}", digits) or digits in _UNSET_UUIDS:
+        return frozenset()
+    pairs = re.findall("..", digits)
+    swapped = "".join(pairs[3::-1] + pairs[5:3:-1] + pairs[7:5:-1] + pairs[8:])
+    return frozenset() if swapped in _UNSET_UUIDS else frozenset((digits, swapped))
+
+
+def _serial(text: str) -> frozenset[str]:
+    text = text.strip()
+    return frozenset() if _UNSET_SERIALS.fullmatch(text) else frozenset((text.upper(),))
+
+
+def _provider(text: str) -> frozenset[str]:
+    """Amazon's with and without a zone name one instance; those of others are taken as they are."""
+    text = text.strip()
+    if text.startswith(_AWS):
+        text = _AWS + text.rpartition("/")[2]
+    return frozenset((text,)) if text else frozenset()
+
+
+def _named(target: FenceTarget) -> str:
+    return f"the fence's target {target.name}" if target.name else "the fence's target"
+
+
+def _silence(target: FenceTarget, node: FenceNode) -> str:
+    if not (_uuid(target.system_uuid) or _serial(target.serial) or _provider(target.provider_id)):
+        return f"{_named(target)} names neither a system UUID nor a serial number nor a providerID"
+    return f"node {node.name} knows none of the identifiers that {_named(target)} names"

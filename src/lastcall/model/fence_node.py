@@ -1,0 +1,20 @@
+"""What a Node says of the machine that it runs on: what a fence is chosen, set up and checked by."""
+
+from collections.abc import Mapping
+
+from lastcall.model.base import Facts
+
+
+class FenceNode(Facts, frozen=True):
+    """A Node as it was read last. What it does not say is empty."""
+
+    name: str
+    system_uuid: str = ""
+    """``status.nodeInfo.systemUUID``: what the kubelet read from ``/sys/class/dmi/id/product_uuid``, or in its place, on a
+    machine without DMI, the machine id of its system."""
+    provider_id: str = ""
+    """``spec.providerID``."""
+    serial: str = ""
+    """The annotation ``lastcall.dev/machine-serial``; Kubernetes knows no serial numbers."""
+    labels: Mapping[str, str] = {}
+    annotations: Mapping[str, str] = {}
