@@ -5,13 +5,10 @@
 
 import json
 import os
-import shutil
-import subprocess
 import sys
-from itertools import zip_longest
-from pathlib import Path
 
 import pytest
+from support.other_python import check_same, other_python, told_by
 
 from lastcall.lab.simulation import chaos
 from lastcall.lab.simulation.coverage import Coverage, kinds
@@ -20,9 +17,7 @@ from lastcall.lab.simulation.playing import play
 from lastcall.lab.simulation.report import text
 from lastcall.lab.simulation.scenario import Verb
 
-ROOT = Path(__file__).parents[2]
 BATCHES = 12
-NEEDED = "import httptools, msgspec, yaml"
 
 
 def batches():
@@ -71,35 +66,9 @@ def test_no_promise_is_broken_and_every_fault_strikes(batch, noted):
 # -- the same seed, the same run ---------------------------------------------------------------------------------------
 
 
-def told_by(python, seed, hashes):
+def play_in(python, seed, hashes):
     """Every step, every request, every piece of a watch, and the truth."""
-    path = os.pathsep.join(str(ROOT / one) for one in ("src", "tests"))
-    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": path, "PYTHONHASHSEED": str(hashes)}
-    command = [python, "-m", "support.repeatable_chaos", str(seed)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=240)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
-
-
-def check_same(one, other):
-    """The first difference says more than two long lists."""
-    pairs = enumerate(zip_longest(one, other), 1)
-    apart = next((f"line {number}\n{a}\n{b}" for number, (a, b) in pairs if a != b), None)
-    assert apart is None, apart
-    assert one[-1].startswith("trace ")
-
-
-def other_python():
-    """An interpreter of another version that could run it, or why there is none."""
-    named = os.environ.get("LASTCALL_OTHER_PYTHON")
-    found = [named] if named else [shutil.which(f"python3.{minor}") for minor in range(11, 16)]
-    this = f"{sys.version_info.major}.{sys.version_info.minor}"
-    probe = f"{NEEDED}; import sys; sys.exit({this!r} == '%d.%d' % sys.version_info[:2])"
-    for python in filter(None, found):
-        if subprocess.run([python, "-c", probe], capture_output=True, check=False, timeout=60).returncode == 0:
-            return python, ""
-    tried = ", ".join(filter(None, found)) or "none"
-    return None, f"no other Python with lastcall's dependencies (tried: {tried}); LASTCALL_OTHER_PYTHON names one"
+    return told_by(python, "support.repeatable_chaos", seed, hashes=hashes)
 
 
 def eventful(least):
@@ -109,8 +78,8 @@ def eventful(least):
 
 @pytest.mark.timeout(300)
 def test_neither_the_process_nor_its_hashes_matter():
-    one = told_by(sys.executable, eventful(6), hashes=1)
-    check_same(one, told_by(sys.executable, eventful(6), hashes=2))
+    one = play_in(sys.executable, eventful(6), hashes=1)
+    check_same(one, play_in(sys.executable, eventful(6), hashes=2))
     assert len([line for line in one if " is answered " in line]) > 300
     assert len([line for line in one if line.startswith("Happening(")]) > 20
     assert len(one) > 5000
@@ -122,7 +91,7 @@ def test_another_python_does_the_same():
     if not python:
         pytest.skip(why)
     seed = eventful(7)
-    check_same(told_by(sys.executable, seed, hashes=1), told_by(python, seed, hashes=2))
+    check_same(play_in(sys.executable, seed, hashes=1), play_in(python, seed, hashes=2))
 
 
 @pytest.mark.timeout(120)
