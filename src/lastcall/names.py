@@ -35,11 +35,17 @@ AGENT_CONFIGURATION = _name("kind", "AgentConfiguration", "the agent's configura
 NODE_SHUTDOWN = _name(
     "kind", "NodeShutdown", "the record of one node's going down; `lastcall report -o json` prints it"
 )
+FENCE_POLICY = _name("kind", "FencePolicy", "how nodes that are lost may be fenced and failed over; cluster-scoped")
 
 PRIORITY_ANNOTATION = _name(
     "annotation",
     f"{GROUP}/priority",
     "on a pod: its priority as a number, for a runtime that knows nothing of priorities; the pod's spec goes first",
+)
+FAILOVER_ANNOTATION = _name(
+    "annotation",
+    f"{GROUP}/failover",
+    "on a pod: `Disabled` keeps lastcall from ever forcing it; on a node: lastcall's mark while it fails over",
 )
 
 # Kubernetes' own labels and annotations on sandboxes and containers (pkg/kubelet/kuberuntime/labels.go).

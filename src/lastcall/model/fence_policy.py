@@ -1,0 +1,181 @@
+"""``FencePolicy`` of ``lastcall.dev/v1alpha1``: how nodes that are lost may be fenced and failed over (pure).
+
+It is cluster-scoped. The structs hold the ``spec`` as the API server stores it, under its camelCase names: their types,
+bounds, defaults and descriptions are those of the CustomResourceDefinition, which is made from them. What must hold
+beyond that stands in ``fence_policy_rules``; ``fence_policies`` reads objects and says which policy holds for a node.
+"""
+
+from enum import Enum
+from typing import Annotated, Any
+
+from msgspec import Meta, field
+
+from lastcall.model import duration
+from lastcall.model.base import Facts
+from lastcall.model.fencer import Fencer, Text
+from lastcall.model.patterns import DURATION, QUALIFIED
+from lastcall.model.pods import Int32
+
+
+class Mode(Enum):
+    """What is done for a node that is lost."""
+
+    OBSERVE = "Observe"
+    """Nothing: what would be done is reported."""
+    TAINT_ONLY = "TaintOnly"
+    """It is fenced, and gets the taint out-of-service when it is proved to be off; the rest is kube-controller-manager's."""
+    ENFORCE = "Enforce"
+    """All of it."""
+
+
+class PowerOn(Enum):
+    """Whether a machine that lastcall has switched off is switched on again."""
+
+    NEVER = "Never"
+    AFTER_FAILOVER = "AfterFailover"
+    """When nothing is left to force."""
+
+
+class RemoveTaint(Enum):
+    """Which taint out-of-service is taken away when the node is back."""
+
+    OURS = "Ours"
+    ALWAYS = "Always"
+    """One that somebody has set by hand too."""
+
+
+class Operator(Enum):
+    """Of ``matchExpressions``."""
+
+    IN = "In"
+    NOT_IN = "NotIn"
+    EXISTS = "Exists"
+    DOES_NOT_EXIST = "DoesNotExist"
+
+
+class Expression(Facts, frozen=True):
+    """A requirement on one label (meta/v1 LabelSelectorRequirement)."""
+
+    key: Annotated[str, Meta(pattern=QUALIFIED, max_length=317, description="The label's key.")]
+    operator: Annotated[Operator, Meta(description="How the label's value is compared.")]
+    values: Annotated[
+        tuple[Annotated[str, Meta(max_length=63)], ...],
+        Meta(max_length=64, description="At least one for In and NotIn, none for Exists and DoesNotExist."),
+    ] = ()
+
+
+class NodeSelector(Facts, frozen=True):
+    """Requirements on the labels of nodes, all of which must be met (meta/v1 LabelSelector)."""
+
+    match_labels: Annotated[
+        dict[str, Annotated[str, Meta(max_length=63)]], Meta(max_length=64, description="Labels and their values.")
+    ] = field(default_factory=dict)
+    match_expressions: Annotated[
+        tuple[Expression, ...], Meta(max_length=64, description="Requirements on single labels.")
+    ] = ()
+
+
+class PolicyLimits(Facts, frozen=True):
+    """What protects the cluster from its own controller, over all nodes and policies."""
+
+    min_healthy: Annotated[
+        int | str,
+        Meta(description="So many of all nodes are healthy, or none is fenced: a number, or a percentage, rounded up."),
+    ] = "51%"
+    per_domain: Annotated[
+        int, Meta(ge=1, le=5000, description="Nodes of one failure domain that are fenced and not back yet.")
+    ] = 1
+    per_hour: Annotated[int, Meta(ge=1, le=5000, description="Nodes that are fenced within any hour.")] = 3
+    settle: Annotated[
+        str,
+        Meta(
+            pattern=DURATION,
+            description="How long the controller does not trust its view after an error of the API server or a step of its"
+            " clock.",
+        ),
+    ] = "1m"
+
+    @property
+    def settle_seconds(self) -> float:
+        """``settle`` in seconds."""
+        return duration.parse(self.settle) / duration.SECOND
+
+
+class PolicySpec(Facts, frozen=True):
+    """What is to be done for which nodes."""
+
+    node_selector: Annotated[
+        NodeSelector, Meta(description="The nodes that it is for, by their labels; without requirements all of them.")
+    ] = NodeSelector()
+    priority: Annotated[
+        Int32,
+        Meta(
+            description="Of several policies for a node the one with the greatest holds; of equals the first by name."
+        ),
+    ] = 0
+    mode: Annotated[
+        Mode,
+        Meta(
+            description="Observe only reports what would be done; TaintOnly fences the node and sets the taint"
+            " out-of-service; Enforce also deletes the pods and detaches the volumes."
+        ),
+    ] = Mode.OBSERVE
+    suspect_after: Annotated[
+        str,
+        Meta(
+            pattern=DURATION,
+            description="How long nothing is heard of a node before it is suspected: 1s to 1h. A kubelet renews its Lease"
+            " every 10 s.",
+        ),
+    ] = "40s"
+    limits: Annotated[PolicyLimits, Meta(description="What protects the cluster from its own controller.")] = (
+        PolicyLimits()
+    )
+    domain_label: Annotated[
+        str, Meta(pattern=QUALIFIED, max_length=317, description="The label of nodes that names their failure domain.")
+    ] = "topology.kubernetes.io/zone"
+    power_on: Annotated[
+        PowerOn,
+        Meta(description="Whether a machine that was switched off is switched on when nothing is left to force."),
+    ] = PowerOn.NEVER
+    remove_taint: Annotated[
+        RemoveTaint,
+        Meta(
+            description="Which taint out-of-service is taken away when the node is back: only lastcall's own, or one set by"
+            " hand too."
+        ),
+    ] = RemoveTaint.OURS
+    fencers: Annotated[
+        tuple[Fencer, ...],
+        Meta(
+            max_length=8, description="The ways to switch the machine off, in this order; the next when one has failed."
+        ),
+    ] = ()
+
+    @property
+    def suspect_after_seconds(self) -> float:
+        """``suspectAfter`` in seconds."""
+        return duration.parse(self.suspect_after) / duration.SECOND
+
+
+class PolicyMeta(Facts, frozen=True):
+    """v1.ObjectMeta."""
+
+    name: Text
+    uid: str = ""
+    generation: int = 0
+    resource_version: str = ""
+
+
+class FencePolicy(Facts, frozen=True):
+    """How nodes that are lost may be fenced and failed over, for the nodes that the selector chooses."""
+
+    metadata: PolicyMeta
+    spec: PolicySpec = PolicySpec()
+    status: dict[str, Any] = field(default_factory=dict)
+    """As it was read; ``failover.policies`` says what it should be."""
+
+    @property
+    def name(self) -> str:
+        """Of the object; unique, since it is cluster-scoped."""
+        return self.metadata.name

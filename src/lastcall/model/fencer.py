@@ -1,0 +1,183 @@
+"""How a machine is switched off: the ``fencers`` of a FencePolicy, as the API server stores them.
+
+Types, bounds, defaults and descriptions are those of the CustomResourceDefinition, which is made from these structs.
+"""
+
+from enum import Enum
+from typing import Annotated
+
+from msgspec import Meta, field
+
+from lastcall.model.base import Facts
+from lastcall.model.patterns import NAME, QUALIFIED
+
+PROGRAM = r"^fence_[a-z0-9_]+$"
+ONE_LINE = r"^[^\n\r]*$"
+HTTP = r"^https?://[^\s/?#@]+(/[^\s?#]*)?$"
+
+KINDS = ("agent", "redfish", "ec2", "manual")
+"""What a fencer can be, as its fields are called."""
+
+Text = Annotated[str, Meta(min_length=1, max_length=253)]
+Value = Annotated[str, Meta(max_length=4096, pattern=ONE_LINE)]
+
+
+class TargetCheck(Enum):
+    """Whether the device must say which machine is behind it, before that is switched off."""
+
+    REQUIRED = "Required"
+    """It says so, and it is the node's machine."""
+    DISABLED = "Disabled"
+    """A device that cannot say it passes. One that names another machine never does."""
+
+
+class FromNode(Facts, frozen=True):
+    """A value that is read from the Node itself: from one of its annotations, or one of its labels."""
+
+    annotation: Annotated[str, Meta(pattern=QUALIFIED, max_length=317, description="The annotation's key.")] | None = (
+        None
+    )
+    label: Annotated[str, Meta(pattern=QUALIFIED, max_length=317, description="The label's key.")] | None = None
+
+
+class SecretKey(Facts, frozen=True):
+    """A value that stands in a Secret in lastcall's own namespace. ``{node}`` in either name is the Node's name."""
+
+    name: Annotated[Text, Meta(description="The Secret's name; `{node}` in it stands for the Node's name.")]
+    key: Annotated[Text, Meta(description="The key in its data; `{node}` in it stands for the Node's name.")]
+
+    def of(self, node: str) -> tuple[str, str]:
+        """Name and key for a node."""
+        return self.name.replace("{node}", node), self.key.replace("{node}", node)
+
+
+class Credentials(Facts, frozen=True):
+    """User and password in a Secret in lastcall's own namespace."""
+
+    secret_name: Annotated[Text, Meta(description="The Secret's name; `{node}` in it stands for the Node's name.")]
+    username_key: Annotated[Text, Meta(description="The key of the user's name in its data.")] = "username"
+    password_key: Annotated[Text, Meta(description="The key of the password in its data.")] = "password"  # noqa: S105  (the name of a key)
+
+    def secret_of(self, node: str) -> str:
+        """The Secret's name for a node."""
+        return self.secret_name.replace("{node}", node)
+
+
+class Setting(Facts, frozen=True):
+    """One text for each node: the same for all, by the Node's name, or from the Node itself. Exactly one is given."""
+
+    value: Annotated[Value, Meta(description="The same for every node.")] | None = None
+    by_node: Annotated[dict[str, Value], Meta(max_length=5000, description="By the name of the Node.")] = field(
+        default_factory=dict
+    )
+    annotation: (
+        Annotated[str, Meta(pattern=QUALIFIED, max_length=317, description="An annotation of the Node, by its key.")]
+        | None
+    ) = None
+    label: (
+        Annotated[str, Meta(pattern=QUALIFIED, max_length=317, description="A label of the Node, by its key.")] | None
+    ) = None
+
+
+class Agent(Facts, frozen=True):
+    """A fence agent of ClusterLabs: a program that is told on its standard input what to do.
+
+    Each parameter stands in one place only. ``action`` is lastcall's to give. A node that ``parametersByNode`` or
+    ``parametersFrom`` has no value for cannot be fenced by this agent.
+    """
+
+    program: Annotated[
+        str,
+        Meta(
+            pattern=PROGRAM,
+            max_length=63,
+            description="Its file name, such as `fence_ipmilan`; it is looked for where the controller looks for fence agents.",
+        ),
+    ]
+    parameters: Annotated[
+        dict[str, Value], Meta(max_length=64, description="Parameters with the same value for every node.")
+    ] = field(default_factory=dict)
+    parameters_by_node: Annotated[
+        dict[str, dict[str, Value]],
+        Meta(
+            max_length=16,
+            description="Parameters with a value for each node: the parameter, the Node's name, the value.",
+        ),
+    ] = field(default_factory=dict)
+    parameters_from: Annotated[
+        dict[str, FromNode],
+        Meta(max_length=16, description="Parameters whose value is an annotation or a label of the Node."),
+    ] = field(default_factory=dict)
+    secret_parameters: Annotated[
+        dict[str, SecretKey],
+        Meta(max_length=16, description="Parameters whose value is secret; passwords cannot be given in another way."),
+    ] = field(default_factory=dict)
+
+
+class Redfish(Facts, frozen=True):
+    """The Redfish service of a BMC (DMTF DSP0266)."""
+
+    address: Annotated[Setting, Meta(description="Where it is: `https://host[:port]`.")]
+    system_id: Annotated[
+        Setting, Meta(description="Which member of its /redfish/v1/Systems the machine is. No system is guessed.")
+    ] = field(name="systemID")
+    credentials: Annotated[Credentials, Meta(description="The user that may read and reset the system.")]
+    ca_secret: (
+        Annotated[
+            SecretKey, Meta(description="Certificates in PEM that its own is checked by; else those of the host.")
+        ]
+        | None
+    ) = None
+    insecure_skip_tls_verify: Annotated[
+        bool, Meta(description="Accept any certificate: whoever stands between can read the password.")
+    ] = False
+
+
+class Ec2(Facts, frozen=True):
+    """Amazon EC2; the instance is that of the Node's ``spec.providerID``."""
+
+    region: Annotated[
+        str, Meta(max_length=63, pattern=r"^([a-z0-9-]+)?$", description="Empty: that of the zone in providerID.")
+    ] = ""
+    credentials: (
+        Annotated[
+            Credentials,
+            Meta(description="Access key id (`username`) and secret access key; else what the SDK finds by itself."),
+        ]
+        | None
+    ) = None
+    endpoint: Annotated[
+        str, Meta(max_length=253, pattern=f"^$|{HTTP}", description="Another address of its API; empty: Amazon's.")
+    ] = ""
+
+
+class Manual(Facts, frozen=True):
+    """A person switches the machine off and says so."""
+
+
+class Fencer(Facts, frozen=True):
+    """One way to switch machines off. Exactly one of ``agent``, ``redfish``, ``ec2`` and ``manual`` is given."""
+
+    name: Annotated[str, Meta(pattern=NAME, description="Unique in the policy; evidence, metrics and events bear it.")]
+    agent: Annotated[Agent, Meta(description="A fence agent of ClusterLabs.")] | None = None
+    redfish: Annotated[Redfish, Meta(description="The Redfish service of a BMC.")] | None = None
+    ec2: Annotated[Ec2, Meta(description="Amazon EC2.")] | None = None
+    manual: Annotated[Manual, Meta(description="A person switches the machine off and says so.")] | None = None
+    timeout_seconds: Annotated[
+        int, Meta(ge=1, le=600, description="How long one request to the device may take; then it is ended.")
+    ] = 30
+    attempts: Annotated[
+        int, Meta(ge=1, le=10, description="How often it is asked to switch off before the next fencer's turn comes.")
+    ] = 2
+    target_check: Annotated[
+        TargetCheck,
+        Meta(
+            description="Required: the device must say that the machine is the node's. Disabled: one that cannot say it"
+            " passes; one that names another machine never does."
+        ),
+    ] = TargetCheck.REQUIRED
+
+    @property
+    def kind(self) -> str:
+        """agent, redfish, ec2 or manual; empty if none of them is given."""
+        return next((kind for kind in KINDS if getattr(self, kind) is not None), "")
