@@ -85,6 +85,14 @@ DATA = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "dat
 MOUNT = {"name": "main", "volumeMounts": [{"name": "data", "mountPath": "/data"}]}
 
 
+async def running(node):
+    """The pod ``db`` with its volume."""
+    await claim(node)
+    await attach(node)
+    await node.create("db", MOUNT, **DATA)
+    await node.until(lambda: node.ready("db"), 30)
+
+
 @with_driver()
 async def test_a_volume_is_mounted_when_it_is_attached(node):
     await claim(node)
@@ -182,10 +190,7 @@ async def test_a_claim_that_is_not_bound_is_waited_for(node):
 
 @with_driver()
 async def test_a_pod_stays_until_its_volume_is_unmounted(node):
-    await claim(node)
-    await attach(node)
-    await node.create("db", MOUNT, **DATA)
-    await node.until(lambda: node.ready("db"), 30)
+    await running(node)
     node.driver.broken = "the storage is cut off"
     await node.delete("db")
     await node.clock.sleep(120)
@@ -198,10 +203,7 @@ async def test_a_pod_stays_until_its_volume_is_unmounted(node):
 
 @with_driver()
 async def test_a_new_kubelet_unmounts_what_was_deleted_meanwhile(node):
-    await claim(node)
-    await attach(node)
-    await node.create("db", MOUNT, **DATA)
-    await node.until(lambda: node.ready("db"), 30)
+    await running(node)
     await node.stop()
     await node.delete("db", grace=0)
     node.boot()
@@ -211,10 +213,7 @@ async def test_a_new_kubelet_unmounts_what_was_deleted_meanwhile(node):
 
 @with_driver()
 async def test_a_new_kubelet_never_says_that_volumes_are_free_while_pods_use_them(node):
-    await claim(node)
-    await attach(node)
-    await node.create("db", MOUNT, **DATA)
-    await node.until(lambda: node.ready("db"), 30)
+    await running(node)
     await node.stop()
     node.boot()
     for _ in range(300):
@@ -224,10 +223,7 @@ async def test_a_new_kubelet_never_says_that_volumes_are_free_while_pods_use_the
 
 @with_driver()
 async def test_nor_while_it_cannot_find_out_which_pods_run(node):
-    await claim(node)
-    await attach(node)
-    await node.create("db", MOUNT, **DATA)
-    await node.until(lambda: node.ready("db"), 30)
+    await running(node)
     await node.stop()
     node.runtime.away = True
     node.boot()
