@@ -63,6 +63,15 @@ async def pods(node):
     await node.clock.sleep(1)
 
 
+async def going_down(node):
+    """A machine with two pods and nothing but a kubelet, whose button has been pressed."""
+    await pods(node)
+    logind, manager = with_kubelet(node)
+    await node.clock.sleep(1)
+    await logind.power_off()
+    return logind, manager
+
+
 async def off(node, logind):
     """Seconds from the button to the end."""
     begin = node.clock.boottime()
@@ -304,10 +313,7 @@ async def test_in_the_last_phase_the_lock_is_released_before_the_kill(node):
 
 @on_node({"app/main": Behaviour(after_term=5)})
 async def test_pods_stay_ready_until_they_have_ended(node):
-    await pods(node)
-    logind, _ = with_kubelet(node)
-    await node.clock.sleep(1)
-    await logind.power_off()
+    await going_down(node)
     await node.clock.sleep(4)
     assert node.ready("app")
     assert "deletionTimestamp" not in node.pod("app")["metadata"]
@@ -327,10 +333,7 @@ async def test_not_ready_is_not_waited_for(node):
 
 @on_node({"app/main": Behaviour(after_term=5), "dns/main": Behaviour(after_term=2)})
 async def test_a_cancellation_is_heard_when_all_is_over(node):
-    await pods(node)
-    logind, manager = with_kubelet(node)
-    await node.clock.sleep(1)
-    await logind.power_off()
+    logind, manager = await going_down(node)
     await node.clock.sleep(1)
     logind._forget()
     from lastcall.ports import Change
@@ -416,10 +419,7 @@ async def test_a_bus_that_is_lost_later_is(node):
 @on_node({"app/main": Behaviour(after_term=10)})
 async def test_a_kubelet_that_begins_anew_knows_nothing(node):
     """It is not in shutdown: it cannot take the lock, and admits and starts pods again."""
-    await pods(node)
-    logind, _ = with_kubelet(node)
-    await node.clock.sleep(1)
-    await logind.power_off()
+    logind, _ = await going_down(node)
     await node.clock.sleep(1)
     await node.group.cancel()
     await node.clock.sleep(1)
@@ -436,10 +436,7 @@ async def test_a_kubelet_that_begins_anew_knows_nothing(node):
 
 @on_node({"app/main": Behaviour(after_term=5)})
 async def test_new_pods_are_refused_critical_ones_too(node):
-    await pods(node)
-    logind, _ = with_kubelet(node)
-    await node.clock.sleep(1)
-    await logind.power_off()
+    await going_down(node)
     await node.clock.sleep(1)
     await node.create("late", **CRITICAL)
     await node.clock.sleep(1)
