@@ -130,7 +130,7 @@ class Redfish(Facts, frozen=True):
     ) = None
     insecure_skip_tls_verify: Annotated[
         bool, Meta(description="Accept any certificate: whoever stands between can read the password.")
-    ] = False
+    ] = field(default=False, name="insecureSkipTLSVerify")
 
 
 class Ec2(Facts, frozen=True):
