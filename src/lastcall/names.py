@@ -48,6 +48,12 @@ FAILOVER_ANNOTATION = _name(
     "on a pod: `Disabled` keeps lastcall from ever forcing it; on a node: lastcall's mark while it fails over",
 )
 
+ACKNOWLEDGED_DEAD = _name(
+    "annotation",
+    f"{GROUP}/acknowledged-dead",
+    "on a Node, by a person: the boot id of its machine that is off; `lastcall failover acknowledge` writes it",
+)
+
 # Kubernetes' own labels and annotations on sandboxes and containers (pkg/kubelet/kuberuntime/labels.go).
 POD_NAME = _name("label", "io.kubernetes.pod.name", "on sandboxes and containers, set by the kubelet")
 POD_NAMESPACE = _name("label", "io.kubernetes.pod.namespace", "on sandboxes and containers, set by the kubelet")

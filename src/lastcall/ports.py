@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from lastcall.model.base import Facts
 from lastcall.model.fence_node import FenceNode
 from lastcall.model.pods import Handler, Pod
-from lastcall.model.power import Power
+from lastcall.model.power import Instance, Power
 
 
 class Clock(Protocol):
@@ -308,6 +308,8 @@ class FenceAnswer(Facts, frozen=True):
 
     power: Power
     why: str = ""
+    instance: Instance | None = None
+    """The state of the machine in its cloud; None if it is in none."""
 
 
 class FenceTarget(Facts, frozen=True):

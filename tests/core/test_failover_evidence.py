@@ -9,7 +9,6 @@ from lastcall.failover.evidence import State, assess, gone, held_until
 from lastcall.failover.facts import (
     Acknowledged,
     Boot,
-    Instance,
     InstanceSeen,
     LastWord,
     LeaseSeen,
@@ -21,7 +20,7 @@ from lastcall.failover.facts import (
     WatchdogSeen,
 )
 from lastcall.failover.watchdog import Watchdog
-from lastcall.model.power import Power
+from lastcall.model.power import Instance, Power
 
 BOOT = Boot(id="a", system_uuid="m1", since=0)
 SETTINGS = Watchdog(lease=20, pet=4, timeout=10, drift=0)

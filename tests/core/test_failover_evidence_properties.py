@@ -10,7 +10,6 @@ from lastcall.failover.evidence import State, assess
 from lastcall.failover.facts import (
     Acknowledged,
     Boot,
-    Instance,
     InstanceSeen,
     LastWord,
     LeaseSeen,
@@ -22,7 +21,7 @@ from lastcall.failover.facts import (
     WatchdogSeen,
 )
 from lastcall.failover.watchdog import Watchdog
-from lastcall.model.power import Power
+from lastcall.model.power import Instance, Power
 
 TIMES = st.integers(-5, 60).map(float) | st.sampled_from([0.0, 10.0, 19.5, 20.0, 20.5])
 SINCE = {"a": 0.0, "b": 25.0}

@@ -174,7 +174,7 @@ BUGS = [
     ),
     Bug(
         "an instance that is not found is off",
-        "failover/facts.py",
+        "model/power.py",
         "off = (Instance.STOPPED, Instance.TERMINATED)",
         "off = (Instance.STOPPED, Instance.TERMINATED, Instance.NOT_FOUND)",
         PROOF,

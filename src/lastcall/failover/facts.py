@@ -7,11 +7,10 @@ seen, not from what stands in it. Each fact names the boot id that the Node show
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import Enum
 
 from lastcall.errors import InvalidInput
 from lastcall.failover.watchdog import Watchdog
-from lastcall.model.power import Power
+from lastcall.model.power import Instance, Power
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,23 +69,6 @@ class PowerSeen:
     power: Power
     asked: float
     why: str = ""
-
-
-class Instance(Enum):
-    """States of a machine in a cloud; EC2's pending, shutting-down and stopping are RUNNING here: it may still write."""
-
-    RUNNING = "running"
-    STOPPED = "stopped"
-    TERMINATED = "terminated"
-    NOT_FOUND = "not found"
-    """The wrong region or account, an API that is not consistent yet, or gone: nobody knows which."""
-    UNKNOWN = "unknown"
-
-    @property
-    def power(self) -> Power:
-        """As a fence device would say it."""
-        off = (Instance.STOPPED, Instance.TERMINATED)
-        return Power.ON if self is Instance.RUNNING else Power.OFF if self in off else Power.UNKNOWN
 
 
 @dataclass(frozen=True, kw_only=True)

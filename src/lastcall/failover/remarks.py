@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator
 from lastcall.failover.facts import (
     Boot,
     Fact,
-    Instance,
     InstanceSeen,
     NodeSeen,
     PowerSeen,
@@ -14,6 +13,7 @@ from lastcall.failover.facts import (
     WatchdogSeen,
 )
 from lastcall.failover.proofs import LIVES, counts, switched
+from lastcall.model.power import Instance
 
 
 def of(boot: Boot, facts: Iterable[Fact]) -> Iterator[str]:

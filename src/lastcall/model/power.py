@@ -9,3 +9,20 @@ class Power(Enum):
     ON = "ON"
     OFF = "OFF"
     UNKNOWN = "UNKNOWN"
+
+
+class Instance(Enum):
+    """States of a machine in a cloud; EC2's pending, shutting-down and stopping are RUNNING here: it may still write."""
+
+    RUNNING = "running"
+    STOPPED = "stopped"
+    TERMINATED = "terminated"
+    NOT_FOUND = "not found"
+    """The wrong region or account, an API that is not consistent yet, or gone: nobody knows which."""
+    UNKNOWN = "unknown"
+
+    @property
+    def power(self) -> Power:
+        """As a fence device would say it."""
+        off = (Instance.STOPPED, Instance.TERMINATED)
+        return Power.ON if self is Instance.RUNNING else Power.OFF if self in off else Power.UNKNOWN
