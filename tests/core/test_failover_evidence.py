@@ -19,8 +19,8 @@ from lastcall.failover.facts import (
     StorageLease,
     WatchdogSeen,
 )
-from lastcall.failover.watchdog import Watchdog
 from lastcall.model.power import Instance, Power
+from lastcall.model.watchdog import Watchdog
 
 BOOT = Boot(id="a", system_uuid="m1", since=0)
 SETTINGS = Watchdog(lease=20, pet=4, timeout=10, drift=0)
@@ -48,7 +48,7 @@ def seen(boot, at, *, uuid="m1", ready="True"):
 def watchdog(renewed, read, *, reachable=4, nodes=5):
     return WatchdogSeen(
         boot_id="a", settings=SETTINGS, renewed=renewed, read=read, reachable=reachable, nodes=nodes
-    )  # its bound is 20 + 2 * 10 = 40
+    )  # its bound is 20 + 3 * 10 = 50
 
 
 def disk(renewed, read, dead_after=140):
@@ -119,11 +119,11 @@ ROWS = {
     "two machines that take turns": (ALIVE, seen("b", 900), seen("a", 905), seen("b", 910)),
     "two machines that take turns, seen from the other": (ALIVE, seen("z", -5), seen("z", 900)),
     "another boot, but a peer still hears this one": (ALIVE, seen("b", 900), peer(995)),
-    # Watchdogs: lease + 2 * timeout, stretched by drift; and the Lease read again after that.
-    "the bound is over": (DEAD, watchdog(900, 940)),
-    "the bound is not over": (UNKNOWN, watchdog(900, 939.9)),
+    # Watchdogs: lease + 3 * timeout, stretched by drift; and the Lease read again after that.
+    "the bound is over": (DEAD, watchdog(900, 950)),
+    "the bound is not over": (UNKNOWN, watchdog(900, 949.9)),
     "the Lease was not read again since": (UNKNOWN, watchdog(900, 901)),
-    "an older renewal's bound": (ALIVE, watchdog(900, 940), watchdog(950, 951)),
+    "an older renewal's bound": (ALIVE, watchdog(900, 950), watchdog(960, 961)),
     "a majority may have let it live on": (UNKNOWN, watchdog(900, 980, reachable=2)),
     "half of the nodes had the API server": (DEAD, watchdog(900, 980, reachable=2, nodes=4)),
     "of no node is it known": (UNKNOWN, watchdog(900, 980, reachable=0, nodes=0)),
@@ -177,15 +177,15 @@ def test_a_death_is_told_with_its_proof_and_awaits_nothing():
     assert (verdict.boot_id, verdict.awaited) == ("a", ())
     assert set(verdict.reasons) == {
         "bmc said OFF twice, 1m39s ago",
-        "its watchdog has reset it, as no renewal followed in (20 s lease + 2 * 10 s timeout) * 1 = 40 s, 1m0s ago",
+        "its watchdog has reset it, as no renewal followed in (20 s lease + 3 * 10 s timeout) * 1 = 50 s, 50s ago",
     }
 
 
 def test_what_is_awaited_has_its_latest_time():
     word = LastWord(boot_id="a", written=900, deadline=1030)
-    verdict = assess(BOOT, [watchdog(980, 990), disk(970, 990), word], NOW)
-    assert [one.at for one in verdict.awaited] == [1020, 1030, 1110, None]
-    assert "(20 s lease + 2 * 10 s timeout) * 1 = 40 s" in verdict.awaited[0].what
+    verdict = assess(BOOT, [watchdog(975, 990), disk(970, 990), word], NOW)
+    assert [one.at for one in verdict.awaited] == [1025, 1030, 1110, None]
+    assert "(20 s lease + 3 * 10 s timeout) * 1 = 50 s" in verdict.awaited[0].what
 
 
 def test_a_bound_that_proves_nothing_is_not_awaited():
@@ -237,10 +237,10 @@ def test_of_a_node_without_a_boot_id_nothing_can_be_asked():
 
 
 def test_the_bound_of_a_watchdog():
-    """A pet that was decided on at the end of the lease can be as late as the device allows, which then starts again."""
+    """A pet that was decided on at the end of the lease is as late as the device allows, and so is the kernel's at the end."""
     settings = Watchdog(lease=40, pet=10, timeout=60, drift=0.01)
-    assert settings.bound == pytest.approx(161.6)
-    assert settings.arithmetic == "(40 s lease + 2 * 60 s timeout) * 1.01 = 161.6 s"
+    assert settings.bound == pytest.approx(222.2)
+    assert settings.arithmetic == "(40 s lease + 3 * 60 s timeout) * 1.01 = 222.2 s"
 
 
 @pytest.mark.parametrize(

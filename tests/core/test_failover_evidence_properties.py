@@ -20,8 +20,8 @@ from lastcall.failover.facts import (
     StorageLease,
     WatchdogSeen,
 )
-from lastcall.failover.watchdog import Watchdog
 from lastcall.model.power import Instance, Power
+from lastcall.model.watchdog import Watchdog
 
 TIMES = st.integers(-5, 60).map(float) | st.sampled_from([0.0, 10.0, 19.5, 20.0, 20.5])
 SINCE = {"a": 0.0, "b": 25.0}

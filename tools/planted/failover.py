@@ -216,14 +216,14 @@ BUGS = [
     ),
     Bug(
         "a pet that is late does not lengthen the bound",
-        "failover/watchdog.py",
+        "model/watchdog.py",
+        "(self.lease + 3 * self.timeout)",
         "(self.lease + 2 * self.timeout)",
-        "(self.lease + self.timeout)",
         PROOF,
     ),
     Bug(
         "a watchdog that a crash disarms is taken",
-        "failover/watchdog.py",
+        "model/watchdog.py",
         "if not self.survives_close:",
         "if False:",
         PROOF,

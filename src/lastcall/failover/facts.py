@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lastcall.errors import InvalidInput
-from lastcall.failover.watchdog import Watchdog
 from lastcall.model.power import Instance, Power
+from lastcall.model.watchdog import Watchdog
 
 
 @dataclass(frozen=True, kw_only=True)

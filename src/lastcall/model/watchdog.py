@@ -1,12 +1,15 @@
 """When a node with an armed watchdog has reset itself for certain (pure): the arithmetic, and what is refused.
 
 The agent decides to pet the watchdog only while the last renewal of its own Lease that was accepted was **sent** less than
-``lease`` seconds ago on its own clock. Three times add up after that renewal:
+``lease`` seconds ago on its own clock. Four times add up after that renewal:
 
 - ``lease``: the last moment at which it can decide to pet.
 - ``timeout``: so late can that pet reach the device, if the agent is stopped between the decision and the write; if it
   were later, the device would have fired already.
-- ``timeout`` once more: so late the device fires after that pet.
+- ``timeout`` once more: so late the agent is killed after that pet, and the kernel itself pets a device that is closed
+  without the magic character (``watchdog_release`` in ``drivers/watchdog/watchdog_dev.c``).
+- ``timeout`` a third time: so late the device fires after that. Nobody else pets: the agent's next life opens the
+  device only after a renewal of its own.
 
 The observer saw the renewal later than it was sent, so to count from what he saw is safe. Clocks differ: the sum is
 stretched by ``drift``.
@@ -45,12 +48,12 @@ class Watchdog:
     @property
     def bound(self) -> float:
         """So many seconds after a renewal the node has reset, if no other renewal has followed."""
-        return (self.lease + 2 * self.timeout) * (1 + self.drift)
+        return (self.lease + 3 * self.timeout) * (1 + self.drift)
 
     @property
     def arithmetic(self) -> str:
         """How the bound comes about, for people."""
-        return f"({self.lease:g} s lease + 2 * {self.timeout:g} s timeout) * {1 + self.drift:g} = {self.bound:g} s"
+        return f"({self.lease:g} s lease + 3 * {self.timeout:g} s timeout) * {1 + self.drift:g} = {self.bound:g} s"
 
     def _wrong(self) -> list[str]:
         lease, pet, timeout, drift = self.lease, self.pet, self.timeout, self.drift
