@@ -7,7 +7,7 @@ a controller that has just begun gathers the same Case as one that has run for l
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from lastcall.failover.evidence import Verdict
+from lastcall.failover.evidence import State, Verdict
 from lastcall.failover.facts import Boot, InstanceSeen, PowerSeen
 from lastcall.failover.owner import OwnerMark, Unreadable, read
 from lastcall.failover.storms import Answer
@@ -154,9 +154,12 @@ class Case:
     """None: there is no Node of this name."""
     policy: Policy | None
     """None: no FencePolicy holds for it."""
-    heard: float
-    """When its kubelet was last heard of: a Lease seen to be renewed, or a status that it wrote. At the earliest when this
-    controller has begun to observe it, so that nothing is suspected from old times alone."""
+    observed: float
+    """Since when this controller observes the node's kubelet without a break."""
+    heard: float | None = None
+    """When its kubelet was last heard of since then: its Lease was seen to be renewed, or a status that it wrote to change.
+    What was there at the first look is no sign: nothing is concluded from old times. A live read counts before the
+    decision that is made with it."""
     boot: Boot | None = None
     """The boot that the Node has now; None if it has none."""
     verdict: Verdict | None = None
@@ -170,8 +173,21 @@ class Case:
     devices: tuple[Device, ...] = ()
     """The policy's fencers, in its order."""
     pods: tuple[PodLeft, ...] = ()
+    """All that are bound to the node, listed live. They are needed as soon as the node is silent for as long as its policy
+    says, or marked, or proved dead: a node on which nothing is left to fail over is not fenced."""
     attachments: tuple[AttachmentLeft, ...] = ()
+    """All of the node."""
     replacements: Mapping[str, bool] = field(default_factory=dict)
     """What is to take the place of pods that were forced, by name, and whether it is Ready; for people."""
     back_since: float | None = None
     """Since when the Node has been seen Ready with another boot than its mark's, without a break; None if it is not."""
+
+    @property
+    def quiet_since(self) -> float:
+        """Since when nothing was heard of the kubelet, as far as this controller can know."""
+        return self.observed if self.heard is None else max(self.observed, self.heard)
+
+    @property
+    def dead(self) -> bool:
+        """Whether the boot that the Node has is proved to be over."""
+        return self.verdict is not None and self.verdict.state is State.DEAD
