@@ -11,14 +11,14 @@ from lastcall.failover.case import AttachmentLeft, PodLeft
 from lastcall.failover.owner import OwnerMark
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Done:
     """There is nothing to do for this node, and nothing of ours on it."""
 
     why: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Wait:
     """Nothing is done now. What is waited for may come at any time; look again at ``until`` at the latest, if given."""
 
