@@ -48,10 +48,22 @@ FAILOVER_ANNOTATION = _name(
     "on a pod: `Disabled` keeps lastcall from ever forcing it; on a node: lastcall's mark while it fails over",
 )
 
+MACHINE_SERIAL = _name(
+    "annotation",
+    f"{GROUP}/machine-serial",
+    "on a Node, by a person: the serial number of its machine, which a fence device is held against",
+)
 ACKNOWLEDGED_DEAD = _name(
     "annotation",
     f"{GROUP}/acknowledged-dead",
     "on a Node, by a person: the boot id of its machine that is off; `lastcall failover acknowledge` writes it",
+)
+
+SYSTEM_NAMESPACE = _name("namespace", "lastcall-system", "where lastcall's own objects are")
+WATCHDOG = _name(
+    "annotation",
+    f"{GROUP}/watchdog",
+    "on a node's Lease in lastcall-system, as JSON: whether its agent's watchdog is armed, for which boot, and how",
 )
 
 # Kubernetes' own labels and annotations on sandboxes and containers (pkg/kubelet/kuberuntime/labels.go).
