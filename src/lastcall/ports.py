@@ -5,10 +5,11 @@ Times are seconds. ``boottime`` is CLOCK_BOOTTIME: it never jumps and means the 
 
 from collections.abc import Sequence
 from enum import Enum
-from typing import Any, Protocol
+from typing import Protocol
 
 from lastcall.model.base import Facts
 from lastcall.model.fence_node import FenceNode
+from lastcall.model.fence_policy import FencePolicy
 from lastcall.model.pods import Handler, Pod
 from lastcall.model.power import Instance, Power
 
@@ -360,7 +361,7 @@ class Fence(Protocol):
 class Fences(Protocol):
     """Makes the fences of a node as a policy describes them."""
 
-    async def of(self, node: FenceNode, policy: Any) -> Sequence[Fence]:
+    async def of(self, node: FenceNode, policy: FencePolicy) -> Sequence[Fence]:
         """In the policy's order. Secrets are read now, and kept no longer than the fences are.
 
         InvalidInput names the field that is wrong; Unavailable: a Secret cannot be read now.
