@@ -161,7 +161,8 @@ def _serve(settings):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(directory / "certificate.pem", directory / "key.pem")
     server = make_server("127.0.0.1", 0, late, threaded=True, ssl_context=context)
-    print(server.server_port, flush=True)
+    sys.stdout.write(f"{server.server_port}\n")
+    sys.stdout.flush()
     server.serve_forever()
 
 
