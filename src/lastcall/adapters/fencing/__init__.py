@@ -1,0 +1,1 @@
+"""What switches machines off: ``ports.Fence`` on real devices."""

@@ -1,0 +1,83 @@
+"""An instance of Amazon EC2, asked by boto3 in a process of its own.
+
+Region and instance stand in the Node's ``spec.providerID`` (``aws:///eu-central-1a/i-0123...``), which the cloud's own node
+controller has written; nothing else says which machine is meant. EC2 answers from copies that lag behind: that an instance
+is **not found** proves nothing (another region, another account, a copy that has not heard of it), and an answer about
+another instance, or about more than one, is none.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from lastcall.adapters.fencing.errand import Errand
+from lastcall.adapters.fencing.library_fence import LibraryFence
+from lastcall.errors import InvalidInput
+from lastcall.model.base import Facts
+from lastcall.ports import Clock
+
+_PROCESS = "lastcall.adapters.fencing.ec2_process"
+_PROVIDER = re.compile(r"aws://[^/]*/(?P<zone>[^/]*)/(?P<instance>i-[0-9a-f]+)", re.ASCII)
+_REGION = re.compile(r"([a-zA-Z]+-)+\d+")
+"""Of a zone: local zones too are named after their region (cloud-provider-aws: ``azToRegion``)."""
+_PASSED = re.compile(r"AWS_\w+|HOME|PATH|SSL_CERT_FILE|SSL_CERT_DIR|(?:HTTPS?|NO)_PROXY|(?:https?|no)_proxy")
+"""What the SDK looks for in its environment: where credentials come from, and how to reach the API."""
+
+
+class Place(NamedTuple):
+    """Where an instance is."""
+
+    region: str
+    """Empty if the providerID names no zone."""
+    instance: str
+
+
+class Ec2Settings(Facts, frozen=True):
+    """Of one instance, its secrets with them: it is for standard input alone."""
+
+    instance: str
+    region: str
+    endpoint: str = ""
+    """Empty: Amazon's, or what the environment says."""
+    access_key_id: str = ""
+    """Empty: the SDK finds credentials by itself (environment, IRSA, the instance's role)."""
+    secret_access_key: str = ""
+
+
+def place(provider_id: str) -> Place | None:
+    """What a providerID says; None if it is not that of an EC2 instance (Fargate's are not)."""
+    found = _PROVIDER.fullmatch(provider_id)
+    if found is None:
+        return None
+    region = _REGION.match(found["zone"])
+    return Place(region[0] if region else "", found["instance"])
+
+
+def settings(
+    provider_id: str, *, region: str = "", endpoint: str = "", credentials: tuple[str, str] | None = None
+) -> Ec2Settings:
+    """Of a Node; ``region`` outweighs that of the zone. InvalidInput names what is wrong."""
+    found = place(provider_id)
+    if found is None:
+        raise InvalidInput("ec2", [f'spec.providerID: "{provider_id}": must be aws:///<zone>/i-...'])
+    if not (region or found.region):
+        raise InvalidInput("ec2", [f"region: empty: must be given, since {provider_id} names no zone"])
+    if credentials and not all(credentials):
+        raise InvalidInput("ec2", ["credentials: access key id or secret access key is empty"])
+    key, secret = credentials or ("", "")
+    return Ec2Settings(
+        instance=found.instance,
+        region=region or found.region,
+        endpoint=endpoint,
+        access_key_id=key,
+        secret_access_key=secret,
+    )
+
+
+def fence(
+    name: str, settings: Ec2Settings, *, clock: Clock, environ: Mapping[str, str], patience: float
+) -> LibraryFence:
+    """``patience``: seconds for a question that changes nothing; ``environ``: where the SDK may find credentials."""
+    passed = {key: value for key, value in environ.items() if _PASSED.fullmatch(key)}
+    secrets = (settings.secret_access_key, passed.get("AWS_SECRET_ACCESS_KEY", ""), passed.get("AWS_SESSION_TOKEN", ""))
+    return LibraryFence(name, Errand(_PROCESS, settings, clock, passed, secrets), patience=patience)

@@ -1,0 +1,74 @@
+"""A machine behind a Redfish service (DMTF DSP0266), asked by sushy in a process of its own.
+
+The system is always named: a service may have several, and the first of a list is nobody's in particular. User and password
+go with each request (HTTP Basic, which every service must offer): a session would stay open on the BMC, which has few, when
+its process is killed. Certificates are verified; no proxy, no netrc and no setting of the host's requests library counts.
+"""
+
+import re
+from urllib.parse import urlsplit
+
+import msgspec
+
+from lastcall.adapters.fencing.errand import Errand
+from lastcall.adapters.fencing.library_fence import LibraryFence
+from lastcall.errors import InvalidInput
+from lastcall.model.base import Facts
+from lastcall.ports import Clock
+
+_PROCESS = "lastcall.adapters.fencing.redfish_process"
+_ENVIRONMENT = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "NETRC": "/dev/null", "LC_ALL": "C.UTF-8"}
+_SYSTEMS = "/redfish/v1/Systems"
+_MEMBER = re.compile(r"[^/?#\s]+")
+_PATH = re.compile(r"/redfish/v1/(?:[^/?#\s]+/)*[^/?#\s]+")
+
+
+class RedfishSettings(Facts, frozen=True):
+    """Of one machine, its secrets with them: it is for standard input alone."""
+
+    address: str
+    """``https://host[:port]``."""
+    system_id: str = msgspec.field(name="systemID")
+    """The ``Id`` of a member of /redfish/v1/Systems, or its whole path (``@odata.id``)."""
+    username: str
+    password: str
+    authority: str = ""
+    """Certificates in PEM by which its own is verified; empty: those of the host."""
+    insecure: bool = False
+    """Any certificate will do."""
+
+    @property
+    def path(self) -> str:
+        """Of the system."""
+        return self.system_id if self.system_id.startswith("/") else f"{_SYSTEMS}/{self.system_id}"
+
+
+def violations(settings: RedfishSettings) -> list[str]:
+    """What is wrong, each with its field; no secret is quoted."""
+    wrong = []
+    try:
+        address = urlsplit(settings.address)
+        host = address.hostname if address.port != 0 else None  # a port that is none raises
+    except ValueError:
+        address, host = None, None
+    if address is None or not host or address.scheme not in ("http", "https") or address.path not in ("", "/"):
+        wrong.append("address: must be https://host[:port]")
+    elif address.username is not None or address.query or address.fragment:
+        wrong.append("address: must hold neither user nor query")
+    if not (_PATH if settings.system_id.startswith("/") else _MEMBER).fullmatch(settings.system_id):
+        wrong.append(f"systemID: must be the id of a member of {_SYSTEMS}, or its path")
+    elif {".", ".."} & set(settings.system_id.split("/")):
+        wrong.append("systemID: must not lead upwards")
+    if not settings.username:
+        wrong.append("credentials: the user's name is empty")
+    if settings.insecure and settings.authority:
+        wrong.append("insecureSkipTLSVerify: cannot be true beside a certificate authority")
+    return wrong
+
+
+def fence(name: str, settings: RedfishSettings, *, clock: Clock, patience: float) -> LibraryFence:
+    """``patience``: seconds for a question that changes nothing. InvalidInput names the field that is wrong."""
+    if wrong := violations(settings):
+        raise InvalidInput(f"fencer {name}", wrong)
+    errand = Errand(_PROCESS, settings, clock, _ENVIRONMENT, secrets=(settings.password,))
+    return LibraryFence(name, errand, patience=patience)
