@@ -109,6 +109,8 @@ class PodLeft:
     terminating: bool = False
     grace: int | None = None
     """``metadata.deletionGracePeriodSeconds``: 0 once it was removed by force."""
+    finished: bool = False
+    """Its phase is Succeeded or Failed: before it is removed by force it is made to be Failed."""
     finalizers: tuple[str, ...] = ()
     tolerates: bool = False
     """It tolerates the taint out-of-service with which the node is, or will be, tainted: it is to stay."""
@@ -181,6 +183,12 @@ class Case:
     """What is to take the place of pods that were forced, by name, and whether it is Ready; for people."""
     back_since: float | None = None
     """Since when the Node has been seen Ready with another boot than its mark's, without a break; None if it is not."""
+
+    @property
+    def mark(self) -> OwnerMark | None:
+        """Ours; None if there is none, or none that can be read."""
+        found = self.node.mark if self.node else None
+        return found if isinstance(found, OwnerMark) else None
 
     @property
     def quiet_since(self) -> float:

@@ -1,0 +1,89 @@
+"""Nothing is left to force, or the node is back (pure): switching on, and taking away what is ours."""
+
+from msgspec.structs import replace
+
+from lastcall.failover import remaining, suspicion
+from lastcall.failover.case import Case, Device
+from lastcall.failover.owner import OwnerMark
+from lastcall.failover.steps import Mark, Step, SwitchOn, Unmark, Untaint, Wait
+
+RETRY = 10.0
+"""Seconds between two attempts to switch on."""
+
+
+def awake(case: Case, now: float) -> Step | None:
+    """The boot that was to end lives: whatever said that it was over was wrong, or it was never switched off.
+
+    A taint of ours has to go at once, since volumes are detached by force from a node that has it. One that was told to
+    go off may still go: it keeps its mark for a while.
+    """
+    mark = case.mark
+    if mark is None or not suspicion.awake(case, now):
+        return None
+    if mark.tainted:
+        why = f"node {case.name} is alive, with the boot that was taken to be over"
+        return Untaint(mark=replace(mark, tainted=False), by_hand=False, why=why)
+    linger = case.policy.linger if case.policy else 0.0
+    told = max((one.ended for device in case.devices for one in device.offs), default=case.observed)
+    if mark.switched_off and now < told + linger:
+        return Wait(f"node {case.name} is alive again, but was told to go off", until=told + linger)
+    return Unmark(why=f"node {case.name} is alive again, and nothing was forced")
+
+
+def nothing_left(case: Case, now: float) -> Step | None:
+    """What had to go has gone: the machine is switched on if the policy asks for it, and the node waited for."""
+    mark = case.mark
+    if mark is None or remaining.anything(case):
+        return None
+    if not mark.tainted and not mark.switched_off and not remaining.out_of_service(case):
+        return Unmark(why=f"nothing is left on node {case.name} that has to be failed over")
+    if case.policy and case.policy.power_on and mark.switched_off:
+        return _switch_on(case, mark, now)
+    return Wait(f"node {case.name} is failed over, and waited for; {_places(case)}")
+
+
+def back(case: Case, now: float) -> Step | None:
+    """The machine has booted again: nothing is forced from it any more; when it is Ready, what is ours goes."""
+    mark = case.mark
+    assert case.node
+    assert mark
+    if not suspicion.awake(case, now):
+        return None
+    if case.node.ready != "True" or case.back_since is None:
+        return Wait(f"node {case.name} has booted again, and is not Ready yet")
+    ending = [pod for pod in remaining.going(case) if pod.terminating]
+    until = case.back_since + (case.policy.linger if case.policy else 0.0)
+    if ending and now < until:
+        return Wait(f"node {case.name} is back, and ends {remaining.named(pod.key for pod in ending)}", until=until)
+    by_hand = case.policy is not None and case.policy.remove_by_hand
+    if (mark.tainted and remaining.our_taint(case)) or (by_hand and remaining.out_of_service(case)):
+        return Untaint(mark=replace(mark, tainted=False), by_hand=by_hand, why=f"node {case.name} is back and Ready")
+    return Unmark(why=f"node {case.name} is back and Ready")
+
+
+def _switch_on(case: Case, mark: OwnerMark, now: float) -> Step:
+    device = next((one for one in case.devices if one.name == mark.fencer and not one.trouble), None)
+    if device is None:
+        return Wait(f"node {case.name} is failed over; {mark.fencer}, which switched it off, cannot switch it on")
+    if not mark.powered_on:
+        return Mark(
+            mark=replace(mark, powered_on=True), why=f"node {case.name} is failed over: it is switched on again"
+        )
+    if any(not one.error for one in device.ons):
+        return Wait(f"node {case.name} was switched on again, and is waited for; {_places(case)}")
+    return _try_on(case, device, now)
+
+
+def _try_on(case: Case, device: Device, now: float) -> Step:
+    if len(device.ons) >= device.attempts:
+        return Wait(f"{device.name} does not switch node {case.name} on: {device.ons[-1].error}")
+    if device.ons and now < device.ons[-1].ended + RETRY:
+        return Wait(f"{device.name} did not switch it on: {device.ons[-1].error}", until=device.ons[-1].ended + RETRY)
+    return SwitchOn(fencer=device.name, within=device.timeout, why=f"node {case.name} is failed over")
+
+
+def _places(case: Case) -> str:
+    """The replacements that are not Ready yet, and what is stuck."""
+    missing = remaining.named(name for name, ready in case.replacements.items() if not ready)
+    left = remaining.sentence(case)
+    return f"not Ready yet elsewhere: {missing}; {left}" if missing else left
