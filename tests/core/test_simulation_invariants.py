@@ -290,6 +290,11 @@ def test_the_lock_is_held_while_there_are_pods_and_time(down, broken):
     assert story.at(down, "n1", "down", "off").broken() == broken
 
 
+def test_a_runtime_that_is_away_is_waited_for():
+    story = pressed().at(99, "n1", "no runtime").at(104, "n1", "no runtime over").pod("a")
+    assert story.at(110, "n1", "down", "off").broken() == ["LOCK_LOST"]
+
+
 def test_a_lock_that_is_let_go_by_force():
     story = pressed().pod("a").at(101, "n1", "agent killed").at(102, "n1", "holder killed", "down", "off")
     assert story.broken() == []

@@ -1,6 +1,6 @@
 """A seed's story: three machines, a few workloads, shutdowns and faults, and quiet in the end (pure)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
 
 from lastcall.graceful.config import AgentConfig
@@ -99,6 +99,9 @@ def _groups(random: Random) -> tuple[PhasePlan, ...]:
     return (PhasePlan(priority=0, seconds=low), PhasePlan(priority=2_000_000_000, seconds=high))
 
 
+_DISKS: Sequence[Mapping[str, object]] = ({"volume": True, "writes": 0.2}, {"volume": True, "writes": 0.2}, {})
+
+
 def _workloads(random: Random) -> Sequence[Workload]:
     def one(kind: Kind, name: str, **more: object) -> Workload:
         return Workload(
@@ -114,7 +117,7 @@ def _workloads(random: Random) -> Sequence[Workload]:
 
     found = [
         one(Kind.DEPLOYMENT, "web", replicas=random.randint(1, 4), requests=10.0, max_unavailable="1"),
-        one(Kind.STATEFUL_SET, "db", replicas=random.randint(1, 3), volume=True, writes=0.5),
+        one(Kind.STATEFUL_SET, "db", replicas=random.randint(1, 3), **random.choice(_DISKS)),
         one(Kind.DAEMON_SET, "logs", priority_class="system-node-critical"),
     ]
     if random.random() < 0.3:

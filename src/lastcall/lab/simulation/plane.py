@@ -61,7 +61,8 @@ class Plane:
         self.server.watcher.hang_up()
 
     def start(self) -> None:
-        """Everything is there that was acknowledged."""
+        """Everything is there that was acknowledged, but no history: a watch cache begins anew with each life."""
+        self.compact()
         self.weather.down = False
 
     def compact(self) -> None:

@@ -28,13 +28,13 @@ from lastcall.lab.kubelet.shutdown import KubeletFace
 from lastcall.lab.simulation.clocks import NodeClock
 from lastcall.lab.simulation.machine.directories import ImaginedDirectories
 from lastcall.lab.simulation.machine.disk import Disk
+from lastcall.lab.simulation.machine.driver import FlushingDriver
 from lastcall.lab.simulation.machine.logind import HostLogind
 from lastcall.lab.simulation.scenario import Manager
 from lastcall.lab.simulation.seeds import random_of
 from lastcall.lab.simulation.state import static_pods
 from lastcall.lab.simulation.truth import Truth
 from lastcall.lab.virtual import Process
-from lastcall.lab.volumes.node_driver import NodeDriver
 from lastcall.lab.volumes.storage import Storage
 from lastcall.model.pods import Pod
 from lastcall.ports import Clock
@@ -200,7 +200,7 @@ class SimulatedHost:
             clock=self.clock,
             random=self._random,
             directories=self._directories,
-            volumes=NodeDriver(self._site.storage, self.name, self._client),
+            volumes=FlushingDriver(self._site.storage, self.name, self._client, self.clock),
             settings=self._site.settings,
             renewals=self.renewals,
         )

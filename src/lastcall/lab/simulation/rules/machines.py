@@ -104,7 +104,7 @@ def _lost(facts: Facts, shutdown: Shutdown) -> Iterator[Violation]:
     if down is None or down >= min(facts.deadline(shutdown, shutdown.noticed), shutdown.at + shutdown.granted) - SOON:
         return
     alive = [life for life in facts.on(node) if life.lived(down) and life.began <= shutdown.noticed]
-    if alive and not _let_go_by_force(machine, shutdown.at, down) and not machine.no_runtime.touch(shutdown.at, down):
+    if alive and not _let_go_by_force(machine, shutdown.at, down):
         names = ", ".join(sorted({facts.run.name(life.uid) for life in alive}))
         yield Violation(down, Rule.LOCK_LOST, f"{node} went down although there was time for {names}")
 
