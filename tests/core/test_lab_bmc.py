@@ -112,7 +112,7 @@ def test_what_is_no_fault_is_named_with_all_that_is_wrong():
         'says: "maybe": must be on, off, truth',
         'late: "5": time: missing unit in duration "5"',
         'deaf: "yes": must be true, false',
-        'burns: "true": is no fault of a BMC; there are late, says, deaf, stuck',
+        'burns: "true": is no fault of a BMC; there are late, wired, says, deaf, stuck',
     )
     with pytest.raises(InvalidInput, match='late: "-1s": must not be negative'):
         Faults().told({"late": "-1s"})

@@ -170,6 +170,7 @@ def power(*, node: str, position: str, kubeconfig: Path | None, output: str) -> 
 @click.option("--late", type=options.Duration(), help="How late it answers from now on; after 10s nobody waits for it.")
 @click.option("--deaf/--answers", default=None, help="Whether it answers nobody from now on.")
 @click.option("--stuck/--works", default=None, help="Whether it only says that it switches from now on.")
+@click.option("--wired", type=_Machine(), help="The machine that it tells of and switches from now on.")
 @_kubeconfig
 @_output
 def bmc(*, node: str, position: str | None, kubeconfig: Path | None, output: str, **faults: Any) -> None:
@@ -191,13 +192,16 @@ def bmc(*, node: str, position: str | None, kubeconfig: Path | None, output: str
     remote.show(asyncio.run(remote.ask(method, page, kubeconfig)), output)
 
 
-def _faults(*, says: str | None, late: float | None, deaf: bool | None, stuck: bool | None) -> dict[str, str]:
+def _faults(
+    *, says: str | None, late: float | None, deaf: bool | None, stuck: bool | None, wired: str | None
+) -> dict[str, str]:
     """As ``bmc.Faults.told`` takes them: those that the command line names."""
     named = {
         "says": says,
         "late": None if late is None else duration.of_seconds(late),
         "deaf": None if deaf is None else str(deaf).lower(),
         "stuck": None if stuck is None else str(stuck).lower(),
+        "wired": wired,
     }
     return {name: value for name, value in named.items() if value is not None}
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from lastcall.aio import first
 from lastcall.errors import InvalidInput, TimedOut
+from lastcall.lab import machine_ids
 from lastcall.lab.power import Machine, Switch
 from lastcall.model import duration
 from lastcall.ports import Clock
@@ -34,11 +35,14 @@ class Faults:
     """It answers nobody."""
     stuck: bool = False
     """It answers that it has switched, and has not."""
+    wired: str = ""
+    """The machine that it tells of and switches in place of its own; empty: its own."""
 
     def told(self, wanted: Mapping[str, str]) -> "Faults":
         """The faults after some of them were set by their names; InvalidInput lists what is no fault, or no value.
 
-        ``says`` is on, off or truth; ``late`` a Go duration; ``deaf`` and ``stuck`` are true or false.
+        ``says`` is on, off or truth; ``late`` a Go duration; ``deaf`` and ``stuck`` are true or false; ``wired`` is a
+        machine's name.
         """
         faults, wrong = self, []
         for name, text in wanted.items():
@@ -57,6 +61,7 @@ class Faults:
             f"late {duration.of_seconds(self.late)}": self.late > 0,
             "deaf": self.deaf,
             "stuck": self.stuck,
+            f"wired to {self.wired}": bool(self.wired),
         }
         return [word for word, so in told.items() if so]
 
@@ -64,10 +69,20 @@ class Faults:
 class Bmc:
     """What answers for a machine; ``faults`` may be set at any time, and counts for what is asked afterwards."""
 
-    def __init__(self, machine: Machine, clock: Clock) -> None:
-        self._machine = machine
+    def __init__(self, machine: Machine, clock: Clock, machines: Mapping[str, Machine] | None = None) -> None:
+        self._own = machine
+        self._machines = machines or {}
         self._clock = clock
         self.faults = Faults()
+
+    @property
+    def uuid(self) -> str:
+        """Of the machine that it answers for, as its firmware has it."""
+        return machine_ids.system_uuid(self._machine.name)
+
+    @property
+    def _machine(self) -> Machine:
+        return self._machines.get(self.faults.wired, self._own)
 
     async def powered(self) -> bool:
         """Whether the machine is on, as far as the BMC says. TimedOut if it does not answer."""
@@ -88,15 +103,17 @@ class Bmc:
     async def _wait(self, faults: Faults) -> None:
         seconds = float("inf") if faults.deaf else faults.late
         if await first(self._clock.sleep(seconds), self._clock.sleep(PATIENCE)) == 1:
-            raise TimedOut(f"the BMC of {self._machine.name} does not answer")
+            raise TimedOut(f"the BMC of {self._own.name} does not answer")
 
 
 def _value(name: str, text: str) -> Any:
     """What a fault is set to; ValueError if it cannot be."""
     if name == "late":
         return _seconds(text)
+    if name == "wired":
+        return text
     if name not in _WORDS:
-        raise ValueError(f"is no fault of a BMC; there are late, {', '.join(_WORDS)}")
+        raise ValueError(f"is no fault of a BMC; there are late, wired, {', '.join(_WORDS)}")
     if text not in _WORDS[name]:
         raise ValueError(f"must be {', '.join(_WORDS[name])}")
     return _WORDS[name][text]

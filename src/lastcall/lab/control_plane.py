@@ -63,6 +63,8 @@ class ControlPlane:
         self._front: Front | None = None
         self._authority = b""
         self._token = ""
+        self.bmc_password = ""
+        """Of the machines' BMCs, for who fences them."""
         self.pages: Handler = self.server
         """What answers; the lab puts its own pages before the API."""
         self.up = asyncio.Event()
@@ -125,6 +127,7 @@ class ControlPlane:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._authority = self._certify()
         self._token = _kept(directory / "admin.token", lambda: secrets.token_urlsafe(24).encode()).decode()
+        self.bmc_password = _kept(directory / "bmc.password", lambda: secrets.token_urlsafe(24).encode()).decode()
         self.server.identities.service_tokens.secret = _kept(
             directory / "service-account.key", lambda: secrets.token_bytes(32)
         )

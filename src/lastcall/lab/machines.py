@@ -41,7 +41,7 @@ class LocalMachines:
         first = zlib.crc32(str(site.directory).encode())  # a directory's nodes have the same addresses again
         for number in range(count):
             self._add(f"lab-{number + 1}", self._numbers.take(first + number))
-        self._bmcs = {name: Bmc(machine, site.clock) for name, machine in self._machines.items()}
+        self._bmcs = {name: Bmc(machine, site.clock, self._machines) for name, machine in self._machines.items()}
         plane.server.kubelets = self._kubelet
 
     def _add(self, name: str, number: int) -> None:

@@ -7,15 +7,16 @@ from typing import Any, Protocol
 import msgspec
 
 from lastcall.errors import InvalidInput, TimedOut
+from lastcall.lab import redfish
 from lastcall.lab.apiserver import answers, status
 from lastcall.lab.apiserver.front import Handler
 from lastcall.lab.apiserver.request import Request, Response
-from lastcall.lab.bmc import Bmc
+from lastcall.lab.redfish import Redfish
 
 PREFIX = "/lab/"
 
 
-class Machines(Protocol):
+class Machines(redfish.Machines, Protocol):
     """The lab's nodes as machines."""
 
     def status(self) -> Sequence[dict[str, Any]]:
@@ -26,26 +27,21 @@ class Machines(Protocol):
         """Turns a machine's switch; InvalidInput if there is no such machine, or no such position."""
         ...
 
-    def bmc(self, node: str) -> Bmc:
-        """What answers for a machine's power; InvalidInput if there is no such machine."""
-        ...
-
-    async def switch_by_bmc(self, node: str, *, on: bool) -> None:
-        """Asks the BMC to switch, and returns when it says that it has; InvalidInput, or TimedOut."""
-        ...
-
 
 @dataclass
 class Pages:
-    """Answers what begins with ``/lab/``, and leaves the rest to the API server."""
+    """Answers what begins with ``/lab/`` or ``/redfish``, and leaves the rest to the API server."""
 
     api: Handler
     authenticated: Callable[[Request], Request]
     machines: Machines
     stop: Callable[[], None]
+    redfish: Redfish
 
     async def handle(self, request: Request) -> Response:
         """The answer; never an exception."""
+        if request.path.startswith(redfish.PREFIX):
+            return await self.redfish.handle(request)
         if not request.path.startswith(PREFIX):
             return await self.api.handle(request)
         try:
@@ -69,17 +65,26 @@ class Pages:
                 powered = await self.machines.bmc(node).powered()
                 return self._bmc(node, answers="on" if powered else "off")
             case "POST", ["bmc", node]:
-                bmc = self.machines.bmc(node)
-                bmc.faults = bmc.faults.told({name: values[0] for name, values in request.query.items()})
+                self._spoil(node, {name: values[0] for name, values in request.query.items()})
                 return self._bmc(node)
             case "POST", ["bmc", node, "on" | "off" as to]:
                 await self.machines.switch_by_bmc(node, on=to == "on")
                 return self._bmc(node)
+            case "GET", ["redfish"]:
+                return _json({"username": redfish.USER, "password": self.redfish.password})
             case "POST", ["down"]:
                 self.stop()
                 return _json({})
             case _:
                 return answers.page_not_found()
+
+    def _spoil(self, node: str, faults: dict[str, str]) -> None:
+        """One that is wired to its own machine is as it should be."""
+        bmc = self.machines.bmc(node)
+        if "wired" in faults:
+            self.machines.bmc(faults["wired"])
+            faults["wired"] = "" if faults["wired"] == node else faults["wired"]
+        bmc.faults = bmc.faults.told(faults)
 
     def _bmc(self, node: str, **said: str) -> Response:
         return _json({"nodes": [{"name": node, **said, "bmcFaults": self.machines.bmc(node).faults.words()}]})

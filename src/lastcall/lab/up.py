@@ -23,6 +23,7 @@ from lastcall.lab.control_plane import ControlPlane, Place
 from lastcall.lab.host import PROPAGATION_DELAY, Site
 from lastcall.lab.machines import LocalMachines
 from lastcall.lab.pages import Pages
+from lastcall.lab.redfish import Redfish
 from lastcall.lab.shutdown_managers import Manager
 from lastcall.lab.stopping import at_signals
 from lastcall.lab.volumes.shelf import Directories
@@ -101,7 +102,8 @@ async def _live(
         config=configuration.read(CONFIG.read_bytes(), str(CONFIG)),
     )
     machines = LocalMachines(plane, site, count=wanted.nodes)
-    plane.pages = Pages(plane.server, plane.server.authenticated, machines, stopped.set)
+    bmcs = Redfish(machines, plane.bmc_password)
+    plane.pages = Pages(plane.server, plane.server.authenticated, machines, stopped.set, bmcs)
     try:
         await first(plane.run(), machines.run(), _attend(plane, machines, tell, stopped))
     finally:

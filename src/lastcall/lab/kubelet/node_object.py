@@ -6,6 +6,7 @@ from typing import Any
 
 from lastcall import names
 from lastcall.adapters.kube.resources import Object
+from lastcall.lab import machine_ids
 from lastcall.lab.apiserver.meta import micro_timestamp, seconds, timestamp
 from lastcall.lab.kubelet.settings import Profile
 
@@ -73,8 +74,8 @@ def status(profile: Profile, facts: NodeFacts, old: Mapping[str, Any], now: floa
 
 def _info(profile: Profile) -> Object:
     return {
-        "machineID": profile.name,
-        "systemUUID": profile.name,
+        "machineID": machine_ids.machine_id(profile.name),
+        "systemUUID": machine_ids.system_uuid(profile.name),
         "bootID": profile.boot_id,
         "kernelVersion": profile.kernel,
         "osImage": profile.os_image,
