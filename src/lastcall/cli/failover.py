@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lastcall.cli import failover_acknowledge
 from lastcall.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -42,6 +43,9 @@ class _Moment(click.ParamType[datetime]):
 @click.group("failover")
 def command() -> None:
     """What may be forced when a node is gone."""
+
+
+command.add_command(failover_acknowledge.command)
 
 
 @command.command("plan")

@@ -1,0 +1,55 @@
+"""A fencer that asks a person: to switch the machine off, and to say so."""
+
+import logging
+
+from lastcall.model.fence_node import FenceNode
+from lastcall.model.power import Power
+from lastcall.ports import FenceAnswer, FenceTarget
+
+log = logging.getLogger(__name__)
+
+
+class ManualFence:
+    """It never says ON or OFF: what a person says is evidence of its own kind, the Node's ``acknowledged-dead``."""
+
+    def __init__(self, name: str, node: FenceNode) -> None:
+        self._name = name
+        self._node = node
+
+    @property
+    def name(self) -> str:
+        """In the policy."""
+        return self._name
+
+    async def target(self) -> FenceTarget:
+        """The Node's own machine: that is the one which the person is asked to switch off."""
+        node = self._node
+        return FenceTarget(
+            system_uuid=node.system_uuid, serial=node.serial, provider_id=node.provider_id, name=node.name
+        )
+
+    async def status(self) -> FenceAnswer:
+        """UNKNOWN, for ever."""
+        return FenceAnswer(power=Power.UNKNOWN, why=f"a person has to say that it is off: {self._command}")
+
+    async def off(self, within: float) -> None:
+        """The log asks for it; when it is done nobody knows but the person."""
+        log.warning(
+            "%s: switch the machine of node %s off (%s), make sure that it is, then run: %s",
+            *(self._name, self._node.name, self._known, self._command),
+        )
+
+    async def on(self, within: float) -> None:
+        """The log says that it may be."""
+        log.warning("%s: the machine of node %s may be switched on again", self._name, self._node.name)
+
+    @property
+    def _command(self) -> str:
+        return f"lastcall failover acknowledge {self._node.name} --boot-id ID"
+
+    @property
+    def _known(self) -> str:
+        """What tells the machine from others."""
+        node = self._node
+        said = (("system UUID", node.system_uuid), ("serial number", node.serial), ("providerID", node.provider_id))
+        return ", ".join(f"{what} {value}" for what, value in said if value) or "nothing more is known of it"

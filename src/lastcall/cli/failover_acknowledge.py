@@ -1,0 +1,87 @@
+"""``lastcall failover acknowledge``: a person says that a node's machine is off."""
+
+import asyncio
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+from lastcall.errors import Conflict, InvalidInput, NotFound, RefusedForSafety
+
+if TYPE_CHECKING:
+    from lastcall.adapters.kube.client import Client
+    from lastcall.adapters.kube.resources import Object
+
+_ATTEMPTS = 5
+"""The Node changes under our hands as others write its status."""
+
+
+@click.command("acknowledge")
+@click.argument("node")
+@click.option(
+    "--boot-id", required=True, metavar="ID", help="The boot that is over: the Node's status.nodeInfo.bootID."
+)
+@click.option("--kubeconfig", metavar="FILE", help="As kubectl has it.  [default: as kubectl finds it]")
+@click.option("--context", metavar="NAME", help="A context in it.  [default: the current one]")
+def command(*, node: str, boot_id: str, kubeconfig: str | None, context: str | None) -> None:
+    """Says that the machine of NODE is off, for certain and for good, as far as boot ID goes.
+
+    The controller then takes the node's pods and volumes away by force, unless something else says that the machine is
+    alive. Make sure of it first: that it is silent is no sign. Refused (exit code 3) if the node is Ready or shows
+    another boot.
+    """
+    boot_id = boot_id.strip()
+    asyncio.run(_run(node, boot_id, kubeconfig or "", context or ""))
+    click.echo(f"node {node}: boot {boot_id} is acknowledged to be over")
+
+
+async def _run(node: str, boot_id: str, kubeconfig: str, context: str) -> None:
+    from lastcall.adapters.clock import SystemClock
+    from lastcall.adapters.kube import kubeconfig as files
+    from lastcall.adapters.kube.client import Client
+    from lastcall.adapters.kube.http import Http
+
+    access = files.find(SystemClock(), os.environ, kubeconfig=kubeconfig, context=context)
+    transport = Http(access.endpoint, access.credentials)
+    try:
+        await acknowledge(Client(transport, manager="lastcall-acknowledge"), node, boot_id)
+    finally:
+        transport.close()
+
+
+async def acknowledge(client: "Client", node: str, boot_id: str) -> None:
+    """Writes the annotation on the Node as it was read right before: nothing is written on one that has changed since.
+
+    RefusedForSafety if it is alive or another boot; InvalidInput if there is none of that name, or without a boot id.
+    """
+    from lastcall import names
+    from lastcall.adapters.kube.resources import NODES
+    from lastcall.failover.acknowledgement import refusals
+
+    if not boot_id:
+        raise InvalidInput("--boot-id", ["is empty"])
+    for attempt in range(_ATTEMPTS):
+        try:
+            found = await client.get(NODES, node)
+        except NotFound:
+            raise InvalidInput("NODE", [f"there is no node {node}"]) from None
+        ready, shown = _shown(found)
+        if wrong := refusals(node, ready=ready, boot_id=shown, wanted=boot_id):
+            raise RefusedForSafety("\n".join(wrong))
+        revision = found["metadata"]["resourceVersion"]
+        annotations = {names.ACKNOWLEDGED_DEAD: boot_id}
+        try:
+            await client.patch(NODES, node, {"metadata": {"resourceVersion": revision, "annotations": annotations}})
+        except Conflict:
+            if attempt == _ATTEMPTS - 1:
+                raise
+        else:
+            return
+
+
+def _shown(node: "Object") -> tuple[str, str]:
+    """The status of its condition Ready and its boot id; empty where it has none."""
+    status = node.get("status") or {}
+    conditions = status.get("conditions") or []
+    ready = next((str(one.get("status", "")) for one in conditions if one.get("type") == "Ready"), "")
+    return ready, str((status.get("nodeInfo") or {}).get("bootID") or "")

@@ -1,0 +1,47 @@
+"""What a fencer's settings are for one node (pure)."""
+
+from collections.abc import Mapping
+
+from lastcall.errors import InvalidInput
+from lastcall.model.fence_node import FenceNode
+from lastcall.model.fencer import Agent, FromNode, Setting
+
+
+def setting(wanted: Setting, node: FenceNode, *, source: str, field: str) -> str:
+    """Its text for the node. InvalidInput names the field if it has none."""
+    if wanted.value is not None:
+        return _given(wanted.value, source, f"{field}.value", "is empty")
+    if wanted.by_node:
+        missing = f"has nothing for node {node.name}"
+        return _given(wanted.by_node.get(node.name, ""), source, f"{field}.byNode", missing)
+    return from_node(FromNode(annotation=wanted.annotation, label=wanted.label), node, source=source, field=field)
+
+
+def from_node(wanted: FromNode, node: FenceNode, *, source: str, field: str) -> str:
+    """An annotation or a label of the Node. InvalidInput names the field if it has none."""
+    kind, key, known = "annotation", wanted.annotation, node.annotations
+    if key is None:
+        kind, key, known = "label", wanted.label, node.labels
+    if key is None:
+        raise InvalidInput(source, [f"{field}: gives no value"])
+    missing = f"node {node.name} has no {kind} {key}, or an empty one"
+    return _given(known.get(key, ""), source, f"{field}.{kind}", missing)
+
+
+def parameters(agent: Agent, node: FenceNode, *, source: str, field: str) -> Mapping[str, str]:
+    """Those of a fence agent that are not secret."""
+    found = dict(agent.parameters)
+    for name, values in agent.parameters_by_node.items():
+        missing = f"has nothing for node {node.name}"
+        found[name] = _given(values.get(node.name, ""), source, f"{field}.parametersByNode[{name}]", missing)
+    for name, wanted in agent.parameters_from.items():
+        found[name] = from_node(wanted, node, source=source, field=f"{field}.parametersFrom[{name}]")
+    return found
+
+
+def _given(text: str, source: str, field: str, missing: str) -> str:
+    if not text.strip():
+        raise InvalidInput(source, [f"{field}: {missing}"])
+    if "\n" in text or "\r" in text:
+        raise InvalidInput(source, [f"{field}: must be one line"])
+    return text.strip()

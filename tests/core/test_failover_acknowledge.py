@@ -1,0 +1,169 @@
+"""A person's word that a machine is off: what it is as evidence, and when it is written."""
+
+import asyncio
+import base64
+
+import pytest
+from click.testing import CliRunner
+from support.kube_clusters import TOKEN, kube_cluster
+from support.lab_front import serving
+
+from lastcall import names
+from lastcall.adapters.kube.resources import NODES
+from lastcall.cli.failover_acknowledge import acknowledge
+from lastcall.cli.main import cli
+from lastcall.errors import Conflict, InvalidInput, RefusedForSafety
+from lastcall.failover import acknowledgement
+from lastcall.failover.evidence import State, assess
+from lastcall.failover.facts import Acknowledged, Boot, LeaseSeen
+
+BOOT = "3f1c-a"
+
+
+@pytest.mark.parametrize("written", [BOOT, f" {BOOT}\n"])
+def test_the_annotation_names_the_boot_that_is_over(written):
+    fact = acknowledgement.acknowledged({names.ACKNOWLEDGED_DEAD: written}, boot_id=BOOT, at=50)
+    assert isinstance(fact, Acknowledged)
+    assert (fact.boot_id, fact.at) == (BOOT, 50)
+    boot = Boot(id=BOOT, system_uuid="m", since=0)
+    verdict = assess(boot, [fact], 60)
+    assert verdict.state is State.DEAD
+    assert "by the annotation lastcall.dev/acknowledged-dead" in verdict.reasons[0]
+    assert assess(boot, [fact, LeaseSeen(boot_id=BOOT, at=55)], 60).state is State.ALIVE
+
+
+@pytest.mark.parametrize(
+    ("annotations", "boot_id"),
+    [({}, BOOT), ({names.ACKNOWLEDGED_DEAD: "another"}, BOOT), ({names.ACKNOWLEDGED_DEAD: ""}, "")],
+)
+def test_no_word_on_this_boot(annotations, boot_id):
+    assert acknowledgement.acknowledged(annotations, boot_id=boot_id, at=50) is None
+
+
+async def put(cluster, ready="Unknown", boot_id=BOOT, name="n1"):
+    """The Node as its kubelet, and who misses it, have written it."""
+    status = {"nodeInfo": node_info(boot_id), "conditions": [{"type": "Ready", "status": ready}] if ready else []}
+    await cluster.admin.create(NODES, {"metadata": {"name": name}})
+    await cluster.admin.patch(NODES, name, {"status": status}, subresource="status")
+
+
+def node_info(boot_id):
+    fields = ("architecture", "containerRuntimeVersion", "kernelVersion", "kubeProxyVersion", "kubeletVersion")
+    machine = ("machineID", "operatingSystem", "osImage", "systemUUID")
+    return {"bootID": boot_id, **dict.fromkeys((*fields, *machine), "x")}
+
+
+async def written(cluster, name="n1"):
+    found = await cluster.admin.get(NODES, name)
+    return found["metadata"].get("annotations", {}).get(names.ACKNOWLEDGED_DEAD)
+
+
+@pytest.fixture
+async def cluster(tmp_path):
+    async with kube_cluster("lab", tmp_path) as cluster:
+        yield cluster
+
+
+@pytest.mark.parametrize("ready", ["Unknown", "False", ""])
+async def test_it_is_written_and_may_be_said_again(cluster, ready):
+    await put(cluster, ready)
+    await acknowledge(cluster.client, "n1", BOOT)
+    await acknowledge(cluster.client, "n1", BOOT)
+    assert await written(cluster) == BOOT
+
+
+REFUSED = {
+    "a node that is Ready": ({"ready": "True"}, "is Ready: its machine is alive"),
+    "another boot": ({"boot_id": "later"}, f"shows boot id later, not {BOOT}"),
+    "no boot at all": ({"boot_id": ""}, "has never reported a boot id"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+async def test_refused(cluster, case):
+    node, why = REFUSED[case]
+    await put(cluster, **node)
+    with pytest.raises(RefusedForSafety, match=why):
+        await acknowledge(cluster.client, "n1", BOOT)
+    assert await written(cluster) is None
+
+
+async def test_there_is_no_such_node(cluster):
+    with pytest.raises(InvalidInput, match="there is no node n1"):
+        await acknowledge(cluster.client, "n1", BOOT)
+
+
+class Late:
+    """A client under whose hands the Node changes right after it was read."""
+
+    def __init__(self, client, changes):
+        self._client, self._changes = client, changes
+
+    async def get(self, *args, **rest):
+        found = await self._client.get(*args, **rest)
+        if self._changes:
+            await self._changes.pop()()
+        return found
+
+    async def patch(self, *args, **rest):
+        return await self._client.patch(*args, **rest)
+
+
+async def change(cluster, **status):
+    await cluster.admin.patch(NODES, "n1", {"status": status}, subresource="status")
+
+
+async def test_a_node_that_becomes_ready_after_it_was_read_is_left_alone(cluster):
+    await put(cluster)
+
+    async def back():
+        await change(cluster, conditions=[{"type": "Ready", "status": "True"}])
+
+    with pytest.raises(RefusedForSafety):
+        await acknowledge(Late(cluster.client, [back]), "n1", BOOT)
+    assert await written(cluster) is None
+
+
+async def test_what_others_write_meanwhile_is_no_hindrance_but_for_ever(cluster):
+    await put(cluster)
+    count = iter(range(100))
+
+    async def busy():
+        await change(cluster, conditions=[{"type": "Ready", "status": "Unknown", "reason": f"r{next(count)}"}])
+
+    await acknowledge(Late(cluster.client, [busy, busy]), "n1", BOOT)
+    assert await written(cluster) == BOOT
+    with pytest.raises(Conflict):
+        await acknowledge(Late(cluster.client, [busy] * 10), "n1", BOOT)
+
+
+KUBECONFIG = """
+apiVersion: v1
+kind: Config
+current-context: c
+clusters: [{{name: c, cluster: {{server: "{url}", certificate-authority-data: "{ca}"}}}}]
+users: [{{name: c, user: {{token: "{token}"}}}}]
+contexts: [{{name: c, context: {{cluster: c, user: c}}}}]
+"""
+
+
+async def test_the_command(cluster, tmp_path):
+    await put(cluster)
+    async with serving(cluster.server, tmp_path) as (url, authority):
+        file = tmp_path / "config"
+        ca = base64.b64encode(authority.encode()).decode()
+        file.write_text(KUBECONFIG.format(url=url, ca=ca, token=TOKEN))
+
+        def run(boot_id):
+            return CliRunner().invoke(
+                cli, ["failover", "acknowledge", "n1", "--boot-id", boot_id, "--kubeconfig", str(file)]
+            )
+
+        wrong = await asyncio.to_thread(run, "another")
+        assert isinstance(wrong.exception, RefusedForSafety)
+        assert wrong.exception.exit_code == 3
+        right = await asyncio.to_thread(run, f" {BOOT} ")
+        assert (right.exit_code, right.output) == (0, f"node n1: boot {BOOT} is acknowledged to be over\n")
+        empty = await asyncio.to_thread(run, " ")
+        assert isinstance(empty.exception, InvalidInput)
+    assert await written(cluster) == BOOT
