@@ -54,16 +54,21 @@ def place(provider_id: str) -> Place | None:
 
 
 def settings(
-    provider_id: str, *, region: str = "", endpoint: str = "", credentials: tuple[str, str] | None = None
+    provider_id: str,
+    *,
+    region: str = "",
+    endpoint: str = "",
+    credentials: tuple[str, str] | None = None,
+    source: str = "ec2",
 ) -> Ec2Settings:
     """Of a Node; ``region`` outweighs that of the zone. InvalidInput names what is wrong."""
     found = place(provider_id)
     if found is None:
-        raise InvalidInput("ec2", [f'spec.providerID: "{provider_id}": must be aws:///<zone>/i-...'])
+        raise InvalidInput(source, [f'spec.providerID of the Node is "{provider_id}": must be aws:///<zone>/i-...'])
     if not (region or found.region):
-        raise InvalidInput("ec2", [f"region: empty: must be given, since {provider_id} names no zone"])
+        raise InvalidInput(source, [f"region: empty: must be given, since {provider_id} names no zone"])
     if credentials and not all(credentials):
-        raise InvalidInput("ec2", ["credentials: access key id or secret access key is empty"])
+        raise InvalidInput(source, ["credentials: access key id or secret access key is empty"])
     key, secret = credentials or ("", "")
     return Ec2Settings(
         instance=found.instance,

@@ -66,9 +66,11 @@ def violations(settings: RedfishSettings) -> list[str]:
     return wrong
 
 
-def fence(name: str, settings: RedfishSettings, *, clock: Clock, patience: float) -> LibraryFence:
+def fence(
+    name: str, settings: RedfishSettings, *, clock: Clock, patience: float, source: str = "redfish"
+) -> LibraryFence:
     """``patience``: seconds for a question that changes nothing. InvalidInput names the field that is wrong."""
     if wrong := violations(settings):
-        raise InvalidInput(f"fencer {name}", wrong)
+        raise InvalidInput(source, wrong)
     errand = Errand(_PROCESS, settings, clock, _ENVIRONMENT, secrets=(settings.password,))
     return LibraryFence(name, errand, patience=patience)
