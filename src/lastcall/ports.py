@@ -12,6 +12,7 @@ from lastcall.model.fence_node import FenceNode
 from lastcall.model.fence_policy import FencePolicy
 from lastcall.model.pods import Handler, Pod
 from lastcall.model.power import Instance, Power
+from lastcall.model.watchdog_lease import Promise
 
 
 class Clock(Protocol):
@@ -365,5 +366,58 @@ class Fences(Protocol):
         """In the policy's order. Secrets are read now, and kept no longer than the fences are.
 
         InvalidInput names the field that is wrong; Unavailable: a Secret cannot be read now.
+        """
+        ...
+
+
+# -- watchdog ----------------------------------------------------------------------------------------------------------
+
+
+class WatchdogInfo(Facts, frozen=True):
+    """What a watchdog that runs now is like; ``timeout`` as the driver reports it, ``inf`` if it does not."""
+
+    identity: str
+    timeout: float
+    survives_close: bool
+    """It runs on when this process dies."""
+    resets: bool = True
+    """It resets the machine, and does not only raise an alarm."""
+
+
+class WatchdogDevice(Protocol):
+    """The machine's watchdog. Every verb is done when it returns: nothing comes between a decision to pet and the pet."""
+
+    @property
+    def open(self) -> bool:
+        """Whether this process holds it."""
+        ...
+
+    def arm(self, timeout: int) -> WatchdogInfo:
+        """Opens it, by which it runs and is petted, and asks for that timeout in seconds.
+
+        Unavailable: there is none, or another program holds it; NotPermitted. It is not held then.
+        """
+        ...
+
+    def pet(self) -> None:
+        """The machine is reset unless this comes again within the timeout. Unavailable if the device fails."""
+        ...
+
+    def disarm(self) -> bool:
+        """Stops it and gives it back. False if it cannot be stopped (``nowayout``): it is held on, and to be petted.
+
+        Unavailable if the device fails: it is given back, and may run on.
+        """
+        ...
+
+
+class WatchdogLease(Protocol):
+    """The Lease by which this node's agent says that its watchdog is armed."""
+
+    async def write(self, promise: Promise) -> Promise | None:
+        """The Lease says so when this returns, and no write that was begun earlier, by anybody, can change that any more.
+
+        Answers what it said before this life's first write, or since its last one; None if it said nothing. LastcallError:
+        whether it has been written is not known.
         """
         ...

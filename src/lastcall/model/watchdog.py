@@ -15,9 +15,14 @@ The observer saw the renewal later than it was sent, so to count from what he sa
 stretched by ``drift``.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
 
 from lastcall.errors import InvalidInput
+from lastcall.model.base import Facts
 
 MOST_DRIFT = 0.1
 
@@ -40,9 +45,11 @@ class Watchdog:
     survives_close: bool = True
     """The device goes on when it is closed without the magic character, as when the agent is killed: the driver supports
     magic close, or it is set to ``nowayout``. Other devices are disarmed by a crash."""
+    resets: bool = True
+    """The device resets the machine, and does not only raise an alarm."""
 
     def __post_init__(self) -> None:
-        if wrong := self._wrong():
+        if wrong := [f"{field}: {text}" for field, text in self._wrong()]:
             raise InvalidInput("watchdog", wrong)
 
     @property
@@ -55,24 +62,44 @@ class Watchdog:
         """How the bound comes about, for people."""
         return f"({self.lease:g} s lease + 3 * {self.timeout:g} s timeout) * {1 + self.drift:g} = {self.bound:g} s"
 
-    def _wrong(self) -> list[str]:
+    def _wrong(self) -> Iterator[tuple[str, str]]:
         lease, pet, timeout, drift = self.lease, self.pet, self.timeout, self.drift
-        wrong = []
         if not pet > 0:
-            wrong.append(f"pet: {pet:g}: must be more than 0 s")
+            yield "pet", f"{pet:g}: must be more than 0 s"
         if not 0 <= drift <= MOST_DRIFT:
-            wrong.append(f"drift: {drift:g}: must be from 0 to {MOST_DRIFT:g}")
+            yield "drift", f"{drift:g}: must be from 0 to {MOST_DRIFT:g}"
         late, slow = 2 * pet, 2 * pet * (1 + drift)
         if not timeout > slow:
             sum_ = f"2 * {pet:g} s pet * {1 + drift:g} = {slow:g} s"
-            wrong.append(f"timeout: {timeout:g}: must be more than {sum_}, or one late pet resets a healthy node")
+            yield "timeout", f"{timeout:g}: must be more than {sum_}, or one late pet resets a healthy node"
         if not lease > late:
             sum_ = f"2 * {pet:g} s pet = {late:g} s"
-            wrong.append(f"lease: {lease:g}: must be more than {sum_}, or one late renewal resets a healthy node")
+            yield "lease", f"{lease:g}: must be more than {sum_}, or one late renewal resets a healthy node"
         if not self.survives_close:
-            wrong.append(
-                "survives_close: false: the device is disarmed when the agent is killed, so that no bound holds"
-            )
+            yield "survives_close", "false: the device is disarmed when the agent is killed, so that no bound holds"
+        if not self.resets:
+            yield "resets", "false: the device only raises an alarm, so that no bound holds"
         if float("inf") in (lease, timeout):
-            wrong.append(f"lease, timeout: {lease:g}, {timeout:g}: must be finite, or no bound follows")
-        return wrong
+            yield "lease, timeout", f"{lease:g}, {timeout:g}: must be finite, or no bound follows"
+
+
+class WatchdogSettings(Facts, frozen=True, forbid_unknown_fields=True):
+    """``watchdog`` of an AgentConfiguration; seconds."""
+
+    device: Annotated[str, Meta(min_length=1)] = "/dev/watchdog"
+    lease_seconds: float = 60.0
+    pet_seconds: float = 5.0
+    timeout_seconds: Annotated[int, Meta(ge=1, le=65535)] = 15
+    """What the device is asked for: it knows whole seconds alone."""
+    drift: float = 0.01
+
+    def armed(self, *, timeout: float | None = None, survives_close: bool = True, resets: bool = True) -> Watchdog:
+        """With a device that is like this; InvalidInput if no bound follows from it."""
+        return Watchdog(
+            lease=self.lease_seconds,
+            pet=self.pet_seconds,
+            timeout=self.timeout_seconds if timeout is None else timeout,
+            drift=self.drift,
+            survives_close=survives_close,
+            resets=resets,
+        )

@@ -1,0 +1,58 @@
+"""The Lease by which a node's agent says that its watchdog is armed, at the API server."""
+
+from lastcall import names
+from lastcall.adapters.kube.client import Client
+from lastcall.adapters.kube.resources import LEASES
+from lastcall.errors import AlreadyExists, Conflict, NotFound
+from lastcall.model import watchdog_lease
+from lastcall.model.watchdog_lease import AgentLease, Promise
+from lastcall.ports import Clock
+
+_LEASES = LEASES.read_as(AgentLease)
+
+
+class KubeWatchdogLease:
+    """``ports.WatchdogLease``. Needs the verbs get, create and patch on Leases in lastcall-system.
+
+    Every write is bound to the revision that was read or written before. So a write of which nothing was heard, of this
+    life or of an earlier one, is refused by the server when it arrives after a later one. ``client`` is to be one whose
+    requests wait for nobody else's.
+    """
+
+    def __init__(self, client: Client, node: str, clock: Clock) -> None:
+        self._client = client
+        self._node = node
+        self._clock = clock
+        self._known: AgentLease | None = None
+
+    async def write(self, promise: Promise) -> Promise | None:
+        """``ports.WatchdogLease.write``."""
+        before = self._known or await self._found()
+        try:
+            return await self._written(promise, before)
+        except (Conflict, NotFound):
+            return await self._written(promise, await self._found())
+
+    async def _written(self, promise: Promise, before: AgentLease) -> Promise | None:
+        self._known = None  # until the answer comes nobody knows what stands there
+        record = watchdog_lease.renewed(
+            before.spec, node=self._node, lease=promise.lease_seconds, wall=self._clock.wall()
+        )
+        metadata = {
+            "resourceVersion": before.metadata.resource_version,
+            "annotations": watchdog_lease.annotated(promise),
+        }
+        wanted = {"metadata": metadata, "spec": record}
+        self._known = await self._client.patch(_LEASES, self._node, wanted, namespace=names.SYSTEM_NAMESPACE)
+        return before.promise
+
+    async def _found(self) -> AgentLease:
+        """As it is now. One that is missing is made, and promises nothing: a request to make it may arrive late."""
+        try:
+            return await self._client.get(_LEASES, self._node, namespace=names.SYSTEM_NAMESPACE)
+        except NotFound:
+            wanted = {"metadata": {"name": self._node}}
+        try:
+            return await self._client.create(_LEASES, wanted, namespace=names.SYSTEM_NAMESPACE)
+        except AlreadyExists:
+            return await self._client.get(_LEASES, self._node, namespace=names.SYSTEM_NAMESPACE)

@@ -1,0 +1,239 @@
+"""Keeps the watchdog and the node's own Lease: writes, pets, and leaves the machine to its reset when it must not pet."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lastcall.aio import first
+from lastcall.errors import InvalidInput, LastcallError
+from lastcall.model.duration import of_seconds
+from lastcall.model.watchdog import Watchdog, WatchdogSettings
+from lastcall.model.watchdog_lease import Promise
+from lastcall.ports import Clock, WatchdogDevice, WatchdogLease
+from lastcall.watchdog import petting
+from lastcall.watchdog.petting import Situation, Standing, Step
+
+RETRY_SECONDS = 30.0
+"""Between two attempts to open a device that is missing, or held by another program."""
+
+LEAVE_SECONDS = 8.0
+"""So long the promise is tried to be taken back when the agent ends; its unit leaves it 15 s."""
+
+_LEAVING_PACE = 1.0
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """What the keeper tells about itself after each round. ``armed``: the Lease may say so; ``bound`` in seconds, 0 if not.
+
+    ``accepted`` and ``failed`` are writes of the Lease since it began, ``withheld`` rounds without a pet.
+    """
+
+    armed: bool
+    bound: float
+    accepted: int
+    failed: int
+    withheld: int
+    sentence: str
+
+
+class Keeper:
+    """The watchdog of one boot of one node. It does nothing until ``hold`` has said for the first time whether it may."""
+
+    def __init__(
+        self,
+        settings: WatchdogSettings,
+        *,
+        device: WatchdogDevice,
+        lease: WatchdogLease,
+        clock: Clock,
+        boot_id: str,
+        on_round: Callable[[Told], None] = lambda _: None,
+    ) -> None:
+        self._settings = settings
+        self._device = device
+        self._lease = lease
+        self._clock = clock
+        self._boot_id = boot_id
+        self._on_round = on_round
+        self._wake = asyncio.Event()
+        self._begun = asyncio.Event()
+        self._standing = Standing()
+        self._armed: Watchdog | None = None
+        self._held = ""
+        self._leave_by: float | None = None
+        self._unfit = self._stuck = self._stray = self._told = False
+        self._retry_at = petting.NEVER
+        self._problem = self._said = ""
+        self._accepted = self._failed = self._withheld = 0
+
+    def hold(self, why: str) -> None:
+        """The node goes down by itself, which no reset is to disturb: what is promised is taken back. Empty: no longer so."""
+        if why != self._held or not self._begun.is_set():
+            self._held = why
+            self._begun.set()
+            self._wake.set()
+
+    def leave(self) -> None:
+        """The agent is to end: ``run`` returns when the device is stopped, or if that may not be."""
+        self._leave_by = self._clock.boottime() + LEAVE_SECONDS
+        self._begun.set()
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Rounds until ``leave``. Cancelling leaves the device running, and what is promised."""
+        await self._begun.wait()
+        while not self._over():
+            self._wake.clear()
+            begun = self._clock.boottime()
+            await self._guarded_round()
+            pace = self._settings.pet_seconds if self._leave_by is None else _LEAVING_PACE
+            if not self._over():
+                await first(self._wake.wait(), self._clock.sleep(begun + pace - self._clock.boottime()))
+        if self._device.open and self._standing.promised:
+            log.warning("what the Lease promises could not be taken back: the watchdog is left to reset this machine")
+
+    def _over(self) -> bool:
+        if self._leave_by is None:
+            return False
+        now = self._clock.boottime()
+        return not self._device.open or petting.next_step(self._situation) is Step.REST or now >= self._leave_by
+
+    # -- one round -----------------------------------------------------------------------------------------------------
+
+    async def _guarded_round(self) -> None:
+        """A mistake of ours is told, and costs a pet at most: the machine is reset if it comes again and again."""
+        try:
+            await self._round()
+        except Exception:
+            log.exception("the watchdog's round broke off")
+        self._say()
+
+    async def _round(self) -> None:
+        """Steps until nothing is left to do, one has failed, or the Lease is renewed."""
+        going_on = True
+        while going_on:
+            step = petting.next_step(self._situation)
+            going_on = await self._done(step) and step not in (Step.REST, Step.PROMISE)
+            self._pet()
+
+    @property
+    def _situation(self) -> Situation:
+        return Situation(
+            wanted=not self._held and self._leave_by is None,
+            promised=self._standing.promised,
+            open=self._device.open,
+            fit=not self._unfit,
+            stuck=self._stuck,
+            stray=self._stray,
+        )
+
+    async def _done(self, step: Step) -> bool:
+        """Whether it has worked."""
+        if step in (Step.TAKE_BACK, Step.PROMISE):
+            return await self._write(armed=step is Step.PROMISE)
+        if step is Step.OPEN:
+            return self._open()
+        if step is Step.STOP:
+            self._stop()
+        return True
+
+    async def _write(self, *, armed: bool) -> bool:
+        """``sent`` is taken before anything is asked of the server: others may have seen the renewal ever since."""
+        promise = self._promise(armed=armed)
+        sent = self._clock.boottime()
+        self._standing = petting.sending(self._standing, armed=armed)
+        try:
+            async with asyncio.timeout(self._settings.pet_seconds / 2):
+                before = await self._lease.write(promise)
+        except (LastcallError, TimeoutError) as error:
+            self._failed += 1
+            log.warning("the watchdog's Lease: %s", error or "no answer in time")
+            return False
+        self._accepted += 1
+        self._standing = petting.accepted(self._standing, armed=armed, sent=sent)
+        if not self._told:
+            self._told, self._stray = True, before is not None and before.boot_id == self._boot_id
+        return True
+
+    def _promise(self, *, armed: bool) -> Promise:
+        if armed and self._armed:
+            return Promise.of(self._boot_id, self._armed)
+        return Promise(boot_id=self._boot_id, why=self._why())
+
+    def _open(self) -> bool:
+        if self._clock.boottime() < self._retry_at:
+            return False
+        try:
+            info = self._device.arm(self._settings.timeout_seconds)
+        except LastcallError as error:
+            self._problem, self._retry_at = str(error), self._clock.boottime() + RETRY_SECONDS
+            return False
+        self._stray, self._problem = False, ""
+        try:
+            self._armed = self._settings.armed(
+                timeout=info.timeout, survives_close=info.survives_close, resets=info.resets
+            )
+            log.info("%s runs, with a timeout of %s", info.identity, of_seconds(info.timeout))
+        except InvalidInput as error:
+            self._unfit, self._problem = True, f"{info.identity}: {'; '.join(error.violations)}"
+        return True
+
+    def _stop(self) -> None:
+        try:
+            self._stuck = not self._device.disarm()
+        except LastcallError as error:
+            log.error("the watchdog may run on, and reset this machine: %s", error)
+
+    def _pet(self) -> None:
+        """Right after the decision, without any wait between."""
+        if not self._device.open:
+            return
+        if not petting.may_pet(self._standing, lease=self._settings.lease_seconds, now=self._clock.boottime()):
+            self._withheld += 1
+            return
+        try:
+            self._device.pet()
+        except LastcallError as error:
+            log.error("the watchdog could not be petted: %s", error)
+
+    # -- what it says --------------------------------------------------------------------------------------------------
+
+    def _say(self) -> None:
+        sentence = self._sentence()
+        if sentence != self._said:
+            log.info("watchdog: %s", sentence)
+            self._said = sentence
+        armed = self._armed if self._device.open and self._standing.promised else None
+        self._on_round(
+            Told(
+                armed=armed is not None,
+                bound=armed.bound if armed else 0.0,
+                accepted=self._accepted,
+                failed=self._failed,
+                withheld=self._withheld,
+                sentence=sentence,
+            )
+        )
+
+    def _sentence(self) -> str:
+        now = self._clock.boottime()
+        if not self._device.open:
+            return f"not armed: {self._why()}"
+        if not self._standing.promised or not self._armed:
+            return f"it runs, and nothing is promised: {self._why()}"
+        if not petting.may_pet(self._standing, lease=self._settings.lease_seconds, now=now):
+            return "the Lease could not be renewed for too long: this machine is left to be reset"
+        return f"armed: without a renewal this machine has reset itself after {self._armed.arithmetic}"
+
+    def _why(self) -> str:
+        if self._held:
+            return self._held
+        if self._leave_by is not None:
+            return "the agent ends"
+        return self._problem or (
+            "the Lease could not be written yet" if self._standing.promised else "it is about to be armed"
+        )

@@ -1,0 +1,77 @@
+"""Whether the watchdog may be petted, and what is done next with it and with the node's Lease (pure).
+
+While the Lease may say ``armed``, the controller may count on the bound: then a pet needs a renewal that was accepted and
+was sent less than ``lease`` seconds ago. While it says ``armed`` for certain no longer, and before it has said so, pets
+are free: nothing follows from the device.
+
+So the Lease says ``armed`` only when the device runs, with what the driver reports. And the device is stopped, or opened
+by a next life of the agent, only when the answer has come that the Lease says otherwise.
+"""
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+NEVER = float("-inf")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    """What the agent knows of its own Lease; the default is what a new life knows, since an earlier one may have armed."""
+
+    promised: bool = True
+    """It may say that the watchdog is armed: so it was sent, or left by an earlier life, and not taken back since."""
+    renewed: float = NEVER
+    """When the last write of it that was accepted was sent (boottime)."""
+
+
+def sending(standing: Standing, *, armed: bool) -> Standing:
+    """A write is about to be sent. That may be the last that is ever heard of it."""
+    return replace(standing, promised=standing.promised or armed)
+
+
+def accepted(standing: Standing, *, armed: bool, sent: float) -> Standing:
+    """The write that was sent then was answered: it stands."""
+    return replace(standing, promised=armed, renewed=sent)
+
+
+def may_pet(standing: Standing, *, lease: float, now: float) -> bool:
+    """The rule from which the bound follows."""
+    return not standing.promised or now - standing.renewed < lease
+
+
+class Step(Enum):
+    """What is done next. The device is petted after each of them."""
+
+    TAKE_BACK = "write that it is not armed"
+    OPEN = "open the device, by which it runs"
+    PROMISE = "write that it is armed"
+    STOP = "stop the device"
+    REST = "nothing"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Situation:
+    """Where the agent stands with its watchdog."""
+
+    wanted: bool
+    """It is to be armed: the node is neither going down nor is the agent to end."""
+    promised: bool
+    open: bool
+    """This process holds the device."""
+    fit: bool = True
+    """A bound follows from what the device is like, as far as that is known."""
+    stuck: bool = False
+    """It was to be stopped and could not be: ``nowayout``."""
+    stray: bool = False
+    """An earlier life of this boot had it, and may have left it running."""
+
+
+def next_step(at: Situation) -> Step:
+    """One step; the next one follows from the situation after it."""
+    if at.wanted and at.fit and at.open:
+        return Step.PROMISE
+    if at.promised:
+        return Step.TAKE_BACK
+    if at.open:
+        return Step.REST if at.stuck else Step.STOP
+    return Step.OPEN if (at.wanted and at.fit) or at.stray else Step.REST

@@ -1,0 +1,396 @@
+"""The agent's watchdog mode: when it is armed, petted, taken back and left to fire, at the lab's API server."""
+
+import asyncio
+import logging
+
+import pytest
+from support.watchdogs import BOUND, NODE, SETTINGS, lives
+
+from lastcall import names
+from lastcall.adapters.kube.resources import LEASES
+from lastcall.adapters.watchdog_device import CAN_KEEPALIVE, CAN_SETTIMEOUT, ONLY_ALARM
+from lastcall.lab.fake_watchdog import USUAL
+
+GOING_DOWN = "the node goes down"
+LEASE, TIMEOUT = SETTINGS.lease_seconds, SETTINGS.timeout_seconds
+
+
+def test_it_is_armed_and_says_so_with_what_the_driver_reports():
+    async def scene(world):
+        world.agent()
+        await asyncio.sleep(100)
+        promise = await world.promise()
+        assert (promise.boot_id, promise.armed, promise.timeout_seconds) == ("boot-0", True, 12)
+        assert (promise.lease_seconds, promise.pet_seconds, promise.drift) == (20, 4, 0)
+        assert world.resets == []
+        assert world.dog.pets >= 100 / 4
+        told = world.rounds[-1]
+        assert (told.armed, told.bound, told.failed, told.withheld) == (True, 20 + 3 * 12, 0, 0)
+        assert "(20 s lease + 3 * 12 s timeout)" in told.sentence
+        lease = await world.lease()
+        assert (lease.spec.holder_identity, lease.spec.lease_duration_seconds) == (NODE, 20)
+
+    lives(scene, rounded=lambda seconds: -(-seconds // 4) * 4)
+
+
+def test_an_agent_that_begins_while_the_node_goes_down_arms_nothing():
+    async def scene(world):
+        world.agent(held=GOING_DOWN)
+        await asyncio.sleep(60)
+        assert not world.dog.held
+        assert (await world.promise()).why == GOING_DOWN
+
+    lives(scene)
+
+
+@pytest.mark.parametrize("way", ["cut", "hangs", "deaf"])
+def test_without_the_api_server_the_machine_is_reset_before_it_is_taken_for_dead(way):
+    async def scene(world):
+        world.agent()
+        await asyncio.sleep(30)
+        world.restarts = False
+        setattr(world.line, way, True)
+        begun = world.now
+        await asyncio.sleep(200)
+        assert len(world.resets) == 1
+        assert LEASE - 4 < world.resets[0] - begun <= LEASE + TIMEOUT + 4
+        if way == "deaf":  # what it wrote was seen, and so the bound counts from later
+            assert world.proofs["boot-0"] - begun > BOUND
+        else:
+            assert BOUND - 4.5 < world.proofs["boot-0"] - begun < BOUND + 1
+        assert world.rounds[-1].withheld > 0
+        assert (
+            world.rounds[-1].sentence == "the Lease could not be renewed for too long: this machine is left to be reset"
+        )
+
+    lives(scene)
+
+
+def test_a_short_outage_is_lived_through():
+    async def scene(world):
+        world.agent()
+        for _ in range(5):
+            await asyncio.sleep(30)
+            world.line.cut = True
+            await asyncio.sleep(LEASE - 5)
+            world.line.cut = False
+        await asyncio.sleep(30)
+        assert world.resets == []
+        assert world.rounds[-1].failed > 10
+
+    lives(scene)
+
+
+def test_after_a_reset_it_is_armed_for_the_new_boot():
+    async def scene(world):
+        world.agent()
+        await asyncio.sleep(30)
+        world.line.cut = True
+        await asyncio.sleep(40)
+        world.line.cut = False
+        await asyncio.sleep(60)
+        assert len(world.resets) == 1
+        promise = await world.promise()
+        assert (promise.boot_id, promise.armed) == ("boot-1", True)
+
+    lives(scene)
+
+
+def test_an_agent_that_is_killed_and_comes_back_goes_on():
+    async def scene(world):
+        world.agent()
+        for _ in range(5):
+            await asyncio.sleep(17)
+            world.process.kill()
+        await asyncio.sleep(30)
+        assert world.resets == []
+        assert (await world.promise()).armed
+
+    lives(scene)
+
+
+def test_an_agent_that_is_killed_and_stays_away_costs_a_reset():
+    async def scene(world):
+        world.agent()
+        await asyncio.sleep(17)
+        world.restarts = False
+        world.process.kill()
+        killed = world.now
+        await asyncio.sleep(100)
+        assert world.resets == [killed + TIMEOUT]
+        assert world.proofs["boot-0"] > world.resets[0]
+
+    lives(scene)
+
+
+def test_a_life_that_cannot_reach_the_api_server_does_not_pet_what_an_earlier_one_has_promised():
+    async def scene(world):
+        world.agent()
+        await asyncio.sleep(17)
+        world.line.cut = True
+        world.process.kill()
+        killed = world.now
+        await asyncio.sleep(25)
+        assert world.resets == [killed + TIMEOUT]
+
+    lives(scene)
+
+
+def test_a_clean_stop_takes_the_promise_back_and_then_stops_the_device():
+    async def scene(world):
+        world.agent()
+        await asyncio.sleep(30)
+        world.restarts = False
+        world.leave()
+        await asyncio.sleep(1)
+        assert world.task.done()
+        assert not world.dog.running
+        promise = await world.promise()
+        assert (promise.armed, promise.why) == (False, "the agent ends")
+        await asyncio.sleep(200)
+        assert (world.resets, world.proofs) == ([], {})
+
+    lives(scene)
+
+
+def test_a_clean_stop_without_the_api_server_leaves_the_device_running(caplog):
+    async def scene(world):
+        world.agent()
+        await asyncio.sleep(30)
+        world.restarts = False
+        world.line.cut = True
+        world.leave()
+        await asyncio.sleep(7)
+        assert not world.task.done()
+        await asyncio.sleep(3)
+        assert world.task.done()
+        world.process.kill()
+        assert world.dog.running
+        await asyncio.sleep(100)
+        assert len(world.resets) == 1
+
+    with caplog.at_level(logging.WARNING):
+        lives(scene)
+    assert "the watchdog is left to reset this machine" in caplog.text
+
+
+def test_an_agent_that_never_armed_ends_at_once():
+    async def scene(world):
+        world.line.cut = True
+        world.agent()
+        await asyncio.sleep(30)
+        world.restarts = False
+        world.leave()
+        await asyncio.sleep(0.1)
+        assert world.task.done()
+        assert not world.dog.running
+
+    lives(scene)
+
+
+def test_a_node_that_goes_down_takes_it_back_and_is_not_reset():
+    """Longer than the lease without the API server: pods may take their time to end."""
+
+    async def scene(world):
+        world.agent()
+        await asyncio.sleep(30)
+        world.hold(GOING_DOWN)
+        await asyncio.sleep(0.5)
+        assert (await world.promise()).why == GOING_DOWN
+        assert not world.dog.running
+        world.line.cut = True
+        await asyncio.sleep(200)
+        assert (world.resets, world.proofs) == ([], {})
+
+    lives(scene)
+
+
+def test_a_shutdown_that_is_called_off_arms_it_again():
+    async def scene(world):
+        world.agent()
+        await asyncio.sleep(30)
+        world.hold(GOING_DOWN)
+        await asyncio.sleep(30)
+        world.hold("")
+        await asyncio.sleep(1)
+        assert (await world.promise()).armed
+        assert world.dog.running
+
+    lives(scene)
+
+
+def test_what_cannot_be_taken_back_in_a_shutdown_stays_true():
+    async def scene(world):
+        world.agent()
+        await asyncio.sleep(30)
+        world.restarts = False
+        world.line.cut = True
+        world.hold(GOING_DOWN)
+        await asyncio.sleep(100)
+        assert len(world.resets) == 1
+        assert "boot-0" in world.proofs
+
+    lives(scene)
+
+
+def test_a_device_that_a_killed_life_has_left_running_is_stopped_in_a_shutdown():
+    async def scene(world):
+        world.agent()
+        await asyncio.sleep(30)
+        world.held = GOING_DOWN
+        world.process.kill()
+        await asyncio.sleep(5)
+        assert not world.dog.running
+        assert not (await world.promise()).armed
+        await asyncio.sleep(100)
+        assert world.resets == []
+
+    lives(scene)
+
+
+UNFIT = {
+    "its timeout is too short": ({"rounded": lambda _: 3}, "timeout: 3: must be more than 2 * 4 s pet * 1 = 8 s"),
+    "disarmed by a crash": (
+        {"options": CAN_SETTIMEOUT | CAN_KEEPALIVE},
+        "the device is disarmed when the agent is killed",
+    ),
+    "an alarm": ({"options": USUAL | ONLY_ALARM}, "the device only raises an alarm"),
+    "does not tell its timeout": ({"options": USUAL & ~CAN_SETTIMEOUT, "timeout": 0}, "must be finite"),
+}
+
+
+@pytest.mark.parametrize(("device", "told"), UNFIT.values(), ids=UNFIT)
+def test_a_device_that_does_not_fit_is_not_armed_and_the_arithmetic_is_told(device, told):
+    async def scene(world):
+        world.agent()
+        await asyncio.sleep(60)
+        promise = await world.promise()
+        assert not promise.armed
+        assert told in world.rounds[-1].sentence
+        assert (world.dog.running, world.resets) == (False, [])
+        assert world.line.asked.count("PATCH") < 5
+
+    lives(scene, **device)
+
+
+def test_a_device_that_does_not_fit_and_cannot_be_stopped_is_petted_on():
+    async def scene(world):
+        world.agent()
+        await asyncio.sleep(60)
+        assert not (await world.promise()).armed
+        world.line.cut = True
+        await asyncio.sleep(200)
+        assert world.dog.running
+        assert world.resets == []
+
+    lives(scene, nowayout=True, rounded=lambda _: 7)
+
+
+def test_a_device_that_cannot_be_stopped_is_petted_on_in_a_shutdown_and_armed_again_after_it():
+    async def scene(world):
+        world.agent()
+        await asyncio.sleep(30)
+        world.hold(GOING_DOWN)
+        await asyncio.sleep(1)
+        world.line.cut = True
+        await asyncio.sleep(100)
+        assert world.resets == []
+        world.line.cut = False
+        world.hold("")
+        await asyncio.sleep(5)
+        assert (await world.promise()).armed
+
+    lives(scene, nowayout=True)
+
+
+def test_a_device_that_another_program_holds_is_tried_again():
+    async def scene(world):
+        descriptor = world.dog.open("/dev/watchdog0")
+        world.dog.write(descriptor, b"V")
+        world.agent()
+        await asyncio.sleep(5)
+        assert "another program holds it" in world.rounds[-1].sentence
+        world.dog.close(descriptor)
+        await asyncio.sleep(40)
+        assert (await world.promise()).armed
+
+    lives(scene)
+
+
+def test_a_write_that_arrives_late_does_not_undo_what_was_taken_back():
+    """The request is on the network when its sender has given up, taken the promise back and stopped the device."""
+
+    async def scene(world):
+        world.agent()
+        await asyncio.sleep(30)
+        world.line.late["PATCH"] = 9
+        await asyncio.sleep(4.5)
+        world.hold(GOING_DOWN)
+        await asyncio.sleep(4)
+        assert not world.dog.running
+        await asyncio.sleep(60)
+        assert not (await world.promise()).armed
+
+    lives(scene)
+
+
+def test_a_lease_that_somebody_has_deleted_is_made_again():
+    async def scene(world):
+        world.agent()
+        await asyncio.sleep(30)
+        await world.admin.delete(LEASES, NODE, namespace=names.SYSTEM_NAMESPACE)
+        await asyncio.sleep(10)
+        assert (await world.promise()).armed
+        assert world.resets == []
+
+    lives(scene)
+
+
+def test_somebody_elses_change_costs_no_renewal():
+    async def scene(world):
+        world.agent()
+        for number in range(20):
+            await asyncio.sleep(4)
+            await world.change(labels={"round": str(number)})
+        assert world.rounds[-1].failed == 0
+        assert (await world.promise()).armed
+
+    lives(scene)
+
+
+def test_a_fault_of_ours_is_told_and_does_not_end_it(caplog):
+    async def scene(world):
+        world.agent()
+        await asyncio.sleep(30)
+        write = world.keeper._lease.write
+
+        async def broken(promise):
+            world.keeper._lease.write = write
+            raise RuntimeError("a mistake")
+
+        world.keeper._lease.write = broken
+        await asyncio.sleep(30)
+        assert (await world.promise()).armed
+        assert world.resets == []
+
+    with caplog.at_level(logging.ERROR):
+        lives(scene)
+    assert "the watchdog's round broke off" in caplog.text
+
+
+def test_pets_that_are_late_do_not_outlive_the_bound():
+    """As if the agent was stopped each time between its decision and the pet."""
+
+    async def scene(world):
+        world.agent()
+        await asyncio.sleep(30)
+        world.restarts = False
+        world.dog.late = 5.9
+        world.line.cut = True
+        await asyncio.sleep(LEASE + 2)
+        world.process.kill()
+        await asyncio.sleep(100)
+        assert len(world.resets) == 1
+        assert "boot-0" in world.proofs
+
+    lives(scene)
