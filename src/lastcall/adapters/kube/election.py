@@ -59,6 +59,11 @@ class Election:
         return self._until
 
     @property
+    def sole_until(self) -> float:
+        """Boottime until which nobody else leads for certain, though we may begin nothing any more: the lease runs out then."""
+        return self._until + self._terms.lease - self._terms.renew
+
+    @property
     def leads(self) -> bool:
         """Whether we may act now."""
         return self._clock.boottime() < self._until

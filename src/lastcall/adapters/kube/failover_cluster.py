@@ -1,0 +1,234 @@
+"""A cluster as the failover controller needs it: four watches, a few live reads, and what it writes."""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from random import Random
+from typing import Any, Final
+
+from lastcall import names
+from lastcall.adapters.kube.client import MERGE, STRATEGIC, Client
+from lastcall.adapters.kube.resources import (
+    ATTACHMENTS,
+    EVENTS,
+    LEASES,
+    NODES,
+    PODS,
+    VOLUMES,
+    Object,
+    Resource,
+    Written,
+    resource,
+)
+from lastcall.adapters.kube.transport import Answer, Transport
+from lastcall.adapters.kube.watching import Kind, Watching
+from lastcall.aio import Group, first
+from lastcall.errors import NotFound, Unavailable
+from lastcall.model.observed import (
+    MARK,
+    Heard,
+    LiveNode,
+    LivePod,
+    Told,
+    Watched,
+    WatchedAttachment,
+    WatchedLease,
+    WatchedNode,
+)
+from lastcall.model.snapshot import NODE_LEASES, DatedTaint, PersistentVolume
+from lastcall.ports import Clock
+
+POLICIES: Final = resource(names.GROUP, names.API_VERSION.partition("/")[2], "fencepolicies")
+WATCHDOG_LEASES = "lastcall-system"
+"""The namespace of the Leases by which agents tell of their watchdogs; each has the name of its node."""
+COMPONENT = "lastcall-controller"
+
+_NODES, _PODS = NODES.read_as(LiveNode), PODS.read_as(LivePod)
+_LEASES, _ATTACHMENTS = LEASES.read_as(WatchedLease), ATTACHMENTS.read_as(WatchedAttachment)
+_VOLUMES = VOLUMES.read_as(PersistentVolume)
+_EVENTS = EVENTS.read_as(Written)
+
+_FOLLOWED: Mapping[Watched, tuple[Resource[Any], str]] = {
+    Watched.NODES: (NODES.read_as(WatchedNode), ""),
+    Watched.LEASES: (_LEASES, NODE_LEASES),
+    Watched.WATCHDOGS: (_LEASES, WATCHDOG_LEASES),
+    Watched.ATTACHMENTS: (_ATTACHMENTS, ""),
+    Watched.POLICIES: (POLICIES, ""),
+}
+
+
+class Noting:
+    """A transport that remembers when a request last failed for a reason that lies with the server or the way to it."""
+
+    def __init__(self, transport: Transport, clock: Clock) -> None:
+        self._transport = transport
+        self._clock = clock
+        self.failed: float | None = None
+        """On the clock's boottime; None if none has."""
+
+    async def request(
+        self, method: str, target: str, headers: Mapping[str, str], body: bytes, *, stream: bool = False
+    ) -> Answer:
+        """``Transport.request``."""
+        try:
+            answer = await self._transport.request(method, target, headers, body, stream=stream)
+        except Unavailable:
+            self.failed = self._clock.boottime()
+            raise
+        if answer.status >= 500:
+            self.failed = self._clock.boottime()
+        return answer
+
+    def close(self) -> None:
+        """``Transport.close``."""
+        self._transport.close()
+
+
+class KubeCluster:
+    """``failover.outside.Cluster`` on a client of the Kubernetes API."""
+
+    def __init__(self, transport: Transport, clock: Clock, random: Random, *, instance: str = COMPONENT) -> None:
+        self._noting = Noting(transport, clock)
+        self._client = Client(self._noting, manager=COMPONENT)
+        self._clock = clock
+        self._random = random
+        self._instance = instance
+        self._watchings = {
+            what: Watching(self._client, kind, namespace=namespace, clock=clock, random=random)
+            for what, (kind, namespace) in _FOLLOWED.items()
+        }
+
+    @property
+    def api_failed(self) -> float | None:
+        """When a request last failed because of the server or the way to it, on the clock's boottime."""
+        return self._noting.failed
+
+    @property
+    def blind(self) -> str:
+        """Why something that is watched is not known as it is now; empty if all is."""
+        return next((f"{what.value}: {one.failure}" for what, one in self._watchings.items() if one.failure), "")
+
+    async def follow(self, hear: Callable[[Heard], None]) -> None:
+        """Tells everything that is there, and every change; never ends. What fails is tried again."""
+        group = Group()
+        try:
+            await first(*(group.start(_told(what, one, hear), what.value) for what, one in self._watchings.items()))
+        finally:
+            await group.cancel()
+
+    # -- live reads ----------------------------------------------------------------------------------------------------
+
+    async def node(self, name: str) -> LiveNode:
+        """NotFound if there is none."""
+        return await self._client.get(_NODES, name)
+
+    async def lease(self, name: str) -> WatchedLease | None:
+        """The Lease that a node's kubelet renews; None if there is none."""
+        return await self._lease(name, NODE_LEASES)
+
+    async def watchdog(self, name: str) -> WatchedLease | None:
+        """The Lease by which a node's agent tells of its watchdog; None if there is none."""
+        return await self._lease(name, WATCHDOG_LEASES)
+
+    async def _lease(self, name: str, namespace: str) -> WatchedLease | None:
+        try:
+            return await self._client.get(_LEASES, name, namespace=namespace)
+        except NotFound:
+            return None
+
+    async def pods(self, node: str) -> Sequence[LivePod]:
+        """Those that are bound to a node."""
+        return (await self._client.list(_PODS, fields=f"spec.nodeName={node}")).items
+
+    async def pod(self, namespace: str, name: str) -> LivePod | None:
+        """One pod; None if there is none."""
+        try:
+            return await self._client.get(_PODS, name, namespace=namespace)
+        except NotFound:
+            return None
+
+    async def claim_of(self, volume: str) -> tuple[str, str] | None:
+        """Namespace and name of the claim to which a PersistentVolume is bound; None if there is none."""
+        try:
+            claim = (await self._client.get(_VOLUMES, volume)).spec.claim_ref
+        except NotFound:
+            return None
+        return (claim.namespace, claim.name) if claim else None
+
+    async def etcd_nodes(self) -> frozenset[str]:
+        """The nodes on which a static pod of etcd runs, as kubeadm labels it."""
+        found = await self._client.list(_PODS, namespace="kube-system", labels="component=etcd")
+        return frozenset(pod.spec.node_name for pod in found.items if pod.spec.node_name)
+
+    # -- writes --------------------------------------------------------------------------------------------------------
+
+    async def change_node(
+        self, node: LiveNode, *, mark: str | None = None, taints: Sequence[DatedTaint] | None = None
+    ) -> LiveNode:
+        """Our mark (empty: none any more), the taints, or both in one write; None leaves what is there.
+
+        Conflict if the Node is not as it was read, so that nothing of others is lost.
+        """
+        metadata: Object = {"uid": node.metadata.uid, "resourceVersion": node.metadata.resource_version}
+        if mark is not None:
+            metadata["annotations"] = {MARK: mark or None}
+        patch = {"metadata": metadata, **({} if taints is None else {"spec": {"taints": list(taints)}})}
+        return await self._client.patch(_NODES, node.metadata.name, patch, kind=MERGE)
+
+    async def fail_pod(self, pod: LivePod, condition: Mapping[str, str] | None = None) -> LivePod:
+        """Its phase becomes Failed; the pod as it is then. Conflict if it is another pod, NotFound if it is gone."""
+        status: Object = {"phase": "Failed", **({"conditions": [condition]} if condition else {})}
+        return await self._client.patch(
+            _PODS,
+            pod.metadata.name,
+            {"metadata": {"uid": pod.metadata.uid}, "status": status},
+            namespace=pod.metadata.namespace,
+            subresource="status",
+            kind=STRATEGIC,
+        )
+
+    async def delete_pod(self, namespace: str, name: str, *, uid: str, grace: int | None) -> None:
+        """Deletes; ``grace`` None: its own. Conflict if it is another pod, NotFound if it is gone."""
+        await self._client.delete(PODS, name, namespace=namespace, grace=grace, uid=uid)
+
+    async def delete_attachment(self, name: str, *, uid: str) -> None:
+        """Conflict if it is another one, NotFound if it is gone."""
+        await self._client.delete(ATTACHMENTS, name, uid=uid)
+
+    async def tell(self, told: Told) -> None:
+        """A new event."""
+        moment = datetime.fromtimestamp(self._clock.wall(), UTC)
+        await self._client.create(_EVENTS, _event(told, moment, self._instance), namespace=told.namespace or "default")
+
+
+async def _told(what: Watched, watching: Watching[Any], hear: Callable[[Heard], None]) -> None:
+    async for change in watching.changes():
+        if change.kind is Kind.SYNCED:
+            hear(Heard(what, "", None))
+        else:
+            hear(Heard(what, change.key.name, None if change.kind is Kind.DELETED else change.new))
+
+
+def _event(told: Told, moment: datetime, instance: str) -> Object:
+    """A v1.Event: kubectl shows those of a Node by its name as their uid too, as kubelets write them."""
+    micro = moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
+    seconds = moment.isoformat(timespec="seconds").replace("+00:00", "Z")
+    about = {"apiVersion": "v1", "kind": "Pod" if told.namespace else "Node", "name": told.name, "uid": told.uid}
+    if told.namespace:
+        about["namespace"] = told.namespace
+    unique = hashlib.sha256(f"{told.uid} {told.reason} {told.message} {micro}".encode()).hexdigest()[:16]
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": f"{told.name}.{unique}", "namespace": told.namespace or "default"},
+        "involvedObject": about,
+        "reason": told.reason,
+        "message": told.message,
+        "type": "Warning" if told.warning else "Normal",
+        "source": {"component": COMPONENT},
+        "reportingComponent": COMPONENT,
+        "reportingInstance": instance,
+        "firstTimestamp": seconds,
+        "lastTimestamp": seconds,
+        "count": 1,
+    }

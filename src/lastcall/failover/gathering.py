@@ -1,0 +1,219 @@
+"""Gathers the Case of one node, live: the decision that follows is made from nothing else."""
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from lastcall import names
+from lastcall.errors import NotFound
+from lastcall.failover import armed, evidence, left, overview, policies, storms
+from lastcall.failover.acknowledgement import acknowledged
+from lastcall.failover.case import Case, NodeNow, Policy, Refusal
+from lastcall.failover.devices import Devices
+from lastcall.failover.facts import Acknowledged, Boot, Fact, WatchdogSeen
+from lastcall.failover.observing import Knot, Observing
+from lastcall.failover.outside import Cluster, Leadership
+from lastcall.failover.owner import OwnerMark
+from lastcall.failover.storms import HOUR, Answer, Fencing, View
+from lastcall.model.fence_policy import FencePolicy, Mode, PowerOn, RemoveTaint
+from lastcall.model.observed import LiveNode, LivePod, WatchedAttachment
+from lastcall.ports import Clock
+
+_CAUTION = (Mode.OBSERVE, Mode.TAINT_ONLY, Mode.ENFORCE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """How the controller was started."""
+
+    me: str
+    """Its identity in the election."""
+    mode: Mode = Mode.ENFORCE
+    """The most that is done, whatever a policy says."""
+    detach: bool = False
+    """VolumeAttachments are ours to delete: no attach-detach controller runs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gathered:
+    """A Case, and what was read for it that carrying out a step needs."""
+
+    case: Case
+    node: LiveNode | None
+    pods: Mapping[str, LivePod]
+    """By uid."""
+    attachments: Sequence[WatchedAttachment]
+    facts: tuple[Fact, ...]
+
+
+class Gathering:
+    """For all nodes. ``history``: fencings that are over, which count for their hour."""
+
+    def __init__(
+        self, cluster: Cluster, leadership: Leadership, observing: Observing, clock: Clock, terms: Terms
+    ) -> None:
+        self._cluster = cluster
+        self._leadership = leadership
+        self._observing = observing
+        self._clock = clock
+        self._terms = terms
+        self._claims: dict[str, tuple[str, str] | None] = {}
+        self._words: dict[str, Acknowledged] = {}
+        self._etcd: frozenset[str] = frozenset()
+        self._history: list[Fencing] = []
+
+    def over(self, name: str, mark: OwnerMark) -> None:
+        """A fencing is over: it counts for its hour."""
+        now = self._clock.boottime()
+        self._history = [one for one in self._history if now < one.began + HOUR]
+        fencing = Fencing(node=name, boot_id=mark.boot_id, domain="", control_plane=False, began=now, open=False)
+        if mark.switched_off:
+            self._history.append(fencing)
+
+    async def gather(self, name: str, devices: Devices, refusals: Mapping[str, Refusal]) -> Gathered:
+        """Reads the node, its Leases and its pods. LookupError while the node has not been heard of by the watch."""
+        try:
+            node, pods, watchdog = await self._read(name)
+        except NotFound:
+            return Gathered(case=self._missing(name), node=None, pods={}, attachments=(), facts=())
+        knot = self._observing.knots[name]
+        policy, boot = knot.choice.policy, knot.seen.boot
+        await devices.prepare(node.fence_node, policy, boot.id if boot else "")
+        attachments = tuple(self._observing.attachments(name))
+        claims = await self._claims_of(attachments) if self._terms.detach else {}
+        now, wall = self._clock.boottime(), self._clock.wall()
+        facts = tuple(self._facts(name, knot, node, watchdog, now))
+        case = Case(
+            name=name,
+            me=self._terms.me,
+            leader=self._leadership.holder,
+            wall=wall,
+            node=_node_now(node),
+            policy=self._policy(policy),
+            observed=knot.seen.observed,
+            heard=knot.seen.heard,
+            boot=boot,
+            verdict=evidence.assess(boot, facts, now) if boot else None,
+            held_until=evidence.held_until(boot, facts, now) if boot else None,
+            gone=evidence.gone(boot, facts) if boot else frozenset(),
+            storm=self._storm(name, boot, policy, now, wall),
+            devices=devices.facts(),
+            pods=tuple(left.pod(pod, node, claims, refusals, wall) for pod in pods),
+            attachments=tuple(left.attachment(one, refusals) for one in attachments),
+            back_since=knot.seen.back[1] if knot.seen.back else None,
+        )
+        by_uid = {pod.metadata.uid: pod for pod in pods}
+        return Gathered(case=case, node=node, pods=by_uid, attachments=attachments, facts=facts)
+
+    # -- reading -------------------------------------------------------------------------------------------------------
+
+    async def _read(self, name: str) -> tuple[LiveNode, Sequence[LivePod], WatchdogSeen | None]:
+        knot = self._observing.knots.get(name)
+        if knot is None:
+            raise NotFound(f"no node {name} has been heard of")
+        asked = self._clock.boottime()
+        node, lease, watchdog, pods = await asyncio.gather(
+            self._cluster.node(name), self._cluster.lease(name), self._watchdog(name), self._cluster.pods(name)
+        )
+        now = self._clock.boottime()
+        knot.seen.node(node, now)
+        if lease:
+            knot.seen.lease(lease, now)
+        if any(one in node.metadata.labels for one in overview.CONTROL_PLANE):
+            self._etcd = await self._cluster.etcd_nodes()
+        if not watchdog:
+            return node, pods, None
+        watched = self._observing.watchdog(name)
+        seen = armed.watchdog_seen(watched, read=asked, contacts=self._observing.contacts) if watched else None
+        return node, pods, seen
+
+    async def _watchdog(self, name: str) -> bool:
+        """Looks at the node's own Lease, if the watch has shown that it has one; whether there is one."""
+        if not self._observing.watchdog(name):
+            return False
+        lease = await self._cluster.watchdog(name)
+        if lease:
+            self._observing.look_at_watchdog(name, lease, self._clock.boottime())
+        return lease is not None
+
+    async def _claims_of(self, attachments: Sequence[WatchedAttachment]) -> Mapping[tuple[str, str], str]:
+        """The volumes that are attached, by their claims. What is bound stays bound, so that each is asked for once."""
+        volumes = [one.spec.source.persistent_volume_name for one in attachments]
+        for volume in volumes:
+            if volume and volume not in self._claims:
+                self._claims[volume] = await self._cluster.claim_of(volume)
+        return {claim: volume for volume in volumes if (claim := self._claims.get(volume))}
+
+    # -- concluding ----------------------------------------------------------------------------------------------------
+
+    def _facts(
+        self, name: str, knot: Knot, node: LiveNode, watchdog: WatchdogSeen | None, now: float
+    ) -> Iterator[Fact]:
+        yield from knot.seen.facts()
+        if watchdog:
+            yield watchdog
+        boot = knot.seen.boot
+        if boot is None:
+            return
+        if word := self._word(name, boot, node, now):
+            yield word
+        by_hand = [taint for taint in node.spec.taints if taint.key == names.OUT_OF_SERVICE]
+        mark = _node_now(node).mark
+        if by_hand and knot.seen.tainted is not None and not (isinstance(mark, OwnerMark) and mark.tainted):
+            yield Acknowledged(boot_id=boot.id, how=f"the taint {names.OUT_OF_SERVICE}", at=knot.seen.tainted)
+
+    def _word(self, name: str, boot: Boot, node: LiveNode, now: float) -> Acknowledged | None:
+        """It counts from when it was seen first; it names the boot, so that it is later than the boot's beginning."""
+        at = max(now, boot.since + 1e-3)
+        word = acknowledged(node.metadata.annotations, boot_id=boot.id, at=at)
+        before = self._words.get(name)
+        if word is None:
+            self._words.pop(name, None)
+        elif before is None or before.boot_id != word.boot_id:
+            self._words[name] = word
+        return self._words.get(name)
+
+    def _policy(self, policy: FencePolicy | None) -> Policy | None:
+        if policy is None:
+            return None
+        spec = policy.spec
+        return Policy(
+            name=policy.name,
+            mode=min(spec.mode, self._terms.mode, key=_CAUTION.index),
+            suspect_after=spec.suspect_after_seconds,
+            power_on=spec.power_on is PowerOn.AFTER_FAILOVER,
+            remove_by_hand=spec.remove_taint is RemoveTaint.ALWAYS,
+            detach=self._terms.detach,
+        )
+
+    def _storm(self, name: str, boot: Boot | None, policy: FencePolicy | None, now: float, wall: float) -> Answer:
+        if policy is None or boot is None:
+            return Answer(allowed=False, why="no policy holds for it")
+        domain, knots = policy.spec.domain_label, self._observing.knots.values()
+        view = View(
+            members=overview.members(knots, domain=domain, etcd=self._etcd, now=now),
+            fencings=[*overview.fencings(knots, domain=domain, now=now, wall=wall), *self._history],
+            api_failed=now if self._cluster.blind else self._cluster.api_failed,
+            clock_stepped=self._observing.clock.stepped,
+        )
+        return storms.may_fence(name, boot.id, view, policies.storm_limits(policy.spec.limits), now)
+
+    def _missing(self, name: str) -> Case:
+        return Case(
+            name=name,
+            me=self._terms.me,
+            leader=self._leadership.holder,
+            wall=self._clock.wall(),
+            node=None,
+            policy=None,
+            observed=self._clock.boottime(),
+        )
+
+
+def _node_now(node: LiveNode) -> NodeNow:
+    return NodeNow(
+        boot_id=node.status.node_info.boot_id,
+        ready=node.ready.status,
+        taints=node.spec.taints,
+        mark_text=node.mark,
+    )

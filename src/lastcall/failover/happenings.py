@@ -1,0 +1,66 @@
+"""What the controller tells of itself: to the audit, to metrics, and to people by events; each listener picks its own.
+
+None of it holds a secret.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lastcall.failover.facts import Fact
+from lastcall.failover.owner import OwnerMark
+from lastcall.failover.steps import Step
+from lastcall.failover.verdict import Removal
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decided:
+    """The next step of a node; told when it differs from the one before."""
+
+    node: str
+    uid: str
+    step: Step
+    mark: OwnerMark | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Learned:
+    """A fencer has answered."""
+
+    node: str
+    fact: Fact
+
+
+@dataclass(frozen=True, kw_only=True)
+class Acted:
+    """A call that cannot be undone, or is about to be made (``ended`` None): what allowed it, and what came of it."""
+
+    verb: str
+    """off, on, taint, untaint, delete, force-delete, detach."""
+    node: str
+    boot_id: str
+    policy: str
+    why: str
+    evidence: tuple[str, ...]
+    began: float
+    ended: float | None = None
+    error: str = ""
+    """Empty if it was carried out, or if somebody else has done it before."""
+    fencer: str = ""
+    namespace: str = ""
+    name: str = ""
+    """Of the pod or attachment."""
+    uid: str = ""
+    reason: Removal | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stepped:
+    """A step was carried out, and took so many seconds."""
+
+    node: str
+    step: Step
+    seconds: float
+
+
+Happening = Decided | Learned | Acted | Stepped
+Listener = Callable[[Happening], None]

@@ -1,0 +1,110 @@
+"""What the controller acts through, one narrow role each; adapters play them.
+
+Errors are those of ``lastcall.errors``: Unavailable and NotNow may be tried again, Conflict means that the object is not as
+it was read, NotFound that it is gone.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from lastcall.model.observed import Heard, LiveNode, LivePod, Told, WatchedLease
+from lastcall.model.snapshot import DatedTaint
+
+
+class Cluster(Protocol):
+    """The API server, as far as it is asked."""
+
+    @property
+    def api_failed(self) -> float | None:
+        """When a request last failed because of the server or the way to it, on the clock's boottime; None: never."""
+        ...
+
+    @property
+    def blind(self) -> str:
+        """Why something that is watched is not known as it is now; empty if all is."""
+        ...
+
+    async def follow(self, hear: Callable[[Heard], None]) -> None:
+        """Tells everything that is there, and every change; never ends. What fails is tried again."""
+        ...
+
+    async def node(self, name: str) -> LiveNode:
+        """Read live; NotFound."""
+        ...
+
+    async def lease(self, name: str) -> WatchedLease | None:
+        """The Lease that a node renews, read live; None if there is none."""
+        ...
+
+    async def watchdog(self, name: str) -> WatchedLease | None:
+        """The Lease by which a node's agent tells of its watchdog, read live; None if there is none."""
+        ...
+
+    async def pods(self, node: str) -> Sequence[LivePod]:
+        """Those that are bound to a node, read live."""
+        ...
+
+    async def pod(self, namespace: str, name: str) -> LivePod | None:
+        """One pod, read live; None if there is none."""
+        ...
+
+    async def claim_of(self, volume: str) -> tuple[str, str] | None:
+        """Namespace and name of the claim to which a PersistentVolume is bound; None if there is none."""
+        ...
+
+    async def etcd_nodes(self) -> frozenset[str]:
+        """The nodes on which a static pod of etcd runs."""
+        ...
+
+    async def change_node(
+        self, node: LiveNode, *, mark: str | None = None, taints: Sequence[DatedTaint] | None = None
+    ) -> LiveNode:
+        """Our mark (empty: none any more), the taints, or both in one write; None leaves what is there.
+
+        Conflict if the Node is not as it was read, so that nothing of others is lost.
+        """
+        ...
+
+    async def fail_pod(self, pod: LivePod, condition: Mapping[str, str] | None = None) -> LivePod:
+        """Its phase becomes Failed; the pod as it is then. Conflict if it is another pod, NotFound if it is gone."""
+        ...
+
+    async def delete_pod(self, namespace: str, name: str, *, uid: str, grace: int | None) -> None:
+        """Deletes; ``grace`` None: its own. Conflict if it is another pod, NotFound if it is gone."""
+        ...
+
+    async def delete_attachment(self, name: str, *, uid: str) -> None:
+        """Conflict if it is another one, NotFound if it is gone."""
+        ...
+
+    async def tell(self, told: Told) -> None:
+        """A new event."""
+        ...
+
+
+class Leadership(Protocol):
+    """Who may act. ``adapters.kube.election.Election`` is one."""
+
+    @property
+    def leads(self) -> bool:
+        """Whether we may act now."""
+        ...
+
+    @property
+    def leading_until(self) -> float:
+        """Boottime until which we may act for certain."""
+        ...
+
+    @property
+    def sole_until(self) -> float:
+        """Boottime until which nobody else leads, if we lead now: what has begun is over by then."""
+        ...
+
+    @property
+    def holder(self) -> str:
+        """Who leads, as it was read last."""
+        ...
+
+    async def confirm(self) -> bool:
+        """Whether we lead, as the API server says now; its error if that cannot be known."""
+        ...

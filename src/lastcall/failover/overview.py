@@ -1,0 +1,62 @@
+"""What the storm guard is to know of the cluster (pure): all nodes, and the fencings that marks on them tell of."""
+
+from collections.abc import Collection, Iterable, Iterator
+from datetime import datetime
+
+from lastcall.failover import owner
+from lastcall.failover.observing import Knot
+from lastcall.failover.owner import OwnerMark
+from lastcall.failover.storms import Fencing, Member
+from lastcall.model.observed import WatchedNode
+
+CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
+ETCD = "node-role.kubernetes.io/etcd"
+
+
+def members(knots: Iterable[Knot], *, domain: str, etcd: Collection[str], now: float) -> list[Member]:
+    """All nodes; ``domain`` is the label that names failure domains, ``etcd`` who runs a static pod of it."""
+    return [
+        Member(
+            name=knot.node.metadata.name,
+            healthy=knot.node.ready.status == "True" and not knot.silent(now),
+            lost=knot.silent(now),
+            domain=knot.node.metadata.labels.get(domain, ""),
+            control_plane=_control_plane(knot.node),
+            etcd=ETCD in knot.node.metadata.labels or knot.node.metadata.name in etcd,
+        )
+        for knot in knots
+    ]
+
+
+def fencings(knots: Iterable[Knot], *, domain: str, now: float, wall: float) -> Iterator[Fencing]:
+    """Those that are open: a node is marked, and its machine may have been switched off.
+
+    What a mark says of its beginning is on a wall clock: it may be wrong, but is not taken to lie in the future.
+    """
+    for knot in knots:
+        mark = mark_of(knot.node)
+        if mark is not None:
+            yield Fencing(
+                node=knot.node.metadata.name,
+                boot_id=mark.boot_id,
+                domain=knot.node.metadata.labels.get(domain, ""),
+                control_plane=_control_plane(knot.node),
+                began=now - max(0.0, wall - _seconds(mark.began, wall)),
+            )
+
+
+def mark_of(node: WatchedNode) -> OwnerMark | None:
+    """Our mark on it, if it can be read."""
+    mark = owner.read(node.mark)
+    return mark if isinstance(mark, OwnerMark) else None
+
+
+def _control_plane(node: WatchedNode) -> bool:
+    return any(one in node.metadata.labels for one in CONTROL_PLANE)
+
+
+def _seconds(text: str, default: float) -> float:
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return default

@@ -1,0 +1,134 @@
+"""What has been seen of one node, as facts for each of its boots (pure); as little as that takes.
+
+A sign of life counts from when it was seen, on the observer's clock. What was written is compared with what was written
+before: only what differs is new.
+"""
+
+from lastcall import names
+from lastcall.failover.facts import Boot, Fact, InstanceSeen, LeaseSeen, NodeSeen, PowerSeen
+from lastcall.failover.proofs import LIVES
+from lastcall.model.observed import LiveNode, WatchedLease, WatchedNode
+
+_BOOTS = 4
+"""So many boots of a node are remembered: one that is fenced, and those that may take turns under its name."""
+
+_ANSWERS = 16
+"""So many answers of each source: the first ones, which may show that it was wrong, and the last ones."""
+
+
+class Sightings:
+    """Of one node, which is ``observed`` since then."""
+
+    __slots__ = (
+        *("_boots", "_more", "_renewed", "_reported", "_revisions", "_seen"),
+        *("back", "boot", "heard", "name", "observed", "tainted"),
+    )
+
+    def __init__(self, name: str, observed: float) -> None:
+        self.name = name
+        self.observed = observed
+        self.boot: Boot | None = None
+        """The boot that the Node shows now; None if it has never shown any."""
+        self.heard: float | None = None
+        """The last sign of life of its kubelet that was seen to come; what was there at the first look is none."""
+        self.back: tuple[str, float] | None = None
+        """Since when it is seen Ready without a break, and with which boot id; None if it is not."""
+        self.tainted: float | None = None
+        """Since when it is seen to have the taint out-of-service without a break; None if it has not."""
+        self._boots: dict[str, Boot] = {}
+        self._seen: dict[str, NodeSeen | LeaseSeen] = {}
+        self._reported: tuple[str, ...] = ()
+        self._renewed: str | None = None
+        self._revisions = [0, 0]
+        self._more: list[Fact] | None = None
+
+    @property
+    def quiet_since(self) -> float:
+        """Since when nothing was heard of it, as far as the observer can know."""
+        return self.observed if self.heard is None else self.heard
+
+    def node(self, node: WatchedNode | LiveNode, now: float) -> bool:
+        """The Node as it was read at ``now``; whether its kubelet has reported since it was seen last.
+
+        What is older than what was seen before says nothing: a watch and a live read overtake each other.
+        """
+        if self._older(0, node.metadata.resource_version):
+            return False
+        info, ready = node.status.node_info, node.ready
+        first = not self._reported
+        if info.boot_id and (self.boot is None or info.boot_id != self.boot.id):
+            self._change(info.boot_id, info.system_uuid, now)
+        tainted = any(taint.key == names.OUT_OF_SERVICE for taint in node.spec.taints)
+        self.tainted = (self.tainted or now) if tainted else None
+        self._note_back(info.boot_id, now, ready=ready.status == "True")
+        reported = (info.boot_id, info.system_uuid, ready.status, ready.last_heartbeat_time)
+        if reported == self._reported or not info.boot_id:
+            return False
+        self._reported = reported
+        self._note(NodeSeen(boot_id=info.boot_id, system_uuid=info.system_uuid, ready=ready.status, at=now))
+        if ready.status not in LIVES or first:
+            return False
+        self.heard = now
+        return True
+
+    def lease(self, lease: WatchedLease, now: float, *, first: bool = False) -> bool:
+        """Its Lease as it was read at ``now``; whether it was renewed since it was seen last.
+
+        ``first``: this is the observer's first look at all Leases, so that nobody knows how old it is.
+        """
+        renewed = lease.spec.renew_time
+        if self._older(1, lease.metadata.resource_version) or renewed == self._renewed or not renewed:
+            return False
+        self._renewed = renewed
+        if first:
+            return False
+        self.heard = now
+        if self.boot:
+            self._note(LeaseSeen(boot_id=self.boot.id, at=now))
+        return True
+
+    def add(self, fact: Fact) -> None:
+        """Something else that was learned."""
+        self._more = [*(self._more or ()), fact]
+        if isinstance(fact, PowerSeen | InstanceSeen):
+            own = [one for one in self._more if isinstance(one, type(fact)) and one.source == fact.source]
+            if len(own) > _ANSWERS:
+                self._more.remove(own[_ANSWERS // 2])
+
+    def forget(self) -> None:
+        """The node is in order: what led here is of no use any more."""
+        self._more = None
+        self._boots = {self.boot.id: self.boot} if self.boot else {}
+        own = self.boot.id if self.boot else ""
+        self._seen = {key: fact for key, fact in self._seen.items() if fact.boot_id == own}
+
+    def facts(self) -> list[Fact]:
+        """About all its boots that are remembered."""
+        return [*self._seen.values(), *(self._more or ())]
+
+    def _change(self, boot_id: str, system_uuid: str, now: float) -> None:
+        """A boot that comes back is remembered as it was seen first: the two take turns."""
+        self.boot = self._boots.setdefault(boot_id, Boot(id=boot_id, system_uuid=system_uuid, since=now))
+        if len(self._boots) > _BOOTS:
+            oldest = next(one for one in self._boots if one != boot_id)
+            del self._boots[oldest]
+            self._seen = {key: fact for key, fact in self._seen.items() if fact.boot_id != oldest}
+
+    def _older(self, which: int, revision: str) -> bool:
+        number = int(revision) if revision.isdecimal() else 0
+        if number < self._revisions[which]:
+            return True
+        self._revisions[which] = number
+        return False
+
+    def _note_back(self, boot_id: str, now: float, *, ready: bool) -> None:
+        if not ready:
+            self.back = None
+        elif self.back is None or self.back[0] != boot_id:
+            self.back = (boot_id, now)
+
+    def _note(self, fact: NodeSeen | LeaseSeen) -> None:
+        """The last of each kind and boot, but what a kubelet wrote is not replaced by what others wrote in its place."""
+        ready = fact.ready if isinstance(fact, NodeSeen) else ""
+        kind = "lease" if isinstance(fact, LeaseSeen) else "lives" if ready in LIVES else "silent"
+        self._seen[f"{kind} {fact.boot_id}"] = fact

@@ -1,0 +1,123 @@
+"""One node in trouble: rounds of gathering, deciding and doing, until there is nothing left to do for it."""
+
+import logging
+
+from lastcall.aio import Signal, first
+from lastcall.errors import Conflict, LastcallError, NotNow, RefusedForSafety
+from lastcall.failover import course, steps
+from lastcall.failover.acting import Acting, Subject
+from lastcall.failover.case import Refusal
+from lastcall.failover.devices import Devices
+from lastcall.failover.gathering import Gathered, Gathering
+from lastcall.failover.happenings import Decided, Listener, Stepped
+from lastcall.failover.observing import Observing
+from lastcall.failover.owner import OwnerMark
+from lastcall.ports import Clock
+
+LOOK = 2.0
+"""Seconds between two looks at a node that is being failed over: pods and replacements are not watched."""
+LOOK_AT_REST = 30.0
+"""The same, for one on which nothing of ours is."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 15.0
+"""Seconds after a round that has failed, and after many."""
+
+log = logging.getLogger(__name__)
+
+
+class Worker:
+    """``wake`` makes it look at once. ``run`` returns when the node is well, or gone."""
+
+    def __init__(
+        self,
+        name: str,
+        observing: Observing,
+        gathering: Gathering,
+        acting: Acting,
+        devices: Devices,
+        clock: Clock,
+        tell: Listener,
+    ) -> None:
+        self.name = name
+        self.step: steps.Step | None = None
+        self.gathered: Gathered | None = None
+        """What the last decision was made from; None before the first."""
+        self._observing = observing
+        self._gathering = gathering
+        self._acting = acting
+        self._devices = devices
+        self._clock = clock
+        self._tell = tell
+        self._refusals: dict[str, Refusal] = {}
+        self._signal = Signal()
+        self._said = ""
+        self._pause = _FIRST_PAUSE
+
+    def wake(self) -> None:
+        """Something is new about the node."""
+        self._signal.set()
+
+    async def run(self) -> None:
+        """Rounds until the node is well."""
+        while True:
+            woken = self._signal.next()
+            try:
+                step = await self._round()
+                self._pause = _FIRST_PAUSE
+                wait = self._until(step)
+            except (Conflict, RefusedForSafety) as error:
+                self._say(f"decided anew: {error}")
+                wait = self._paused(error)
+            except LastcallError as error:
+                self._say(f"nothing can be done now: {error}")
+                wait = self._paused(error)
+            if wait is None:
+                return
+            if wait > 0 and not woken.done():
+                await first(woken, self._clock.sleep(wait))
+
+    async def _round(self) -> steps.Step:
+        gathered = self.gathered = await self._gathering.gather(self.name, self._devices, self._refusals)
+        now = self._clock.boottime()
+        step = course.decide(gathered.case, now)
+        self._note(step, gathered)
+        knot = self._observing.knots.get(self.name)
+        if isinstance(step, steps.Wait | steps.Done) or knot is None:
+            return step
+        subject = Subject(gathered=gathered, seen=knot.seen, devices=self._devices, refusals=self._refusals)
+        await self._acting.carry_out(step, subject)
+        self._tell(Stepped(node=self.name, step=step, seconds=self._clock.boottime() - now))
+        if isinstance(step, steps.Unmark) and gathered.case.node:
+            mark = gathered.case.node.mark
+            if isinstance(mark, OwnerMark):
+                self._gathering.over(self.name, mark)
+        return step
+
+    def _until(self, step: steps.Step) -> float | None:
+        """Seconds until the next round; None: there is none."""
+        if not isinstance(step, steps.Wait | steps.Done):
+            return 0.0
+        now = self._clock.boottime()
+        if isinstance(step, steps.Done) and not self._observing.in_trouble(self.name, now):
+            return None
+        marked = self.gathered is not None and self.gathered.node is not None and bool(self.gathered.node.mark)
+        look = LOOK if marked else LOOK_AT_REST
+        until = step.until if isinstance(step, steps.Wait) else None
+        return look if until is None else max(0.01, min(look, until - now))
+
+    def _paused(self, error: LastcallError) -> float:
+        pause, self._pause = self._pause, min(_LONGEST_PAUSE, 2 * self._pause)
+        return max(pause, (error.after or 0.0) if isinstance(error, NotNow) else 0.0)
+
+    def _note(self, step: steps.Step, gathered: Gathered) -> None:
+        before, self.step = self.step, step
+        self._say(f"{type(step).__name__}: {step.why}")
+        if before != step:
+            mark = gathered.case.node.mark if gathered.case.node else None
+            uid = gathered.node.metadata.uid if gathered.node else ""
+            owned = mark if isinstance(mark, OwnerMark) else None
+            self._tell(Decided(node=self.name, uid=uid, step=step, mark=owned))
+
+    def _say(self, sentence: str) -> None:
+        if sentence != self._said:
+            log.info("%s: %s", self.name, sentence)
+            self._said = sentence

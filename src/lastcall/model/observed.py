@@ -1,0 +1,301 @@
+"""Objects of a cluster as the failover controller reads them: of each kind only the fields that it needs.
+
+What is watched of all nodes (``WatchedNode``, ``WatchedLease``, ``WatchedAttachment``) is as small as it can be; the
+rest (``LiveNode``, ``LivePod``) is read for a node that is in trouble. Times are text: they are compared with themselves
+alone, since clocks of others prove nothing.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import msgspec
+
+from lastcall import names
+from lastcall.model.base import Facts, Time
+from lastcall.model.fence_node import FenceNode
+from lastcall.model.snapshot import DatedTaint, PodVolume
+from lastcall.model.tolerations import Toleration
+
+MARK = names.FAILOVER_ANNOTATION
+_READY = "Ready"
+
+
+class Condition(Facts, frozen=True):
+    """v1.NodeCondition or v1.PodCondition."""
+
+    type: str = ""
+    status: str = ""
+    last_heartbeat_time: str = ""
+
+
+class NodeInfo(Facts, frozen=True):
+    """v1.NodeSystemInfo."""
+
+    boot_id: str = msgspec.field(name="bootID", default="")
+    system_uuid: str = msgspec.field(name="systemUUID", default="")
+
+
+class NodeStatus(Facts, frozen=True):
+    """v1.NodeStatus."""
+
+    node_info: NodeInfo = NodeInfo()
+    conditions: tuple[Condition, ...] = ()
+
+
+class NodeSpec(Facts, frozen=True):
+    """v1.NodeSpec."""
+
+    taints: tuple[DatedTaint, ...] = ()
+    provider_id: str = msgspec.field(name="providerID", default="")
+    unschedulable: bool = False
+
+
+class OurAnnotations(Facts, frozen=True):
+    """Those that lastcall itself writes; others are not kept of 5,000 nodes."""
+
+    mark: str = msgspec.field(name=MARK, default="")
+
+
+class WatchedMeta(Facts, frozen=True):
+    """v1.ObjectMeta of a watched node."""
+
+    name: str
+    uid: str = ""
+    resource_version: str = ""
+    labels: Mapping[str, str] = {}
+    annotations: OurAnnotations = OurAnnotations()
+
+
+class WatchedNode(Facts, frozen=True):
+    """v1.Node as it is watched."""
+
+    metadata: WatchedMeta
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+    @property
+    def ready(self) -> Condition:
+        """The condition Ready; an empty one if there is none."""
+        return _ready(self.status.conditions)
+
+    @property
+    def mark(self) -> str:
+        """The text of our mark; empty if there is none."""
+        return self.metadata.annotations.mark
+
+
+class NodeMeta(Facts, frozen=True):
+    """v1.ObjectMeta of a node that is read live."""
+
+    name: str
+    uid: str = ""
+    resource_version: str = ""
+    labels: Mapping[str, str] = {}
+    annotations: Mapping[str, str] = {}
+
+
+class LiveNode(Facts, frozen=True):
+    """v1.Node as it was read just now."""
+
+    metadata: NodeMeta
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+    @property
+    def ready(self) -> Condition:
+        """The condition Ready; an empty one if there is none."""
+        return _ready(self.status.conditions)
+
+    @property
+    def mark(self) -> str:
+        """The text of our mark; empty if there is none."""
+        return self.metadata.annotations.get(MARK, "")
+
+    @property
+    def fence_node(self) -> FenceNode:
+        """What fences are chosen, set up and checked by."""
+        metadata, info = self.metadata, self.status.node_info
+        return FenceNode(
+            name=metadata.name,
+            system_uuid=info.system_uuid,
+            provider_id=self.spec.provider_id,
+            serial=metadata.annotations.get(names.MACHINE_SERIAL, ""),
+            labels=metadata.labels,
+            annotations=metadata.annotations,
+        )
+
+
+class LeaseSpec(Facts, frozen=True):
+    """v1.LeaseSpec."""
+
+    renew_time: str = ""
+    holder_identity: str = ""
+
+
+class LeaseMeta(Facts, frozen=True):
+    """v1.ObjectMeta of a Lease."""
+
+    name: str
+    resource_version: str = ""
+    annotations: Mapping[str, str] = {}
+
+
+class WatchedLease(Facts, frozen=True):
+    """A node's Lease."""
+
+    metadata: LeaseMeta
+    spec: LeaseSpec = LeaseSpec()
+
+
+class AttachmentMeta(Facts, frozen=True):
+    """v1.ObjectMeta of an attachment."""
+
+    name: str
+    uid: str = ""
+    deletion_timestamp: str = ""
+    finalizers: tuple[str, ...] = ()
+
+
+class AttachmentSource(Facts, frozen=True):
+    """v1.VolumeAttachmentSource."""
+
+    persistent_volume_name: str = ""
+
+
+class AttachmentSpec(Facts, frozen=True):
+    """v1.VolumeAttachmentSpec."""
+
+    node_name: str = ""
+    attacher: str = ""
+    source: AttachmentSource = AttachmentSource()
+
+
+class WatchedAttachment(Facts, frozen=True):
+    """storage.k8s.io/v1 VolumeAttachment."""
+
+    metadata: AttachmentMeta
+    spec: AttachmentSpec = AttachmentSpec()
+
+
+class Owner(Facts, frozen=True):
+    """v1.OwnerReference."""
+
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool = False
+
+
+class PodMeta(Facts, frozen=True):
+    """v1.ObjectMeta of a pod."""
+
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    deletion_timestamp: Time | None = None
+    deletion_grace_period_seconds: int | None = None
+    finalizers: tuple[str, ...] = ()
+    labels: Mapping[str, str] = {}
+    annotations: Mapping[str, str] = {}
+    owner_references: tuple[Owner, ...] = ()
+
+
+class PodSpec(Facts, frozen=True):
+    """v1.PodSpec."""
+
+    node_name: str = ""
+    termination_grace_period_seconds: int | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    volumes: tuple[PodVolume, ...] = ()
+
+
+class PodStatus(Facts, frozen=True):
+    """v1.PodStatus."""
+
+    phase: str = "Pending"
+    conditions: tuple[Condition, ...] = ()
+
+
+class LivePod(Facts, frozen=True):
+    """v1.Pod as it was read just now."""
+
+    metadata: PodMeta
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Namespace and name."""
+        return self.metadata.namespace, self.metadata.name
+
+    @property
+    def terminating(self) -> bool:
+        """Whether it is being deleted."""
+        return self.metadata.deletion_timestamp is not None
+
+    @property
+    def ready(self) -> bool:
+        """Whether its condition Ready is True."""
+        return _ready(self.status.conditions).status == "True"
+
+    @property
+    def claims(self) -> tuple[tuple[str, str], ...]:
+        """The claims of its volumes by namespace and name; those of generic ephemeral volumes follow from the pod's."""
+        return tuple(
+            (
+                self.metadata.namespace,
+                volume.persistent_volume_claim.claim_name
+                if volume.persistent_volume_claim
+                else f"{self.metadata.name}-{volume.name}",
+            )
+            for volume in self.spec.volumes
+            if volume.persistent_volume_claim or volume.ephemeral
+        )
+
+    @property
+    def owner(self) -> Owner | None:
+        """Its controller, if it has one."""
+        return next((one for one in self.metadata.owner_references if one.controller), None)
+
+
+class Watched(Enum):
+    """What is watched."""
+
+    NODES = "nodes"
+    LEASES = "leases"
+    WATCHDOGS = "watchdogs"
+    """The Leases by which agents say that they hold an armed watchdog."""
+    ATTACHMENTS = "attachments"
+    POLICIES = "policies"
+
+
+WatchedObject = WatchedNode | WatchedLease | WatchedAttachment | dict[str, Any]
+"""A policy is a dict: it may be one that breaks the rules."""
+
+
+@dataclass(frozen=True)
+class Heard:
+    """One object as it is now; None: it is gone. ``name`` is empty when all that is there has been told."""
+
+    what: Watched
+    name: str
+    now: WatchedObject | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """An event for people (events.k8s.io): about a Node, or about a pod if there is a namespace."""
+
+    name: str
+    uid: str
+    reason: str
+    message: str
+    namespace: str = ""
+    warning: bool = False
+
+
+def _ready(conditions: tuple[Condition, ...]) -> Condition:
+    return next((one for one in conditions if one.type == _READY), Condition())
