@@ -1,11 +1,12 @@
 """Which pods are to end, as the API server has it: whoever ends another one does so without being asked."""
 
-from collections.abc import Callable
+from typing import Protocol
 
 import msgspec
 
-from lastcall.lab.apiserver.store import Change, Kind, Store, Stored
+from lastcall.lab.apiserver.store import Change, Key, Kind, Store, Stored
 from lastcall.model.pods import FINISHED
+from lastcall.names import OUT_OF_SERVICE
 
 _SIGNS = (b'"deletionTimestamp"', b'"Failed"', b'"Succeeded"')
 """A pod that has none of them need not be read."""
@@ -21,29 +22,52 @@ class _Status(msgspec.Struct):
     phase: str = ""
 
 
+class _Spec(msgspec.Struct, rename="camel"):
+    node_name: str = ""
+
+
 class _Pod(msgspec.Struct):
     metadata: _Metadata
+    spec: _Spec = msgspec.field(default_factory=_Spec)
     status: _Status = msgspec.field(default_factory=_Status)
 
 
-def listen(store: Store, tell: Callable[[str, float], None]) -> None:
-    """Tells of each pod (its uid) that it is to end from now on, and within how many seconds.
+class Tell(Protocol):
+    """Hears of each pod (its uid) that it is to end from now on, and within how many seconds.
 
-    Zero are left when it is gone, and when its phase is final; also when it has ended by itself before.
+    Zero are left when its object is gone, and when its phase is final; also when it has ended by itself before.
+    ``forgotten``: its object is gone, although nobody has said that its machine is out of service.
     """
+
+    def __call__(self, uid: str, grace: float, *, forgotten: bool) -> None:
+        """It is so from now on."""
+
+
+def listen(store: Store, tell: Tell) -> None:
+    """Tells of each pod."""
     before = store.on_change
 
     def hear(change: Change) -> None:
         before(change)
         if change.new.key.resource == "pods" and (found := _asked(change)):
-            tell(*found)
+            uid, grace = found
+            tell(uid, grace, forgotten=change.kind is Kind.DELETED and not _out_of_service(store, change.new))
 
     store.on_change = hear
+
+
+def _out_of_service(store: Store, pod: Stored) -> bool:
+    """An administrator vouches for it that nothing runs there any more."""
+    name = msgspec.json.decode(pod.data, type=_Pod).spec.node_name
+    node = store.get(Key("nodes", "", name))
+    return node is not None and OUT_OF_SERVICE.encode() in node.data
 
 
 def _asked(change: Change) -> tuple[str, float] | None:
     """Of what is so already nobody is told again."""
     now = _grace(change.new, gone=change.kind is Kind.DELETED)
+    if change.kind is Kind.DELETED:
+        return now
     if now is None or (change.old and now[1] == (_grace(change.old, gone=False) or ("", None))[1]):
         return None
     return now

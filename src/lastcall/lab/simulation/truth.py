@@ -44,11 +44,15 @@ class Fault(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """From ``at`` on a pod is to end, as the API server has it: it is deleted with so many seconds, or gone, or over."""
+    """From ``at`` on a pod is to end, as the API server has it: it is deleted with so many seconds, or gone, or over.
+
+    ``forgotten``: it is gone, and nobody has vouched for it that nothing of it runs.
+    """
 
     at: float
     uid: str
     grace: float
+    forgotten: bool = False
 
 
 class Notice(NamedTuple):
@@ -127,9 +131,9 @@ class Truth:
         """A fault has hit something."""
         self.faults.append(Fault(self._clock.boottime(), kind, step))
 
-    def wanted_ended(self, uid: str, grace: float) -> None:
+    def wanted_ended(self, uid: str, grace: float, *, forgotten: bool) -> None:
         """A pod is to end."""
-        self.asked.append(Asked(self._clock.boottime(), uid, grace))
+        self.asked.append(Asked(self._clock.boottime(), uid, grace, forgotten))
 
     def noticed(self, node: str, what: str) -> None:
         """What others make of it."""

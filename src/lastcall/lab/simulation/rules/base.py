@@ -15,6 +15,7 @@ class Rule(Enum):
     """The promises."""
 
     ONE_IDENTITY = "one live pod per StatefulSet identity"
+    FORGOTTEN = "no pod is forgotten while it lives"
     ONE_WRITER = "no volume written by two"
     NO_DETACH_IN_USE = "no detach from a machine that may write"
     WRITES = "no acknowledged write is lost"

@@ -14,8 +14,9 @@ _VOLUMES = {
 
 
 def violations(facts: Facts) -> Iterator[Violation]:
-    """Of identities and volumes."""
+    """Of identities, objects and volumes."""
     yield from _identities(facts)
+    yield from _forgotten(facts)
     for one in records.violations(facts.run.records):
         yield Violation(one.at, _VOLUMES[one.fault], f"{one.volume}: {one.fault.value} ({', '.join(one.nodes)})")
 
@@ -31,3 +32,12 @@ def _identities(facts: Facts) -> Iterator[Violation]:
                 what = f"{pod.key} began on {life.node} while it lived on {other.node}"
                 yield Violation(life.began, Rule.ONE_IDENTITY, what)
             same.append(life)
+
+
+def _forgotten(facts: Facts) -> Iterator[Violation]:
+    """Only a pod that has ended may lose its object: nobody would end it, and another one would take its place."""
+    for life in facts.lives:
+        for one in facts.asked.get(life.uid, ()):
+            if one.forgotten and life.lived(one.at):
+                what = f"{facts.run.name(life.uid)} was removed from the API server while it lived on {life.node}"
+                yield Violation(one.at, Rule.FORGOTTEN, what)
