@@ -10,6 +10,7 @@ from lastcall import names
 from lastcall.adapters.kube.resources import LEASES
 from lastcall.adapters.watchdog_device import CAN_KEEPALIVE, CAN_SETTIMEOUT, ONLY_ALARM
 from lastcall.lab.fake_watchdog import USUAL
+from lastcall.watchdog.keeper import LEAVE_SECONDS
 
 GOING_DOWN = "the node goes down"
 LEASE, TIMEOUT = SETTINGS.lease_seconds, SETTINGS.timeout_seconds
@@ -160,9 +161,9 @@ def test_a_clean_stop_without_the_api_server_leaves_the_device_running(caplog):
         world.restarts = False
         world.line.cut = True
         world.leave()
-        await asyncio.sleep(7)
+        await asyncio.sleep(LEAVE_SECONDS - 1)
         assert not world.task.done()
-        await asyncio.sleep(3)
+        await asyncio.sleep(2.1)
         assert world.task.done()
         world.process.kill()
         assert world.dog.running
@@ -174,16 +175,32 @@ def test_a_clean_stop_without_the_api_server_leaves_the_device_running(caplog):
     assert "the watchdog is left to reset this machine" in caplog.text
 
 
-def test_an_agent_that_never_armed_ends_at_once():
+def test_an_agent_that_could_never_ask_ends_all_the_same():
     async def scene(world):
         world.line.cut = True
         world.agent()
         await asyncio.sleep(30)
         world.restarts = False
         world.leave()
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(LEAVE_SECONDS + 1.1)
         assert world.task.done()
         assert not world.dog.running
+
+    lives(scene)
+
+
+def test_an_agent_that_is_stopped_when_it_has_just_come_back_stops_what_the_killed_one_has_left_running():
+    async def scene(world):
+        world.agent()
+        await asyncio.sleep(30)
+        world.process.kill()
+        await asyncio.sleep(1)
+        world.restarts = False
+        world.leave()
+        await asyncio.sleep(1)
+        assert world.task.done()
+        assert not world.dog.running
+        assert not (await world.promise()).armed
 
     lives(scene)
 

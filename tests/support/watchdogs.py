@@ -187,7 +187,7 @@ class World:
             fact = watchdog_seen(watched, read=asked, contacts=contacts)
             if fact:
                 self._conclude(fact)
-            await asyncio.sleep(0.25)
+            await asyncio.sleep(0.4)
 
     def _check(self, promise):
         if promise and promise.armed and promise.boot_id == self.boot_id:

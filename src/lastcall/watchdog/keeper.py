@@ -17,8 +17,8 @@ from lastcall.watchdog.petting import Situation, Standing, Step
 RETRY_SECONDS = 30.0
 """Between two attempts to open a device that is missing, or held by another program."""
 
-LEAVE_SECONDS = 8.0
-"""So long the promise is tried to be taken back when the agent ends; its unit leaves it 15 s."""
+LEAVE_SECONDS = 5.0
+"""So long the agent tries to take back what is promised, or may be by an earlier life, when it ends; its unit leaves it 15 s."""
 
 _LEAVING_PACE = 1.0
 
@@ -78,7 +78,7 @@ class Keeper:
             self._wake.set()
 
     def leave(self) -> None:
-        """The agent is to end: ``run`` returns when the device is stopped, or if that may not be."""
+        """The agent is to end: ``run`` returns when the device is stopped, or if that may not be in LEAVE_SECONDS."""
         self._leave_by = self._clock.boottime() + LEAVE_SECONDS
         self._begun.set()
         self._wake.set()
@@ -99,8 +99,7 @@ class Keeper:
     def _over(self) -> bool:
         if self._leave_by is None:
             return False
-        now = self._clock.boottime()
-        return not self._device.open or petting.next_step(self._situation) is Step.REST or now >= self._leave_by
+        return petting.next_step(self._situation) is Step.REST or self._clock.boottime() >= self._leave_by
 
     # -- one round -----------------------------------------------------------------------------------------------------
 
