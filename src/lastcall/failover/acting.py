@@ -239,7 +239,15 @@ class Acting:
     # -- within --------------------------------------------------------------------------------------------------------
 
     def _surety(self, subject: Subject, boot_id: str) -> Surety:
-        return Surety(self._cluster, self._leadership, self._clock, me=self._me, node=subject.name, boot_id=boot_id)
+        return Surety(
+            self._cluster,
+            self._leadership,
+            self._clock,
+            subject.seen,
+            me=self._me,
+            boot_id=boot_id,
+            heard=subject.gathered.case.heard,
+        )
 
     def _about(
         self, verb: str, why: str, boot_id: str, subject: Subject, *, fencer: str = "", reason: Removal | None = None

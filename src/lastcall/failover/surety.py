@@ -6,6 +6,7 @@ from lastcall.errors import RefusedForSafety
 from lastcall.failover import owner
 from lastcall.failover.outside import Cluster, Leadership
 from lastcall.failover.owner import OwnerMark
+from lastcall.failover.sightings import Sightings
 from lastcall.model.observed import LiveNode
 from lastcall.ports import Clock
 
@@ -14,43 +15,58 @@ HOLDS = 1.0
 
 
 class Surety:
-    """For one step about one boot of one node. ``alive_refuses``: nothing is done either if the node is Ready."""
+    """For one step about one boot of a node; ``heard`` as the decision was made with: a sign of life since then undoes it."""
 
     def __init__(
-        self, cluster: Cluster, leadership: Leadership, clock: Clock, *, me: str, node: str, boot_id: str
+        self,
+        cluster: Cluster,
+        leadership: Leadership,
+        clock: Clock,
+        seen: Sightings,
+        *,
+        me: str,
+        boot_id: str,
+        heard: float | None,
     ) -> None:
         self._cluster = cluster
         self._leadership = leadership
         self._clock = clock
+        self._seen = seen
         self._me = me
-        self._node = node
         self._boot_id = boot_id
+        self._heard = heard
         self._at = float("-inf")
         self._lock = asyncio.Lock()
 
-    async def check(self, *, ready_refuses: bool = True) -> None:
+    async def check(self) -> None:
         """RefusedForSafety if it is not so any more; the API's error if that cannot be known."""
         if self._fresh():
             return
         async with self._lock:
             if not self._fresh():
-                await self.look(ready_refuses=ready_refuses)
+                await self.look()
 
-    async def look(self, *, ready_refuses: bool = True) -> LiveNode:
+    async def look(self) -> LiveNode:
         """The same, always read anew; the Node as it is."""
-        began = self._clock.boottime()
+        began, name = self._clock.boottime(), self._seen.name
         if not await self._leadership.confirm():
             raise RefusedForSafety(f"{self._me} does not lead any more")
-        node = await self._cluster.node(self._node)
+        node, lease = await asyncio.gather(self._cluster.node(name), self._cluster.lease(name))
+        now = self._clock.boottime()
+        self._seen.node(node, now)
+        if lease:
+            self._seen.lease(lease, now)
         if node.status.node_info.boot_id != self._boot_id:
-            raise RefusedForSafety(f"node {self._node} has another boot id by now: {node.status.node_info.boot_id}")
-        if ready_refuses and node.ready.status == "True":
-            raise RefusedForSafety(f"node {self._node} is Ready by now")
+            raise RefusedForSafety(f"node {name} has another boot id by now: {node.status.node_info.boot_id}")
+        if self._seen.heard != self._heard:
+            raise RefusedForSafety(f"node {name} was heard of meanwhile")
         mark = owner.read(node.mark)
         if mark is not None and not (isinstance(mark, OwnerMark) and mark.by == self._me):
-            raise RefusedForSafety(f"the mark on node {self._node} is not {self._me}'s any more")
+            raise RefusedForSafety(f"the mark on node {name} is not {self._me}'s any more")
         self._at = began
         return node
 
     def _fresh(self) -> bool:
-        return self._clock.boottime() < self._at + HOLDS and self._leadership.leads
+        """What was heard of the node meanwhile by the watch counts at once."""
+        held = self._clock.boottime() < self._at + HOLDS
+        return held and self._leadership.leads and self._seen.heard == self._heard

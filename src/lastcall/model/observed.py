@@ -115,15 +115,16 @@ class LiveNode(Facts, frozen=True):
 
     @property
     def fence_node(self) -> FenceNode:
-        """What fences are chosen, set up and checked by."""
+        """What fences are chosen, set up and checked by; our mark, which comes and goes, is no part of it."""
         metadata, info = self.metadata, self.status.node_info
+        annotations = {key: value for key, value in metadata.annotations.items() if key != MARK}
         return FenceNode(
             name=metadata.name,
             system_uuid=info.system_uuid,
             provider_id=self.spec.provider_id,
             serial=metadata.annotations.get(names.MACHINE_SERIAL, ""),
             labels=metadata.labels,
-            annotations=metadata.annotations,
+            annotations=annotations,
         )
 
 

@@ -1,0 +1,283 @@
+"""A cluster in virtual time with the failover controller: three nodes with BMCs, and programs with a volume."""
+
+import contextlib
+import functools
+from random import Random
+
+from lastcall.adapters.kube.client import Client
+from lastcall.adapters.kube.election import Election
+from lastcall.adapters.kube.failover_cluster import POLICIES, KubeCluster
+from lastcall.adapters.kube.resources import (
+    DEPLOYMENTS,
+    LEASES,
+    NAMESPACES,
+    NODES,
+    PODS,
+    STATEFUL_SETS,
+    STORAGE_CLASSES,
+)
+from lastcall.adapters.kube.watching import Key
+from lastcall.aio import first
+from lastcall.errors import Unavailable
+from lastcall.failover.controller import Controller, Outside
+from lastcall.failover.gathering import Terms
+from lastcall.lab import virtual
+from lastcall.lab.apiserver.inprocess import InProcess
+from lastcall.lab.controllers.attachdetach import AttachDetach
+from lastcall.lab.controllers.deployments import Deployments
+from lastcall.lab.controllers.nodelifecycle import NodeLifecycle
+from lastcall.lab.controllers.podgc import PodGC
+from lastcall.lab.controllers.pods import condition
+from lastcall.lab.controllers.replicasets import ReplicaSets
+from lastcall.lab.controllers.scheduler import Scheduler
+from lastcall.lab.controllers.statefulsets import StatefulSets
+from lastcall.lab.controllers.tainteviction import TaintEviction
+from lastcall.lab.controllers.volumebinder import VolumeBinder
+from lastcall.lab.controllers.volumeprotection import ClaimProtection, VolumeProtection
+from lastcall.lab.simulation.weather import Exposed, Weather
+from lastcall.lab.virtual import Process
+from lastcall.lab.volumes.attacher import Attacher
+from lastcall.lab.volumes.provisioner import Provisioner
+from lastcall.lab.volumes.shelf import Imagined
+from lastcall.lab.volumes.storage import Storage
+from lastcall.model.power import Power
+from lastcall.ports import FenceAnswer, FenceTarget
+from support.lab_cluster import on_cluster
+from support.lab_custom import DEFINITIONS
+from support.lab_kubelets import Kubelets, claim, storage_class
+
+NAMES = ("n1", "n2", "n3")
+ELECTION = Key("lastcall-system", "lastcall-controller")
+POLICY = {
+    "suspectAfter": "15s",
+    "mode": "Enforce",
+    "limits": {"minHealthy": 1, "settle": "5s"},
+    "fencers": [{"name": "bmc", "attempts": 2, "timeoutSeconds": 10, "manual": {}}],
+}
+
+
+def uuid(name):
+    return f"0000{name[1:]:0>4}-1111-4222-8333-444455556666"
+
+
+class Bmc:
+    """The fence of one machine. ``lies``: what it says although it is not so; ``away``: it does not answer."""
+
+    def __init__(self, nodes, node):
+        self.nodes, self.node, self.name = nodes, node, "bmc"
+        self.asked, self.lies, self.away, self.wrong = [], None, False, ""
+        self.delay = 0.2
+
+    async def _answer(self, what):
+        self.asked.append((what, self.nodes.cluster.clock.boottime()))
+        await self.nodes.cluster.clock.sleep(self.delay)
+        if self.away:
+            raise Unavailable("no answer")
+
+    async def target(self):
+        await self._answer("target")
+        return FenceTarget(system_uuid=self.wrong or uuid(self.node))
+
+    async def status(self):
+        try:
+            await self._answer("status")
+        except Unavailable as error:
+            return FenceAnswer(power=Power.UNKNOWN, why=str(error))
+        return FenceAnswer(power=self.lies or (Power.OFF if self.node in self.nodes.off else Power.ON))
+
+    async def off(self, within):
+        await self._answer("off")
+        assert within > 0
+        if self.lies is None:
+            self.nodes.pull(self.node)
+
+    async def on(self, within):
+        await self._answer("on")
+        await self.nodes.boot(self.node)
+
+
+class Fences:
+    """Of all nodes."""
+
+    def __init__(self, nodes):
+        self.bmcs = {name: Bmc(nodes, name) for name in NAMES}
+
+    async def of(self, node, policy):
+        return [self.bmcs[node.name] for _ in policy.spec.fencers]
+
+    def __getitem__(self, name):
+        return self.bmcs[name]
+
+
+class Machines(Kubelets):
+    """Kubelets in little whose machines can boot again."""
+
+    def __init__(self, cluster, storage):
+        super().__init__(cluster, storage)
+        self.boots = dict.fromkeys(NAMES, 1)
+
+    async def show(self, name):
+        """The kubelet tells of its machine."""
+        info = {"bootID": f"boot-{name}-{self.boots[name]}", "systemUUID": uuid(name)}
+        await self._patch(name, {"nodeInfo": info})
+
+    async def boot(self, name):
+        """The machine starts anew."""
+        self.boots[name] += 1
+        self._mounted = {key: found for key, found in self._mounted.items() if key[0] != name}
+        self.off.discard(name)
+        await self.show(name)
+        await self.back(name)
+
+
+class Candidate:
+    """One life of the controller."""
+
+    def __init__(self, world, name="c", life=0, *, fuse=None, detach=False):
+        cluster = world.cluster
+        self.name = f"{name}_{life}"
+        self.process = Process(self.name, fuse=fuse)
+        self.happened = []
+        transport = Exposed(InProcess(cluster.server), world.weather, name)
+        random = Random(f"{name}/{life}")
+        self.election = Election(
+            Client(transport, manager="lastcall"), ELECTION, self.name, clock=cluster.clock, random=random
+        )
+        outside = Outside(
+            clock=cluster.clock,
+            cluster=KubeCluster(transport, cluster.clock, random, instance=self.name),
+            leadership=self.election,
+            fences=world.fences,
+        )
+        self.controller = Controller(
+            outside, Terms(me=self.name, detach=detach), listeners=[lambda one: self._hear(world, one)]
+        )
+        self.task = self.process.start(self._run(), "controller")
+
+    async def _run(self):
+        await first(self.controller.observe(), self.election.lead(self.controller.act))
+
+    def _hear(self, world, happening):
+        self.happened.append(happening)
+        world.happened.append(happening)
+
+
+class World:
+    """``happened``: what all controllers have told, in order."""
+
+    def __init__(self, nodes):
+        self.nodes, self.cluster = nodes, nodes.cluster
+        self.fences = Fences(nodes)
+        self.weather = Weather(self.cluster.clock, "1", lambda *_: None)
+        self.happened = []
+        self.candidates = []
+
+    @property
+    def now(self):
+        return self.cluster.clock.boottime()
+
+    def start(self, *rest, **more):
+        self.candidates.append(Candidate(self, *rest, **more))
+        return self.candidates[-1]
+
+    def node(self, name):
+        return self.cluster.get(NODES, name)
+
+    def mark(self, name):
+        return self.node(name)["metadata"].get("annotations", {}).get("lastcall.dev/failover")
+
+    def out_of_service(self, name):
+        return [one for one in self.node(name)["spec"].get("taints", ()) if "out-of-service" in one["key"]]
+
+    def place(self, app="db"):
+        """Where it runs and is Ready."""
+        found = [
+            one
+            for one in self.cluster.all(PODS)
+            if one["metadata"]["labels"]["app"] == app
+            and one["status"].get("phase") == "Running"
+            and condition(one, "Ready").get("status") == "True"
+        ]
+        return found[0]["spec"]["nodeName"] if found else None
+
+    async def until(self, condition, seconds=60):
+        begun = self.now
+        await self.cluster.until(condition, seconds)
+        return self.now - begun
+
+    def verbs(self, verb=None):
+        """What was done that cannot be undone."""
+        found = [one for one in self.happened if getattr(one, "ended", None) is not None and hasattr(one, "verb")]
+        return [one.verb for one in found] if verb is None else [one for one in found if one.verb == verb]
+
+
+def definition():
+    """Of FencePolicy, without its rules."""
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "fencepolicies.lastcall.dev"},
+        "spec": {
+            "group": "lastcall.dev",
+            "scope": "Cluster",
+            "names": {"plural": "fencepolicies", "kind": "FencePolicy"},
+            "versions": [{"name": "v1alpha1", "served": True, "storage": True, "schema": schema}],
+        },
+    }
+
+
+def workload(name, **spec):
+    labels = {"app": name}
+    mounts = [{"name": "data", "mountPath": "/data"}] if "volumeClaimTemplates" in spec else []
+    container = {"name": "c", "image": "i", "volumeMounts": mounts}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+    return {"metadata": {"name": name}, "spec": {"selector": {"matchLabels": labels}, "template": template, **spec}}
+
+
+def failing_over(test=None, *, policy=None, without=(), settle=30):
+    """Runs ``test(world)``: three nodes, a Deployment ``web``, a StatefulSet ``db`` with a volume, and one policy."""
+    if test is None:
+        return functools.partial(failing_over, policy=policy, without=without, settle=settle)
+    storage = Storage(Imagined(), virtual.VirtualClock())
+    every = [
+        *(Scheduler(), NodeLifecycle(), TaintEviction(), PodGC(), Deployments(), ReplicaSets(), StatefulSets()),
+        *(VolumeBinder(), ClaimProtection(), VolumeProtection()),
+        *(AttachDetach(), Provisioner(storage), Attacher(storage)),
+    ]
+
+    @functools.wraps(test)
+    async def run(cluster):
+        nodes = Machines(cluster, storage)
+        world = World(nodes)
+        async with _prepared(world, policy or {}):
+            await cluster.settle(settle)
+            await test(world)
+
+    return on_cluster(*(one for one in every if one.name not in without))(run)
+
+
+@contextlib.asynccontextmanager
+async def _prepared(world, policy):
+    cluster, nodes = world.cluster, world.nodes
+    await nodes.begin(*NAMES)
+    for name in NAMES:
+        await nodes.show(name)
+    await cluster.create(DEFINITIONS, definition(), namespace="")
+    await cluster.create(NAMESPACES, {"metadata": {"name": ELECTION.namespace}}, namespace="")
+    await cluster.create(LEASES, {"metadata": {"name": ELECTION.name}}, namespace=ELECTION.namespace)
+    spec = {**POLICY, **policy}
+    obj = {"apiVersion": "lastcall.dev/v1alpha1", "kind": "FencePolicy", "metadata": {"name": "p"}, "spec": spec}
+    await cluster.create(POLICIES, obj, namespace="")
+    await cluster.create(STORAGE_CLASSES, storage_class(), namespace="")
+    await cluster.create(DEPLOYMENTS, workload("web", replicas=1))
+    await cluster.create(
+        STATEFUL_SETS, workload("db", replicas=1, serviceName="db", volumeClaimTemplates=[claim("data")])
+    )
+    await cluster.until(lambda: world.place("db") and world.place("web"), 60)
+    try:
+        yield
+    finally:
+        for one in world.candidates:
+            one.process.kill()
+        await nodes.end()
