@@ -16,6 +16,8 @@ from lastcall.graceful import config, doctor_host, machine
 from lastcall.graceful.doctor import CHECKS
 from lastcall.graceful.finding import Verdict
 from lastcall.host import HostFacts, Unit, Unknown
+from lastcall.model import decode
+from lastcall.model.fence_policies import read as read_policy
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -128,7 +130,9 @@ def shell_lines():
     """Every line of the documentation that calls lastcall, as a test's parameter."""
     for page in PAGES:
         for line in re.findall(r"^ {4,}(.*\blastcall [a-z].*)$", page.read_text(), re.MULTILINE):
-            if match := re.search(r"(?:^|\| |sudo )(?:\S*/)?lastcall ((?:lab |failover )?[a-z]+)\b([^|>#]*)", line):
+            if match := re.search(
+                r"(?:^|\| |sudo )(?:\S*/)?lastcall ((?:lab |failover |manifests )?[a-z]+)\b([^|>#]*)", line
+            ):
                 yield pytest.param(match[1], match[2], id=f"{identity(page)}: {line.strip()[:60]}")
 
 
@@ -179,6 +183,12 @@ def test_configurations_that_are_printed_are_valid(block):
     settings = config.read(block.encode(), "page")
     assert settings.enabled
     assert settings.warnings == ()
+
+
+@pytest.mark.parametrize("block", [*yaml_blocks("FencePolicy")])
+def test_policies_that_are_printed_are_valid(block):
+    for found in decode.documents(block.encode(), "page"):
+        assert found["kind"] != "FencePolicy" or read_policy(found)
 
 
 def test_the_ladder_is_planned_as_the_page_says():

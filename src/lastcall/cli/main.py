@@ -17,6 +17,7 @@ _VERBS = {
     ),
     "failover": ("lastcall.cli.failover", "What may be forced when a node is gone, and why."),
     "lab": ("lastcall.cli.lab", "Kubernetes in little on this machine, for trying, testing and rehearsing."),
+    "manifests": ("lastcall.cli.manifests", "What lastcall needs in a cluster, as YAML for kubectl apply -f -."),
     "plan": ("lastcall.cli.plan", "Which pods would be ended when, and with how much time."),
     "report": ("lastcall.cli.report", "What happened in a shutdown, as a timeline."),
     "simulate": ("lastcall.cli.simulate", "A cluster in virtual time: what a shutdown or a fault would do to it."),

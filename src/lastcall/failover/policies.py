@@ -80,11 +80,14 @@ def status(policy: Mapping[str, Any], entry: Entry, *, nodes: int, now: datetime
         "message": "; ".join(entry.violations)[:32768] or "it is heeded",
         "observedGeneration": generation,
     }
-    found = next((one for one in before.get("conditions") or () if one.get("type") == ACCEPTED), {})
-    same = found.get("status") == wanted["status"]
-    wanted["lastTransitionTime"] = found["lastTransitionTime"] if same else now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    since = [one["lastTransitionTime"] for one in before.get("conditions") or () if _same(one, wanted)]
+    wanted["lastTransitionTime"] = since[0] if since else now.strftime("%Y-%m-%dT%H:%M:%SZ")
     after = {"conditions": [wanted], "nodes": nodes, "observedGeneration": generation}
     return None if after == before else after
+
+
+def _same(condition: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    return all(condition.get(field) == wanted[field] for field in ("type", "status"))
 
 
 def _entry(found: Any) -> Entry:

@@ -1,0 +1,25 @@
+"""``lastcall manifests``: what lastcall needs in a cluster, as YAML for ``kubectl apply``."""
+
+import click
+
+from lastcall.manifests.controller import IMAGE, NAMESPACE
+
+
+@click.group("manifests")
+def command() -> None:
+    """What lastcall needs in a cluster, as YAML for kubectl apply -f -."""
+
+
+@command.command("controller")
+@click.option("--namespace", default=NAMESPACE, show_default=True, help="Where it runs, and reads Secrets.")
+@click.option("--image", default=IMAGE, show_default=True, help="The image of its pods.")
+@click.option("--replicas", type=int, default=2, show_default=True, help="How many of them; one at a time acts.")
+def controller_command(*, namespace: str, image: str, replicas: int) -> None:
+    """Everything that lastcall controller needs, itself too.
+
+    Applying it again changes nothing that others have written.
+    """
+    from lastcall.manifests.controller import Choices, objects
+    from lastcall.manifests.text import to_yaml
+
+    click.echo(to_yaml(objects(Choices(namespace=namespace, image=image, replicas=replicas))), nl=False)

@@ -1,0 +1,1 @@
+"""What lastcall needs in a cluster, as Kubernetes objects (pure)."""

@@ -1,0 +1,84 @@
+"""``lastcall controller`` in a cluster: every object that it needs there (pure).
+
+Nothing else is made, and applying it again changes nothing: what the controller and others write stands in fields that
+are not given here.
+"""
+
+import re
+from dataclasses import dataclass
+
+from lastcall import __version__
+from lastcall.errors import InvalidInput
+from lastcall.manifests import definitions
+from lastcall.manifests.deployment import budget, deployment
+from lastcall.manifests.grants import cluster_grants, node_lease_grants, own_grants
+from lastcall.manifests.labels import NAME, labels
+from lastcall.manifests.rbac import Grant, Object, rules
+from lastcall.model.decode import shown
+from lastcall.model.patterns import NAME as DNS_LABEL
+from lastcall.model.snapshot import NODE_LEASES
+
+NAMESPACE = "lastcall-system"
+IMAGE = f"lastcall:{__version__}"
+
+_RBAC = "rbac.authorization.k8s.io"
+_IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,510}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choices:
+    """What differs between clusters. InvalidInput if one of them means nothing."""
+
+    namespace: str = NAMESPACE
+    image: str = IMAGE
+    replicas: int = 2
+
+    def __post_init__(self) -> None:
+        wrong = []
+        if not re.fullmatch(DNS_LABEL, self.namespace):
+            wrong.append(f"--namespace: {shown(self.namespace)}: must be small letters, digits and -, at most 63")
+        if not _IMAGE.fullmatch(self.image):
+            wrong.append(f"--image: {shown(self.image)}: must be the name of an image")
+        if self.replicas < 0:
+            wrong.append(f"--replicas: {self.replicas}: must be 0 or more")
+        if wrong:
+            raise InvalidInput("manifests", wrong)
+
+
+def objects(choices: Choices) -> list[Object]:
+    """All of them, in the order in which they can be made."""
+    namespace = choices.namespace
+    return [
+        _namespace(namespace),
+        definitions.fence_policy(),
+        definitions.node_shutdown(),
+        _object("v1", "ServiceAccount", namespace),
+        *_role("ClusterRole", "", cluster_grants(), of=namespace),
+        *_role("Role", NODE_LEASES, node_lease_grants(), of=namespace),
+        *_role("Role", namespace, own_grants(namespace), of=namespace),
+        {**_object("coordination.k8s.io/v1", "Lease", namespace), "spec": {}},
+        budget(namespace),
+        deployment(namespace, image=choices.image, replicas=choices.replicas),
+    ]
+
+
+def _namespace(name: str) -> Object:
+    """Its pods keep to the strictest of the pod security standards."""
+    restricted = {"pod-security.kubernetes.io/enforce": "restricted"}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {**labels(), **restricted}}}
+
+
+def _role(kind: str, namespace: str, grants: list[Grant], *, of: str) -> list[Object]:
+    """A role, and that the controller in namespace ``of`` has it."""
+    role = {**_object(f"{_RBAC}/v1", kind, namespace), "rules": rules(grants)}
+    binding = {
+        **_object(f"{_RBAC}/v1", f"{kind}Binding", namespace),
+        "roleRef": {"apiGroup": _RBAC, "kind": kind, "name": NAME},
+        "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": of}],
+    }
+    return [role, binding]
+
+
+def _object(api_version: str, kind: str, namespace: str) -> Object:
+    where = {"namespace": namespace} if namespace else {}
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": NAME, **where, "labels": labels()}}

@@ -1,0 +1,138 @@
+"""The CustomResourceDefinitions of lastcall's kinds (pure), made from the structs that read their objects."""
+
+from typing import Any
+
+from lastcall import names
+from lastcall.manifests.policy_rules import RULES
+from lastcall.manifests.structural import Extras, Schema, schema_of
+from lastcall.model.fence_policy import FencePolicy, PolicySpec
+from lastcall.model.node_shutdown_object import NodeShutdown, ShutdownSpec, ShutdownStatus
+
+Object = dict[str, Any]
+
+VERSION = names.API_VERSION.partition("/")[2]
+
+_CONDITION: Schema = {
+    "type": "object",
+    "description": "One aspect of the object's state (meta/v1 Condition).",
+    "required": ["type", "status", "lastTransitionTime", "reason", "message"],
+    "properties": {
+        "type": {"type": "string", "maxLength": 316, "description": "Which aspect: Accepted."},
+        "status": {"type": "string", "enum": ["True", "False", "Unknown"], "description": "Whether it holds."},
+        "observedGeneration": {
+            "type": "integer",
+            "format": "int64",
+            "minimum": 0,
+            "description": "Of the spec that this is said of.",
+        },
+        "lastTransitionTime": {"type": "string", "format": "date-time", "description": "When the status changed."},
+        "reason": {"type": "string", "minLength": 1, "maxLength": 1024, "description": "One word."},
+        "message": {"type": "string", "maxLength": 32768, "description": "Every rule that is broken."},
+    },
+}
+
+_POLICY_STATUS: Schema = {
+    "type": "object",
+    "description": "What the controller makes of it.",
+    "properties": {
+        "observedGeneration": {
+            "type": "integer",
+            "format": "int64",
+            "description": "Of the spec that this is said of.",
+        },
+        "nodes": {"type": "integer", "minimum": 0, "description": "For how many nodes it holds now."},
+        "conditions": {
+            "type": "array",
+            "description": "Accepted: whether it is heeded, and if not, why.",
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["type"],
+            "items": _CONDITION,
+        },
+    },
+}
+_AS_IT_IS = Extras(defaults=False)
+
+
+def fence_policy() -> Object:
+    """Of FencePolicy."""
+    return _definition(
+        names.FENCE_POLICY,
+        short=["fp"],
+        schema=_root(FencePolicy, spec=schema_of(PolicySpec, RULES), status=_POLICY_STATUS),
+        columns=[
+            _column("Mode", ".spec.mode", "What is done for a node that is lost."),
+            _column("Priority", ".spec.priority", "The greatest holds.", kind="integer"),
+            _column(
+                "Accepted", '.status.conditions[?(@.type=="Accepted")].status', "Whether it is heeded, and if not, why."
+            ),
+            _column("Nodes", ".status.nodes", "For how many nodes it holds now.", kind="integer"),
+            _column("Age", ".metadata.creationTimestamp", "", kind="date"),
+        ],
+    )
+
+
+def node_shutdown() -> Object:
+    """Of NodeShutdown."""
+    return _definition(
+        names.NODE_SHUTDOWN,
+        short=["nsd"],
+        schema=_root(NodeShutdown, spec=schema_of(ShutdownSpec, Extras()), status=schema_of(ShutdownStatus, Extras())),
+        columns=[
+            _column("How", ".spec.how", "What logind said of it."),
+            _column("Outcome", ".status.outcome", "Running until the machine may go down, or stays up."),
+            _column("Began", ".status.startTime", "When the shutdown was seen.", kind="date"),
+            _column("Deadline", ".status.deadlineTime", "When the machine goes down at the latest."),
+        ],
+    )
+
+
+def _definition(kind: str, *, short: list[str], schema: Schema, columns: list[Object]) -> Object:
+    singular = kind.lower()
+    plural = f"{singular[:-1]}ies" if singular.endswith("y") else f"{singular}s"
+    version = {
+        "name": VERSION,
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": schema},
+        "subresources": {"status": {}},
+        "additionalPrinterColumns": columns,
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{names.GROUP}"},
+        "spec": {
+            "group": names.GROUP,
+            "scope": "Cluster",
+            "names": {
+                "kind": kind,
+                "listKind": f"{kind}List",
+                "plural": plural,
+                "singular": singular,
+                "shortNames": short,
+                "categories": ["lastcall"],
+            },
+            "versions": [version],
+        },
+    }
+
+
+def _root(struct: type[Any], *, spec: Schema, status: Schema) -> Schema:
+    described = " ".join((struct.__doc__ or "").split())
+    return {
+        "type": "object",
+        "description": described,
+        "required": ["spec"],
+        "properties": {
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            "metadata": {"type": "object"},
+            "spec": spec,
+            "status": status,
+        },
+    }
+
+
+def _column(name: str, path: str, description: str, *, kind: str = "string") -> Object:
+    column = {"name": name, "type": kind, "jsonPath": path}
+    return column | ({"description": description} if description else {})

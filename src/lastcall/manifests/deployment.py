@@ -1,0 +1,123 @@
+"""The controller's Deployment, and the budget of its pods (pure)."""
+
+from typing import Any
+
+from lastcall.manifests.labels import NAME, labels, selector
+from lastcall.manifests.rbac import Object
+
+PORT = 9467
+"""Of the status server: metrics and probes."""
+
+MOVE_SECONDS = 30
+"""How long a pod stays bound to a node that is not Ready: Kubernetes' own default of 300 leaves one replica too long."""
+
+_USER = 65532
+
+
+def deployment(namespace: str, *, image: str, replicas: int) -> Object:
+    """The replicas elect one that acts; the others wait, each on another node."""
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": NAME, "namespace": namespace, "labels": labels()},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": selector()},
+            # One after the other: with every replica on another node, there may be no room for one more.
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
+            "template": {"metadata": {"labels": labels()}, "spec": _pod(namespace, image)},
+        },
+    }
+
+
+def budget(namespace: str) -> Object:
+    """One at a time is drained; one that is not ready anyway keeps no node from being drained."""
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": NAME, "namespace": namespace, "labels": labels()},
+        "spec": {
+            "maxUnavailable": 1,
+            "selector": {"matchLabels": selector()},
+            "unhealthyPodEvictionPolicy": "AlwaysAllow",
+        },
+    }
+
+
+def _pod(namespace: str, image: str) -> Object:
+    return {
+        "serviceAccountName": NAME,
+        "priorityClassName": "system-cluster-critical",
+        "terminationGracePeriodSeconds": 30,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": _USER,
+            "runAsGroup": _USER,
+            "fsGroup": _USER,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "tolerations": _tolerations(),
+        "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [_apart()]}},
+        "containers": [_container(namespace, image)],
+        "volumes": [{"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}}],
+    }
+
+
+def _container(namespace: str, image: str) -> Object:
+    return {
+        "name": "controller",
+        "image": image,
+        "command": ["lastcall"],
+        "args": [
+            "controller",
+            f"--lease-namespace={namespace}",
+            f"--metrics-bind-address=$(POD_IP):{PORT}",
+            "--log-format=json",
+        ],
+        "env": [_from_pod("POD_IP", "status.podIP"), _from_pod("POD_NAME", "metadata.name")],
+        "ports": [{"name": "status", "containerPort": PORT, "protocol": "TCP"}],
+        "livenessProbe": _probe("/healthz", period=10, failures=3),
+        "readinessProbe": _probe("/readyz", period=5, failures=2),
+        "resources": {"requests": {"cpu": "50m", "memory": "96Mi"}, "limits": {"memory": "384Mi"}},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": True,
+        },
+        # Fence agents and the cloud's SDK want a place to write to.
+        "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108  (the pod's own)
+    }
+
+
+def _tolerations() -> list[Object]:
+    """It is to run where little else does; and it leaves a node that is lost, as its deletion from there is ours to do."""
+    stays: list[Object] = [
+        {"key": "CriticalAddonsOnly", "operator": "Exists"},
+        {"key": "node-role.kubernetes.io/control-plane", "operator": "Exists", "effect": "NoSchedule"},
+    ]
+    return stays + [
+        {
+            "key": f"node.kubernetes.io/{state}",
+            "operator": "Exists",
+            "effect": "NoExecute",
+            "tolerationSeconds": MOVE_SECONDS,
+        }
+        for state in ("not-ready", "unreachable")
+    ]
+
+
+def _apart() -> Object:
+    return {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": selector()}}
+
+
+def _probe(path: str, *, period: int, failures: int) -> Object:
+    return {
+        "httpGet": {"path": path, "port": "status"},
+        "periodSeconds": period,
+        "timeoutSeconds": 3,
+        "failureThreshold": failures,
+    }
+
+
+def _from_pod(name: str, field: str) -> dict[str, Any]:
+    return {"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": field}}}

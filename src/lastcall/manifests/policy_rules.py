@@ -1,0 +1,70 @@
+"""The rules of ``fence_policy_rules`` in CEL, as far as an API server may be asked to evaluate them.
+
+Its estimate of what they cost counts every list and text at its greatest length; so what is told of each of 5,000 nodes
+is checked by the controller alone. That names are unique is said by the kind of the list.
+"""
+
+from lastcall.manifests.structural import Extras, Rule
+
+_PLACES = ("parameters", "parametersByNode", "parametersFrom", "secretParameters")
+
+
+def _exactly_one(*fields: str, filled: str = "") -> Rule:
+    """``filled`` is a map, which counts as given if it is not empty."""
+    given = [f"has(self.{one}) && self.{one}.size() > 0" if one == filled else f"has(self.{one})" for one in fields]
+    return Rule(f"[{', '.join(given)}].filter(given, given).size() == 1", f"must be exactly one of {', '.join(fields)}")
+
+
+def _each(place: str, holds: str) -> str:
+    return f"(!has(self.{place}) || self.{place}.all(name, {holds}))"
+
+
+def _disjoint() -> str:
+    pairs = [(a, b) for at, a in enumerate(_PLACES) for b in _PLACES[at + 1 :]]
+    return " && ".join(
+        f"(!has(self.{a}) || !has(self.{b}) || self.{a}.all(name, !(name in self.{b})))" for a, b in pairs
+    )
+
+
+RULES = Extras(
+    rules={
+        "PolicySpec.suspectAfter": [
+            Rule("duration(self) >= duration('1s') && duration(self) <= duration('1h')", "must be 1s to 1h")
+        ],
+        "PolicyLimits.settle": [Rule("duration(self) <= duration('1h')", "must be at most 1h")],
+        "PolicyLimits.minHealthy": [
+            Rule(
+                "type(self) == type('') ? self.matches('^0*(100|[0-9]{1,2})%$') : self >= 0",
+                "must be a number from 0, or a percentage from 0% to 100%",
+            )
+        ],
+        "Expression": [
+            Rule(
+                "(self.operator in ['In', 'NotIn']) == (has(self.values) && self.values.size() > 0)",
+                "values: at least one must be given for In and NotIn, none for Exists and DoesNotExist",
+            )
+        ],
+        "Fencer": [_exactly_one("agent", "redfish", "ec2", "manual")],
+        "FromNode": [_exactly_one("annotation", "label")],
+        "Setting": [_exactly_one("value", "byNode", "annotation", "label", filled="byNode")],
+        "Redfish.address": [
+            Rule(
+                "!has(self.value) || self.value.matches('^https?://[^ /?#@]+(/[^ ?#]*)?$')",
+                "must be http:// or https:// with a host, and without user or query",
+            )
+        ],
+        "Agent": [
+            Rule(
+                " && ".join(_each(place, "name.matches('^[a-z][a-z0-9_-]{0,62}$')") for place in _PLACES),
+                "parameters: must be small letters, digits, - and _, from a letter on, at most 63",
+            ),
+            Rule(" && ".join(_each(place, "name != 'action'") for place in _PLACES), "action: is lastcall's to give"),
+            Rule(
+                " && ".join(_each(place, "!name.matches('^(.*[-_])?(passwd|password)$')") for place in _PLACES[:3]),
+                "passwords: must stand in secretParameters",
+            ),
+            Rule(_disjoint(), "each parameter must stand in one place only"),
+        ],
+    },
+    fields={"PolicySpec.fencers": {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}},
+)

@@ -1,0 +1,89 @@
+"""What an identity may ask of the API server, and whether that is what it asks (pure).
+
+The rules are those of ``rbac.authorization.k8s.io``, as far as lastcall's own use them: no wildcards, no aggregation.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+Object = dict[str, Any]
+
+ANYWHERE = "*"
+"""The namespace of a grant that holds in all of them, and for what has none: that of a ClusterRole bound cluster-wide."""
+
+_BY_NAME = ("get", "update", "patch", "delete")
+"""Verbs that name an object; a rule with names allows no others (``create`` and ``list`` tell no name)."""
+
+PUBLIC = ("/api", "/apis", "/openapi", "/version", "/healthz", "/livez", "/readyz")
+"""Paths that ``system:discovery`` and ``system:public-info-viewer`` allow to whoever is known, and what lies below."""
+
+
+class Grant(NamedTuple):
+    """A resource (``pods``, ``pods/status``) of a group, with the verbs that are allowed, and what they are for."""
+
+    resource: str
+    verbs: tuple[str, ...]
+    why: str
+    group: str = ""
+    namespace: str = ANYWHERE
+    names: tuple[str, ...] = ()
+
+
+class Asked(NamedTuple):
+    """One request, as an audit tells it; ``path`` is given if it is for no resource."""
+
+    verb: str
+    group: str
+    resource: str
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+    path: str = ""
+
+
+def rules(grants: Iterable[Grant]) -> list[Object]:
+    """The ``rules`` of a Role or ClusterRole, one for each grant, in their order."""
+    return [
+        {
+            "apiGroups": [one.group],
+            "resources": [one.resource],
+            **({"resourceNames": list(one.names)} if one.names else {}),
+            "verbs": list(one.verbs),
+        }
+        for one in grants
+    ]
+
+
+def beyond(grants: Sequence[Grant], asked: Iterable[Asked]) -> list[Asked]:
+    """The requests that no grant allows, each once, in the order in which they were first asked."""
+    return [
+        one
+        for one in dict.fromkeys(asked)
+        if not (_public(one.path) if one.path else any(_allows(grant, one) for grant in grants))
+    ]
+
+
+def unused(grants: Sequence[Grant], asked: Iterable[Asked]) -> list[tuple[Grant, str]]:
+    """The grants with a verb that no request needed."""
+    every = list(asked)
+    return [
+        (grant, verb)
+        for grant in grants
+        for verb in grant.verbs
+        if not any(one.verb == verb and not one.path and _allows(grant, one) for one in every)
+    ]
+
+
+def _allows(grant: Grant, asked: Asked) -> bool:
+    part = f"{asked.resource}/{asked.subresource}" if asked.subresource else asked.resource
+    named = not grant.names or (asked.verb in _BY_NAME and asked.name in grant.names)
+    return (
+        (grant.group, grant.resource) == (asked.group, part)
+        and asked.verb in grant.verbs
+        and grant.namespace in (ANYWHERE, asked.namespace)
+        and named
+    )
+
+
+def _public(path: str) -> bool:
+    return any(path == one or path.startswith(f"{one}/") for one in PUBLIC)

@@ -1,0 +1,156 @@
+"""The CustomResourceDefinitions: the API server refuses what the struct refuses, and fills in what the struct fills in."""
+
+import json
+from pathlib import Path
+from random import Random
+
+import msgspec
+import pytest
+from support import records
+from support.policy_cases import BROKEN, GOOD, TOLD_LATER, policy
+from support.virtual import in_virtual_time
+
+from lastcall.lab import virtual
+from lastcall.lab.apiserver import ApiServer
+from lastcall.lab.apiserver.request import Request
+from lastcall.manifests import definitions
+from lastcall.model.fence_policies import read
+from lastcall.model.node_shutdown import to_node_shutdown
+from lastcall.model.node_shutdown_object import NodeShutdown
+from lastcall.model.record import fold
+
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+POLICIES = "/apis/lastcall.dev/v1alpha1/fencepolicies"
+SHUTDOWNS = "/apis/lastcall.dev/v1alpha1/nodeshutdowns"
+
+
+class Api:
+    """A lab's API server with a definition."""
+
+    def __init__(self):
+        self.server = ApiServer(virtual.VirtualClock(), Random(1))
+
+    async def ask(self, method, target, body):
+        request = Request.of(
+            method, target, headers={"content-type": "application/json"}, body=json.dumps(body).encode()
+        )
+        response = await self.server.handle(request)
+        return response.status, json.loads(response.body)
+
+    async def defines(self, definition):
+        code, said = await self.ask("POST", DEFINITIONS, definition)
+        assert code == 201, said
+        return self
+
+
+def nameless(**spec):
+    return policy(**spec) | {"metadata": {"generateName": "p-"}}
+
+
+@in_virtual_time
+async def test_what_the_struct_takes_the_server_takes():
+    api = await Api().defines(definitions.fence_policy())
+    for spec in [*GOOD.values(), *(spec for spec, _ in TOLD_LATER)]:
+        code, said = await api.ask("POST", f"{POLICIES}?fieldValidation=Strict", nameless(**spec))
+        assert code == 201, said
+
+
+@in_virtual_time
+async def test_what_the_struct_refuses_the_server_refuses():
+    api = await Api().defines(definitions.fence_policy())
+    for spec, _ in BROKEN:
+        code, said = await api.ask("POST", POLICIES, nameless(**spec))
+        assert code in (400, 422), spec
+        assert "spec" in said["message"]
+
+
+@in_virtual_time
+async def test_the_server_says_which_rule_is_broken():
+    api = await Api().defines(definitions.fence_policy())
+    code, said = await api.ask("POST", POLICIES, policy(suspectAfter="2h", fencers=[{"name": "f"}]))
+    assert code == 422
+    assert {(one["field"], one["message"]) for one in said["details"]["causes"]} == {
+        ("spec.suspectAfter", 'Invalid value: "2h": must be 1s to 1h'),
+        ("spec.fencers[0]", "Invalid value: must be exactly one of agent, redfish, ec2, manual"),
+    }
+
+
+@in_virtual_time
+async def test_the_server_fills_in_the_defaults_of_the_struct():
+    api = await Api().defines(definitions.fence_policy())
+    for spec in GOOD.values():
+        _, said = await api.ask("POST", POLICIES, nameless(**spec))
+        stored, wanted = said["spec"], read(policy(**spec)).spec
+        assert read(policy(**stored)).spec == wanted
+        assert (stored["mode"], stored["suspectAfter"]) == (wanted.mode.value, wanted.suspect_after)
+        assert stored["limits"] == msgspec.to_builtins(wanted.limits)
+        for one, fencer in zip(stored.get("fencers", []), wanted.fencers, strict=True):
+            assert (one["timeoutSeconds"], one["attempts"]) == (fencer.timeout_seconds, fencer.attempts)
+            assert one["targetCheck"] == fencer.target_check.value
+
+
+@in_virtual_time
+async def test_the_status_is_written_apart_from_the_spec():
+    api = await Api().defines(definitions.fence_policy())
+    _, made = await api.ask("POST", POLICIES, policy())
+    assert "status" not in made
+    condition = {"type": "Accepted", "status": "True", "reason": "Accepted", "message": "it is heeded"}
+    condition["lastTransitionTime"] = "2026-11-21T12:00:00Z"
+    found = made | {"status": {"nodes": 3, "observedGeneration": 1, "conditions": [condition]}}
+    code, said = await api.ask("PUT", f"{POLICIES}/p/status", found)
+    assert (code, said["status"]) == (200, found["status"])
+    _, table = await api.ask("PUT", f"{POLICIES}/p/status", said)
+    assert table["metadata"]["resourceVersion"] == said["metadata"]["resourceVersion"]
+
+
+@pytest.mark.parametrize("definition", [definitions.fence_policy(), definitions.node_shutdown()])
+def test_every_field_is_described(definition):
+    def missing(schema, path):
+        for name, inner in (schema.get("properties") or {}).items():
+            if name not in ("apiVersion", "kind", "metadata") and not inner.get("description"):
+                yield f"{path}.{name}"
+            yield from missing(inner, f"{path}.{name}")
+        for part in ("items", "additionalProperties"):
+            if part in schema:
+                yield from missing(schema[part], f"{path}[]")
+
+    [version] = definition["spec"]["versions"]
+    assert list(missing(version["schema"]["openAPIV3Schema"], "")) == []
+
+
+@in_virtual_time
+async def test_every_record_of_a_shutdown_fits_its_definition():
+    api = await Api().defines(definitions.node_shutdown())
+    for events in (records.dozen(), records.cancelled()):
+        obj = to_node_shutdown(fold(events))
+        target = f"{SHUTDOWNS}?fieldValidation=Strict"
+        code, made = await api.ask("POST", target, obj)
+        assert code == 201, made
+        code, said = await api.ask(
+            "PUT", f"{SHUTDOWNS}/{obj['metadata']['name']}/status", made | {"status": obj["status"]}
+        )
+        assert code == 200, said
+        assert (said["spec"], said["status"]) == (obj["spec"], obj["status"])
+        assert msgspec.convert(said, NodeShutdown).spec.boot_id == obj["spec"]["bootID"]
+
+
+def test_the_reference_has_every_field_with_its_default():
+    """Fields that only lead to others stand in headings or in the row of their parent."""
+    page = (Path(__file__).parents[2] / "docs/reference/fence-policy.md").read_text()
+    [version] = definitions.fence_policy()["spec"]["versions"]
+    spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    for name, schema in fields(spec):
+        assert f"`{name}`" in page or f"### {name}\n" in page, name
+        default = schema.get("default")
+        if schema.get("type") != "object" and default is not None:
+            text = json.dumps(default) if isinstance(default, bool) else str(default)
+            assert f"| `{name}` | `{text}` |" in page or f"`{name}` (`{text}`)" in page, name
+
+
+def fields(schema):
+    for name, inner in (schema.get("properties") or {}).items():
+        yield name, inner
+        yield from fields(inner)
+        yield from fields(inner.get("items") or {})
+        others = inner.get("additionalProperties")
+        yield from fields(others if isinstance(others, dict) else {})
