@@ -32,12 +32,6 @@ RULES = Extras(
             Rule("duration(self) >= duration('1s') && duration(self) <= duration('1h')", "must be 1s to 1h")
         ],
         "PolicyLimits.settle": [Rule("duration(self) <= duration('1h')", "must be at most 1h")],
-        "PolicyLimits.minHealthy": [
-            Rule(
-                "type(self) == type('') ? self.matches('^0*(100|[0-9]{1,2})%$') : self >= 0",
-                "must be a number from 0, or a percentage from 0% to 100%",
-            )
-        ],
         "Expression": [
             Rule(
                 "(self.operator in ['In', 'NotIn']) == (has(self.values) && self.values.size() > 0)",
@@ -66,5 +60,9 @@ RULES = Extras(
             Rule(_disjoint(), "each parameter must stand in one place only"),
         ],
     },
-    fields={"PolicySpec.fencers": {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}},
+    fields={
+        "PolicySpec.fencers": {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+        # The one is heeded of numbers alone, the other of texts.
+        "PolicyLimits.minHealthy": {"minimum": 0, "pattern": "^0*(100|[0-9]{1,2})%$"},
+    },
 )
