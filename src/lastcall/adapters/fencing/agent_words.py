@@ -1,0 +1,99 @@
+"""What is said to a fence agent, and what its answer means (pure).
+
+The exit codes are those of ClusterLabs' ``fencing.py``. 2 stands for two things, wrong arguments and "is off", so that it
+says nothing without the line on standard output.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from shlex import quote
+from urllib.parse import quote as url_quote
+from urllib.parse import quote_plus
+
+from lastcall.model.power import Power
+from lastcall.ports import FenceAnswer
+
+HIDDEN = "***"
+_MOST_SAID = 300
+_CODES = {
+    1: "failed",
+    2: "was given wrong parameters",
+    3: "was not let in: user or password is wrong",
+    4: "lost the connection",
+    5: "got no answer in its own time",
+    6: "saw no power in its own time",
+    7: "saw the power on in its own time",
+    8: "could not get the status",
+    9: "could not get the status",
+    10: "has no password",
+    11: "lacks the right",
+    126: "cannot be run",
+    127: "is not there",
+}
+SLOW_CODES = {"on": 6, "off": 7}
+"""The device has taken the order, and the agent gave up waiting for what follows."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a run of an agent ended; ``code`` is None if its time was over and it was killed."""
+
+    code: int | None
+    out: str = ""
+    said: str = ""
+
+
+def lines(action: str, parameters: Mapping[str, str]) -> bytes:
+    """What an agent reads on its standard input. Values are lines; agents strip blanks and one pair of quotes."""
+    quoted = (f"{name}={_kept(value)}\n" for name, value in parameters.items())
+    return f"action={action}\n{''.join(quoted)}".encode()
+
+
+def status(ended: Ended, secrets: Iterable[str]) -> FenceAnswer:
+    """ON and OFF only if the exit code and the text agree on it."""
+    told = set(re.findall(r"^Status: (\w+)\s*$", ended.out, re.MULTILINE | re.IGNORECASE))
+    words = {word.upper() for word in told}
+    if ended.code == 0 and words == {"ON"}:
+        return FenceAnswer(power=Power.ON)
+    if ended.code == 2 and words == {"OFF"}:
+        return FenceAnswer(power=Power.OFF)
+    if words:
+        why = f"it said {' and '.join(sorted(words))}, and its exit code {ended.code} does not say so"
+        return FenceAnswer(power=Power.UNKNOWN, why=hidden(why, secrets))
+    return FenceAnswer(power=Power.UNKNOWN, why=fault(ended, secrets))
+
+
+def fault(ended: Ended, secrets: Iterable[str]) -> str:
+    """Why it failed, without what is secret."""
+    if ended.code is None:
+        return "it did not end in its time and was killed"
+    meaning = _CODES.get(ended.code, "failed")
+    said = _last_words(ended.said) or _last_words(ended.out)
+    return hidden(f"it {meaning} (exit code {ended.code}){': ' if said else ''}{said}", secrets)
+
+
+def hidden(text: str, secrets: Iterable[str]) -> str:
+    """``text`` with three asterisks for each secret, also where it is quoted or part of an address; cut to size."""
+    spellings = {form for secret in secrets if secret for form in _spellings(secret)}
+    for form in sorted(spellings, key=len, reverse=True):
+        text = text.replace(form, HIDDEN)
+    return text if len(text) <= _MOST_SAID else f"{text[:_MOST_SAID]}..."
+
+
+def _spellings(secret: str) -> set[str]:
+    """How a program may show it; not without blanks at its ends if nothing else is left."""
+    forms = {secret, secret.strip(), quote(secret), repr(secret)[1:-1], url_quote(secret), url_quote(secret, safe="")}
+    return {form for form in (*forms, quote_plus(secret)) if form}
+
+
+def _kept(value: str) -> str:
+    """So that the agent takes it as it is."""
+    return f'"{value}"' if value != value.strip() or re.fullmatch('".*"', value) else value
+
+
+def _last_words(text: str) -> str:
+    """Its last error, without the date; else its last line."""
+    known = [line.strip() for line in text.splitlines() if line.strip()]
+    errors = [line.partition("ERROR: ")[2] for line in known if "ERROR: " in line and "'-h' for usage" not in line]
+    return (errors or known or [""])[-1]
