@@ -1,6 +1,5 @@
 """The process that puts one question to EC2, by boto3."""
 
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -116,7 +115,6 @@ def _not_found(settings: Ec2Settings) -> str:
 @contextmanager
 def _told(settings: Ec2Settings) -> Iterator[None]:
     """What the library raises, in our words."""
-    logging.disable(logging.CRITICAL)  # it logs what it sends
     try:
         yield
     except LastcallError:

@@ -106,7 +106,7 @@ class Errand:
         except (msgspec.DecodeError, UnicodeError):
             raise self._no_answer(code, said) from None
         if reply.fault:
-            raise FAULTS.get(reply.fault, Unavailable)(self._hide(reply.why))
+            raise FAULTS.get(reply.fault, Unavailable)(self._told(reply.why))
         return reply
 
     async def _spoken(self, question: bytes) -> tuple[int, bytes, bytes]:
@@ -129,11 +129,10 @@ class Errand:
     def _no_answer(self, code: int, said: bytes) -> LastcallError:
         if code < 0:
             return TimedOut(f"it was ended by signal {-code} before it had an answer")
-        words = self._hide(said.decode(errors="replace").strip()[-_MOST_SAID:])
-        return Unavailable(f"{self.module} failed with {code}: {words}")
+        return Unavailable(f"{self.module} failed with {code}: {self._told(said.decode(errors='replace'))}")
 
-    def _hide(self, text: str) -> str:
-        for secret in self.secrets:
-            if secret:
-                text = text.replace(secret, HIDDEN)
-        return text
+    def _told(self, text: str) -> str:
+        """One line of it, without secrets."""
+        for secret in filter(None, self.secrets):
+            text = text.replace(secret, HIDDEN)
+        return " ".join(text.split())[-_MOST_SAID:]

@@ -1,6 +1,7 @@
 """The process that puts one question to a device: what all of them do before they ask, and how they answer."""
 
 import ctypes
+import logging
 import os
 import signal
 import socket
@@ -86,3 +87,4 @@ def _bind(parent: int, left: float) -> None:
     if os.getppid() != parent:
         raise SystemExit("who has asked is gone")
     socket.socket = _Abrupt  # type: ignore[misc]  # whatever a library opens
+    logging.disable(logging.CRITICAL)  # libraries log what they send

@@ -1,6 +1,5 @@
 """The process that puts one question to a Redfish service, by sushy."""
 
-import logging
 import os
 import ssl
 from collections.abc import Iterator
@@ -109,7 +108,6 @@ def _reset(system: Any, turn: Turn[RedfishSettings]) -> None:
 @contextmanager
 def _told(settings: RedfishSettings) -> Iterator[None]:
     """What the libraries raise, in our words."""
-    logging.disable(logging.CRITICAL)  # they log addresses and answers
     try:
         yield
     except LastcallError:

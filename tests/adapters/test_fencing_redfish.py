@@ -1,0 +1,152 @@
+"""The fencer redfish against the emulator of sushy-tools: what it says, what it switches, and what can be wrong."""
+
+import asyncio
+
+import pytest
+from support.redfish_emulator import MACHINES, PASSWORD, USER, redfish_emulator
+
+from lastcall.adapters.clock import SystemClock
+from lastcall.adapters.fencing import redfish
+from lastcall.adapters.fencing.redfish import RedfishSettings
+from lastcall.errors import InvalidInput, LastcallError, RefusedForSafety, TimedOut, Unavailable
+from lastcall.model.power import Power
+
+pytestmark = [pytest.mark.timeout(90), pytest.mark.xdist_group("redfish")]
+FIRST, SECOND = MACHINES
+LONG = 20.0
+"""Seconds for what is expected to go well."""
+
+
+@pytest.fixture(scope="module")
+def bmc():
+    with redfish_emulator() as emulator:
+        yield emulator
+
+
+@pytest.fixture(autouse=True)
+def as_at_first(bmc):
+    bmc.slow()
+    for name in MACHINES:
+        if bmc.power(name) != "On":
+            bmc.switch(name, "On")
+
+
+def fence(bmc, *, patience=LONG, **changes):
+    settings = {
+        "address": bmc.address,
+        "system_id": MACHINES[FIRST],
+        "username": USER,
+        "password": PASSWORD,
+        "authority": bmc.certificate.read_text(),
+        **changes,
+    }
+    return redfish.fence("bmc", RedfishSettings(**settings), clock=SystemClock(), patience=patience)
+
+
+async def comes(fence, power):
+    """What was accepted takes its time."""
+    async with asyncio.timeout(LONG):
+        while (answer := await fence.status()).power is not power:
+            assert answer.power is not Power.UNKNOWN, answer.why
+
+
+async def test_off_and_on_and_no_other_machine(bmc):
+    one = fence(bmc)
+    assert (await one.status()).power is Power.ON
+    await one.off(LONG)
+    await comes(one, Power.OFF)
+    assert (bmc.power(FIRST), bmc.power(SECOND)) == ("Off", "On")
+    await one.off(LONG)
+    await one.on(LONG)
+    await comes(one, Power.ON)
+
+
+async def test_what_is_on_its_way_down_is_on(bmc):
+    bmc.slow(delay=3600)
+    await fence(bmc).off(LONG)
+    assert (await fence(bmc).status()).power is Power.ON
+
+
+async def test_which_machine_it_is(bmc):
+    target = await fence(bmc).target()
+    assert target.system_uuid == MACHINES[FIRST]
+    assert target.name == f"/redfish/v1/Systems/{MACHINES[FIRST]}"
+    by_path = await fence(bmc, system_id=f"/redfish/v1/Systems/{MACHINES[SECOND]}").target()
+    assert by_path.system_uuid == MACHINES[SECOND]
+
+
+async def test_any_certificate_only_if_that_is_said(bmc):
+    assert (await fence(bmc, authority="", insecure=True).status()).power is Power.ON
+
+
+CHASSIS = "/redfish/v1/Chassis/15693887-7984-9484-3272-842188918912"
+WRONG = {
+    "a wrong password": ({"password": "wrong-as-can-be"}, Unavailable, "refuses user or password (HTTP 401)"),
+    "a certificate that nobody vouches for": ({"authority": ""}, Unavailable, "is not trusted: "),
+    "no such system": ({"system_id": "nobody"}, Unavailable, "has no /redfish/v1/Systems/nobody"),
+    "a chassis": ({"system_id": CHASSIS}, RefusedForSafety, "is no computer system but #Chassis."),
+    "all systems": ({"system_id": "/redfish/v1/Systems"}, Unavailable, "gave an answer that is not Redfish's"),
+    "nobody listens": ({"address": "https://127.0.0.1:1"}, Unavailable, "Connection refused"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+async def test_what_is_wrong_is_told_apart(bmc, case):
+    changes, error, why = WRONG[case]
+    one = fence(bmc, **changes)
+    with pytest.raises(error) as raised:
+        await one.off(LONG)
+    assert why in str(raised.value)
+    answer = await one.status()
+    assert answer.power is Power.UNKNOWN
+    assert why in answer.why
+    assert "wrong-as-can-be" not in answer.why
+    assert [bmc.power(name) for name in MACHINES] == ["On", "On"]
+
+
+async def test_a_bmc_that_takes_connections_and_says_nothing(bmc):
+    bmc.pause()
+    try:
+        answer = await fence(bmc, patience=2).status()
+        with pytest.raises(TimedOut):
+            await fence(bmc).off(2)
+    finally:
+        bmc.go_on()
+    assert answer.power is Power.UNKNOWN
+    assert "says nothing" in answer.why or "no answer within" in answer.why
+
+
+async def test_a_slow_bmc_is_waited_for_and_no_longer_than_told(bmc):
+    bmc.slow(latency=0.5)
+    assert (await fence(bmc).status()).power is Power.ON
+    bmc.slow(latency=3)
+    with pytest.raises(LastcallError):
+        await fence(bmc).off(2)
+    await asyncio.sleep(2)  # what was asked for is answered in this time
+    bmc.slow()
+    assert bmc.power(FIRST) == "On"
+
+
+FIELDS = {
+    "no address": ({"address": "bmc.example"}, "address: must be https://host"),
+    "another scheme": ({"address": "ftp://bmc"}, "address: must be https://host"),
+    "a path": ({"address": "https://bmc/redfish"}, "address: must be https://host"),
+    "a port that is none": ({"address": "https://bmc:99999"}, "address: must be https://host"),
+    "a user in the address": ({"address": "https://me:it@bmc"}, "address: must hold neither user"),
+    "no system": ({"system_id": ""}, "systemID: must be the id of a member"),
+    "two steps": ({"system_id": "a/b"}, "systemID: must be the id of a member"),
+    "upwards": ({"system_id": ".."}, "systemID: must not lead upwards"),
+    "upwards in a path": ({"system_id": "/redfish/v1/Systems/../Chassis/1"}, "systemID: must not lead upwards"),
+    "another service": ({"system_id": "/admin/reset"}, "systemID: must be the id of a member"),
+    "no user": ({"username": ""}, "credentials: the user's name is empty"),
+    "both": ({"insecure": True}, "insecureSkipTLSVerify: cannot be true beside a certificate authority"),
+}
+
+
+@pytest.mark.parametrize("case", FIELDS)
+def test_settings_that_are_wrong(bmc, case):
+    changes, why = FIELDS[case]
+    with pytest.raises(InvalidInput, match="^redfish: ") as raised:
+        fence(bmc, **changes)
+    assert why in str(raised.value)
+    assert PASSWORD not in str(raised.value)

@@ -1,0 +1,75 @@
+"""A process that an errand runs in tests: does what its settings say. As a program it is who asks, and then hangs."""
+
+import asyncio
+import os
+import socket
+import sys
+from pathlib import Path
+
+from lastcall.adapters.clock import SystemClock
+from lastcall.adapters.fencing.errand import Action, Errand, Reply
+from lastcall.adapters.fencing.errand_process import serve
+from lastcall.errors import RefusedForSafety
+from lastcall.model.base import Facts
+
+TESTS = str(Path(__file__).parents[1])
+MODULE = "support.errand_probe"
+
+
+class Probe(Facts, frozen=True):
+    """``does`` names one of the functions below."""
+
+    does: str
+    port: int = 0
+    secret: str = ""
+
+
+def hang(turn):
+    """Sends its process id, and waits for an answer that never comes."""
+    with socket.create_connection(("127.0.0.1", turn.settings.port)) as connection:
+        connection.sendall(f"{os.getpid()}\n".encode())
+        connection.recv(1)
+
+
+def look(turn):
+    """What others can see of it."""
+    told = Path("/proc/self/cmdline").read_text() + Path("/proc/self/environ").read_text()
+    return Reply(why=told)
+
+
+def tell(turn):
+    raise RefusedForSafety(f"not with {turn.settings.secret}")
+
+
+def fail(turn):
+    raise KeyError(turn.settings.secret)
+
+
+def crash(turn):
+    sys.stderr.write(f"it was {turn.settings.secret}\n")
+    sys.stderr.flush()
+    os._exit(3)
+
+
+def babble(turn):
+    sys.stdout.write("well\n")
+    sys.stdout.flush()
+    os._exit(0)
+
+
+def errand(does, **settings):
+    probe = Probe(does=does, **settings)
+    secrets = (probe.secret,) if probe.secret else ()
+    return Errand(MODULE, probe, SystemClock(), {"PATH": "/usr/bin:/bin"}, secrets)
+
+
+async def _ask(port):
+    await errand("hang", port=port).run(Action.OFF, float(sys.argv[2]))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        asyncio.run(_ask(int(sys.argv[1])))
+
+    else:
+        serve(Probe, lambda turn: globals()[turn.settings.does](turn))
