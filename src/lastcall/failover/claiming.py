@@ -34,8 +34,8 @@ def limits(case: Case, now: float) -> Step | None:
     """The storm limits."""
     if case.storm.allowed:
         return None
-    again = case.storm.again
-    return Wait(f"node {case.name} is not fenced: {case.storm.why}", until=None if again is None else max(again, now))
+    again = case.storm.again if case.storm.again is not None and case.storm.again > now else None
+    return Wait(f"node {case.name} is not fenced: {case.storm.why}", until=again)
 
 
 def claim(case: Case, now: float) -> Step:

@@ -96,4 +96,12 @@ TABLE: dict[Situation, tuple[Rule, ...]] = {
 def decide(case: Case, now: float) -> Step:
     """The next step for the node."""
     answers = (rule(case, now) for rule in TABLE[situation(case)])
-    return next(step for step in answers if step is not None)
+    step = next(step for step in answers if step is not None)
+    return _in_time(step, case, now) if isinstance(step, Wait) else step
+
+
+def _in_time(wait: Wait, case: Case, now: float) -> Wait:
+    """A proof that comes about by time alone is not overslept."""
+    dated = [one.at for one in (case.verdict.awaited if case.verdict else ()) if one.at is not None and one.at > now]
+    times = [*dated, *([wait.until] if wait.until is not None else [])]
+    return Wait(wait.why, until=min(times, default=None))

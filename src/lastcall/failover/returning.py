@@ -9,6 +9,8 @@ from lastcall.failover.steps import Mark, Step, SwitchOn, Unmark, Untaint, Wait
 
 RETRY = 10.0
 """Seconds between two attempts to switch on."""
+SETTLE = 30.0
+"""So long after the last order to switch off none is given to switch on, if one of several may still be carried out."""
 
 
 def awake(case: Case, now: float) -> Step | None:
@@ -65,6 +67,8 @@ def _switch_on(case: Case, mark: OwnerMark, now: float) -> Step:
     device = next((one for one in case.devices if one.name == mark.fencer and not one.trouble), None)
     if device is None:
         return Wait(f"node {case.name} is failed over; {mark.fencer}, which switched it off, cannot switch it on")
+    if now < (settled := _settled(case)):
+        return Wait(f"node {case.name} is failed over, and switched on again when no order lasts", until=settled)
     if not mark.powered_on:
         return Mark(
             mark=replace(mark, powered_on=True), why=f"node {case.name} is failed over: it is switched on again"
@@ -72,6 +76,14 @@ def _switch_on(case: Case, mark: OwnerMark, now: float) -> Step:
     if any(not one.error for one in device.ons):
         return Wait(f"node {case.name} was switched on again, and is waited for; {_places(case)}")
     return _try_on(case, device, now)
+
+
+def _settled(case: Case) -> float:
+    """When no order to switch off can strike the next boot: one that was accepted, and alone, has done what it can."""
+    offs = [one for device in case.devices for one in device.offs]
+    if len(offs) == 1 and not offs[0].error:
+        return offs[0].ended
+    return max([case.observed, *(one.ended for one in offs)]) + SETTLE
 
 
 def _try_on(case: Case, device: Device, now: float) -> Step:
