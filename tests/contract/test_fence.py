@@ -1,0 +1,123 @@
+"""What ``ports.Fence`` promises, asked of every fence there is."""
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+from support.fences import LONG, a_bench, shared_bench
+
+from lastcall.errors import LastcallError, TimedOut, Unavailable
+from lastcall.model.power import Power
+
+__all__ = ["a_bench", "shared_bench"]
+
+pytestmark = pytest.mark.timeout(90)
+BOUND = 15.0
+"""Seconds in which something is over that was given one second; machines are loaded."""
+
+
+def children():
+    """Of this process, those that have ended included."""
+    return Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+
+
+async def becomes(fence, power):
+    async with asyncio.timeout(LONG):
+        while (answer := await fence.status()).power is not power:
+            await asyncio.sleep(0.1)
+    assert not answer.why
+    return answer
+
+
+async def test_its_name_is_that_in_the_policy(bench):
+    assert (await bench.fence()).name == "bmc"
+
+
+async def test_off_and_on_each_also_a_second_time(bench):
+    fence = await bench.fence()
+    await becomes(fence, Power.ON)
+    for _ in range(2):
+        await fence.off(LONG)
+        await becomes(fence, Power.OFF)
+        assert not bench.on
+    for _ in range(2):
+        await fence.on(LONG)
+        await becomes(fence, Power.ON)
+        assert bench.on
+
+
+async def test_what_is_on_its_way_down_is_on(bench):
+    if not bench.lag:
+        pytest.skip("its machine takes no time")
+    bench.slow(delay=3600)
+    fence = await bench.fence()
+    try:
+        await fence.off(4)
+    except TimedOut:
+        pass  # some wait until the power is off
+    assert (await fence.status()).power is Power.ON
+
+
+async def test_it_says_its_machine_or_nothing(bench):
+    target = await (await bench.fence()).target()
+    assert target.system_uuid.lower() == bench.uuid
+
+
+async def test_a_dead_device_is_unknown_and_why(bench):
+    fence = await bench.fence(patience=1)
+    began = asyncio.get_running_loop().time()
+    with bench.dead():
+        answer = await fence.status()
+    assert answer.power is Power.UNKNOWN
+    assert answer.why
+    assert asyncio.get_running_loop().time() - began < BOUND
+
+
+@pytest.mark.parametrize("verb", ["off", "on"])
+async def test_an_order_to_a_dead_device_is_over_in_time_and_changes_nothing(bench, verb):
+    fence = await bench.fence()
+    before, began = children(), asyncio.get_running_loop().time()
+    with bench.dead():
+        with pytest.raises((TimedOut, Unavailable)):
+            await getattr(fence, verb)(1)
+        assert asyncio.get_running_loop().time() - began < BOUND
+        assert children() == before
+    await becomes(fence, Power.ON)
+    assert bench.on
+
+
+async def test_nothing_runs_on_when_nobody_waits_any_more(bench):
+    fence = await bench.fence()
+    before = children()
+    with bench.dead():
+        for seconds in (0, 0.1, 0.5):
+            order = asyncio.create_task(fence.off(LONG))
+            await asyncio.sleep(seconds)
+            order.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await order
+            assert children() == before
+    await becomes(fence, Power.ON)
+
+
+async def test_without_time_nothing_is_asked(bench):
+    fence = await bench.fence()
+    with pytest.raises(LastcallError):
+        await fence.off(0)
+    await becomes(fence, Power.ON)
+
+
+async def test_a_wrong_password_is_unknown_and_in_no_message(bench):
+    if not bench.password:
+        pytest.skip("it asks for no password")
+    wrong = "not 'the right' one"
+    fence = await bench.fence(password=wrong)
+    answer = await fence.status()
+    assert answer.power is Power.UNKNOWN
+    with pytest.raises(LastcallError) as failed:
+        await fence.off(LONG)
+    for message in (answer.why, str(failed.value), repr(failed.value)):
+        assert message
+        assert wrong not in message
+    assert bench.on
