@@ -153,6 +153,60 @@ M_PHASE = _name(
     "gauge: how long each phase of the last shutdown took, by `priority`",
 )
 M_RESUMED = _name("metric", "lastcall_shutdown_resumed_total", "counter: shutdowns that a restarted agent went on with")
+M_WATCHDOG_ARMED = _name(
+    "metric", "lastcall_watchdog_armed", "gauge: 1 while the node's Lease says that its watchdog is armed"
+)
+M_WATCHDOG_BOUND = _name(
+    "metric",
+    "lastcall_watchdog_bound_seconds",
+    "gauge: so long after its last renewal the node has reset itself; 0 while nothing is promised",
+)
+M_WATCHDOG_RENEWALS = _name(
+    "metric", "lastcall_watchdog_renewals_total", "counter: renewals of the node's Lease, by `outcome`"
+)
+M_WATCHDOG_WITHHELD = _name(
+    "metric", "lastcall_watchdog_withheld_total", "counter: pets that were due and not given, as the lease was over"
+)
+
+# The failover controller's. The first three are kube-controller-manager's (pkg/controller/podgc/metrics, .../attachdetach/metrics).
+M_FORCE_DELETES = _name(
+    "metric", "pod_gc_collector_force_delete_pods_total", "counter: pods removed by force, by `namespace` and `reason`"
+)
+M_FORCE_DELETE_ERRORS = _name(
+    "metric", "pod_gc_collector_force_delete_pod_errors_total", "counter: those of them that failed, by the same"
+)
+M_FORCED_DETACHES = _name(
+    "metric",
+    "attach_detach_controller_attachdetach_controller_forced_detaches",
+    "gauge: volumes detached by force since this process began, by `reason`",
+)
+M_STEPS = _name("metric", "lastcall_failover_step_duration_seconds", "histogram: how long steps took, by `step`")
+M_EVIDENCE = _name(
+    "metric", "lastcall_failover_evidence_total", "counter: answers of fences, by `kind`: ON, OFF, UNKNOWN"
+)
+M_ORDERS = _name(
+    "metric",
+    "lastcall_failover_orders_total",
+    "counter: orders to fences, by `order` (off, on) and `outcome` (Accepted, Failed)",
+)
+M_NODES = _name(
+    "metric",
+    "lastcall_failover_nodes",
+    "gauge: nodes by `state`: All, InTrouble (looked at closely), Marked (failed over)",
+)
+M_LEADS = _name("metric", "lastcall_failover_leads", "gauge: 1 while this controller leads")
+
+# The failover controller's events.
+E_BEGUN = _name("reason", "FailoverBegun", "of a Node's event: lastcall has marked it, and begins to fail it over")
+E_SWITCHING_OFF = _name("reason", "FenceOff", "of a Node's event: a fencer is told to switch its machine off")
+E_SWITCHING_ON = _name("reason", "FenceOn", "of a Node's event: a fencer is told to switch its machine on again")
+E_FENCING_FAILED = _name("reason", "FenceFailed", "of a Node's event: a fencer has not done what it was told")
+E_DEAD = _name(
+    "reason", "NodeDead", "of a Node's event: its boot is proved to be over, and it is tainted out-of-service"
+)
+E_OVER = _name("reason", "FailoverOver", "of a Node's event: lastcall has nothing on it any more")
+E_WOULD = _name("reason", "WouldFailOver", "of a Node's event: with `mode: Observe`, what would have been begun")
+E_REMOVED = _name("reason", "RemovedByForce", "of a pod's event: its node is gone, and its object was removed")
 
 
 def page() -> str:

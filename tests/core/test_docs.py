@@ -10,6 +10,7 @@ import click
 import pytest
 
 from lastcall import names
+from lastcall.adapters.controller_metrics import ControllerMetrics
 from lastcall.adapters.metrics import Metrics
 from lastcall.cli.main import cli
 from lastcall.graceful import config, doctor_host, machine
@@ -164,7 +165,8 @@ def test_the_checks_of_doctor_are_named():
 
 
 def test_every_metric_is_a_name_and_in_the_reference():
-    served = set(re.findall(r"^# TYPE (\S+)", Metrics().text().decode(), re.MULTILINE))
+    pages = [one.text().decode() for one in (Metrics(), ControllerMetrics())]
+    served = set(re.findall(r"^# TYPE (\S+)", "\n".join(pages), re.MULTILINE))
     served = {name for name in served if not name.endswith("_created")}
     assert served == {name.text for name in names.ALL if name.kind == "metric"}
     page = (ROOT / "docs/reference/metrics.md").read_text()

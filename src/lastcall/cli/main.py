@@ -10,6 +10,7 @@ from lastcall.errors import LastcallError
 
 _VERBS = {
     "agent": ("lastcall.cli.agent", "Ends this node's pods in order when the machine goes down."),
+    "controller": ("lastcall.cli.controller", "Fails over nodes that are gone, by proof."),
     "demo": ("lastcall.cli.demo", "A shop on three nodes, one of which goes down before your eyes."),
     "doctor": (
         "lastcall.cli.doctor",

@@ -6,7 +6,7 @@ None of it holds a secret.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lastcall.failover.facts import Fact
+from lastcall.failover.facts import InstanceSeen, PowerSeen
 from lastcall.failover.owner import OwnerMark
 from lastcall.failover.steps import Step
 from lastcall.failover.verdict import Removal
@@ -27,7 +27,7 @@ class Learned:
     """A fencer has answered."""
 
     node: str
-    fact: Fact
+    fact: PowerSeen | InstanceSeen
 
 
 @dataclass(frozen=True, kw_only=True)

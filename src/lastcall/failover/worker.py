@@ -49,7 +49,8 @@ class Worker:
         self._tell = tell
         self._refusals: dict[str, Refusal] = {}
         self._signal = Signal()
-        self._said = ""
+        self.sentence = ""
+        """What the last round has come to."""
         self._pause = _FIRST_PAUSE
 
     def wake(self) -> None:
@@ -118,6 +119,6 @@ class Worker:
             self._tell(Decided(node=self.name, uid=uid, step=step, mark=owned))
 
     def _say(self, sentence: str) -> None:
-        if sentence != self._said:
+        if sentence != self.sentence:
             log.info("%s: %s", self.name, sentence)
-            self._said = sentence
+            self.sentence = sentence

@@ -1,0 +1,49 @@
+"""Events are written one after the other, beside the work that they tell of; too many at once are dropped."""
+
+import logging
+from collections import deque
+
+from lastcall.aio import Signal
+from lastcall.errors import LastcallError
+from lastcall.failover import announcing
+from lastcall.failover.happenings import Happening
+from lastcall.failover.outside import Cluster
+from lastcall.model.observed import Told
+
+MOST = 500
+"""Events that wait."""
+
+log = logging.getLogger(__name__)
+
+
+class Telling:
+    """``hear`` is a listener; ``run`` writes what it has heard."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._waiting: deque[Told] = deque()
+        self._uids: dict[str, str] = {}
+        self._new = Signal()
+        self.dropped = 0
+
+    def hear(self, happening: Happening) -> None:
+        """Never waits."""
+        told = announcing.told(happening, self._uids)
+        if told is None:
+            return
+        if len(self._waiting) >= MOST:
+            self.dropped += 1
+            return
+        self._waiting.append(told)
+        self._new.set()
+
+    async def run(self) -> None:
+        """Never ends. An event that cannot be written is told in the log."""
+        while True:
+            while not self._waiting:
+                await self._new.next()
+            told = self._waiting.popleft()
+            try:
+                await self._cluster.tell(told)
+            except LastcallError as error:
+                log.warning("the event %s (%s) is lost: %s", told.reason, told.message, error)

@@ -1,0 +1,180 @@
+"""Joins the failover controller to the real world: one process, its signals, its status pages, its cluster."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import SystemRandom
+
+import msgspec
+
+from lastcall.adapters.clock import SystemClock
+from lastcall.adapters.controller_metrics import ControllerMetrics
+from lastcall.adapters.fencing.fence_agent import DIRECTORIES, FenceAgents
+from lastcall.adapters.fencing.fences import KubeFences
+from lastcall.adapters.kube import kubeconfig
+from lastcall.adapters.kube.client import Client
+from lastcall.adapters.kube.election import Election
+from lastcall.adapters.kube.failover_cluster import COMPONENT, KubeCluster
+from lastcall.adapters.kube.http import Http, Limits
+from lastcall.adapters.kube.watching import Key
+from lastcall.adapters.status_server import TEXT, StatusServer
+from lastcall.aio import first
+from lastcall.errors import LastcallError
+from lastcall.failover import audit
+from lastcall.failover.controller import CONCURRENCY, Controller, Outside
+from lastcall.failover.gathering import Terms
+from lastcall.failover.happenings import Acted, Happening, Learned, Stepped
+from lastcall.failover.proofs import switched
+from lastcall.failover.telling import Telling
+from lastcall.model.fence_policy import Mode
+from lastcall.names import SYSTEM_NAMESPACE
+
+log = logging.getLogger(__name__)
+audit_log = logging.getLogger("lastcall.audit")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What the command line says. ``metrics`` is host and port, None for no status page."""
+
+    kubeconfig: str = ""
+    """Empty: as kubectl finds it, or the pod's own."""
+    context: str = ""
+    metrics: tuple[str, int] | None = None
+    namespace: str = SYSTEM_NAMESPACE
+    """lastcall's own: of the Lease, and of Secrets."""
+    mode: Mode = Mode.ENFORCE
+    detach: bool = False
+    concurrency: int = CONCURRENCY
+    agents: Sequence[str] = DIRECTORIES
+    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+
+
+def identity(environ: Mapping[str, str]) -> str:
+    """Of this life of the program: the pod's or the machine's name, and what no other life has."""
+    return f"{environ.get('POD_NAME') or socket.gethostname()}_{SystemRandom().getrandbits(32):08x}"
+
+
+class Program:
+    """The controller as a process of its own by ``run``, or within another by ``live``."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._clock = SystemClock()
+        self._metrics = ControllerMetrics()
+        self._me = identity(settings.environ)
+        access = kubeconfig.find(
+            self._clock, settings.environ, kubeconfig=settings.kubeconfig, context=settings.context
+        )
+        self._http = Http(access.endpoint, access.credentials, limits=Limits(connections=settings.concurrency + 14))
+        random = SystemRandom()
+        urgent = Client(self._http.urgent, manager=COMPONENT)
+        self._cluster = KubeCluster(self._http, self._clock, random, instance=self._me)
+        self._election = Election(
+            urgent, Key(settings.namespace, COMPONENT), self._me, clock=self._clock, random=random
+        )
+        fences = KubeFences(
+            Client(self._http, manager=COMPONENT),
+            settings.namespace,
+            clock=self._clock,
+            environ=settings.environ,
+            agents=FenceAgents(settings.agents),
+        )
+        self._telling = Telling(self._cluster)
+        self.controller = Controller(
+            Outside(clock=self._clock, cluster=self._cluster, leadership=self._election, fences=fences),
+            Terms(me=self._me, mode=settings.mode, detach=settings.detach),
+            listeners=[self._audit, self._count, self._telling.hear],
+            concurrency=settings.concurrency,
+        )
+
+    async def run(self) -> None:
+        """Until SIGTERM or SIGINT."""
+        loop, stopped = asyncio.get_running_loop(), asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stopped.set)
+        await first(stopped.wait(), self.live())
+
+    async def live(self) -> None:
+        """Until cancelled; then the lease is released."""
+        log.info("this is %s", self._me)
+        try:
+            async with self._status_page():
+                await first(
+                    self._election.lead(self.controller.act),
+                    self.controller.observe(),
+                    self._telling.run(),
+                )
+        finally:
+            self._http.close()
+
+    # -- what others see -----------------------------------------------------------------------------------------------
+
+    def _audit(self, happening: Happening) -> None:
+        entry = audit.entry(happening, by=self._me, wall=self._clock.wall(), now=self._clock.boottime())
+        if entry:
+            audit_log.info("%s", msgspec.json.encode(entry).decode())
+
+    def _count(self, happening: Happening) -> None:
+        match happening:
+            case Stepped(step=step, seconds=seconds):
+                self._metrics.stepped(type(step).__name__, seconds)
+            case Learned(fact=fact):
+                self._metrics.learned(switched(fact).value)
+            case Acted(ended=float(), verb=verb, namespace=namespace, reason=reason, error=error):
+                self._metrics.acted(
+                    verb, namespace=namespace, reason=reason.value if reason else "", failed=bool(error)
+                )
+
+    @contextlib.asynccontextmanager
+    async def _status_page(self) -> AsyncIterator[None]:
+        server = StatusServer(
+            {
+                "/metrics": self._metrics_page,
+                "/healthz": self._health,
+                "/readyz": self._readiness,
+                "/failover": self._failover_page,
+            }
+        )
+        if self._settings.metrics:
+            host, port = self._settings.metrics
+            try:
+                chosen = await server.start(host, port)
+            except OSError as error:
+                raise LastcallError(f"--metrics-bind-address {host}:{port}: {error.strerror or error}") from error
+            log.info("metrics at http://%s:%s/metrics", host, chosen)
+        try:
+            yield
+        finally:
+            server.close()
+
+    def _metrics_page(self) -> tuple[int, str, bytes]:
+        status = self.controller.status
+        nodes = {"All": status.nodes, "InTrouble": status.in_trouble, "Marked": status.marked}
+        self._metrics.status(leads=status.leads, nodes=nodes)
+        return 200, "text/plain; version=0.0.4; charset=utf-8", self._metrics.text()
+
+    def _health(self) -> tuple[int, str, bytes]:
+        return 200, TEXT, b"ok\n"
+
+    def _readiness(self) -> tuple[int, str, bytes]:
+        """Ready means that it sees the cluster as it is; whether it leads is another question."""
+        status = self.controller.status
+        trouble = self._cluster.blind or (f"waiting for {status.waiting_for}" if status.waiting_for else "")
+        sentence = trouble or ("it leads" if status.leads else f"{self._election.holder or 'nobody'} leads")
+        return 503 if trouble else 200, TEXT, f"{sentence}\n".encode()
+
+    def _failover_page(self) -> tuple[int, str, bytes]:
+        """A sentence for each node in trouble."""
+        lines = [f"{one.name}: {one.sentence}\n" for one in self.controller.workers]
+        return 200, TEXT, "".join(lines).encode() or b"no node is in trouble, or another controller leads\n"
+
+
+async def run(settings: Settings) -> None:
+    """``lastcall controller``."""
+    await Program(settings).run()
