@@ -5,9 +5,9 @@ Whatever is secret is read from Secrets when the fences are made, handed to them
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from lastcall.adapters.fencing import ec2, redfish
+from lastcall.adapters.fencing.fence_agent import FenceAgents
 from lastcall.adapters.fencing.manual import ManualFence
 from lastcall.adapters.fencing.redfish import RedfishSettings
 from lastcall.adapters.fencing.secrets import Secrets
@@ -20,21 +20,11 @@ from lastcall.model.fencer import Agent, Credentials, Ec2, Fencer, Redfish, Secr
 from lastcall.ports import Clock, Fence
 
 
-class Agents(Protocol):
-    """Makes a fence of a fence agent."""
-
-    async def __call__(
-        self, name: str, program: str, parameters: Mapping[str, str], secrets: Mapping[str, str], *, patience: float
-    ) -> Fence:
-        """``patience``: seconds for a question that changes nothing. InvalidInput names the parameter that is wrong."""
-        ...
-
-
 class KubeFences:
     """``namespace`` is lastcall's own: Secrets are read there alone. ``environ``: where cloud SDKs find credentials."""
 
     def __init__(
-        self, client: Client, namespace: str, *, clock: Clock, environ: Mapping[str, str], agents: Agents
+        self, client: Client, namespace: str, *, clock: Clock, environ: Mapping[str, str], agents: FenceAgents
     ) -> None:
         self._secrets = Secrets(client, namespace)
         self._clock = clock
