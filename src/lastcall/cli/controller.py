@@ -13,7 +13,6 @@ from lastcall.names import SYSTEM_NAMESPACE
 @click.command("controller")
 @click.option(
     "--kubeconfig",
-    default="",
     help="The cluster's kubeconfig.  [default: as kubectl finds it, or the pod's own access]",
 )
 @click.option("--context", help="The context of the kubeconfig.  [default: its current one]")
