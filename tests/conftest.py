@@ -13,7 +13,9 @@ ALLOWED = {
         *("__init__", "create", "forbid", "exit_code", "ended_at", "sigterm_recorded", "record_sigterm", "_text"),
         *("load", "forget", "forget_logs", "delete", "boot_id", "environment"),
     ),
-    # /proc is memory.
+    # /proc and /sys are memory.
+    "lastcall/adapters/boot.py": ("boot_id",),
+    "lastcall/adapters/watchdog_device.py": ("read",),
     "lastcall/adapters/processes/process.py": ("_current", "_kill_marked"),
     # Starting a pod: whether its program and directory are there, who its user is.
     "lastcall/adapters/processes/spec.py": ("check", "check_container", "command"),
@@ -26,6 +28,8 @@ ALLOWED = {
     "lastcall/adapters/holder_process.py": ("remove", "_pidfd_of"),
     # Once at the start.
     "lastcall/adapters/kube/kubeconfig.py": ("find", "load", "in_cluster"),
+    "lastcall/adapters/agent_lock.py": ("acquire", "_lock", "release"),
+    "lastcall/wiring.py": ("__init__", "load_config"),
     # A projected token is some bytes in memory, looked at once a minute.
     "lastcall/adapters/kube/credentials.py": ("read_text",),
     # A file without a name, in memory.

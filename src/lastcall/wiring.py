@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import logging
 import signal
 import socket
@@ -33,6 +34,8 @@ from lastcall.graceful.recorder import Listener
 from lastcall.model.record import fold
 from lastcall.model.shutdown import Event, PodStarted, from_lines
 from lastcall.ports import DelayLimitFiles, LockKeeper, Logind, NodeFace, PodRuntime
+from lastcall.watchdog.keeper import Keeper, Told
+from lastcall.wiring_watchdog import Keeping, kept
 
 log = logging.getLogger(__name__)
 
@@ -71,6 +74,7 @@ class Program:
         lock_keeper: LockKeeper | None = None,
         limit_files: DelayLimitFiles | None = None,
         listeners: Sequence[Listener] = (),
+        watchdog: Keeping | None = None,
     ) -> None:
         self._settings = settings
         self._clock = SystemClock()
@@ -80,6 +84,9 @@ class Program:
         self._status: Status | None = None
         self._first_round = asyncio.Event()
         config = load_config(settings.config)
+        self._keeping, self._watchdog_settings = watchdog, config.watchdog
+        self._keeper: Keeper | None = None
+        self._rounds: Told | None = None
         self._tell_warnings(config)
         self._metrics.reloaded(ok=True)
         self._show_last_shutdown()
@@ -107,7 +114,7 @@ class Program:
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, self._leave)
             loop.add_signal_handler(signal.SIGHUP, self.reload)
-            async with self._status_page(), self._watchdog():
+            async with self._status_page(), self._watchdog(), self._machines_watchdog():
                 await self.agent.run()
 
     def _leave(self) -> None:
@@ -131,6 +138,8 @@ class Program:
                 "the configuration was read again: %s s in %s phases", config.requested_seconds, len(config.groups)
             )
             self._tell_warnings(config)
+            if config.watchdog != self._watchdog_settings:
+                log.warning("configuration: watchdog: is taken over when the agent is started again")
             self._metrics.reloaded(ok=True)
             self.agent.reconfigure(config)
         systemd_notify.ready()
@@ -139,6 +148,9 @@ class Program:
 
     def _on_status(self, status: Status) -> None:
         before, self._status = self._status, status
+        if self._keeper:
+            down = status.state in (State.ENDING, State.LEAVING)
+            self._keeper.hold("the node is going down" if down else "")
         self._metrics.status(
             armed=status.armed,
             logind_reachable=status.logind_reachable,
@@ -172,6 +184,24 @@ class Program:
             yield
         finally:
             await cancel(telling)
+
+    @contextlib.asynccontextmanager
+    async def _machines_watchdog(self) -> AsyncIterator[None]:
+        """The watchdog of the machine, if it is configured; it hears whether the node goes down."""
+        if self._watchdog_settings is None or self._keeping is None:
+            yield
+            return
+        async with self._keeping(self._watchdog_settings, self._on_watchdog) as self._keeper:
+            yield
+
+    def _on_watchdog(self, told: Told) -> None:
+        before, self._rounds = self._rounds, told
+        self._metrics.watchdog(armed=told.armed, bound=told.bound)
+        self._metrics.renewed(
+            accepted=told.accepted - (before.accepted if before else 0),
+            failed=told.failed - (before.failed if before else 0),
+            withheld=told.withheld - (before.withheld if before else 0),
+        )
 
     @contextlib.asynccontextmanager
     async def _status_page(self) -> AsyncIterator[None]:
@@ -240,16 +270,18 @@ def host_name() -> str:
     return socket.gethostname().lower()
 
 
-async def agent_beside_kubelet(settings: Settings, endpoint: str, kubelet_unit: str) -> None:
+async def agent_beside_kubelet(settings: Settings, endpoint: str, kubelet_unit: str, *, kubeconfig: str = "") -> None:
     """``lastcall agent``: ends the containers at a CRI endpoint, whoever started them.
 
-    ``kubelet_unit`` is the unit that would start them again; "" if there is none.
+    ``kubelet_unit`` is the unit that would start them again; "" if there is none. ``kubeconfig`` is for the watchdog.
     """
     path = load_config(settings.config).static_pod_path
     specs = {"specs": StaticPods(Path(path), settings.node_name)} if path else {}
     runtime = CriRuntime(endpoint, SystemClock(), node_name=settings.node_name, **specs)
     await runtime.open()
     try:
-        await Program(settings, runtime=runtime, node=BesideKubelet(kubelet_unit, SystemClock())).run()
+        node = BesideKubelet(kubelet_unit, SystemClock())
+        watchdog = functools.partial(kept, node_name=settings.node_name, kubeconfig=kubeconfig)
+        await Program(settings, runtime=runtime, node=node, watchdog=watchdog).run()
     finally:
         await runtime.close()

@@ -46,6 +46,10 @@ class Metrics:
         self._cut_short = counter(names.M_CUT_SHORT)
         self._phase = gauge(names.M_PHASE, "priority")
         self._resumed = counter(names.M_RESUMED)
+        self._dog_armed = gauge(names.M_WATCHDOG_ARMED)
+        self._dog_bound = gauge(names.M_WATCHDOG_BOUND)
+        self._renewals = counter(names.M_WATCHDOG_RENEWALS, "outcome")
+        self._withheld = counter(names.M_WATCHDOG_WITHHELD)
         self._began: Started | None = None
         self._phases: dict[int, float] = {}
         self._short: set[str] = set()
@@ -76,6 +80,17 @@ class Metrics:
         """The last shutdown before this boot (seconds since 1970), as the kubelet shows it after a restart."""
         self._start.set(start or 0)
         self._end.set(end or 0)
+
+    def watchdog(self, *, armed: bool, bound: float) -> None:
+        """What the node's Lease says of its watchdog after a round; seconds."""
+        self._dog_armed.set(armed)
+        self._dog_bound.set(bound)
+
+    def renewed(self, *, accepted: int, failed: int, withheld: int) -> None:
+        """So many more writes of that Lease, and pets that were not given."""
+        self._renewals.labels(outcome="Accepted").inc(accepted)
+        self._renewals.labels(outcome="Failed").inc(failed)
+        self._withheld.inc(withheld)
 
     def event(self, event: Event) -> None:
         """Counts what happens in a shutdown."""

@@ -32,7 +32,14 @@ def _service(_: click.Context, __: click.Parameter, value: str) -> str:
     show_default=True,
     help='The unit that is stopped first, since it would start again what is ended; "" for none.',
 )
-def command(*, settings: "Settings", container_runtime_endpoint: str, kubelet_unit: str) -> None:
+@click.option(
+    "--kubeconfig",
+    metavar="FILE",
+    help="As kubectl has it; read if the configuration has a watchdog.  [default: as kubectl finds it]",
+)
+def command(
+    *, settings: "Settings", container_runtime_endpoint: str, kubelet_unit: str, kubeconfig: str | None
+) -> None:
     """Ends this node's pods in order when the machine goes down.
 
     Holds logind's delay lock, stops the kubelet and ends the containers of the CRI runtime in the phases that the
@@ -41,4 +48,5 @@ def command(*, settings: "Settings", container_runtime_endpoint: str, kubelet_un
     """
     from lastcall import wiring
 
-    asyncio.run(wiring.agent_beside_kubelet(settings, container_runtime_endpoint, kubelet_unit))
+    endpoint = container_runtime_endpoint
+    asyncio.run(wiring.agent_beside_kubelet(settings, endpoint, kubelet_unit, kubeconfig=kubeconfig or ""))

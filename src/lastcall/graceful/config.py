@@ -1,8 +1,8 @@
 """The agent's configuration: the kubelet's own fields for graceful shutdown, their defaults and their rules.
 
 Two kinds of files are read. A ``KubeletConfiguration`` (kubelet.config.k8s.io/v1beta1) is taken as it is, and what has
-nothing to do with shutdown is passed over. An ``AgentConfiguration`` (lastcall.dev/v1alpha1) has the same fields and
-``mode``, and nothing else: an unknown field is an error.
+nothing to do with shutdown is passed over. An ``AgentConfiguration`` (lastcall.dev/v1alpha1) has the same fields,
+``mode`` and ``watchdog``, and nothing else: an unknown field is an error.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +19,7 @@ from lastcall.model import decode, duration
 from lastcall.model.base import Facts
 from lastcall.model.pods import SYSTEM_CRITICAL, Int32, Int64
 from lastcall.model.shutdown import Mode, PhasePlan
+from lastcall.model.watchdog import WatchdogSettings
 
 KUBELET_KIND = "KubeletConfiguration"
 KUBELET_API_VERSION = "kubelet.config.k8s.io/v1beta1"
@@ -29,17 +30,26 @@ _API_VERSIONS = {KUBELET_KIND: KUBELET_API_VERSION, names.AGENT_CONFIGURATION: n
 _ITEM: dict[str, Any] = {"priority": Int32, "shutdownGracePeriodSeconds": Int64}
 
 
+_SETTING = {
+    "lease": "watchdog.leaseSeconds",
+    "pet": "watchdog.petSeconds",
+    "timeout": "watchdog.timeoutSeconds",
+    "drift": "watchdog.drift",
+}
+
+
 class AgentConfig(Facts, frozen=True):
     """What the agent does when the node goes down.
 
     ``kind`` is that of the file. ``groups`` are ascending by priority; none means that graceful shutdown is off.
-    ``static_pod_path`` is where manifests of static pods lie, "" if nowhere.
+    ``static_pod_path`` is where manifests of static pods lie, "" if nowhere. Without ``watchdog`` no device is touched.
     """
 
     kind: str
     groups: tuple[PhasePlan, ...] = ()
     mode: Mode = Mode.ENFORCE
     static_pod_path: str = ""
+    watchdog: WatchdogSettings | None = None
     warnings: tuple[str, ...] = ()
 
     @property
@@ -67,6 +77,7 @@ class _AgentFile(_File, frozen=True):
     """The fields of AgentConfiguration."""
 
     mode: Any = None
+    watchdog: Any = None
 
 
 def read(data: bytes, source: str) -> AgentConfig:
@@ -81,6 +92,7 @@ def read(data: bytes, source: str) -> AgentConfig:
     file = file or _File()
     wrong += _unknown_fields(document) if ours else []
     mode = _mode(file.mode, wrong) if isinstance(file, _AgentFile) else Mode.ENFORCE
+    watchdog = _watchdog(file.watchdog, wrong) if isinstance(file, _AgentFile) else None
     periods = _periods(file, wrong)
     concerns = rules.own_concerns(periods)
     wrong += [*rules.kubelet_violations(periods), *rules.own_errors(periods), *(concerns if ours else ())]
@@ -91,6 +103,7 @@ def read(data: bytes, source: str) -> AgentConfig:
         groups=_groups(periods),
         mode=mode,
         static_pod_path=file.static_pod_path,
+        watchdog=watchdog,
         warnings=(*concerns, *rules.warnings(periods)),
     )
 
@@ -175,6 +188,22 @@ def _mode(value: Any, wrong: list[str]) -> Mode:
     return Mode(value) if value in known else Mode.ENFORCE
 
 
+def _watchdog(value: Any, wrong: list[str]) -> WatchdogSettings | None:
+    """With what its rules say of each field, as the file names it."""
+    if value is None:
+        return None
+    settings, violations = decode.collect(value, WatchdogSettings, at="watchdog")
+    wrong += violations
+    if settings is None or violations:
+        return None
+    try:
+        settings.armed()
+    except InvalidInput as error:
+        told = [violation.partition(": ") for violation in error.violations]
+        wrong += [f"{', '.join(_SETTING[field] for field in fields.split(', '))}: {rule}" for fields, _, rule in told]
+    return settings
+
+
 def _groups(periods: Periods) -> tuple[PhasePlan, ...]:
     """The kubelet's choice between the two forms (nodeshutdown_manager.go: newPodManager, migrateConfig)."""
     if not periods.graceful_gate:
@@ -197,6 +226,7 @@ def _unknown_fields(document: Mapping[str, Any]) -> list[str]:
     groups = document.get("shutdownGracePeriodByPodPriority")
     for index, group in enumerate(groups if isinstance(groups, list) else ()):
         found += _unknown(group, list(_ITEM), f"{rules.LIST}[{index}].")
+    found += _unknown(document.get("watchdog"), _names(WatchdogSettings), "watchdog.")
     found += _unknown(document.get("featureGates"), [GRACEFUL_GATE, PRIORITY_GATE], "featureGates.")
     return found
 

@@ -83,7 +83,7 @@ class Watchdog:
             yield "lease, timeout", f"{lease:g}, {timeout:g}: must be finite, or no bound follows"
 
 
-class WatchdogSettings(Facts, frozen=True, forbid_unknown_fields=True):
+class WatchdogSettings(Facts, frozen=True):
     """``watchdog`` of an AgentConfiguration; seconds."""
 
     device: Annotated[str, Meta(min_length=1)] = "/dev/watchdog"

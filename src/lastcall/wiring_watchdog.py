@@ -1,0 +1,55 @@
+"""Joins the agent's watchdog mode to the real device and to the API server."""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+
+from lastcall.adapters.boot import boot_id
+from lastcall.adapters.clock import SystemClock
+from lastcall.adapters.kube import kubeconfig as access
+from lastcall.adapters.kube.client import Client
+from lastcall.adapters.kube.http import Http
+from lastcall.adapters.kube.watchdog_lease import KubeWatchdogLease
+from lastcall.adapters.watchdog_device import Kernel, WatchdogFile
+from lastcall.aio import cancel
+from lastcall.model.watchdog import WatchdogSettings
+from lastcall.watchdog.keeper import Keeper, Told
+
+Keeping = Callable[[WatchdogSettings, Callable[[Told], None]], AbstractAsyncContextManager[Keeper]]
+"""Keeps a watchdog while the context lasts; the second argument hears of each round."""
+
+
+@contextlib.asynccontextmanager
+async def kept(
+    settings: WatchdogSettings,
+    on_round: Callable[[Told], None],
+    *,
+    node_name: str,
+    kubeconfig: str = "",
+    kernel: Kernel | None = None,
+) -> AsyncIterator[Keeper]:
+    """A watchdog that is kept, and given back at the end if that may be. InvalidInput if no API server is named.
+
+    The requests have connections of their own: they wait for nobody else's.
+    """
+    clock = SystemClock()
+    found = access.find(clock, os.environ, kubeconfig=kubeconfig)
+    http = Http(found.endpoint, found.credentials)
+    keeper = Keeper(
+        settings,
+        device=WatchdogFile(settings.device, kernel),
+        lease=KubeWatchdogLease(Client(http.urgent, manager="lastcall-agent"), node_name, clock),
+        clock=clock,
+        boot_id=boot_id(),
+        on_round=on_round,
+    )
+    keeping = asyncio.create_task(keeper.run(), name="the machine's watchdog")
+    try:
+        yield keeper
+        keeper.leave()
+        await keeping
+    finally:
+        await cancel(keeping)
+        http.close()

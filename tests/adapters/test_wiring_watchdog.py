@@ -1,0 +1,175 @@
+"""The agent's watchdog mode as it is wired: over TLS to an API server, and told by the agent whether the node goes down."""
+
+import asyncio
+import contextlib
+import json
+
+import pytest
+from support import lab_front
+from support.core import RecordingNode
+from support.kube_clusters import TOKEN, lab
+
+from lastcall import names
+from lastcall.adapters.boot import boot_id
+from lastcall.adapters.clock import SystemClock
+from lastcall.adapters.kube.client import Client
+from lastcall.adapters.kube.resources import LEASES, NAMESPACES
+from lastcall.adapters.processes import ProcessRuntime
+from lastcall.adapters.watchdog_device import WatchdogFile
+from lastcall.errors import InvalidInput
+from lastcall.lab.apiserver.inprocess import InProcess
+from lastcall.lab.demo import power
+from lastcall.lab.fake_watchdog import FakeWatchdog
+from lastcall.model.watchdog import WatchdogSettings
+from lastcall.model.watchdog_lease import AgentLease
+from lastcall.watchdog.keeper import Told
+from lastcall.wiring import Program, Settings
+from lastcall.wiring_watchdog import kept
+
+CONFIG = """\
+apiVersion: lastcall.dev/v1alpha1
+kind: AgentConfiguration
+shutdownGracePeriod: 10s
+shutdownGracePeriodCriticalPods: 5s
+watchdog: {leaseSeconds: 40}
+"""
+
+
+async def until(condition, seconds=15):
+    async with asyncio.timeout(seconds):
+        while not await condition():
+            await asyncio.sleep(0.02)
+
+
+class Cluster:
+    """An API server over TLS with a kubeconfig for it."""
+
+    def __init__(self, server, url, authority, path):
+        self.admin = Client(InProcess(server), manager="kubectl")
+        (path.parent / "ca.crt").write_text(authority)
+        path.write_text(
+            json.dumps(
+                {
+                    "clusters": [{"name": "c", "cluster": {"server": url, "certificate-authority": "ca.crt"}}],
+                    "users": [{"name": "u", "user": {"token": TOKEN}}],
+                    "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+                    "current-context": "x",
+                }
+            )
+        )
+        self.kubeconfig = str(path)
+
+    async def promise(self):
+        found = await self.admin.list(LEASES.read_as(AgentLease), namespace=names.SYSTEM_NAMESPACE)
+        return found.items[0].promise if found.items else None
+
+
+@pytest.fixture
+async def cluster(tmp_path):
+    server = lab()
+    async with lab_front.serving(server, tmp_path) as (url, authority):
+        made = Cluster(server, url, authority, tmp_path / "kubeconfig")
+        await made.admin.create(NAMESPACES, {"metadata": {"name": names.SYSTEM_NAMESPACE}})
+        yield made
+
+
+async def test_it_is_armed_and_taken_back_over_tls(cluster):
+    settings = WatchdogSettings(device="/dev/watchdog0", lease_seconds=60, pet_seconds=2, timeout_seconds=60)
+    dog = FakeWatchdog(lambda: None)
+    told = []
+
+    async def armed():
+        promise = await cluster.promise()
+        return promise is not None and promise.armed
+
+    async with kept(settings, told.append, node_name="n1", kubeconfig=cluster.kubeconfig, kernel=dog) as keeper:
+        keeper.hold("")
+        await until(armed)
+        assert dog.running
+        assert (await cluster.promise()).boot_id == boot_id()
+    assert not dog.running
+    promise = await cluster.promise()
+    assert (promise.armed, promise.why) == (False, "the agent ends")
+    assert any(one.armed for one in told)
+    assert not told[-1].armed
+
+
+async def test_a_machine_without_a_watchdog(cluster, tmp_path):
+    settings = WatchdogSettings(device=str(tmp_path / "watchdog7"))
+    told = []
+
+    async def tried():
+        return any("No such file or directory" in one.sentence for one in told)
+
+    async with kept(settings, told.append, node_name="n1", kubeconfig=cluster.kubeconfig) as keeper:
+        keeper.hold("")
+        await until(tried)
+    assert not (await cluster.promise()).armed
+
+
+async def test_without_an_api_server_that_is_named_it_does_not_begin(tmp_path, monkeypatch):
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with pytest.raises(InvalidInput, match="name a file by --kubeconfig"):
+        async with kept(WatchdogSettings(), lambda _: None, node_name="n1"):
+            pass
+
+
+def test_what_is_no_watchdog_is_believed_nothing():
+    """The real calls of the kernel, on a device that anybody may open."""
+    device = WatchdogFile("/dev/null")
+    info = device.arm(10)
+    assert (info.timeout, info.survives_close) == (float("inf"), False)
+    device.pet()
+    assert device.disarm()
+    assert not device.open
+
+
+async def test_the_agent_tells_it_whether_the_node_goes_down(tmp_path):
+    held, settings = [], []
+
+    class Recorder:
+        def hold(self, why):
+            held.append(why)
+
+    @contextlib.asynccontextmanager
+    async def keeping(configured, on_round):
+        settings.append(configured)
+        for renewals in (1, 2):
+            on_round(
+                Told(armed=True, bound=85.0, accepted=renewals, failed=3, withheld=1, sentence="armed: it is a test")
+            )
+        yield Recorder()
+
+    (tmp_path / "agent.yaml").write_text(CONFIG)
+    clock = SystemClock()
+    where = Settings(config=tmp_path / "agent.yaml", state_dir=tmp_path / "state", node_name="n1", metrics=None)
+    async with power.embedded(clock, where.state_dir) as machine:
+        program = Program(
+            where,
+            runtime=ProcessRuntime(where.state_dir, clock),
+            node=RecordingNode(clock),
+            logind=machine.logind,
+            lock_keeper=machine.keeper,
+            limit_files=machine.limit_files,
+            watchdog=keeping,
+        )
+        running = asyncio.create_task(program.run())
+        await program.first_round()
+        assert set(held) == {""}
+        await machine.press()
+        await machine.off()
+        program.agent.leave()
+        await running
+    assert settings == [WatchdogSettings(lease_seconds=40)]
+    assert held[-1] == "the node is going down"
+    text = program._metrics.text().decode()
+    for line in (
+        "lastcall_watchdog_armed 1.0",
+        "lastcall_watchdog_bound_seconds 85.0",
+        'lastcall_watchdog_renewals_total{outcome="Accepted"} 2.0',
+        'lastcall_watchdog_renewals_total{outcome="Failed"} 3.0',
+        "lastcall_watchdog_withheld_total 1.0",
+    ):
+        assert line in text.splitlines()
