@@ -179,10 +179,24 @@ def test_an_answer_about_others_is_none(monkeypatch, others):
         ask(monkeypatch, Client(*(instance("stopped", name) for name in others)))
 
 
-def test_it_is_stopped_without_asking_its_system(monkeypatch):
-    client = Client()
+@pytest.mark.parametrize("state", ["running", "stopping", "stopped"])
+def test_it_is_stopped_without_asking_its_system(monkeypatch, state):
+    client = Client(instance(state))
     ask(monkeypatch, client, Action.OFF)
     assert client.told == [{"InstanceIds": ["i-1"], "Force": True, "SkipOsShutdown": True}]
+
+
+def test_an_instance_that_is_terminated_needs_no_stop(monkeypatch):
+    client = Client(instance("terminated"))
+    ask(monkeypatch, client, Action.OFF)
+    assert client.told == []
+
+
+def test_an_api_that_does_not_answer_is_told_nothing(monkeypatch):
+    client = Client(error=ReadTimeoutError(endpoint_url="https://e"))
+    with pytest.raises(TimedOut):
+        ask(monkeypatch, client, Action.OFF)
+    assert client.told == []
 
 
 def refusal(code):

@@ -54,8 +54,8 @@ class Ec2Emulator:
         [found] = self.client.describe_instances(InstanceIds=asked)["Reservations"][0]["Instances"]
         return found["State"]["Name"]
 
-    def terminate(self, provider_id):
-        self.client.terminate_instances(InstanceIds=[provider_id.rpartition("/")[2]])
+    def start(self, provider_id):
+        self.client.start_instances(InstanceIds=[provider_id.rpartition("/")[2]])
 
     def pause(self):
         """Nothing is answered any more."""

@@ -15,6 +15,7 @@ from lastcall.adapters.fencing.fence_agent import FenceAgents
 from lastcall.lab.bmc import Bmc, Faults
 from lastcall.lab.fake_fence import FakeFence
 from lastcall.lab.power import Switch
+from support import ec2_emulator as ec2
 from support import ipmi_emulator as ipmi
 from support import redfish_emulator as redfish
 
@@ -180,6 +181,33 @@ class Sushy(Redfish):
         return fence("bmc", settings, clock=SystemClock(), patience=patience)
 
 
+class Ec2(Emulated):
+    """boto3 before moto's server, which switches at once and takes any credentials."""
+
+    lag = False
+
+    def __init__(self, stack):
+        self.emulator = stack.enter_context(ec2.ec2_emulator())
+        self.provider_id = self.emulator.instance()
+
+    async def fence(self, *, patience=LONG, password=None):
+        from lastcall.adapters.fencing.ec2 import fence, settings
+
+        found = settings(self.provider_id, endpoint=self.emulator.endpoint, credentials=(ec2.KEY, ec2.SECRET))
+        return fence("bmc", found, clock=SystemClock(), environ={}, patience=patience)
+
+    @property
+    def on(self):
+        return self.emulator.state(self.provider_id) == "running"
+
+    def switch_on(self):
+        if not self.on:
+            self.emulator.start(self.provider_id)
+
+    def slow(self, *, delay=0.0, latency=0.0):
+        assert (delay, latency) == (0, 0)
+
+
 class FakeMachine:
     """As much of the lab's ``Machine`` as a BMC needs."""
 
@@ -227,7 +255,14 @@ class Fake(Bench):
             self.bmc.faults = Faults()
 
 
-BENCHES = {"dummy": Dummy, "fence_redfish": RedfishAgent, "ipmilan": IpmiAgent, "sushy": Sushy, "fake": Fake}
+BENCHES = {
+    "dummy": Dummy,
+    "fence_redfish": RedfishAgent,
+    "ipmilan": IpmiAgent,
+    "sushy": Sushy,
+    "ec2": Ec2,
+    "fake": Fake,
+}
 
 
 def why_not(kind):

@@ -40,14 +40,7 @@ def answer(turn: Turn[Ec2Settings]) -> Reply:
             return Reply(answer=_state(client, turn.settings))
         if turn.action is Action.TARGET:
             return Reply(target=_target(client, turn.settings))
-        only = [turn.settings.instance]
-        turn.before_sending()
-        if turn.action is Action.OFF:
-            # Without SkipOsShutdown even a forced stop lets the system go down in order, which takes minutes in which
-            # it may write; what has hung or is cut off is not to be asked.
-            client.stop_instances(InstanceIds=only, Force=True, SkipOsShutdown=True)
-        else:
-            client.start_instances(InstanceIds=only)
+        _switch(client, turn)
         return Reply()
 
 
@@ -65,6 +58,26 @@ def _client(turn: Turn[Ec2Settings]) -> Any:
         connect_timeout=turn.patience, read_timeout=turn.patience, retries={"total_max_attempts": 1, "mode": "standard"}
     )
     return session.client("ec2", endpoint_url=settings.endpoint or None, config=once)
+
+
+def _switch(client: Any, turn: Turn[Ec2Settings]) -> None:
+    """It is told only once it has answered: an API that hangs would do later what it had received by then.
+
+    Also where it says that the instance is stopped: that may be old.
+    """
+    state = _state(client, turn.settings)
+    if state.instance is Instance.NOT_FOUND:
+        raise Unavailable(state.why)
+    if state.instance is Instance.TERMINATED and turn.action is Action.OFF:
+        return  # it is not coming back, and EC2 would refuse
+    only = [turn.settings.instance]
+    turn.before_sending()
+    if turn.action is Action.OFF:
+        # Without SkipOsShutdown even a forced stop lets the system go down in order, which takes minutes in which it may
+        # write.
+        client.stop_instances(InstanceIds=only, Force=True, SkipOsShutdown=True)
+    else:
+        client.start_instances(InstanceIds=only)
 
 
 def _target(client: Any, settings: Ec2Settings) -> FenceTarget:
