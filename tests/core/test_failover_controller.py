@@ -1,8 +1,17 @@
-"""The failover controller beside the lab's control plane, in virtual time: a node is gone, and its pods run elsewhere."""
+"""The failover controller beside the lab's control plane, in virtual time: what becomes of a node that is gone."""
 
 from support.failing_over import failing_over
 
+from lastcall.adapters.kube.failover_cluster import POLICIES
+from lastcall.adapters.kube.resources import ATTACHMENTS, EVENTS, NODES, PODS
+from lastcall.failover import steps
+from lastcall.failover.happenings import Decided
 from lastcall.lab.volumes.records import violations
+from lastcall.model.power import Power
+
+
+def reasons(world):
+    return {one["reason"] for one in world.cluster.all(EVENTS) if one["source"]["component"] == "lastcall-controller"}
 
 
 @failing_over
@@ -11,6 +20,196 @@ async def test_a_node_without_power_is_failed_over_in_seconds(world):
     node = world.place()
     world.nodes.pull(node)
     took = await world.until(lambda: world.place() not in (None, node))
-    assert 15 <= took < 40
+    assert 15 <= took < 45, "suspicion, OFF twice and 20 s after the last sign of life, and what attaching takes"
     assert world.verbs("off")
     assert violations(world.nodes.storage.records) == []
+    assert [one["spec"]["nodeName"] for one in world.cluster.all(ATTACHMENTS)] == [world.place()]
+
+
+@failing_over
+async def test_a_node_that_is_cut_off_and_still_writes_is_switched_off_before_anything_is_forced(world):
+    world.start()
+    node = world.place()
+    world.nodes.silent.add(node)
+    await world.until(lambda: world.place() not in (None, node))
+    assert node in world.nodes.off
+    assert world.verbs()[0] == "off"
+    assert world.verbs()[1] == "taint"
+    assert violations(world.nodes.storage.records) == []
+
+
+@failing_over
+async def test_a_node_that_is_back_loses_what_is_ours(world):
+    world.start()
+    node = world.place()
+    world.nodes.pull(node)
+    await world.until(lambda: world.place() not in (None, node))
+    assert world.out_of_service(node)
+    assert world.mark(node)
+    await world.nodes.boot(node)
+    await world.until(lambda: not world.mark(node), 120)
+    assert not world.out_of_service(node)
+    await world.cluster.settle(30)
+    assert violations(world.nodes.storage.records) == []
+    assert {"FailoverBegun", "FenceOff", "NodeDead", "FailoverOver", "RemovedByForce"} <= reasons(world)
+    assert not world.candidates[0].controller.workers
+
+
+@failing_over(policy={"powerOn": "AfterFailover"})
+async def test_a_machine_is_switched_on_again_when_nothing_is_left_to_force(world):
+    world.start()
+    node = world.place()
+    world.nodes.pull(node)
+    await world.until(lambda: not world.mark(node) and world.verbs("on"), 240)
+    assert not world.out_of_service(node)
+    assert world.verbs().index("force-delete") < world.verbs().index("on")
+    assert violations(world.nodes.storage.records) == []
+
+
+@failing_over(policy={"mode": "Observe"})
+async def test_a_policy_that_observes_does_nothing(world):
+    world.start()
+    node = world.place()
+    world.nodes.pull(node)
+    await world.cluster.settle(120)
+    assert not world.mark(node)
+    assert world.verbs() == []
+    assert world.fences[node].asked == []
+    assert "WouldFailOver" in reasons(world)
+
+
+@failing_over(policy={"mode": "TaintOnly"})
+async def test_a_policy_that_only_taints_leaves_the_rest_to_kube_controller_manager(world):
+    world.start()
+    node = world.place()
+    world.nodes.pull(node)
+    await world.until(lambda: world.place() not in (None, node), 120)
+    assert {*world.verbs()} == {"off", "taint"}
+    assert violations(world.nodes.storage.records) == []
+
+
+@failing_over
+async def test_a_device_of_another_machine_is_never_told_to_switch_off(world):
+    world.start()
+    node = world.place()
+    world.fences[node].wrong = "00000009-1111-4222-8333-444455556666"
+    world.nodes.silent.add(node)
+    await world.cluster.settle(180)
+    assert [verb for verb, _ in world.fences[node].asked if verb == "off"] == []
+    assert world.verbs() == []
+    assert world.place() is None, "it stays where it may still run"
+
+
+@failing_over
+async def test_a_device_that_says_on_lets_nothing_be_forced(world):
+    world.start()
+    node = world.place()
+    world.fences[node].lies = Power.ON
+    world.nodes.silent.add(node)
+    await world.cluster.settle(180)
+    assert {*world.verbs()} == {"off"}
+    assert not world.out_of_service(node)
+    world.fences[node].lies = None
+    await world.until(lambda: world.place() not in (None, node), 120)
+    assert violations(world.nodes.storage.records) == []
+
+
+@failing_over
+async def test_a_device_that_does_not_answer_is_asked_again(world):
+    world.start()
+    node = world.place()
+    world.fences[node].away = True
+    world.nodes.pull(node)
+    await world.cluster.settle(90)
+    assert not world.out_of_service(node)
+    world.fences[node].away = False
+    await world.until(lambda: world.place() not in (None, node), 120)
+
+
+@failing_over
+async def test_a_kubelet_that_speaks_again_before_it_was_switched_off_is_left_alone(world):
+    world.start()
+    node = world.place()
+    world.fences[node].away = True
+    world.nodes.silent.add(node)
+    await world.until(lambda: world.mark(node), 60)
+    await world.nodes.back(node)
+    await world.until(lambda: not world.mark(node), 180)
+    assert world.place() == node
+    assert world.verbs() == []
+
+
+@failing_over
+async def test_a_person_who_acknowledges_spares_the_device(world):
+    world.start()
+    node = world.place()
+    world.fences[node].away = True
+    world.nodes.pull(node)
+    await world.cluster.settle(40)
+    said = {"metadata": {"annotations": {"lastcall.dev/acknowledged-dead": f"boot-{node}-1"}}}
+    await world.cluster.patch(NODES, node, said, namespace="")
+    await world.until(lambda: world.place() not in (None, node), 60)
+    assert world.verbs("off") == []
+
+
+@failing_over(without=("attachdetach",))
+async def test_without_an_attach_detach_controller_volumes_are_detached_by_lastcall_itself(world):
+    """Nobody attaches here: the volume's attachment is made by hand."""
+    node = world.place("web")
+    attachment = {
+        "metadata": {"name": "a"},
+        "spec": {"attacher": "d", "nodeName": node, "source": {"persistentVolumeName": "none"}},
+    }
+    await world.cluster.create(ATTACHMENTS, attachment, namespace="")
+    world.start(detach=True)
+    world.nodes.pull(node)
+    await world.until(lambda: not world.cluster.get(ATTACHMENTS, "a"), 60)
+    (acted,) = world.verbs("detach")
+    assert acted.name == "a"
+    assert acted.evidence
+
+
+@failing_over
+async def test_a_policy_that_is_taken_away_ends_what_has_not_been_done(world):
+    world.start()
+    node = world.place()
+    world.fences[node].away = True
+    world.nodes.pull(node)
+    await world.until(lambda: world.mark(node), 60)
+    await world.cluster.delete(POLICIES, "p", namespace="")
+    await world.cluster.settle(10)
+    asked = len(world.fences[node].asked)
+    await world.cluster.settle(60)
+    assert len(world.fences[node].asked) == asked
+
+
+@failing_over
+async def test_a_watch_event_is_acted_on_at_once(world):
+    """A pod that comes to a node that is being failed over has to wait for the next look; a change of the Node does not."""
+    candidate = world.start()
+    node = world.place()
+    world.nodes.pull(node)
+    await world.until(lambda: world.place() not in (None, node))
+    await world.cluster.settle(20)
+    before = len(candidate.happened)
+    await world.nodes.boot(node)
+    began = world.now
+    await world.until(lambda: any(isinstance(one, Decided) for one in candidate.happened[before:]), 5)
+    assert world.now - began <= 0.2
+
+
+@failing_over
+async def test_every_step_has_its_reason_and_every_call_its_evidence(world):
+    world.start()
+    node = world.place()
+    pod = next(one for one in world.cluster.all(PODS) if one["spec"].get("nodeName") == node)
+    world.nodes.pull(node)
+    await world.until(lambda: world.place() not in (None, node))
+    decided = [one.step for one in world.happened if isinstance(one, Decided) and one.node == node]
+    assert all(step.why for step in decided)
+    order = [type(step) for step in decided if not isinstance(step, steps.Wait | steps.Done)]
+    assert order[:3] == [steps.Mark, steps.AskTarget, steps.Mark]
+    assert order.index(steps.SwitchOff) < order.index(steps.Taint) < order.index(steps.ForceDelete)
+    forced = world.verbs("force-delete")
+    assert pod["metadata"]["uid"] in [one.uid for one in forced]
+    assert all("OFF twice" in " ".join(one.evidence) for one in forced)

@@ -21,6 +21,7 @@ from lastcall.aio import first
 from lastcall.errors import Unavailable
 from lastcall.failover.controller import Controller, Outside
 from lastcall.failover.gathering import Terms
+from lastcall.failover.telling import Telling
 from lastcall.lab import virtual
 from lastcall.lab.apiserver.inprocess import InProcess
 from lastcall.lab.controllers.attachdetach import AttachDetach
@@ -149,13 +150,13 @@ class Candidate:
             leadership=self.election,
             fences=world.fences,
         )
-        self.controller = Controller(
-            outside, Terms(me=self.name, detach=detach), listeners=[lambda one: self._hear(world, one)]
-        )
+        self.telling = Telling(outside.cluster)
+        listeners = [lambda one: self._hear(world, one), self.telling.hear]
+        self.controller = Controller(outside, Terms(me=self.name, detach=detach), listeners=listeners)
         self.task = self.process.start(self._run(), "controller")
 
     async def _run(self):
-        await first(self.controller.observe(), self.election.lead(self.controller.act))
+        await first(self.controller.observe(), self.election.lead(self.controller.act), self.telling.run())
 
     def _hear(self, world, happening):
         self.happened.append(happening)
@@ -250,7 +251,7 @@ def failing_over(test=None, *, policy=None, without=(), settle=30):
     async def run(cluster):
         nodes = Machines(cluster, storage)
         world = World(nodes)
-        async with _prepared(world, policy or {}):
+        async with _prepared(world, policy or {}, volumes="attachdetach" not in without):
             await cluster.settle(settle)
             await test(world)
 
@@ -258,7 +259,7 @@ def failing_over(test=None, *, policy=None, without=(), settle=30):
 
 
 @contextlib.asynccontextmanager
-async def _prepared(world, policy):
+async def _prepared(world, policy, *, volumes):
     cluster, nodes = world.cluster, world.nodes
     await nodes.begin(*NAMES)
     for name in NAMES:
@@ -271,10 +272,12 @@ async def _prepared(world, policy):
     await cluster.create(POLICIES, obj, namespace="")
     await cluster.create(STORAGE_CLASSES, storage_class(), namespace="")
     await cluster.create(DEPLOYMENTS, workload("web", replicas=1))
-    await cluster.create(
-        STATEFUL_SETS, workload("db", replicas=1, serviceName="db", volumeClaimTemplates=[claim("data")])
-    )
-    await cluster.until(lambda: world.place("db") and world.place("web"), 60)
+    if volumes:
+        templates = [claim("data")]
+        await cluster.create(
+            STATEFUL_SETS, workload("db", replicas=1, serviceName="db", volumeClaimTemplates=templates)
+        )
+    await cluster.until(lambda: world.place("web") and (world.place("db") or not volumes), 60)
     try:
         yield
     finally:

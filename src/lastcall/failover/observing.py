@@ -201,8 +201,7 @@ class Observing:
                 continue
             if knot.silent(now):
                 self._touched(name)
-            else:
-                self._alarms.set(name, knot.seen.quiet_since + knot.patience)
+            self._alarms.set(name, max(now, knot.seen.quiet_since) + knot.patience)
         return self._alarms.next
 
     def count(self, now: float) -> None:

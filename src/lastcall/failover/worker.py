@@ -98,9 +98,9 @@ class Worker:
         if not isinstance(step, steps.Wait | steps.Done):
             return 0.0
         now = self._clock.boottime()
-        if isinstance(step, steps.Done) and not self._observing.in_trouble(self.name, now):
-            return None
         marked = self.gathered is not None and self.gathered.node is not None and bool(self.gathered.node.mark)
+        if not marked and not self._observing.in_trouble(self.name, now):
+            return None
         look = LOOK if marked else LOOK_AT_REST
         until = step.until if isinstance(step, steps.Wait) else None
         return look if until is None else max(0.01, min(look, until - now))
