@@ -19,7 +19,7 @@ def awake(case: Case, now: float) -> bool:
     """Whether the kubelet was really heard of a short time ago; that we have just begun to observe is no sign of life."""
     policy = case.policy
     recent = min(policy.fresh, policy.suspect_after) if policy else FRESH
-    return case.heard is not None and now - case.quiet_since < recent
+    return case.heard is not None and now - case.heard < recent
 
 
 def unwatched(case: Case, now: float) -> Step | None:

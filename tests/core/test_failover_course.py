@@ -1,0 +1,169 @@
+"""What comes next for a node, as tables: one fact is changed at a time."""
+
+from dataclasses import replace
+
+import pytest
+from msgspec.structs import replace as changed
+from support.failover_cases import (
+    AWAKE,
+    BACK,
+    BMC,
+    DB,
+    DEAD,
+    ENDING,
+    MARK,
+    NOW,
+    OFF_ORDERED,
+    POLICY,
+    PROVED,
+    SUSPECT,
+    SWITCHED,
+    check,
+    marked,
+    node,
+    said,
+    verdict,
+)
+
+from lastcall.failover.awaiting import Awaited
+from lastcall.failover.course import TABLE, Situation, situation
+from lastcall.failover.evidence import State
+from lastcall.failover.steps import (
+    AskPower,
+    AskTarget,
+    Delete,
+    Done,
+    ForceDelete,
+    Mark,
+    SwitchOff,
+    Unmark,
+    Untaint,
+    Wait,
+)
+from lastcall.failover.storms import Answer
+from lastcall.failover.taints import OURS
+from lastcall.failover.targets import Judgement, Match
+from lastcall.model.fence_policy import Mode
+from lastcall.model.power import Power
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind", "more"),
+    [
+        ({}, Mark, {"mark": MARK, "says": "suspected"}),
+        ({"node": None}, Done, {"says": "a deleted Node is not a dead machine"}),
+        ({"leader": "other"}, Wait, {"says": "other leads, not me"}),
+        ({"leader": ""}, Wait, {"says": "nobody leads"}),
+        ({"node": node(text="{")}, Wait, {"says": "somebody has to take it away"}),
+        ({"node": node(text='{"bootID":"","policy":"p","began":"x","by":"y"}')}, Wait, {"says": "names no boot id"}),
+        ({"policy": None}, Done, {"says": "no FencePolicy holds"}),
+        ({"node": node(boot="")}, Done, {"says": "never reported a boot id"}),
+        ({"heard": NOW - 39}, Wait, {"until": NOW + 1, "says": "was heard of 39s ago"}),
+        ({"heard": None, "observed": NOW - 39}, Wait, {"until": NOW + 1, "says": "observed for 39s only"}),
+        ({"heard": NOW - 60, "observed": NOW - 39}, Wait, {"until": NOW + 1}),
+        ({"node": node(ready="True")}, Mark, {}),
+        ({"node": node(ready="False"), "heard": AWAKE}, Wait, {"until": NOW + 35}),
+        ({"pods": (), "attachments": ()}, Wait, {"says": "nothing on it has to be failed over"}),
+        ({"pods": (replace(DB, tolerates=True),)}, Wait, {"says": "nothing on it"}),
+        ({"pods": (replace(DB, mirror=True),)}, Wait, {"says": "nothing on it"}),
+        ({"pods": (replace(DB, disabled=True),)}, Wait, {"says": "nothing on it"}),
+        ({"pods": ()}, Mark, {}),
+        ({"held_until": NOW + 9}, Wait, {"until": NOW + 9, "says": "has said itself that it goes down"}),
+        ({"held_until": NOW}, Mark, {}),
+        ({"held_until": NOW + 9, "gone": frozenset({"u1"})}, Delete, {"pods": (DB,), "boot_id": "a"}),
+        ({"held_until": NOW + 9, "gone": frozenset({"u1"}), "pods": (ENDING,)}, ForceDelete, {"pods": (ENDING,)}),
+        ({"held_until": NOW + 9, "gone": frozenset({"u1"}), "heard": AWAKE}, Wait, {"until": NOW + 35}),
+        ({"devices": ()}, Wait, {"says": "its policy names no fencer"}),
+        (
+            {"devices": (), "verdict": verdict(State.UNKNOWN, Awaited("that its watchdog has reset it", NOW + 5))},
+            Wait,
+            {"until": NOW + 5, "says": "that its watchdog has reset it"},
+        ),
+        (
+            {"storm": Answer(allowed=False, why="too many", again=NOW + 60)},
+            Wait,
+            {"until": NOW + 60, "says": "too many"},
+        ),
+        ({"policy": replace(POLICY, mode=Mode.OBSERVE)}, Wait, {"says": "policy p only observes"}),
+        ({"policy": replace(POLICY, mode=Mode.TAINT_ONLY)}, Mark, {}),
+        ({"verdict": DEAD, "devices": (), "heard": NOW - 21}, Mark, {"says": "is over"}),
+        ({"verdict": DEAD, "held_until": NOW + 9, "storm": Answer(allowed=False, why="too many")}, Mark, {}),
+        ({"verdict": DEAD, "pods": (), "attachments": ()}, Wait, {"says": "nothing on it"}),
+        ({"verdict": DEAD, "policy": replace(POLICY, mode=Mode.OBSERVE)}, Wait, {"says": "is over"}),
+    ],
+)
+def test_a_node_on_which_nothing_of_ours_is(changes, kind, more):
+    check(replace(SUSPECT, **changes), kind, **more)
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind", "more"),
+    [
+        ({}, Mark, {"mark": changed(MARK, fencer="bmc", switched_off=True)}),
+        ({"node": marked(**SWITCHED)}, SwitchOff, {"fencer": "bmc", "boot_id": "a", "within": 30.0}),
+        ({"node": marked(switched_off=True, fencer="old")}, Mark, {"mark": changed(MARK, **SWITCHED)}),
+        ({"devices": (replace(BMC, judgement=None),)}, AskTarget, {"fencer": "bmc"}),
+        (
+            {
+                "devices": (
+                    replace(
+                        BMC,
+                        judgement=Judgement(Match.OTHER, "it is another"),
+                    ),
+                )
+            },
+            Wait,
+            {"says": "it is another"},
+        ),
+        ({"devices": (OFF_ORDERED,), "node": marked(**SWITCHED)}, AskPower, {"fencer": "bmc"}),
+        (
+            {"devices": (said(OFF_ORDERED, Power.OFF, NOW - 0.5),), "node": marked(**SWITCHED)},
+            Wait,
+            {"until": NOW + 0.5, "says": "OFF once"},
+        ),
+        ({"held_until": NOW + 9}, Wait, {"until": NOW + 9}),
+        ({"held_until": NOW + 9, "devices": (replace(BMC, judgement=None),)}, AskTarget, {}),
+        ({"held_until": NOW + 9, "node": marked(**SWITCHED)}, Wait, {"until": NOW + 9}),
+        ({"storm": Answer(allowed=False, why="too many", again=NOW + 60)}, Wait, {"until": NOW + 60}),
+        ({"heard": NOW - 30}, Wait, {"until": NOW + 10, "says": "suspected after"}),
+        ({"heard": AWAKE}, Unmark, {"says": "alive again"}),
+        ({"heard": NOW - 20}, Wait, {"until": NOW + 20}),
+        ({"heard": None, "observed": AWAKE}, Wait, {"until": NOW + 35, "says": "observed for 5s only"}),
+        ({"heard": AWAKE, "node": marked(**SWITCHED), "devices": (OFF_ORDERED,)}, Wait, {"until": NOW + 58}),
+        ({"heard": AWAKE, "node": marked(**SWITCHED)}, Unmark, {}),
+        (
+            {"heard": AWAKE, "node": marked(OURS, tainted=True)},
+            Untaint,
+            {"mark": MARK, "by_hand": False, "says": "is alive, with the boot that was taken to be over"},
+        ),
+        ({"heard": AWAKE, "node": marked(OURS)}, Unmark, {}),
+        ({"policy": None}, Unmark, {"says": "no FencePolicy holds any more"}),
+        ({"policy": None, "node": marked(**SWITCHED)}, Wait, {"says": "nothing more is done"}),
+        (
+            {"policy": replace(POLICY, mode=Mode.OBSERVE), "node": marked(OURS, tainted=True)},
+            Wait,
+            {"says": "only observes"},
+        ),
+        ({"node": marked(by="former")}, Mark, {"mark": MARK, "says": "former does not lead any more"}),
+        ({"node": marked(by="other"), "leader": "other"}, Wait, {"says": "other leads"}),
+        ({"pods": (), "attachments": ()}, Unmark, {"says": "nothing is left"}),
+        ({"pods": (), "attachments": (), "node": marked(**SWITCHED)}, Wait, {"says": "waited for"}),
+        ({"pods": (), "attachments": (), "node": marked(OURS, tainted=True)}, Wait, {"says": "waited for"}),
+        ({"node": marked(tainted=True)}, Wait, {"says": "somebody has taken lastcall's taint"}),
+        ({"node": marked(OURS, tainted=True, powered_on=True)}, Wait, {"says": "its next boot is waited for"}),
+        ({"gone": frozenset({"u1"}), "pods": (ENDING,)}, ForceDelete, {"pods": (ENDING,)}),
+    ],
+)
+def test_a_marked_node_whose_boot_is_not_proved_to_be_over(changes, kind, more):
+    check(replace(SUSPECT, **{"node": node(MARK), **changes}), kind, **more)
+
+
+def test_a_wait_ends_when_a_proof_comes_about_by_time():
+    awaits = verdict(State.ALIVE, Awaited("that no other sign of life follows", NOW + 3), Awaited("OFF twice", None))
+    check(replace(SUSPECT, heard=NOW - 17, verdict=awaits), Wait, until=NOW + 3)
+
+
+def test_every_situation_has_a_last_rule_that_always_answers():
+    assert set(TABLE) == set(Situation)
+    cases = (SUSPECT, PROVED, BACK, replace(SUSPECT, node=None), replace(SUSPECT, node=node(MARK)))
+    assert {situation(case) for case in cases} == set(Situation)

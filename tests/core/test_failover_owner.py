@@ -1,0 +1,85 @@
+"""The mark on a Node and the taint beside it: what is kept of others, and what is not forgotten."""
+
+import json
+
+import pytest
+from msgspec.structs import replace
+
+from lastcall.failover.owner import OwnerMark, Unreadable, begun, merged, read, write
+from lastcall.failover.taints import OURS, added, removed
+from lastcall.model.tolerations import Taint
+
+MARK = OwnerMark(boot_id="a", policy="p", began="2026-11-21T12:00:00Z", by="me")
+TEAM = Taint(key="team", value="a", effect="NoExecute")
+BY_HAND = Taint(key=OURS.key, value="nodeshutdown", effect="NoSchedule")
+ANOTHER_VALUE = Taint(key=OURS.key, value="broken", effect="NoExecute")
+
+
+def test_the_annotation_as_it_is_written():
+    assert begun(boot_id="a", policy="p", by="me", wall=1_795_262_400.9) == MARK
+    assert json.loads(write(replace(MARK, fencer="bmc", switched_off=True))) == {
+        "bootID": "a",
+        "policy": "p",
+        "began": "2026-11-21T12:00:00Z",
+        "by": "me",
+        "fencer": "bmc",
+        "switchedOff": True,
+        "tainted": False,
+        "poweredOn": False,
+    }
+    assert read(write(MARK)) == MARK
+
+
+def test_a_later_versions_fields_are_passed_over():
+    assert read('{"bootID":"a","policy":"p","began":"2026-11-21T12:00:00Z","by":"me","more":1}') == MARK
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '"x"', '{"bootID":"a"}', '{"bootID":"a","policy":"p","began":"b","by":""}']
+)
+def test_what_cannot_be_read_is_nobodys(text):
+    assert isinstance(read(text), Unreadable)
+    assert isinstance(merged(text, MARK, me="me", leader="me"), Unreadable)
+
+
+def test_no_annotation_is_no_mark():
+    assert read("") is None
+    assert merged("", MARK, me="me", leader="me") == MARK
+
+
+def test_what_another_has_begun_is_not_forgotten():
+    there = replace(MARK, by="former", began="earlier", fencer="bmc", switched_off=True, tainted=True, powered_on=True)
+    assert merged(write(there), MARK, me="me", leader="me") == replace(there, by="me", tainted=False)
+    wanted = replace(MARK, fencer="pdu", tainted=True)
+    assert merged(write(there), wanted, me="me", leader="me") == replace(there, by="me", fencer="pdu")
+
+
+def test_a_mark_of_another_boot_makes_way():
+    there = replace(MARK, boot_id="old", switched_off=True)
+    assert merged(write(there), MARK, me="me", leader="me") == MARK
+
+
+def test_the_mark_of_who_leads_stays():
+    there = replace(MARK, by="other")
+    assert merged(write(there), MARK, me="me", leader="other") == Unreadable(why="is held by other, which leads")
+    assert merged(write(there), MARK, me="me", leader="me") == MARK
+    assert merged(write(there), MARK, me="me", leader="") == MARK
+
+
+@pytest.mark.parametrize(
+    ("there", "after"),
+    [
+        ((), (OURS,)),
+        ((TEAM, BY_HAND), (TEAM, BY_HAND, OURS)),
+        ((OURS, TEAM), (OURS, TEAM)),
+        ((ANOTHER_VALUE,), (ANOTHER_VALUE,)),
+    ],
+)
+def test_our_taint_is_added_to_the_others(there, after):
+    assert added(there, OURS) == after
+
+
+def test_our_taint_is_taken_from_the_others():
+    assert removed((TEAM, OURS, BY_HAND), by_hand=False) == (TEAM, BY_HAND)
+    assert removed((TEAM, OURS, BY_HAND), by_hand=True) == (TEAM,)
+    assert removed((TEAM,), by_hand=False) == (TEAM,)
