@@ -1,0 +1,193 @@
+"""The failover controller in virtual time when something else goes wrong too: it dies, is cut off, sees too little, or is not alone."""
+
+import pytest
+from support.failing_over import ELECTION, failing_over
+
+from lastcall.adapters.kube.resources import LEASES, NODES
+from lastcall.failover.happenings import Acted
+from lastcall.lab.simulation.weather import Condition
+from lastcall.lab.volumes.records import violations
+
+
+def nobody_wrote_twice(world):
+    return violations(world.nodes.storage.records) == []
+
+
+async def failed_over(world, node, seconds=180):
+    """The pod runs elsewhere, and nobody was harmed."""
+    await world.until(lambda: world.place() not in (None, node), seconds)
+    assert nobody_wrote_twice(world)
+
+
+async def in_order(world, node, seconds=240):
+    """The machine boots, and nothing of ours is left."""
+    await world.nodes.boot(node)
+    await world.until(lambda: not world.mark(node) and not world.out_of_service(node), seconds)
+
+
+def died_after(steps):
+    """A test: the controller dies after so many more of its steps, counted from when the node is lost; another goes on."""
+
+    @failing_over
+    async def scenario(world):
+        first = world.start("a")
+        node = world.place()
+        world.nodes.silent.add(node)
+        await world.cluster.settle(14.9)
+        first.process.fuse = steps
+        await world.until(lambda: not first.process.alive or world.place() not in (None, node), 180)
+        world.start("b")
+        await failed_over(world, node)
+        assert node in world.nodes.off
+        await in_order(world, node)
+        assert nobody_wrote_twice(world)
+
+    return scenario
+
+
+@pytest.mark.parametrize("steps", [*range(1, 120, 6), *range(120, 600, 24)])
+def test_it_dies_between_any_two_awaits_and_another_goes_on(steps):
+    died_after(steps)()
+
+
+@failing_over
+async def test_nobody_is_fenced_while_the_api_server_is_away_and_everybody_soon_after(world):
+    world.start()
+    node = world.place()
+    world.nodes.pull(node)
+    await world.cluster.settle(5)
+    world.weather.down = True
+    await world.cluster.settle(60)
+    world.weather.down = False
+    assert world.verbs() == []
+    await failed_over(world, node)
+    others = [name for name in world.nodes.off if name != node]
+    assert others == []
+
+
+@failing_over
+async def test_an_api_server_that_goes_away_in_the_middle_stops_nothing_for_ever(world):
+    world.start()
+    node = world.place()
+    world.nodes.silent.add(node)
+    await world.until(lambda: world.verbs("off"), 60)
+    world.weather.down = True
+    await world.cluster.settle(30)
+    world.weather.down = False
+    await failed_over(world, node)
+
+
+@failing_over
+async def test_who_hears_nothing_of_anybody_fences_nobody(world):
+    """The watches are silent, and nobody says so: all leases look old."""
+    candidate = world.start()
+    await world.cluster.settle(30)
+    silent = Condition(programs=("c",), silent=True)
+    world.weather.begin(silent)
+    await world.cluster.settle(120)
+    assert world.verbs() == []
+    assert world.nodes.off == set()
+    world.weather.end(silent)
+    assert candidate.task.done() is False
+
+
+@failing_over
+async def test_what_a_watch_withholds_a_live_read_shows(world):
+    """One node's Lease is not heard of any more; it is read before anything is decided."""
+    candidate = world.start()
+    await world.cluster.settle(30)
+    node, observing = world.place(), candidate.controller.observing
+    hear = observing._hear_lease
+    observing._hear_lease = lambda name, lease, now: None if name == node else hear(name, lease, now)
+    await world.cluster.settle(120)
+    assert world.verbs() == []
+    assert not world.mark(node)
+    assert any(one.node == node for one in candidate.happened), "it was looked at closely"
+
+
+@failing_over
+async def test_who_loses_the_lease_in_the_middle_does_nothing_more(world):
+    first = world.start("a")
+    node = world.place()
+    world.nodes.silent.add(node)
+    await world.until(lambda: world.verbs("off"), 60)
+    before = len([one for one in first.happened if isinstance(one, Acted)])
+    stolen = {"spec": {"holderIdentity": "somebody", "leaseDurationSeconds": 3600}}
+    await world.cluster.patch(LEASES, ELECTION.name, stolen, namespace=ELECTION.namespace)
+    await world.cluster.settle(60)
+    assert len([one for one in first.happened if isinstance(one, Acted)]) == before
+    assert not world.out_of_service(node)
+    await world.cluster.patch(LEASES, ELECTION.name, {"spec": {"holderIdentity": ""}}, namespace=ELECTION.namespace)
+    await failed_over(world, node)
+
+
+@failing_over
+async def test_of_two_controllers_one_acts_and_the_other_goes_on_when_it_dies(world):
+    first, second = world.start("a"), world.start("b")
+    await world.cluster.settle(20)
+    leader, other = (first, second) if first.election.leads else (second, first)
+    node = world.place()
+    world.nodes.silent.add(node)
+    await world.until(lambda: world.verbs("off"), 60)
+    assert other.happened == []
+    leader.process.kill()
+    await failed_over(world, node)
+    assert other.happened
+    await in_order(world, node)
+
+
+@failing_over
+async def test_a_leader_that_is_cut_off_has_stopped_when_the_other_begins(world):
+    first = world.start("a")
+    await world.cluster.settle(5)
+    world.start("b")
+    node = world.place()
+    world.nodes.silent.add(node)
+    await world.until(lambda: world.verbs("off"), 60)
+    cut = Condition(programs=("a",), refused=1.0)
+    world.weather.begin(cut)
+    await failed_over(world, node)
+    told = [
+        (one.began, candidate) for candidate in world.candidates for one in candidate.happened if isinstance(one, Acted)
+    ]
+    last_of_first = max(began for began, candidate in told if candidate is first)
+    first_of_second = min(began for began, candidate in told if candidate is not first)
+    assert last_of_first < first_of_second
+    world.weather.end(cut)
+
+
+@failing_over
+async def test_bad_weather_delays_and_harms_nobody(world):
+    world.start()
+    node = world.place()
+    world.weather.begin(Condition(refused=0.2, slow=0.3, late=0.5, doubled=0.2, torn=0.05))
+    world.nodes.silent.add(node)
+    await world.cluster.settle(120)
+    assert nobody_wrote_twice(world)
+    world.weather._conditions.clear()
+    await failed_over(world, node)
+    await in_order(world, node)
+
+
+@failing_over
+async def test_a_taint_of_others_is_never_lost(world):
+    world.start()
+    node = world.place()
+    theirs = {"key": "example.com/mine", "value": "v", "effect": "NoSchedule"}
+    await world.cluster.patch(NODES, node, {"spec": {"taints": [theirs]}}, namespace="")
+    world.nodes.pull(node)
+    await failed_over(world, node)
+    assert any(one["key"] == "example.com/mine" for one in world.node(node)["spec"]["taints"])
+    await in_order(world, node)
+    assert any(one["key"] == "example.com/mine" for one in world.node(node)["spec"]["taints"])
+
+
+@failing_over
+async def test_a_mark_of_the_future_is_left_alone(world):
+    world.start()
+    node = world.place()
+    said = {"metadata": {"annotations": {"lastcall.dev/failover": '{"version": 7}'}}}
+    await world.cluster.patch(NODES, node, said, namespace="")
+    world.nodes.pull(node)
+    await world.cluster.settle(90)
+    assert world.verbs() == []
