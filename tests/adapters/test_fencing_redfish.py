@@ -1,12 +1,16 @@
 """The fencer redfish against the emulator of sushy-tools: what it says, what it switches, and what can be wrong."""
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
+import sushy
 from support.redfish_emulator import MACHINES, PASSWORD, USER, redfish_emulator
 
 from lastcall.adapters.clock import SystemClock
-from lastcall.adapters.fencing import redfish
+from lastcall.adapters.fencing import redfish, redfish_process
+from lastcall.adapters.fencing.errand import Action, Question
+from lastcall.adapters.fencing.errand_process import Turn
 from lastcall.adapters.fencing.redfish import RedfishSettings
 from lastcall.errors import InvalidInput, LastcallError, RefusedForSafety, Unavailable
 from lastcall.model.power import Power
@@ -107,6 +111,84 @@ async def test_a_slow_bmc_is_waited_for_and_no_longer_than_told(bmc):
     await asyncio.sleep(2)  # what was asked for is answered in this time
     bmc.slow()
     assert bmc.power(FIRST) == "On"
+
+
+class System:
+    """As much of sushy's as is asked for: it refuses what is told it, if it is to, and is then in the state ``after``."""
+
+    def __init__(self, state, *, refuses=None, after=None):
+        self.json = {"PowerState": state}
+        self.told, self._refuses, self._after = [], refuses, after or state
+
+    def reset_system(self, reset):
+        self.told.append(reset)
+        if self._refuses:
+            raise self._refuses
+
+    def refresh(self, *, force):
+        assert force
+        self.json = {"PowerState": self._after}
+
+
+def ask(monkeypatch, system, action):
+    monkeypatch.setattr(redfish_process, "_system", lambda turn: system)
+    settings = RedfishSettings(address="https://bmc", system_id="1", username="u", password=PASSWORD)
+    clock = SystemClock()
+    question = Question(action=action, deadline=clock.boottime() + LONG, parent=1, settings=settings)
+    return redfish_process.answer(Turn(question, clock))
+
+
+@pytest.mark.parametrize(
+    ("state", "power"),
+    [
+        ("On", Power.ON),
+        ("Off", Power.OFF),
+        ("PoweringOn", Power.ON),
+        ("PoweringOff", Power.ON),
+        ("Paused", Power.ON),
+        ("Sleeping", Power.UNKNOWN),
+        (None, Power.UNKNOWN),
+    ],
+)
+def test_what_each_state_means(monkeypatch, state, power):
+    answer = ask(monkeypatch, System(state), Action.STATUS).answer
+    assert answer.power is power
+    assert bool(answer.why) == (power is Power.UNKNOWN)
+
+
+def refusal(status):
+    kind = sushy.exceptions.ServerSideError if status >= 500 else sushy.exceptions.BadRequestError
+    said = {"error": {"message": "no"}}
+    return kind("POST", "https://bmc/reset", SimpleNamespace(status_code=status, json=lambda: said, headers={}))
+
+
+def test_it_is_told_to_switch_off_although_it_says_that_it_is(monkeypatch):
+    system = System("Off")
+    ask(monkeypatch, system, Action.OFF)
+    assert system.told == [sushy.ResetType.FORCE_OFF]
+
+
+def test_who_refuses_because_nothing_is_to_be_done_has_accepted(monkeypatch):
+    ask(monkeypatch, System("On", refuses=refusal(409), after="Off"), Action.OFF)
+    ask(monkeypatch, System("Off", refuses=refusal(400), after="On"), Action.ON)
+
+
+@pytest.mark.parametrize(("status", "after"), [(400, "On"), (409, "PoweringOff"), (500, "Off")])
+def test_who_refuses_otherwise_has_not(monkeypatch, status, after):
+    with pytest.raises(Unavailable, match=f"https://bmc answered HTTP {status}"):
+        ask(monkeypatch, System("On", refuses=refusal(status), after=after), Action.OFF)
+
+
+def test_a_system_that_cannot_be_switched_off_so(monkeypatch):
+    unfit = sushy.exceptions.InvalidParameterValueError(parameter="value", value="ForceOff", valid_values="On")
+    with pytest.raises(Unavailable, match="cannot be switched so"):
+        ask(monkeypatch, System("On", refuses=unfit), Action.OFF)
+
+
+def test_without_the_extra_it_says_what_to_install(monkeypatch):
+    missing = ModuleNotFoundError("no", name="sushy")
+    with pytest.raises(Unavailable, match=r"sushy is not installed: pip install 'lastcall\[redfish\]'"):
+        ask(monkeypatch, System("On", refuses=missing), Action.OFF)
 
 
 FIELDS = {

@@ -1,0 +1,138 @@
+"""Bugs of the fencers that ask by a library, of their settings, and of a person's word."""
+
+from planted.bug import Bug
+
+ERRAND = ("tests/adapters/test_fencing_errand.py",)
+REDFISH = ("tests/adapters/test_fencing_redfish.py",)
+EC2 = ("tests/adapters/test_fencing_ec2.py",)
+FENCES = ("tests/adapters/test_fencing_fences.py",)
+WORD = ("tests/core/test_failover_acknowledge.py",)
+
+BUGS = [
+    Bug(
+        "a question to a device goes on when nobody waits for its answer",
+        "adapters/fencing/errand.py",
+        "                process.kill()\n                await process.wait()\n",
+        "                pass\n",
+        ERRAND,
+    ),
+    Bug(
+        "a question to a device goes on when who has asked hangs",
+        "adapters/fencing/errand_process.py",
+        "    signal.setitimer(signal.ITIMER_REAL, left)\n",
+        "",
+        ERRAND,
+    ),
+    Bug(
+        "a question to a device goes on when who has asked is dead",
+        "adapters/fencing/errand_process.py",
+        "    if ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0) != 0:",
+        "    if False:",
+        ERRAND,
+    ),
+    Bug(
+        "what the kernel has not sent yet is sent after the process was killed",
+        "adapters/fencing/errand_process.py",
+        'struct.pack("ii", 1, 0)',
+        'struct.pack("ii", 0, 0)',
+        ERRAND,
+    ),
+    Bug(
+        "an order goes out although its time is over",
+        "adapters/fencing/errand_process.py",
+        "        if self.left <= 0:",
+        "        if False:",
+        ERRAND,
+    ),
+    Bug(
+        "messages show passwords",
+        "adapters/fencing/errand.py",
+        "text = text.replace(secret, HIDDEN)",
+        "pass",
+        ERRAND,
+    ),
+    Bug(
+        "a machine that powers off is off to Redfish",
+        "adapters/fencing/redfish_process.py",
+        '"PoweringOff": Power.ON',
+        '"PoweringOff": Power.OFF',
+        REDFISH,
+    ),
+    Bug(
+        "a chassis is switched off with all that is in it",
+        "adapters/fencing/redfish_process.py",
+        "if not kind.startswith(_SYSTEM):",
+        "if not kind:",
+        REDFISH,
+    ),
+    Bug(
+        "who refuses to switch off has accepted",
+        "adapters/fencing/redfish_process.py",
+        "        if _power(system).power is not wanted:\n            raise\n",
+        "",
+        REDFISH,
+    ),
+    Bug(
+        "who says that it is off already is not told to switch off",
+        "adapters/fencing/redfish_process.py",
+        "    turn.before_sending()\n    try:\n",
+        "    if _power(system).power is wanted:\n        return\n    try:\n",
+        REDFISH,
+    ),
+    Bug(
+        "an instance that is stopping is off",
+        "adapters/fencing/ec2_process.py",
+        '"stopping": Instance.RUNNING',
+        '"stopping": Instance.STOPPED',
+        EC2,
+    ),
+    Bug(
+        "EC2's answer about another instance counts",
+        "adapters/fencing/ec2_process.py",
+        'if [one.get("InstanceId") for one in found] != [settings.instance]:',
+        "if False:",
+        EC2,
+    ),
+    Bug(
+        "EC2 is told to stop an instance before it has answered anything",
+        "adapters/fencing/ec2_process.py",
+        "    state = _state(client, turn.settings)\n",
+        "    state = FenceAnswer(power=Instance.RUNNING.power, instance=Instance.RUNNING)\n",
+        EC2,
+    ),
+    Bug(
+        "the zone's region outweighs that of the policy",
+        "adapters/fencing/ec2.py",
+        "region=region or found.region,",
+        "region=found.region or region,",
+        EC2,
+    ),
+    Bug(
+        "a node without a value of its own gets another's",
+        "model/fencer_values.py",
+        'wanted.by_node.get(node.name, "")',
+        'next(iter(wanted.by_node.values()), "")',
+        FENCES,
+    ),
+    Bug(
+        "an acknowledgement of one boot counts for the next",
+        "failover/acknowledgement.py",
+        "if not said or said != boot_id:",
+        "if not said:",
+        WORD,
+    ),
+    Bug(
+        "a node that is Ready is acknowledged to be dead",
+        "failover/acknowledgement.py",
+        'if ready == "True":',
+        "if False:",
+        WORD,
+    ),
+    Bug(
+        "an acknowledgement is written on a Node that has changed since it was read",
+        "cli/failover_acknowledge.py",
+        '"metadata": {"resourceVersion": revision, "annotations": annotations}',
+        '"metadata": {"annotations": annotations}',
+        WORD,
+    ),
+]
