@@ -363,6 +363,29 @@ async def test_after_a_power_cut_pods_begin_from_the_beginning(node):
     assert "SandboxChanged" in node.reasons("web")
 
 
+@on_node({"main": Behaviour(takes=2)})
+async def test_after_a_power_cut_a_pod_that_is_never_restarted_has_failed(node):
+    await node.started("job", restartPolicy="Never")
+    node.runtime.pull()
+    await node.stop()
+    node.boot("boot-2")
+    await node.until(lambda: node.phase("job") != "Running", 30)
+    assert node.phase("job") == "Failed"
+    await node.clock.sleep(30)
+    assert [what for _, what in node.deliveries("job")].count("start") == 1
+    assert node.phase("job") == "Failed"
+
+
+@on_node({"main": Behaviour(takes=2)})
+async def test_one_that_is_restarted_on_failure_has_not_succeeded_meanwhile(node):
+    await node.started("job", restartPolicy="OnFailure")
+    node.runtime.pull()
+    await node.stop()
+    node.boot("boot-2")
+    await node.until(lambda: node.container("job")["restartCount"] == 1, 30)
+    assert node.phase("job") == "Running"
+
+
 @on_node({"main": Behaviour(lives=5)})
 async def test_a_finished_pod_stays_finished(node):
     await node.create("job", restartPolicy="Never")

@@ -111,8 +111,7 @@ def phase(pod: Object, facts: PodFacts) -> str:
         return "Pending"
     if any(one.running for one in main) or policy == "Always":
         return "Running"
-    codes = [one.ended.code for one in main if one.ended]
-    if not any(codes):
+    if all(one.ended is not None and one.ended.code == 0 for one in main):
         return "Succeeded"
     return "Failed" if policy == "Never" else "Running"
 

@@ -248,10 +248,13 @@ class Runner:
         self._prober.begin(container)
 
     def _lose(self, names: list[str], *, nothing: bool) -> None:
-        """Nobody knows how they ended: the machine went down. Without its sandbox a pod begins from the beginning."""
+        """Nobody knows how they ended: the machine went down. Without its sandbox a pod begins from the beginning.
+
+        One that is never to be restarted does not (``computePodActions``).
+        """
         for name in names:
             self.ended(name, None)
-        if not names or not nothing:
+        if not names or not nothing or self._record.pod["spec"].get("restartPolicy") == "Never":
             return
         self._record.tell("Normal", "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.")
         for container in every_container(self._record.pod):
