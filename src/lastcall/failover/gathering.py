@@ -80,7 +80,8 @@ class Gathering:
         policy, boot = knot.choice.policy, knot.seen.boot
         await devices.prepare(node.fence_node, policy, boot.id if boot else "")
         attachments = tuple(self._observing.attachments(name))
-        claims = await self._claims_of(attachments) if self._terms.detach else {}
+        needed = self._terms.detach or left.volumes_stay(pods, node, self._clock.wall())
+        claims = await self._claims_of(attachments) if needed else {}
         now, wall = self._clock.boottime(), self._clock.wall()
         facts = tuple(self._facts(name, knot, node, watchdog, now))
         case = Case(

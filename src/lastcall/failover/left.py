@@ -1,10 +1,12 @@
 """What is left on a node, as a Case has it (pure)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from lastcall import names
 from lastcall.failover.case import AttachmentLeft, PodLeft, Refusal
+from lastcall.failover.remaining import stays
 from lastcall.failover.taints import OURS
+from lastcall.failover.verdict import FINISHED
 from lastcall.model.observed import LiveNode, LivePod, WatchedAttachment
 from lastcall.model.snapshot import DatedTaint
 from lastcall.model.tolerations import tolerates
@@ -25,6 +27,7 @@ def pod(
         name=metadata.name,
         terminating=found.terminating,
         grace=metadata.deletion_grace_period_seconds,
+        finished=found.status.phase in FINISHED,
         finalizers=metadata.finalizers,
         tolerates=_tolerates(found, node, wall),
         disabled=metadata.annotations.get(names.FAILOVER_ANNOTATION) == DISABLED,
@@ -32,6 +35,11 @@ def pod(
         volumes=tuple(claims[claim] for claim in found.claims if claim in claims),
         refused=refusals.get(metadata.uid),
     )
+
+
+def volumes_stay(found: Iterable[LivePod], node: LiveNode, wall: float) -> bool:
+    """Whether a pod that stays uses a claim: which volumes are attached for it has to be known then."""
+    return any(one.claims and stays(pod(one, node, {}, {}, wall)) for one in found)
 
 
 def attachment(found: WatchedAttachment, refusals: Mapping[str, Refusal]) -> AttachmentLeft:
