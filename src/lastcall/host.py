@@ -71,13 +71,34 @@ class StateDir(Facts, frozen=True):
     volatile: bool
 
 
+class Watchdog(Facts, frozen=True):
+    """A watchdog device, as sysfs tells of it without starting it; ``shortest`` and ``longest`` timeout, 0 if not told."""
+
+    name: str
+    identity: str
+    nowayout: bool
+    shortest: int = 0
+    longest: int = 0
+
+
+class WatchdogUse(Facts, frozen=True):
+    """What systemd does with watchdogs: for how long it lets one run, and one at a reboot (0: it leaves them alone).
+
+    ``hidden``: the agent's unit is given no devices.
+    """
+
+    running: float
+    rebooting: float
+    hidden: bool
+
+
 class HostFacts(Facts, frozen=True):
     """One host, now.
 
     ``uid`` is who asks. ``booted``: systemd runs the host. ``targets`` maps units to their LoadState. ``lock`` tells
     whether a delay lock could be taken, ``drop_in`` whether our drop-in could be written, ``runtime`` whether the CRI
     runtime answers. ``agent`` is the pid of the agent that works with the state directory (0: known to run, its pid not);
-    ``agent_unit`` is None if there is no such unit. ``manifests`` are those of static pods.
+    ``agent_unit`` is None if there is no such unit. ``manifests`` are those of static pods. ``watchdogs`` are all devices.
     """
 
     uid: int
@@ -95,3 +116,5 @@ class HostFacts(Facts, frozen=True):
     runtime: Attempt | Unknown
     kubelet: Kubelet | Unknown | None
     manifests: tuple[File, ...] | Unknown
+    watchdogs: tuple[Watchdog, ...] | Unknown = ()
+    watchdog_use: WatchdogUse | Unknown = Unknown(reason="it was not asked for")

@@ -9,7 +9,18 @@ import pytest
 from lastcall.graceful import doctor
 from lastcall.graceful.doctor_host import TARGETS
 from lastcall.graceful.finding import Check, Verdict
-from lastcall.host import Attempt, File, HostFacts, Kubelet, LogindState, StateDir, Unit, Unknown
+from lastcall.host import (
+    Attempt,
+    File,
+    HostFacts,
+    Kubelet,
+    LogindState,
+    StateDir,
+    Unit,
+    Unknown,
+    Watchdog,
+    WatchdogUse,
+)
 from lastcall.ports import DropIn, Inhibitor
 
 OK, WARNING, FAILURE, UNKNOWN = Verdict.OK, Verdict.WARNING, Verdict.FAILURE, Verdict.UNKNOWN
@@ -81,6 +92,20 @@ HEALTHY = HostFacts(
     manifests=(file(pod("system-node-critical", "  priority: 2000001000\n"), "/manifests/api.yaml"),),
 )
 
+
+def device(**parts):
+    return Watchdog(**{"name": "watchdog0", "identity": "iTCO_wdt", "nowayout": False, **parts})
+
+
+def use(**parts):
+    return WatchdogUse(**{"running": 0.0, "rebooting": 0.0, "hidden": False, **parts})
+
+
+def asks_for_dog(field=""):
+    return file(f"{AGENT_HEAD}shutdownGracePeriod: 30s\nwatchdog: {{{field}}}\n")
+
+
+DOG = {"config": asks_for_dog(), "watchdogs": (device(shortest=2, longest=600),), "watchdog_use": use()}
 NO_SYSTEMD = {"booted": False, "systemd_version": WHY, "logind": WHY, "targets": WHY, "agent_unit": WHY, "lock": WHY}
 NO_AGENT = {"agent": None, "logind": logind(granted=5.0), "limit_files": ()}
 BOTH = logind(lock("lastcall"), lock("kubelet", pid=42))
@@ -255,6 +280,27 @@ TABLE = [
     ("kubelet-state", {"kubelet": kubelet(state=seen("noon"))}, UNKNOWN, "graceful_node_shutdown_state cannot be"),
     ("kubelet-state", {"kubelet": kubelet(state=WHY)}, UNKNOWN, "it was not to be found out"),
     ("kubelet-state", {"kubelet": WHY}, UNKNOWN, "it was not to be found out"),
+    ("watchdog", {}, OK, "the configuration asks for none"),
+    ("watchdog", {"config": WHY}, UNKNOWN, "without a configuration"),
+    ("watchdog", {"config": file("kind: x")}, UNKNOWN, "while the configuration is not valid"),
+    ("watchdog", DOG, OK, "iTCO_wdt: (60 s lease + 3 * 15 s timeout) * 1.01 = 106.05 s after its last renewal"),
+    (
+        "watchdog",
+        {**DOG, "config": asks_for_dog("device: /dev/watchdog1")},
+        FAILURE,
+        "no watchdog1 (there is: watchdog0)",
+    ),
+    ("watchdog", {**DOG, "watchdogs": ()}, FAILURE, "there is no watchdog0 (there is: none)"),
+    ("watchdog", {**DOG, "watchdogs": WHY}, UNKNOWN, "it was not to be found out"),
+    ("watchdog", {**DOG, "watchdogs": (device(shortest=20, longest=60),)}, FAILURE, "from 20 to 60 s, not 15 s"),
+    ("watchdog", {**DOG, "watchdogs": (device(shortest=1, longest=10),)}, FAILURE, "from 1 to 10 s, not 15 s"),
+    ("watchdog", {**DOG, "watchdogs": (device(shortest=16),)}, FAILURE, "from 16 to any s"),
+    ("watchdog", {**DOG, "watchdogs": (device(identity="Software Watchdog"),)}, WARNING, "a kernel that hangs"),
+    ("watchdog", {**DOG, "watchdogs": (device(nowayout=True),)}, WARNING, "load its driver without nowayout"),
+    ("watchdog", {**DOG, "watchdog_use": use(running=30)}, FAILURE, "set RuntimeWatchdogSec=0"),
+    ("watchdog", {**DOG, "watchdog_use": use(rebooting=600)}, WARNING, "at a reboot systemd pets it for up to 10m0s"),
+    ("watchdog", {**DOG, "watchdog_use": use(hidden=True)}, FAILURE, "PrivateDevices=yes"),
+    ("watchdog", {**DOG, "watchdog_use": WHY}, UNKNOWN, "whether systemd uses it is not known"),
     ("static-pods", {}, OK, "all 1 manifests right"),
     ("static-pods", {"manifests": ()}, OK, "there are no static pods"),
     ("static-pods", {"manifests": (file(pod("mine")), file("a: ["), file("text"))}, OK, "all 3 manifests"),
@@ -304,7 +350,7 @@ def test_each_check_is_one_line_and_says_what_to_mend(changes):
 
 @pytest.mark.parametrize("field", [name for name in HostFacts.__struct_fields__ if name not in ("uid", "booted")])
 def test_what_is_not_known_spoils_nothing_else(field):
-    checks = examined(**{field: WHY})
+    checks = examined(**{**DOG, field: WHY})
     failed = {name for name, check in checks.items() if check.verdict is FAILURE}
     assert failed == ({"logind"} if field == "logind" else set())
     assert any(check.verdict is UNKNOWN for check in checks.values()) or field == "lock"

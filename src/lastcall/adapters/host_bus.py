@@ -9,7 +9,7 @@ from typing import Any
 from lastcall.adapters.bus import Bus
 from lastcall.adapters.logind import SystemLogind
 from lastcall.errors import NotPermitted
-from lastcall.host import Attempt, LogindState, Unit
+from lastcall.host import Attempt, LogindState, Unit, WatchdogUse
 
 _SYSTEMD = "org.freedesktop.systemd1"
 _SYSTEMD_PATH = "/org/freedesktop/systemd1"
@@ -45,6 +45,17 @@ class HostBus:
                 stored_descriptors=int(await _get(bus, path, "Service", "FileDescriptorStoreMax")),
                 environment=tuple(await _get(bus, path, "Service", "Environment")),
             )
+
+    async def watchdog_use(self, unit: str) -> WatchdogUse:
+        """What systemd does with watchdogs, and whether it hides them from a service; if there is none, it does not."""
+        async with self._bus() as bus:
+            running, rebooting = [
+                int(await _get(bus, _SYSTEMD_PATH, "Manager", name)) / 1e6
+                for name in ("RuntimeWatchdogUSec", "RebootWatchdogUSec")
+            ]
+            path = await _load(bus, unit)
+            hidden = bool(await _get(bus, path, "Service", "PrivateDevices"))
+            return WatchdogUse(running=running, rebooting=rebooting, hidden=hidden)
 
     async def logind(self) -> LogindState:
         """What logind says of itself."""

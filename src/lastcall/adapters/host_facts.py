@@ -35,10 +35,11 @@ async def gather(where: Where, bus: HostBus) -> HostFacts:
     """
     runtime = Connection(where.endpoint)
     try:
-        version, targets, unit, logind, attempt = await asyncio.gather(
+        version, targets, unit, use, logind, attempt = await asyncio.gather(
             answered(bus.systemd_version()),
             answered(bus.load_states(where.targets)),
             answered(bus.service(where.unit)),
+            answered(bus.watchdog_use(where.unit)),
             answered(bus.logind()),
             answered(_runtime(runtime)),
         )
@@ -63,6 +64,8 @@ async def gather(where: Where, bus: HostBus) -> HostFacts:
         runtime=attempt,
         kubelet=kubelet,
         manifests=known(lambda: _manifests(where.root, kubelet, config)),
+        watchdogs=known(lambda: host_files.watchdogs(where.root)),
+        watchdog_use=use,
     )
 
 

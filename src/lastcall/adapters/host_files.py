@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lastcall.adapters.state_dir import make_writable, refuse_kubelet_directory
 from lastcall.errors import LastcallError
-from lastcall.host import Attempt, File, StateDir
+from lastcall.host import Attempt, File, StateDir, Watchdog
 from lastcall.names import LOGIND_DROP_IN
 
 _MOST_BYTES = 10 * 2**20
@@ -51,6 +51,28 @@ def state_dir(path: Path) -> StateDir:
         free_bytes=room.f_bavail * room.f_frsize,
         free_inodes=room.f_favail if room.f_files else None,
         volatile=_file_system(nearest) in _IN_MEMORY,
+    )
+
+
+def watchdogs(root: Path) -> tuple[Watchdog, ...]:
+    """The devices that sysfs tells of. Drivers that do not use the kernel's core tell nothing there."""
+    return tuple(_watchdog(entry) for entry in sorted((root / "sys/class/watchdog").glob("watchdog*")))
+
+
+def _watchdog(entry: Path) -> Watchdog:
+    def told(name: str) -> str:
+        path = entry / name
+        return path.read_text("ascii").strip() if path.exists() else ""
+
+    def seconds(name: str) -> int:
+        return int(told(name)) if told(name).isdecimal() else 0
+
+    return Watchdog(
+        name=entry.name,
+        identity=told("identity"),
+        nowayout=told("nowayout") == "1",
+        shortest=seconds("min_timeout"),
+        longest=seconds("max_timeout"),
     )
 
 

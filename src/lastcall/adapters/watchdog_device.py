@@ -9,10 +9,10 @@ import errno
 import fcntl
 import os
 import struct
-from pathlib import PurePosixPath
 from typing import Protocol
 
 from lastcall.errors import LastcallError, NotPermitted, Unavailable
+from lastcall.model.watchdog import numbered
 from lastcall.ports import WatchdogInfo
 
 # linux/watchdog.h, for all architectures but mips, powerpc and sparc, which number ioctls in another way.
@@ -171,12 +171,6 @@ class WatchdogFile:
             return self._kernel.read(f"{SYSFS}/{numbered(self._path)}/nowayout") == "1"
         except OSError:
             return False  # then closing tells
-
-
-def numbered(path: str) -> str:
-    """The name of the device in sysfs: ``/dev/watchdog`` is another name of the first one."""
-    name = PurePosixPath(path).name
-    return "watchdog0" if name == "watchdog" else name
 
 
 def _explained(error: OSError, path: str) -> LastcallError:

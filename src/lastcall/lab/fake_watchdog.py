@@ -17,8 +17,8 @@ from lastcall.adapters.watchdog_device import (
     SETTIMEOUT,
     SUPPORT,
     SYSFS,
-    numbered,
 )
+from lastcall.model.watchdog import numbered
 
 USUAL = CAN_SETTIMEOUT | CAN_MAGICCLOSE | CAN_KEEPALIVE
 

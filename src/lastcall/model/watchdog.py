@@ -83,6 +83,12 @@ class Watchdog:
             yield "lease, timeout", f"{lease:g}, {timeout:g}: must be finite, or no bound follows"
 
 
+def numbered(path: str) -> str:
+    """The name of a device in sysfs: ``/dev/watchdog`` is another name of the first one."""
+    name = path.rpartition("/")[2]
+    return "watchdog0" if name == "watchdog" else name
+
+
 class WatchdogSettings(Facts, frozen=True):
     """``watchdog`` of an AgentConfiguration; seconds."""
 
