@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lastcall import names
 from lastcall.errors import NotFound
-from lastcall.failover import armed, evidence, left, overview, policies, storms
+from lastcall.failover import armed, evidence, last_words, left, overview, policies, storms
 from lastcall.failover.acknowledgement import acknowledged
 from lastcall.failover.case import Case, NodeNow, Policy, Refusal
 from lastcall.failover.devices import Devices
@@ -73,7 +73,7 @@ class Gathering:
     async def gather(self, name: str, devices: Devices, refusals: Mapping[str, Refusal]) -> Gathered:
         """Reads the node, its Leases and its pods. LookupError while the node has not been heard of by the watch."""
         try:
-            node, pods, watchdog = await self._read(name)
+            node, pods, more = await self._read(name)
         except NotFound:
             return Gathered(case=self._missing(name), node=None, pods={}, attachments=(), facts=())
         knot = self._observing.knots[name]
@@ -83,7 +83,7 @@ class Gathering:
         needed = self._terms.detach or left.volumes_stay(pods, node, self._clock.wall())
         claims = await self._claims_of(attachments) if needed else {}
         now, wall = self._clock.boottime(), self._clock.wall()
-        facts = tuple(self._facts(name, knot, node, watchdog, now))
+        facts = tuple(self._facts(name, knot, node, more, now))
         case = Case(
             name=name,
             me=self._terms.me,
@@ -108,13 +108,18 @@ class Gathering:
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
-    async def _read(self, name: str) -> tuple[LiveNode, Sequence[LivePod], WatchdogSeen | None]:
+    async def _read(self, name: str) -> tuple[LiveNode, Sequence[LivePod], Sequence[Fact]]:
+        """The Node, its pods, and what its agent says of its watchdog and of its going down."""
         knot = self._observing.knots.get(name)
         if knot is None:
             raise NotFound(f"no node {name} has been heard of")
-        asked = self._clock.boottime()
-        node, lease, watchdog, pods = await asyncio.gather(
-            self._cluster.node(name), self._cluster.lease(name), self._watchdog(name), self._cluster.pods(name)
+        asked, word = self._clock.boottime(), self._observing.word(name)
+        node, lease, watchdog, said, pods = await asyncio.gather(
+            self._cluster.node(name),
+            self._cluster.lease(name),
+            self._watchdog(name, asked),
+            self._cluster.shutdown(name) if word else _nothing(),
+            self._cluster.pods(name),
         )
         now = self._clock.boottime()
         knot.seen.node(node, now)
@@ -122,20 +127,18 @@ class Gathering:
             knot.seen.lease(lease, now)
         if any(one in node.metadata.labels for one in overview.CONTROL_PLANE):
             self._etcd = await self._cluster.etcd_nodes()
-        if not watchdog:
-            return node, pods, None
-        watched = self._observing.watchdog(name)
-        seen = armed.watchdog_seen(watched, read=asked, contacts=self._observing.contacts) if watched else None
-        return node, pods, seen
+        facts: list[Fact | None] = [watchdog, last_words.fact(word, said) if word else None]
+        return node, pods, [fact for fact in facts if fact]
 
-    async def _watchdog(self, name: str) -> bool:
-        """Looks at the node's own Lease, if the watch has shown that it has one; whether there is one."""
+    async def _watchdog(self, name: str, asked: float) -> WatchdogSeen | None:
+        """What the node's own Lease says, read live, if the watch has shown that it has one."""
         if not self._observing.watchdog(name):
-            return False
+            return None
         lease = await self._cluster.watchdog(name)
-        if lease:
-            self._observing.look_at_watchdog(name, lease, self._clock.boottime())
-        return lease is not None
+        if lease is None:
+            return None
+        watched = self._observing.look_at_watchdog(name, lease, self._clock.boottime())
+        return armed.watchdog_seen(watched, read=asked, contacts=self._observing.contacts)
 
     async def _claims_of(self, attachments: Sequence[WatchedAttachment]) -> Mapping[tuple[str, str], str]:
         """The volumes that are attached, by their claims. What is bound stays bound, so that each is asked for once."""
@@ -147,12 +150,9 @@ class Gathering:
 
     # -- concluding ----------------------------------------------------------------------------------------------------
 
-    def _facts(
-        self, name: str, knot: Knot, node: LiveNode, watchdog: WatchdogSeen | None, now: float
-    ) -> Iterator[Fact]:
+    def _facts(self, name: str, knot: Knot, node: LiveNode, more: Sequence[Fact], now: float) -> Iterator[Fact]:
         yield from knot.seen.facts()
-        if watchdog:
-            yield watchdog
+        yield from more
         boot = knot.seen.boot
         if boot is None:
             return
@@ -209,6 +209,10 @@ class Gathering:
             policy=None,
             observed=self._clock.boottime(),
         )
+
+
+async def _nothing() -> None:
+    """What is not asked for."""
 
 
 def _node_now(node: LiveNode) -> NodeNow:

@@ -9,13 +9,21 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lastcall import names
-from lastcall.failover import armed, policies
+from lastcall.failover import armed, last_words, policies
 from lastcall.failover.alarms import Alarms
 from lastcall.failover.armed import Contact
 from lastcall.failover.own_clock import OwnClock
 from lastcall.failover.policies import Choice
 from lastcall.failover.sightings import Sightings
-from lastcall.model.observed import Heard, Watched, WatchedAttachment, WatchedLease, WatchedNode
+from lastcall.model.observed import (
+    OPTIONAL,
+    Heard,
+    Watched,
+    WatchedAttachment,
+    WatchedLease,
+    WatchedNode,
+    WatchedShutdown,
+)
 
 UNCHOSEN = 40.0
 """Seconds of silence after which a node is late for which no policy holds (what Kubernetes' own Lease lasts)."""
@@ -60,6 +68,7 @@ class Observing:
         self._leases: dict[str, WatchedLease] = {}
         """Of nodes that are not there (yet)."""
         self._watchdogs: dict[str, armed.Watched] = {}
+        self._words: dict[str, last_words.Heard] = {}
         self._attachments: dict[str, dict[str, WatchedAttachment]] = {}
         self._places: dict[str, str] = {}
         self._policies: dict[str, Any] = {}
@@ -83,6 +92,8 @@ class Observing:
                 self._hear_lease(heard.name, heard.now, now)
             case Watched.WATCHDOGS:
                 self._hear_watchdog(heard.name, heard.now, now)
+            case Watched.SHUTDOWNS:
+                self._hear_shutdown(heard.name, heard.now, now)
             case Watched.ATTACHMENTS:
                 self._hear_attachment(heard.name, heard.now)
             case Watched.POLICIES:
@@ -128,6 +139,15 @@ class Observing:
             assert isinstance(lease, WatchedLease)
             self.look_at_watchdog(name, lease, now)
 
+    def _hear_shutdown(self, name: str, shutdown: Any, now: float) -> None:
+        if shutdown is None:
+            self._words.pop(name, None)
+        else:
+            assert isinstance(shutdown, WatchedShutdown)
+            self._words[name] = last_words.heard(self._words.get(name), shutdown, now)
+        if self.in_trouble(name, now):
+            self._touched(name)
+
     def _hear_attachment(self, name: str, attachment: Any) -> None:
         place = self._places.pop(name, "")
         if place:
@@ -160,12 +180,12 @@ class Observing:
     @property
     def ready(self) -> bool:
         """Whether all that is there has been told once."""
-        return len(self._synced) == len(Watched)
+        return not self.waiting_for
 
     @property
     def waiting_for(self) -> str:
         """What has not been told yet."""
-        return ", ".join(one.value for one in Watched if one not in self._synced)
+        return ", ".join(one.value for one in Watched if one not in {*self._synced, *OPTIONAL})
 
     @property
     def knots(self) -> Mapping[str, Knot]:
@@ -185,11 +205,16 @@ class Observing:
         """What a node's own Lease says of its watchdog; None if it has none."""
         return self._watchdogs.get(name)
 
-    def look_at_watchdog(self, name: str, lease: WatchedLease, now: float) -> None:
+    def word(self, name: str) -> last_words.Heard | None:
+        """What a node has said last of its going down; None if it has said nothing."""
+        return self._words.get(name)
+
+    def look_at_watchdog(self, name: str, lease: WatchedLease, now: float) -> armed.Watched:
         """A node's own Lease as it was read."""
-        self._watchdogs[name] = armed.looked(
+        watched = self._watchdogs[name] = armed.looked(
             self._watchdogs.get(name), annotations=lease.metadata.annotations, renewed=lease.spec.renew_time, now=now
         )
+        return watched
 
     # -- time ----------------------------------------------------------------------------------------------------------
 

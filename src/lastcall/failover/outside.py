@@ -7,6 +7,7 @@ it was read, NotFound that it is gone.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
+from lastcall.model.node_shutdown_object import NodeShutdown
 from lastcall.model.observed import Heard, LiveNode, LivePod, Told, WatchedLease
 from lastcall.model.snapshot import DatedTaint
 
@@ -38,6 +39,10 @@ class Cluster(Protocol):
 
     async def watchdog(self, name: str) -> WatchedLease | None:
         """The Lease by which a node's agent tells of its watchdog, read live; None if there is none."""
+        ...
+
+    async def shutdown(self, name: str) -> NodeShutdown | None:
+        """A node's own word on its going down, read live; None if there is none."""
         ...
 
     async def pods(self, node: str) -> Sequence[LivePod]:

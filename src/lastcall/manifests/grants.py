@@ -20,7 +20,7 @@ def cluster_grants() -> list[Grant]:
         Grant("events", ("create",), "what is done is told on the Node and the pods"),
         Grant(_POLICIES, _FOLLOW, "what is to be done", names.GROUP),
         Grant(f"{_POLICIES}/status", ("patch",), "whether a policy is heeded", names.GROUP),
-        Grant(_SHUTDOWNS, _FOLLOW, "what nodes say of their own going down", names.GROUP),
+        Grant(_SHUTDOWNS, ("get", *_FOLLOW), "what nodes say of their own going down", names.GROUP),
     ]
 
 
@@ -34,6 +34,7 @@ def own_grants(namespace: str) -> list[Grant]:
     group = "coordination.k8s.io"
     return [
         Grant("leases", ("get", "patch"), "who leads", group, namespace, (NAME,)),
+        Grant("leases", _FOLLOW, "the Leases by which agents say that they hold an armed watchdog", group, namespace),
         Grant("leases", ("create",), "the Lease is made anew if somebody deletes it", group, namespace),
         Grant("secrets", ("get",), "the credentials of fences, read when they are needed", "", namespace),
     ]

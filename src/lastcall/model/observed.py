@@ -150,6 +150,28 @@ class WatchedLease(Facts, frozen=True):
     spec: LeaseSpec = LeaseSpec()
 
 
+class ShutdownSpec(Facts, frozen=True):
+    """Of which boot."""
+
+    boot_id: str = msgspec.field(name="bootID", default="")
+
+
+class ShutdownStatus(Facts, frozen=True):
+    """Until when, on the node's own clock."""
+
+    outcome: str = ""
+    start_time: str = ""
+    deadline_time: str = ""
+
+
+class WatchedShutdown(Facts, frozen=True):
+    """``NodeShutdown`` without the pods, which are read when they are needed; it has the name of its node."""
+
+    metadata: LeaseMeta
+    spec: ShutdownSpec = ShutdownSpec()
+    status: ShutdownStatus = ShutdownStatus()
+
+
 class AttachmentMeta(Facts, frozen=True):
     """v1.ObjectMeta of an attachment."""
 
@@ -269,11 +291,15 @@ class Watched(Enum):
     LEASES = "leases"
     WATCHDOGS = "watchdogs"
     """The Leases by which agents say that they hold an armed watchdog."""
+    SHUTDOWNS = "shutdowns"
     ATTACHMENTS = "attachments"
     POLICIES = "policies"
 
 
-WatchedObject = WatchedNode | WatchedLease | WatchedAttachment | dict[str, Any]
+OPTIONAL = (Watched.WATCHDOGS, Watched.SHUTDOWNS)
+"""What not every cluster has: nobody waits for it, and without it nothing is less safe."""
+
+WatchedObject = WatchedNode | WatchedLease | WatchedShutdown | WatchedAttachment | dict[str, Any]
 """A policy is a dict: it may be one that breaks the rules."""
 
 

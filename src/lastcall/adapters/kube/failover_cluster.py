@@ -24,8 +24,10 @@ from lastcall.adapters.kube.transport import Answer, Transport
 from lastcall.adapters.kube.watching import Kind, Watching
 from lastcall.aio import Group, first
 from lastcall.errors import NotFound, Unavailable
+from lastcall.model.node_shutdown_object import NodeShutdown
 from lastcall.model.observed import (
     MARK,
+    OPTIONAL,
     Heard,
     LiveNode,
     LivePod,
@@ -34,17 +36,20 @@ from lastcall.model.observed import (
     WatchedAttachment,
     WatchedLease,
     WatchedNode,
+    WatchedShutdown,
 )
 from lastcall.model.snapshot import NODE_LEASES, DatedTaint, PersistentVolume
 from lastcall.ports import Clock
 
 POLICIES: Final = resource(names.GROUP, names.API_VERSION.partition("/")[2], "fencepolicies")
-WATCHDOG_LEASES = "lastcall-system"
+WATCHDOG_LEASES = names.SYSTEM_NAMESPACE
 """The namespace of the Leases by which agents tell of their watchdogs; each has the name of its node."""
+SHUTDOWNS: Final = resource(names.GROUP, names.API_VERSION.partition("/")[2], "nodeshutdowns")
 COMPONENT = "lastcall-controller"
 
 _NODES, _PODS = NODES.read_as(LiveNode), PODS.read_as(LivePod)
 _LEASES, _ATTACHMENTS = LEASES.read_as(WatchedLease), ATTACHMENTS.read_as(WatchedAttachment)
+_SHUTDOWNS = SHUTDOWNS.read_as(NodeShutdown)
 _VOLUMES = VOLUMES.read_as(PersistentVolume)
 _EVENTS = EVENTS.read_as(Written)
 
@@ -52,6 +57,7 @@ _FOLLOWED: Mapping[Watched, tuple[Resource[Any], str]] = {
     Watched.NODES: (NODES.read_as(WatchedNode), ""),
     Watched.LEASES: (_LEASES, NODE_LEASES),
     Watched.WATCHDOGS: (_LEASES, WATCHDOG_LEASES),
+    Watched.SHUTDOWNS: (SHUTDOWNS.read_as(WatchedShutdown), ""),
     Watched.ATTACHMENTS: (_ATTACHMENTS, ""),
     Watched.POLICIES: (POLICIES, ""),
 }
@@ -106,7 +112,8 @@ class KubeCluster:
     @property
     def blind(self) -> str:
         """Why something that is watched is not known as it is now; empty if all is."""
-        return next((f"{what.value}: {one.failure}" for what, one in self._watchings.items() if one.failure), "")
+        failures = {what: one.failure for what, one in self._watchings.items() if what not in OPTIONAL}
+        return next((f"{what.value}: {failure}" for what, failure in failures.items() if failure), "")
 
     async def follow(self, hear: Callable[[Heard], None]) -> None:
         """Tells everything that is there, and every change; never ends. What fails is tried again."""
@@ -133,6 +140,13 @@ class KubeCluster:
     async def _lease(self, name: str, namespace: str) -> WatchedLease | None:
         try:
             return await self._client.get(_LEASES, name, namespace=namespace)
+        except NotFound:
+            return None
+
+    async def shutdown(self, name: str) -> NodeShutdown | None:
+        """A node's own word on its going down; None if there is none, or none can be read."""
+        try:
+            return await self._client.get(_SHUTDOWNS, name)
         except NotFound:
             return None
 
