@@ -8,6 +8,8 @@ from lastcall.failover import steps
 from lastcall.failover.happenings import Decided
 from lastcall.lab.volumes.records import violations
 from lastcall.model.power import Power
+from lastcall.model.watchdog import Watchdog
+from lastcall.model.watchdog_lease import Promise
 
 
 def reasons(world):
@@ -213,3 +215,68 @@ async def test_every_step_has_its_reason_and_every_call_its_evidence(world):
     forced = world.verbs("force-delete")
     assert pod["metadata"]["uid"] in [one.uid for one in forced]
     assert all("OFF twice" in " ".join(one.evidence) for one in forced)
+
+
+@failing_over
+async def test_a_node_that_says_that_it_goes_down_is_not_fenced_before_its_deadline(world):
+    world.start()
+    await world.cluster.settle(20)
+    node = world.place()
+    begun = world.now
+    await world.says(node, seconds=100)
+    world.nodes.pull(node)
+    await world.until(lambda: world.verbs("off"), 200)
+    assert world.now - begun >= 100
+    assert [one.verb for one in world.happened if hasattr(one, "verb")][0] == "off"
+
+
+@failing_over
+async def test_what_a_node_has_said_to_have_ended_and_unmounted_needs_no_fence(world):
+    """The volumes stay: kube-controller-manager detaches them, without the taint, when the node has unmounted them."""
+    world.start()
+    await world.cluster.settle(20)
+    node = world.place()
+    (pod,) = [one for one in world.cluster.all(PODS) if one["metadata"]["labels"]["app"] == "db"]
+    world.nodes.pull(node)
+    await world.says(node, seconds=600, gone=[pod["metadata"]["uid"]])
+    await world.until(lambda: world.verbs("force-delete"), 120)
+    (forced,) = world.verbs("force-delete")
+    assert forced.uid == pod["metadata"]["uid"]
+    assert world.verbs("off") == []
+
+
+@failing_over
+async def test_a_shutdown_that_was_called_off_holds_nothing_back(world):
+    world.start()
+    await world.cluster.settle(20)
+    node = world.place()
+    await world.says(node, seconds=600, outcome="Cancelled")
+    world.nodes.pull(node)
+    await world.until(lambda: world.verbs("off"), 60)
+
+
+@failing_over(policy={"fencers": []})
+async def test_an_armed_watchdog_proves_the_end_when_its_bound_is_over(world):
+    world.start()
+    await world.cluster.settle(20)
+    node = world.place()
+    promise = Promise.of(f"boot-{node}-1", Watchdog(lease=20, pet=5, timeout=15))
+    await world.promises(node, promise)
+    await world.cluster.settle(10)
+    renewed = world.now
+    await world.promises(node, promise)
+    world.nodes.pull(node)
+    await world.until(lambda: world.verbs("taint"), 240)
+    assert promise.settings.bound <= world.now - renewed <= promise.settings.bound + 35
+    await world.until(lambda: world.place() not in (None, node))
+    assert violations(world.nodes.storage.records) == []
+
+
+@failing_over(policy={"fencers": []})
+async def test_without_a_fencer_and_a_watchdog_silence_proves_nothing(world):
+    world.start()
+    node = world.place()
+    world.nodes.pull(node)
+    await world.cluster.settle(600)
+    assert world.verbs() == []
+    assert not world.out_of_service(node)

@@ -6,7 +6,7 @@ from random import Random
 
 from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.election import Election
-from lastcall.adapters.kube.failover_cluster import POLICIES, KubeCluster
+from lastcall.adapters.kube.failover_cluster import POLICIES, SHUTDOWNS, KubeCluster
 from lastcall.adapters.kube.resources import (
     DEPLOYMENTS,
     LEASES,
@@ -18,12 +18,13 @@ from lastcall.adapters.kube.resources import (
 )
 from lastcall.adapters.kube.watching import Key
 from lastcall.aio import first
-from lastcall.errors import Unavailable
+from lastcall.errors import AlreadyExists, Unavailable
 from lastcall.failover.controller import Controller, Outside
 from lastcall.failover.gathering import Terms
 from lastcall.failover.telling import Telling
 from lastcall.lab import virtual
 from lastcall.lab.apiserver.inprocess import InProcess
+from lastcall.lab.apiserver.meta import micro_timestamp, timestamp
 from lastcall.lab.controllers.attachdetach import AttachDetach
 from lastcall.lab.controllers.deployments import Deployments
 from lastcall.lab.controllers.nodelifecycle import NodeLifecycle
@@ -42,6 +43,7 @@ from lastcall.lab.volumes.provisioner import Provisioner
 from lastcall.lab.volumes.shelf import Imagined
 from lastcall.lab.volumes.storage import Storage
 from lastcall.model.power import Power
+from lastcall.model.watchdog_lease import annotated
 from lastcall.ports import FenceAnswer, FenceTarget
 from support.lab_cluster import on_cluster
 from support.lab_custom import DEFINITIONS
@@ -206,23 +208,49 @@ class World:
         await self.cluster.until(condition, seconds)
         return self.now - begun
 
+    async def says(self, node, *, seconds, gone=(), outcome="Running"):
+        """The node's agent writes that the machine goes down."""
+        wall = self.cluster.clock.wall()
+        pods = [
+            {"namespace": "default", "name": "p", "uid": uid, "unmountedTime": timestamp(wall), "outcome": "Graceful"}
+            for uid in gone
+        ]
+        status = {"outcome": outcome, "startTime": timestamp(wall), "deadlineTime": timestamp(wall + seconds)}
+        obj = {
+            "apiVersion": "lastcall.dev/v1alpha1",
+            "kind": "NodeShutdown",
+            "metadata": {"name": node},
+            "spec": {"nodeName": node, "bootID": f"boot-{node}-{self.nodes.boots[node]}"},
+            "status": {**status, "pods": pods},
+        }
+        await self.cluster.create(SHUTDOWNS, obj, namespace="")
+
+    async def promises(self, node, promise):
+        """The node's agent renews the Lease that says that its watchdog is armed."""
+        now = micro_timestamp(self.cluster.clock.wall())
+        obj = {"metadata": {"name": node, "annotations": annotated(promise)}, "spec": {"renewTime": now}}
+        try:
+            await self.cluster.create(LEASES, obj, namespace=ELECTION.namespace)
+        except AlreadyExists:
+            await self.cluster.patch(LEASES, node, obj, namespace=ELECTION.namespace)
+
     def verbs(self, verb=None):
         """What was done that cannot be undone."""
         found = [one for one in self.happened if getattr(one, "ended", None) is not None and hasattr(one, "verb")]
         return [one.verb for one in found] if verb is None else [one for one in found if one.verb == verb]
 
 
-def definition():
-    """Of FencePolicy, without its rules."""
+def definition(plural="fencepolicies", kind="FencePolicy"):
+    """Of a kind of lastcall's, without its rules."""
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": "fencepolicies.lastcall.dev"},
+        "metadata": {"name": f"{plural}.lastcall.dev"},
         "spec": {
             "group": "lastcall.dev",
             "scope": "Cluster",
-            "names": {"plural": "fencepolicies", "kind": "FencePolicy"},
+            "names": {"plural": plural, "kind": kind},
             "versions": [{"name": "v1alpha1", "served": True, "storage": True, "schema": schema}],
         },
     }
@@ -265,6 +293,7 @@ async def _prepared(world, policy, *, volumes):
     for name in NAMES:
         await nodes.show(name)
     await cluster.create(DEFINITIONS, definition(), namespace="")
+    await cluster.create(DEFINITIONS, definition("nodeshutdowns", "NodeShutdown"), namespace="")
     await cluster.create(NAMESPACES, {"metadata": {"name": ELECTION.namespace}}, namespace="")
     await cluster.create(LEASES, {"metadata": {"name": ELECTION.name}}, namespace=ELECTION.namespace)
     spec = {**POLICY, **policy}
