@@ -12,6 +12,8 @@ from lastcall.lab.controllers.cluster import ClusterClient
 from lastcall.lab.controllers.replicasets import ReplicaSets
 from lastcall.lab.controllers.runner import Runner
 
+BUSY = {"name": "main", "image": "busy"}
+
 
 class Late(ClusterClient):
     """Every batch of changes comes a second late."""
@@ -36,5 +38,25 @@ def test_nothing_is_done_twice_because_the_first_time_is_not_seen_yet():
         await cluster.settle(20)
         assert cluster.count(PODS) == len(told(cluster, "SuccessfulCreate")) == 3
         await group.cancel()
+
+    virtual.run(main())
+
+
+def test_what_a_new_list_does_not_show_any_more_is_known_to_be_gone_by_then():
+    """Who waits for the view to show his own deletion waits for its revision, which only the list tells."""
+
+    async def main():
+        cluster = LabCluster(virtual.VirtualClock(), [])
+        await cluster.begin()
+        made = await cluster.create(PODS, {"metadata": {"name": "db-0"}, "spec": {"containers": [BUSY]}})
+        batches = ClusterClient(cluster.client, cluster.clock, Random(1)).follow("pods")
+        assert [one.now["metadata"]["name"] for one in (await anext(batches)).changes] == ["db-0"]
+        await cluster.delete(PODS, "db-0", grace=0)
+        gone = cluster.server.store.revision
+        cluster.server.store.compact(gone)
+        batch = await anext(batches)
+        assert [one.before["metadata"]["uid"] for one in batch.changes] == [made["metadata"]["uid"]]
+        assert (await anext(batches)).revision >= gone
+        await batches.aclose()
 
     virtual.run(main())

@@ -33,16 +33,18 @@ class ClusterClient:
         self._versions = {one.qualified: one.version for one in built_in()}
 
     async def follow(self, resource: str, version: str = "") -> AsyncIterator[Batch]:
-        """All objects of a resource in one batch, then each change."""
+        """All objects of a resource in one batch, then each change; after a new list also how far it has come.
+
+        What a list does not show any more has gone at a revision that nothing else tells.
+        """
         if version:
             self._versions[resource] = version
         watching = Watching(self._client, self._named(resource), clock=self._clock, random=self._random)
         listed: list[Seen] | None = []
         async for change in watching.changes():
             if change.kind is Kind.SYNCED:
-                if listed is not None:
-                    yield Batch(int(watching.revision), listed)
-                    listed = None
+                yield Batch(int(watching.revision), listed or [])
+                listed = None
                 continue
             assert change.new
             change.new["metadata"].pop("managedFields", None)  # half of an object's memory, and no controller asks
