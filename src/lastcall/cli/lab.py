@@ -72,6 +72,7 @@ _output = click.option("-o", "--output", type=click.Choice(["text", "json"]), de
     "--port", type=click.IntRange(0, 65535), default=0, help="Of the API server.  [default: any that is free]"
 )
 @click.option("--without", multiple=True, metavar="CONTROLLER", help="Do not run this controller; may be repeated.")
+@click.option("--failover", is_flag=True, help="Run lastcall controller, too: it fails over nodes that are gone.")
 @click.option(
     "--audit-log",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -88,6 +89,7 @@ def up(
     data: Path | None,
     port: int,
     without: tuple[str, ...],
+    failover: bool,
     audit_log: Path | None,
     verbose: bool,
 ) -> None:
@@ -118,6 +120,7 @@ def up(
         data=data,
         port=port,
         without=without,
+        failover=failover,
         audit_log=audit_log,
     )
     asyncio.run(program.up(wanted, tell=functools.partial(_tell, wanted)))
@@ -131,6 +134,10 @@ def _tell(wanted: "Wanted", plane: "ControlPlane", machines: "LocalMachines") ->
     click.echo("  kubectl get nodes")
     if machines.names:
         click.echo(f"  lastcall lab power {machines.names[0]} button   # its power button is pressed")
+        if wanted.failover:
+            click.echo(
+                f"  lastcall lab power {machines.names[-1]} off      # its plug is pulled, and lastcall fails it over"
+            )
     click.echo("\nCtrl-C ends it" + ("." if wanted.data else " and removes everything."))
 
 

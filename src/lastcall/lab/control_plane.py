@@ -61,7 +61,8 @@ class ControlPlane:
         self._storage = storage
         self.server = ApiServer(clock, random, store=store, audit=audit)
         self._front: Front | None = None
-        self._authority = b""
+        self.authority = b""
+        """The certificate of who has signed the server's, in PEM."""
         self._token = ""
         self.bmc_password = ""
         """Of the machines' BMCs, for who fences them."""
@@ -79,11 +80,17 @@ class ControlPlane:
         """Somebody's client, within this process."""
         return Client(InProcess(self.server, user), manager=user.name.rpartition(":")[2])
 
+    def token(self, user: Identity) -> str:
+        """A new one by which the API knows somebody for as long as this control plane lives."""
+        token = secrets.token_urlsafe(24)
+        self.server.identities.add(token, user.name, user.groups)
+        return token
+
     async def prepare(self) -> None:
         """Certificates, tokens and controllers; InvalidInput if ``without`` names no controller."""
         await asyncio.to_thread(self._read_files)
         self.server.identities.add(self._token, USER, ("system:masters", "system:authenticated"))
-        controllers = every(self._authority.decode(), storage=self._storage, without=self._without)
+        controllers = every(self.authority.decode(), storage=self._storage, without=self._without)
         cluster = ClusterClient(self.client(MANAGER), self._clock, self._random)
         self.runner = Runner(cluster, self._clock, controllers)
 
@@ -115,7 +122,7 @@ class ControlPlane:
                 raise
             port = front.listen(self._place.host, 0)
         _write(kept, str(port).encode())
-        kubeconfig.write(self._place.kubeconfig, url=front.url, authority=self._authority, token=self._token, user=USER)
+        kubeconfig.write(self._place.kubeconfig, url=front.url, authority=self.authority, token=self._token, user=USER)
 
     def stop(self) -> None:
         """Makes ``run`` return soon, once it serves."""
@@ -125,7 +132,7 @@ class ControlPlane:
     def _read_files(self) -> None:
         directory = self._place.directory
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._authority = self._certify()
+        self.authority = self._certify()
         self._token = _kept(directory / "admin.token", lambda: secrets.token_urlsafe(24).encode()).decode()
         self.bmc_password = _kept(directory / "bmc.password", lambda: secrets.token_urlsafe(24).encode()).decode()
         self.server.identities.service_tokens.secret = _kept(

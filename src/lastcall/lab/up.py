@@ -6,10 +6,11 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from random import SystemRandom
+from typing import Any
 
 from lastcall.adapters.clock import SystemClock
 from lastcall.aio import any_done, cancel, first
@@ -50,10 +51,13 @@ class Wanted:
     delay: float = PROPAGATION_DELAY
     port: int = 0
     without: Collection[str] = ()
+    failover: bool = False
+    """``lastcall controller`` runs too."""
     audit_log: Path | None = None
 
 
 Tell = Callable[[ControlPlane, LocalMachines], None]
+Work = Callable[[], Coroutine[Any, Any, object]]
 
 
 def default_kubeconfig() -> Path:
@@ -104,14 +108,37 @@ async def _live(
     machines = LocalMachines(plane, site, count=wanted.nodes)
     bmcs = Redfish(machines, plane.bmc_password)
     plane.pages = Pages(plane.server, plane.server.authenticated, machines, stopped.set, bmcs)
+    beside = _failover(plane, directory, clock) if wanted.failover else asyncio.Event().wait
     try:
-        await first(plane.run(), machines.run(), _attend(plane, machines, tell, stopped))
+        await first(plane.run(), machines.run(), _attend(plane, machines, tell, stopped, beside))
     finally:
         await machines.clean_up()
 
 
-async def _attend(plane: ControlPlane, machines: LocalMachines, tell: Tell, stopped: asyncio.Event) -> None:
-    """Tells when everything is up, and stops it when it is to. Unavailable if it does not get up."""
+def _failover(plane: ControlPlane, directory: Path, clock: SystemClock) -> Work:
+    from lastcall.lab.failover import Failover  # noqa: PLC0415  (most labs do without, and it takes time to load)
+
+    return Failover(plane, directory / "control-plane", clock).run
+
+
+async def _attend(
+    plane: ControlPlane,
+    machines: LocalMachines,
+    tell: Tell,
+    stopped: asyncio.Event,
+    beside: Work,
+) -> None:
+    """Tells when everything is up, and stops it when it is to. Unavailable if it does not get up.
+
+    What runs ``beside`` it ends first, so that it can still say goodbye to the API server.
+    """
+    await _until_up(plane, machines, tell, stopped)
+    await first(stopped.wait(), beside())
+    plane.stop()
+    await asyncio.Event().wait()  # the control plane ends, and with it everything
+
+
+async def _until_up(plane: ControlPlane, machines: LocalMachines, tell: Tell, stopped: asyncio.Event) -> None:
     await plane.up.wait()
     began = asyncio.ensure_future(machines.up())
     end = asyncio.ensure_future(stopped.wait())
@@ -125,9 +152,7 @@ async def _attend(plane: ControlPlane, machines: LocalMachines, tell: Tell, stop
     if not stopped.is_set():
         began.result()
         tell(plane, machines)
-    await end
-    plane.stop()
-    await asyncio.Event().wait()  # the control plane ends, and with it everything
+    await cancel(end)
 
 
 @contextlib.asynccontextmanager

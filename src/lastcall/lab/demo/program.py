@@ -21,6 +21,7 @@ from lastcall.lab.demo.load import Load
 from lastcall.lab.demo.view import View
 from lastcall.lab.host import Site
 from lastcall.lab.machines import LocalMachines
+from lastcall.lab.making import make
 from lastcall.lab.power import Switch
 from lastcall.lab.traffic.addresses import Door
 from lastcall.lab.volumes.shelf import Directories
@@ -114,9 +115,7 @@ class Demo:
         await client.create(NAMESPACES, {"metadata": {"name": "shop"}})
         objects = [one for path in sorted((HERE / "objects").glob("*.yaml")) for one in _documents(path)]
         for obj in sorted(objects, key=lambda obj: obj["kind"] != "PriorityClass"):
-            group, _, version = obj["apiVersion"].rpartition("/")
-            kind = resource(group, version, _plural(obj["kind"]))
-            await client.create(kind, obj, namespace=obj["metadata"].get("namespace", ""))
+            await make(client, obj)
 
     async def _until_all_run(self) -> None:
         """Every workload has as many ready pods as it wants."""
@@ -198,7 +197,3 @@ _WORKLOADS = (
 
 def _documents(path: Path) -> Iterator[dict[str, Any]]:
     yield from decode.documents(path.read_bytes(), path.name)
-
-
-def _plural(kind: str) -> str:
-    return kind.lower() + ("es" if kind.endswith("s") else "s")

@@ -1,0 +1,68 @@
+"""``lastcall controller`` in the lab: what it needs there, and itself, by the API as in any cluster."""
+
+import asyncio
+from pathlib import Path
+
+from lastcall.adapters.kube.client import Client
+from lastcall.errors import NotFound
+from lastcall.lab import fence_objects
+from lastcall.lab.apiserver import kubeconfig
+from lastcall.lab.apiserver.request import ADMIN, Identity
+from lastcall.lab.control_plane import ControlPlane
+from lastcall.lab.making import make
+from lastcall.manifests.controller import NAMESPACE, Choices, objects
+from lastcall.manifests.labels import NAME
+from lastcall.ports import Clock
+from lastcall.wiring_controller import Program, Settings
+
+_ELSEWHERE = ("Deployment", "PodDisruptionBudget")
+"""Kinds of the manifests that are for a controller which runs in a pod."""
+_LOOK = 0.05
+
+
+class Failover:
+    """``suspect_after`` as ``fence_objects.policy`` takes it; ``directory`` is for its kubeconfig."""
+
+    def __init__(self, plane: ControlPlane, directory: Path, clock: Clock, *, suspect_after: str = "") -> None:
+        self._plane = plane
+        self._kubeconfig = directory / "controller.kubeconfig"
+        self._clock = clock
+        self._suspect_after = suspect_after
+
+    async def run(self) -> None:
+        """Until cancelled: makes what is not there yet when the control plane is up, then fails nodes over."""
+        await self._plane.up.wait()
+        admin = self._plane.client(ADMIN)
+        for obj in objects(Choices()):
+            if obj["kind"] not in _ELSEWHERE:
+                await make(admin, obj)
+        secret = fence_objects.secret(
+            NAMESPACE, password=self._plane.bmc_password, authority=self._plane.authority.decode()
+        )
+        await make(admin, secret)
+        await self._make_policy(admin)
+        await asyncio.to_thread(self._write_kubeconfig)
+        await Program(Settings(kubeconfig=str(self._kubeconfig))).live()
+
+    async def _make_policy(self, admin: Client) -> None:
+        """When its kind is served, a moment after its definition was made."""
+        policy = fence_objects.policy(self._plane.url, suspect_after=self._suspect_after)
+        while True:
+            try:
+                await make(admin, policy)
+                return
+            except NotFound:
+                await self._clock.sleep(_LOOK)
+
+    def _write_kubeconfig(self) -> None:
+        """It asks as the service account that the manifests give it, so that the audit tells its requests apart."""
+        groups = ("system:serviceaccounts", f"system:serviceaccounts:{NAMESPACE}", "system:authenticated")
+        user = Identity(f"system:serviceaccount:{NAMESPACE}:{NAME}", groups)
+        self._kubeconfig.unlink(missing_ok=True)
+        kubeconfig.write(
+            self._kubeconfig,
+            url=self._plane.url,
+            authority=self._plane.authority,
+            token=self._plane.token(user),
+            user=NAME,
+        )
