@@ -280,3 +280,21 @@ async def test_without_a_fencer_and_a_watchdog_silence_proves_nothing(world):
     await world.cluster.settle(600)
     assert world.verbs() == []
     assert not world.out_of_service(node)
+
+
+@failing_over
+async def test_the_status_of_a_policy_says_whether_it_is_heeded(world):
+    world.start()
+    await world.until(lambda: world.cluster.get(POLICIES, "p").get("status"))
+    status = world.cluster.get(POLICIES, "p")["status"]
+    assert status["nodes"] == 3
+    assert [(one["type"], one["status"]) for one in status["conditions"]] == [("Accepted", "True")]
+    await world.cluster.patch(POLICIES, "p", {"spec": {"suspectAfter": "0s"}}, namespace="")
+    await world.cluster.settle(5)
+    (told,) = world.cluster.get(POLICIES, "p")["status"]["conditions"]
+    assert told["status"] == "False"
+    assert "suspectAfter" in told["message"]
+    node = world.place()
+    world.nodes.pull(node)
+    await world.cluster.settle(60)
+    assert not world.mark(node), "what its author wants is not known"

@@ -221,9 +221,10 @@ class World:
             "kind": "NodeShutdown",
             "metadata": {"name": node},
             "spec": {"nodeName": node, "bootID": f"boot-{node}-{self.nodes.boots[node]}"},
-            "status": {**status, "pods": pods},
         }
         await self.cluster.create(SHUTDOWNS, obj, namespace="")
+        said = {"status": {**status, "pods": pods}}
+        await self.cluster.patch(SHUTDOWNS, node, said, subresource="status", namespace="")
 
     async def promises(self, node, promise):
         """The node's agent renews the Lease that says that its watchdog is armed."""
@@ -251,7 +252,9 @@ def definition(plural="fencepolicies", kind="FencePolicy"):
             "group": "lastcall.dev",
             "scope": "Cluster",
             "names": {"plural": plural, "kind": kind},
-            "versions": [{"name": "v1alpha1", "served": True, "storage": True, "schema": schema}],
+            "versions": [
+                {"name": "v1alpha1", "served": True, "storage": True, "schema": schema, "subresources": {"status": {}}}
+            ],
         },
     }
 

@@ -15,12 +15,13 @@ from lastcall.failover.acting import Acting
 from lastcall.failover.devices import Devices
 from lastcall.failover.gathering import Gathering, Terms
 from lastcall.failover.happenings import Happening, Listener
+from lastcall.failover.heeding import Heeding
 from lastcall.failover.observing import Observing
 from lastcall.failover.outside import Cluster, Leadership
 from lastcall.failover.own_clock import PERIOD
 from lastcall.failover.pool import Pool
 from lastcall.failover.worker import Worker
-from lastcall.model.observed import Heard
+from lastcall.model.observed import Heard, Watched
 from lastcall.ports import Clock, Fences
 
 CONCURRENCY = 50
@@ -65,6 +66,7 @@ class Controller:
         self._gathering = Gathering(outside.cluster, outside.leadership, self.observing, outside.clock, terms)
         pool = Pool(concurrency, outside.clock)
         self._acting = Acting(outside.cluster, outside.leadership, outside.clock, pool, me=terms.me, tell=self._tell)
+        self._heeding = Heeding(outside.cluster, self.observing, outside.clock)
         self._workers: dict[str, Worker] = {}
         self._group: Group | None = None
         self._fault: asyncio.Future[None] | None = None
@@ -80,6 +82,8 @@ class Controller:
         self.observing.hear(heard, self._clock.boottime())
         if not heard.name:
             self._seen.set()
+        if heard.what is Watched.POLICIES:
+            self._heeding.changed.set()
 
     async def _look(self) -> None:
         """Each second: who has become late, and whether time has jumped."""
@@ -105,7 +109,7 @@ class Controller:
             for name in list(self.observing.knots):
                 if self.observing.in_trouble(name, now):
                     self._start(name)
-            await self._fault
+            await first(self._fault, self._heeding.run())
         finally:
             group, self._group = self._group, None
             self._workers.clear()

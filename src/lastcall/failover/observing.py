@@ -192,6 +192,11 @@ class Observing:
         """All nodes by name."""
         return self._knots
 
+    @property
+    def policies(self) -> Mapping[str, Any]:
+        """The policy objects by name, as they were told."""
+        return self._policies
+
     def in_trouble(self, name: str, now: float) -> bool:
         """Whether a node is there and in trouble."""
         knot = self._knots.get(name)

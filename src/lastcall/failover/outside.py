@@ -5,7 +5,7 @@ it was read, NotFound that it is gone.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from lastcall.model.node_shutdown_object import NodeShutdown
 from lastcall.model.observed import Heard, LiveNode, LivePod, Told, WatchedLease
@@ -80,6 +80,10 @@ class Cluster(Protocol):
 
     async def delete_attachment(self, name: str, *, uid: str) -> None:
         """Conflict if it is another one, NotFound if it is gone."""
+        ...
+
+    async def tell_policy(self, name: str, status: Mapping[str, Any]) -> None:
+        """Writes the status of a FencePolicy."""
         ...
 
     async def tell(self, told: Told) -> None:

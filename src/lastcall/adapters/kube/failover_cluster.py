@@ -51,6 +51,7 @@ _NODES, _PODS = NODES.read_as(LiveNode), PODS.read_as(LivePod)
 _LEASES, _ATTACHMENTS = LEASES.read_as(WatchedLease), ATTACHMENTS.read_as(WatchedAttachment)
 _SHUTDOWNS = SHUTDOWNS.read_as(NodeShutdown)
 _VOLUMES = VOLUMES.read_as(PersistentVolume)
+_POLICIES = POLICIES.read_as(Written)
 _EVENTS = EVENTS.read_as(Written)
 
 _FOLLOWED: Mapping[Watched, tuple[Resource[Any], str]] = {
@@ -208,6 +209,10 @@ class KubeCluster:
     async def delete_attachment(self, name: str, *, uid: str) -> None:
         """Conflict if it is another one, NotFound if it is gone."""
         await self._client.delete(ATTACHMENTS, name, uid=uid)
+
+    async def tell_policy(self, name: str, status: Mapping[str, Any]) -> None:
+        """Writes the status of a FencePolicy."""
+        await self._client.patch(_POLICIES, name, {"status": status}, subresource="status")
 
     async def tell(self, told: Told) -> None:
         """A new event."""
