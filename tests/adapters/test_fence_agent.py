@@ -76,10 +76,13 @@ async def test_what_it_is_given(agent, tmp_path):
 @pytest.mark.parametrize("left", ["sleep 1000", "(trap '' TERM; sleep 1000)", "sleep 1000 & sleep 1000"])
 async def test_a_hard_end_for_it_and_its_children(agent, tmp_path, left):
     fence = await agent(f"trap '' TERM HUP; echo $$ > pid; sleep 1000 & echo $! > child; {left}")
-    with pytest.raises(TimedOut, match="fence_x was not over after 1 s and was killed"):
-        await fence.off(1)
-    for name in ("pid", "child"):
-        assert gone(int((tmp_path / name).read_text()))
+    for seconds in (1, 4, 16):  # on a machine that is busy it may not come as far as that at first
+        with pytest.raises(TimedOut, match=f"fence_x was not over after {seconds} s and was killed"):
+            await fence.off(seconds)
+        if (tmp_path / "child").exists():
+            break
+    for pid in [int((tmp_path / name).read_text()) for name in ("pid", "child")]:
+        await eventually(lambda pid=pid: gone(pid))
 
 
 async def test_children_that_it_has_left_end_with_it(agent, tmp_path):
@@ -91,7 +94,7 @@ async def test_children_that_it_has_left_end_with_it(agent, tmp_path):
 async def test_it_ends_also_when_the_controller_was_killed(tmp_path):
     script = (
         "import asyncio; from lastcall.adapters.fencing.agent_process import run\n"
-        f"asyncio.run(run(['sh', '-c', 'echo $$ > {tmp_path}/pid; exec sleep 1000'], b'', within=3))"
+        f"asyncio.run(run(['sh', '-c', 'echo $$ > {tmp_path}/pid; exec sleep 1000'], b'', within=6))"
     )
     controller = subprocess.Popen([sys.executable, "-c", script])
     try:
@@ -100,7 +103,7 @@ async def test_it_ends_also_when_the_controller_was_killed(tmp_path):
         controller.kill()
         controller.wait()
     pid = int((tmp_path / "pid").read_text())
-    await eventually(lambda: gone(pid), 20)
+    await eventually(lambda: gone(pid), 25)
 
 
 async def test_more_than_a_pipe_holds(agent):

@@ -23,7 +23,6 @@ _UNSET_UUIDS = frozenset(
         "0" * 32,
         "f" * 32,
         "03000200040005000006000700080009",
-        "00020003000400050006000700080009",
         "12345678123456789012123456789012",
         "1234567890abcdef1234567890abcdef",
         "fefefefefefefefefefefefefefefefe",
@@ -94,11 +93,11 @@ def _compared(target: FenceTarget, node: FenceNode) -> Iterator[tuple[bool, str]
 def _uuid(text: str) -> frozenset[str]:
     """Its hexadecimal digits in both byte orders; empty if it is none, or one that nobody has set."""
     digits = text.strip().lower().removeprefix("urn:uuid:").replace("-", "")
-    if not re.fullmatch("[0-9a-f]{32}", digits) or digits in _UNSET_UUIDS:
+    if not re.fullmatch("[0-9a-f]{32}", digits):
         return frozenset()
     pairs = re.findall("..", digits)
-    swapped = "".join(pairs[3::-1] + pairs[5:3:-1] + pairs[7:5:-1] + pairs[8:])
-    return frozenset() if swapped in _UNSET_UUIDS else frozenset((digits, swapped))
+    spellings = frozenset((digits, "".join(pairs[3::-1] + pairs[5:3:-1] + pairs[7:5:-1] + pairs[8:])))
+    return frozenset() if spellings & _UNSET_UUIDS else spellings
 
 
 def _serial(text: str) -> frozenset[str]:
