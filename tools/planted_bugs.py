@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from planted import agent, apiserver, client, controllers, failover, nodes, simulation
+from planted import agent, apiserver, client, controllers, failover, nodes, simulation, watchdog
 from planted.bug import Bug
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -29,6 +29,7 @@ BUGS = [
     *failover.BUGS,
     *nodes.BUGS,
     *simulation.BUGS,
+    *watchdog.BUGS,
 ]
 CHANCE = ROOT / "tools" / "planted" / "chance.py"
 

@@ -85,10 +85,12 @@ def test_whether_it_survives_the_death_of_its_program_is_told(kind):
 
     async def play(device, kernel, resets):
         info = device.arm(10)
+        await asyncio.sleep(3)
+        device.pet()
         await asyncio.sleep(6)
         kernel.died()
         await asyncio.sleep(100)
-        assert resets == ([16] if info.survives_close else [])
+        assert resets == ([19] if info.survives_close else [])
 
     scene(play, **kind)
 

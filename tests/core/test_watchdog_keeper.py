@@ -351,6 +351,24 @@ def test_a_write_that_arrives_late_does_not_undo_what_was_taken_back():
     lives(scene)
 
 
+def test_a_renewal_counts_from_when_it_was_sent():
+    """The server may have shown it to others ever since."""
+
+    async def scene(world):
+        world.agent()
+        await asyncio.sleep(30)
+        world.line.slow = 1.9
+        await asyncio.sleep(8.1)
+        asked = world.now
+        world.line.cut = True
+        world.restarts = False
+        await asyncio.sleep(100)
+        assert world.resets[0] <= asked + LEASE + TIMEOUT
+        assert world.keeper._standing.renewed <= asked - 1.9
+
+    lives(scene)
+
+
 def test_a_lease_that_somebody_has_deleted_is_made_again():
     async def scene(world):
         world.agent()

@@ -40,6 +40,7 @@ class Line:
         self.cut = False
         self.hangs = False
         self.deaf = False
+        self.slow = 0.002
         self.late = {}
         self.asked = []
 
@@ -51,7 +52,7 @@ class Line:
             raise Unavailable("cut off")
         if self.late.get(method):
             return await self._much_later(method, target, headers, body)
-        await asyncio.sleep(0.002)
+        await asyncio.sleep(self.slow)
         answer = await self._transport.request(method, target, headers, body, stream=stream)
         if self.deaf:
             raise Unavailable("the answer was lost")
