@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from planted import agent, apiserver, client, controllers, failover, nodes, simulation, watchdog
+from planted import agent, apiserver, client, controllers, failover, fences, nodes, simulation, watchdog
 from planted.bug import Bug
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -27,6 +27,7 @@ BUGS = [
     *client.BUGS,
     *controllers.BUGS,
     *failover.BUGS,
+    *fences.BUGS,
     *nodes.BUGS,
     *simulation.BUGS,
     *watchdog.BUGS,
