@@ -95,6 +95,13 @@ def test_what_was_begun_before_it_was_called_off_goes_on():
     assert story.at(108, "a", "hook over", "TERM").at(109, "a", "exit").broken() == []
 
 
+@pytest.mark.parametrize(("kill", "broken"), [(129.9, []), (120.0, ["KILL"])])
+def test_nothing_shows_that_an_end_was_taken_over_before_it_was_called_off(kill, broken):
+    story = pressed().pod("a", grace=60).at(98, "a", ("asked", 60.0), "TERM")
+    story.pod("b").at(100, "b", "TERM").at(101, "b", "exit").at(103, "n1", "cancelled")
+    assert story.at(kill, "a", "KILL", "exit").broken() == broken
+
+
 @pytest.mark.parametrize(
     ("told", "broken"),
     [

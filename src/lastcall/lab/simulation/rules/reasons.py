@@ -64,7 +64,7 @@ class Reasons:
         if self._facts.run.plan is None:
             return
         for shutdown in self._shutdowns.get(life.node, ()):
-            first = life.reached(shutdown.at)
+            first = _reached(life, shutdown)
             if (
                 shutdown.at <= at
                 and first is not None
@@ -113,3 +113,9 @@ class Reasons:
                 index = self._facts.phase(life.uid)
                 found[index] = min(at, found.get(index, NEVER))
         return found
+
+
+def _reached(life: Life, shutdown: Shutdown) -> float | None:
+    """When a shutdown reached it: that it took over the end of one that had got SIGTERM before, nothing shows."""
+    first = life.reached(shutdown.at)
+    return shutdown.at if first is not None and life.term is not None and life.term < shutdown.at else first
