@@ -17,7 +17,18 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from planted import agent, apiserver, client, controllers, failover, fences, nodes, simulation, watchdog
+from planted import (
+    agent,
+    apiserver,
+    client,
+    controllers,
+    failover,
+    failover_course,
+    fences,
+    nodes,
+    simulation,
+    watchdog,
+)
 from planted.bug import Bug
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -27,6 +38,7 @@ BUGS = [
     *client.BUGS,
     *controllers.BUGS,
     *failover.BUGS,
+    *failover_course.BUGS,
     *fences.BUGS,
     *nodes.BUGS,
     *simulation.BUGS,
@@ -40,7 +52,7 @@ def stale(bug: Bug) -> str:
     path = ROOT / "src" / "lastcall" / bug.file
     if not path.exists() or bug.old not in path.read_text():
         return f"{bug.name}: {bug.file} has no {bug.old!r}"
-    missing = [name for name in bug.tests if not (ROOT / name).exists()]
+    missing = [name for name in (*bug.tests, *scenario_of(bug)) if not (ROOT / name).exists()]
     return f"{bug.name}: there is no {missing[0]}" if missing else ""
 
 
@@ -65,8 +77,13 @@ def ask_tests(tree: Path, bug: Bug) -> list[str]:
 
 def ask_chance(tree: Path, bug: Bug) -> list[str]:
     """The first seed that breaks a promise, if one of those that the bug is given does."""
-    seed, _, why = run(tree, str(CHANCE), "1", str(bug.seeds)).strip().partition(" ")
+    seed, _, why = run(tree, str(CHANCE), "1", str(bug.seeds), *scenario_of(bug)).strip().partition(" ")
     return [f"seed {seed} of {bug.seeds}: {why}"] if seed else []
+
+
+def scenario_of(bug: Bug) -> list[str]:
+    """What is played in place of chaos."""
+    return [str(CHANCE.parent / "scenarios" / bug.scenario)] if bug.scenario else []
 
 
 def run(tree: Path, *arguments: str) -> str:

@@ -7,7 +7,7 @@ class Bug(NamedTuple):
     """``old`` is replaced by ``new`` in ``file`` (below ``src/lastcall``), wherever it stands; ``tests`` are asked.
 
     Where ``seeds`` are given, so many seeds of ``lastcall simulate chaos`` are tried in their place, from 1 on, until
-    one of them breaks a promise.
+    one of them breaks a promise; or so many of a ``scenario``, a file below ``tools/planted/scenarios``.
     """
 
     name: str
@@ -16,3 +16,4 @@ class Bug(NamedTuple):
     new: str
     tests: tuple[str, ...] = ()
     seeds: int = 0
+    scenario: str = ""
