@@ -1,0 +1,138 @@
+"""``lastcall controller`` as a process, over TLS, with a fence agent that is a program."""
+
+import asyncio
+import itertools
+
+import pytest
+from support.controller_process import ControllerProcess, install_agent
+from support.lab_process import LabProcess
+
+from lastcall.adapters.clock import SystemClock
+from lastcall.adapters.kube import kubeconfig, resources
+from lastcall.adapters.kube.client import STRATEGIC, Client
+from lastcall.adapters.kube.failover_cluster import POLICIES
+from lastcall.adapters.kube.http import Http
+from lastcall.aio import cancel
+from lastcall.errors import AlreadyExists, NotFound
+from lastcall.manifests.controller import Choices, objects
+
+pytestmark = pytest.mark.timeout(90)
+
+NAMES = ("n1", "n2", "n3")
+INFO = {
+    "nodeInfo": {"bootID": "b1", "systemUUID": "11111111-2222-4333-8444-555555555555"},
+    "conditions": [{"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-01-01T00:00:00Z"}],
+}
+POD = {
+    "metadata": {"name": "p"},
+    "spec": {
+        "nodeName": "n1",
+        "containers": [{"name": "c", "image": "i"}],
+        "tolerations": [{"operator": "Exists", "effect": "NoSchedule"}],
+    },
+}
+FENCER = {"name": "f", "agent": {"program": "fence_test", "parameters": {"plug": "n1"}}, "targetCheck": "Disabled"}
+POLICY = {
+    "apiVersion": "lastcall.dev/v1alpha1",
+    "kind": "FencePolicy",
+    "metadata": {"name": "p"},
+    "spec": {
+        "mode": "Enforce",
+        "suspectAfter": "10s",
+        "limits": {"minHealthy": 0, "settle": "1s"},
+        "fencers": [FENCER],
+    },
+}
+
+
+@pytest.fixture
+def lab(tmp_path):
+    process = LabProcess(tmp_path / "lab")
+    process.start()
+    yield process
+    process.kill()
+
+
+@pytest.fixture
+async def client(lab):
+    access = kubeconfig.load([lab.kubeconfig], SystemClock())
+    http = Http(access.endpoint, access.credentials)
+    yield Client(http)
+    http.close()
+
+
+async def install(client):
+    """All that the manifests hold but what runs in pods, a node, a pod on it, and the policy."""
+    for obj in objects(Choices()):
+        if obj["kind"] in ("Namespace", "CustomResourceDefinition", "Lease"):
+            group, _, version = obj["apiVersion"].rpartition("/")
+            kind = resources.resource(group, version, f"{obj['kind'].lower()}s")
+            await client.create(kind, obj, namespace=obj["metadata"].get("namespace", ""))
+    for name in NAMES:
+        await client.create(resources.NODES, {"metadata": {"name": name}})
+        await client.patch(resources.NODES, name, {"status": INFO}, subresource="status", kind=STRATEGIC)
+    await client.create(resources.PODS, POD, namespace="default")
+    await eventually(lambda: client.create(POLICIES, POLICY))
+
+
+async def beat(client):
+    """All but n1 renew their Leases."""
+    for number in itertools.count():
+        for name in NAMES[1:]:
+            lease = {
+                "metadata": {"name": name},
+                "spec": {"renewTime": f"2026-01-01T00:{number // 60:02}:{number % 60:02}.000000Z"},
+            }
+            try:
+                await client.create(resources.LEASES, lease, namespace="kube-node-lease")
+            except AlreadyExists:
+                await client.patch(resources.LEASES, name, lease, namespace="kube-node-lease")
+        await asyncio.sleep(0.5)
+
+
+async def eventually(call, seconds=20):
+    """Calls again until it is no NotFound."""
+    for _ in range(seconds * 10):
+        try:
+            return await call()
+        except NotFound:
+            await asyncio.sleep(0.1)
+    return await call()
+
+
+async def test_a_node_is_fenced_and_its_pod_removed_and_the_lease_released(lab, client, tmp_path):
+    agents = install_agent(tmp_path / "agents")
+    await install(client)
+    hearts = asyncio.create_task(beat(client))
+    controller = ControllerProcess(tmp_path, lab.kubeconfig, f"--fence-agents={agents}", "--attach-detach=own")
+    try:
+        off = await asyncio.to_thread(controller.until, lambda: controller.audit("off")[1:], 40)
+        assert (off[0]["outcome"], off[0]["fencer"], off[0]["bootID"]) == ("done", "f", "b1")
+        assert (agents / "off-n1").exists()
+        gone = await asyncio.to_thread(controller.until, lambda: controller.audit("force-delete"), 40)
+        assert "f said OFF twice" in gone[0]["evidence"][0]
+        with pytest.raises(NotFound):
+            await client.get(resources.PODS, "p", namespace="default")
+        node = await client.get(resources.NODES, "n1")
+        assert "node.kubernetes.io/out-of-service" in [one["key"] for one in node["spec"]["taints"]]
+        status, metrics = await asyncio.to_thread(controller.page, "/metrics")
+        assert status == 200
+        assert 'pod_gc_collector_force_delete_pods_total{namespace="default",reason="out-of-service"} 1.0' in metrics
+        assert "lastcall_failover_leads 1.0" in metrics
+        assert await asyncio.to_thread(controller.page, "/readyz") == (200, "it leads\n")
+        assert "n1: Wait: node n1 is failed over" in (await asyncio.to_thread(controller.page, "/failover"))[1]
+        assert await asyncio.to_thread(controller.stop) == 0
+        lease = await client.get(resources.LEASES, "lastcall-controller", namespace="lastcall-system")
+        assert lease["spec"]["holderIdentity"] == ""
+    finally:
+        controller.kill()
+        await cancel(hearts)
+
+
+def test_no_cluster_is_told_as_it_is(tmp_path):
+    controller = ControllerProcess(tmp_path, tmp_path / "nowhere")
+    try:
+        assert controller.process.wait(20) == 2
+        assert "nowhere" in controller.said[-1]["message"]
+    finally:
+        controller.kill()
