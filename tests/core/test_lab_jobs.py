@@ -11,7 +11,7 @@ from lastcall.adapters.kube.resources import JOBS, PODS
 from lastcall.adapters.kube.watching import Kind
 from lastcall.lab.controllers import job_indexes
 from lastcall.lab.controllers.garbage import Garbage
-from lastcall.lab.controllers.job_failures import Ending, Judgement, judge, wait
+from lastcall.lab.controllers.job_failures import Backoff, Judgement, judge, wait_after
 from lastcall.lab.controllers.job_pods import TRACKING
 from lastcall.lab.controllers.job_ttl import FinishedJobs
 from lastcall.lab.controllers.jobs import Jobs, JobTimes
@@ -448,16 +448,24 @@ def test_failure_policy(rules, failed, expected):
 
 
 @pytest.mark.parametrize(
-    ("endings", "left"),
+    ("ended", "left"),
     [
         ([], 0),
-        ([Ending(100, False)], 0),
-        ([Ending(100, True)], 10),
-        ([Ending(90, True), Ending(95, True)], 15),
-        ([Ending(90, True), Ending(95, False)], 0),
-        ([Ending(90, True), Ending(95, False), Ending(98, True)], 8),
-        ([Ending(100, True)] * 30, 600),
+        ([([100], [])], 0),
+        ([([], [100])], 10),
+        ([([], [90, 95])], 15),
+        ([([], [90]), ([], [95])], 15),
+        ([([], [90]), ([95], [])], 0),
+        ([([95], [90])], 0),
+        ([([], [90]), ([95], [98])], 8),
+        ([([], [86500]), ([95], [])], 0),
+        ([([], [86500])], 86410),
+        ([([], [100])] * 30, 600),
     ],
 )
-def test_waits(endings, left):
-    assert wait(endings, 100.0, first=10.0, longest=600.0) == left
+def test_waits(ended, left):
+    """What is heard of together: the times of successes, and of failures. A clock that is ahead makes it wait for long."""
+    backoff = Backoff()
+    for succeeded, failed in ended:
+        backoff = backoff.after(succeeded, failed)
+    assert wait_after(*backoff, 100.0, first=10.0, longest=600.0) == left

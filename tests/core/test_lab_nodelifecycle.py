@@ -82,6 +82,28 @@ async def test_silence(cluster):
     await beats.stop()
 
 
+@pytest.mark.parametrize("posts", [True, False])
+def test_a_node_whose_clock_was_a_day_ahead_is_silent_once_at_most(posts):
+    """Its leases are no signs until its status is posted, or it was written down that it is silent."""
+
+    @on_cluster(NodeLifecycle())
+    async def test(cluster):
+        beats, statuses = Beats(cluster), []
+        await beats.start("n1")
+        for _ in range(120):
+            await cluster.settle(5)
+            beats.ahead = 86400.0 if cluster.clock.boottime() < 60 else 0.0
+            if posts and 70 <= cluster.clock.boottime() < 75:
+                await beats.say("n1")
+            statuses.append(condition(cluster.get(NODES, "n1"), "Ready")["status"])
+            if statuses[-1] == "Unknown":
+                await beats.say("n1")
+        await beats.stop()
+        assert (statuses.count("Unknown"), statuses[-1]) == (0 if posts else 1, "True")
+
+    test()
+
+
 @on_cluster(NodeLifecycle())
 async def test_a_node_that_says_it_is_not_ready_keeps_its_pods_ready(cluster):
     beats = Beats(cluster)

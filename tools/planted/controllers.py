@@ -72,7 +72,7 @@ BUGS = [
         "a renewed lease is no sign of life",
         "lab/controllers/node_health.py",
         "return Health(heartbeat, renewed, now)",
-        "return Health(heartbeat, renewed, probe)",
+        "return replace(before, renewed=renewed) if before else Health(heartbeat, renewed, now)",
         LIFECYCLE,
     ),
     Bug(

@@ -1,6 +1,6 @@
 """What a failed pod means to its Job (``job/pod_failure_policy.go``, ``job/backoff_utils.go``), pure."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from lastcall.lab.controllers import pods
@@ -67,11 +67,22 @@ def restarted_too_often(job: Object, own: Sequence[Object]) -> bool:
 # -- when --------------------------------------------------------------------------------------------------------------
 
 
-class Ending(NamedTuple):
-    """A pod has ended, at ``at`` seconds since 1970."""
+class Backoff(NamedTuple):
+    """How many pods have failed since one has succeeded, and when the last of them ended, in seconds since 1970."""
 
-    at: float
-    failed: bool
+    failures: int = 0
+    last: float = 0.0
+
+    def after(self, succeeded: Sequence[float], failed: Sequence[float]) -> "Backoff":
+        """With pods that have ended since, at these times (``newBackoffRecord``).
+
+        A success counts when it is heard of: where a failure's time comes from a clock that was ahead, it is forgotten
+        all the same.
+        """
+        if succeeded:
+            since = [at for at in failed if at > max(succeeded)]
+            return Backoff(len(since), max(since, default=0.0))
+        return Backoff(self.failures + len(failed), max(failed)) if failed else self
 
 
 def ended_at(pod: Object) -> float:
@@ -95,18 +106,8 @@ def _finished(pod: Object) -> Iterator[float]:
         yield from (pods.seconds(one) for one in times if one)
 
 
-def wait(endings: Iterable[Ending], now: float, *, first: float, longest: float) -> float:
-    """Seconds until a new pod may be made: each failure since the last success doubles it."""
-    known = list(endings)
-    success = max((one.at for one in known if not one.failed), default=float("-inf"))
-    failures = [one.at for one in known if one.failed and one.at > success]
-    if not failures:
-        return 0.0
-    return wait_after(len(failures), max(failures), now, first=first, longest=longest)
-
-
 def wait_after(failures: int, last: float, now: float, *, first: float, longest: float) -> float:
-    """The same for a number of failures, the last of which was at ``last``."""
+    """Seconds until a new pod may be made, after so many failures, the last of which was at ``last``: each doubles it."""
     if not failures:
         return 0.0
     return max(0.0, last + min(first * 2.0 ** min(failures - 1, 30), longest) - now)

@@ -7,7 +7,7 @@ from lastcall.lab.apiserver.meta import timestamp
 from lastcall.lab.controllers import conditions, job_ends, job_indexes, pods
 from lastcall.lab.controllers.actions import Action, Decision, status_patch
 from lastcall.lab.controllers.job_ends import Why
-from lastcall.lab.controllers.job_failures import Ending, ended_at, wait, wait_after
+from lastcall.lab.controllers.job_failures import Backoff, ended_at, wait_after
 from lastcall.lab.controllers.job_pods import (
     TRACKING,
     JobPods,
@@ -40,8 +40,8 @@ class JobTimes:
 class Jobs:
     """Looks at a Job when it or one of its pods has changed, and at pods whose Job has gone.
 
-    It remembers when the pods of a Job have ended, as Kubernetes does: with the process that is forgotten, and the next
-    pod comes sooner.
+    It remembers how many pods of a Job have failed, and when, as Kubernetes does: with the process that is forgotten, and
+    the next pod comes sooner.
     """
 
     name = "job"
@@ -49,7 +49,9 @@ class Jobs:
 
     def __init__(self, times: JobTimes | None = None) -> None:
         self._times = times or JobTimes()
-        self._endings: dict[str, dict[str, Ending]] = {}
+        self._backoffs: dict[str, Backoff] = {}
+        self._heard: dict[str, set[str]] = {}
+        """The pods whose end is in a Job's backoff."""
 
     def keys(self, resource: str, obj: Object, view: View) -> Iterable[Ref]:
         """The Job; of a pod whose Job is not there, the pod."""
@@ -73,16 +75,23 @@ class Jobs:
         if patches:
             return Decision(tuple(patches))
         known = JobPods(obj, own)
-        endings = self._endings.setdefault(obj["metadata"]["uid"], {})
-        for failed in (False, True):
-            for pod in known.new(failed=failed):
-                endings.setdefault(pod["metadata"]["uid"], Ending(ended_at(pod), failed))
-        return _Turn(known, list(endings.values()), self._times, now).decision(key)
+        return _Turn(known, self._backoff(known), self._times, now).decision(key)
+
+    def _backoff(self, known: JobPods) -> Backoff:
+        """With the pods whose end is seen for the first time."""
+        job = known.job["metadata"]["uid"]
+        heard, before = self._heard.setdefault(job, set()), self._backoffs.get(job, Backoff())
+        new = {failed: [pod for pod in known.new(failed=failed) if _uid(pod) not in heard] for failed in (False, True)}
+        heard.update(_uid(pod) for pods_ in new.values() for pod in pods_)
+        times = {failed: [ended_at(pod) for pod in pods_] for failed, pods_ in new.items()}
+        after = self._backoffs[job] = before.after(times[False], times[True])
+        return after
 
     def _forget(self, view: View) -> None:
         """Jobs that are gone or over."""
-        alive = {job["metadata"]["uid"] for job in view.all(RESOURCE) if not finished(job)}
-        self._endings = {uid: known for uid, known in self._endings.items() if uid in alive}
+        alive = {_uid(job) for job in view.all(RESOURCE) if not finished(job)}
+        for uid in self._heard.keys() - alive:
+            del self._heard[uid], self._backoffs[uid]
 
 
 def _abandoned(place: Ref, pod: Object, view: View) -> bool:
@@ -98,6 +107,10 @@ def _abandoned(place: Ref, pod: Object, view: View) -> bool:
     return job is None or job["metadata"]["uid"] != owner["uid"] or finished(job)
 
 
+def _uid(obj: Object) -> str:
+    return str(obj["metadata"]["uid"])
+
+
 def _strays(known: JobPods) -> list[Object]:
     """Pods that have lost the finalizer so that they can be deleted without being counted."""
     return [pod for pod in known.active if not tracked(pod)]
@@ -106,8 +119,8 @@ def _strays(known: JobPods) -> list[Object]:
 class _Turn:
     """What is done about one Job now."""
 
-    def __init__(self, known: JobPods, endings: Sequence[Ending], times: JobTimes, now: float) -> None:
-        self._known, self._endings, self._times, self._now = known, endings, times, now
+    def __init__(self, known: JobPods, backoff: Backoff, times: JobTimes, now: float) -> None:
+        self._known, self._backoff, self._times, self._now = known, backoff, times, now
         self._job, self._spec = known.job, known.spec
         self._again: list[float] = []
         self._told: list[Action] = []
@@ -165,8 +178,8 @@ class _Turn:
         return int(max(0, min(completions - self._known.succeeded, parallelism)))
 
     def _wait(self) -> float:
-        first, longest = self._times.first_backoff, self._times.longest_backoff
-        return wait(self._endings, self._now, first=first, longest=longest)
+        times, (failures, last) = self._times, self._backoff
+        return wait_after(failures, last, self._now, first=times.first_backoff, longest=times.longest_backoff)
 
     def _made(self, missing: int) -> Iterator[Action]:
         indexes: Sequence[int | None] = [None] * missing

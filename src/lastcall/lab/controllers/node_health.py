@@ -29,7 +29,11 @@ Renewals = Callable[[str], Renewal | None]
 
 @dataclass(frozen=True)
 class Health:
-    """The last signs of a node, and when the last of them was seen (``probe``)."""
+    """The last signs of a node, and when the last of them was seen (``probe``).
+
+    ``renewed`` is None also after each new heartbeat of the condition: the lease is a sign again at the next look then,
+    whatever it says. So a node whose clock has gone back is taken for silent only until its kubelet posts the status.
+    """
 
     heartbeat: str | None
     renewed: str | None
@@ -40,22 +44,33 @@ def observed(before: Health | None, node: Object, lease: Object | None, now: flo
     """What is known after a look at ``now``."""
     ready = pods.condition(node, "Ready")
     heartbeat = (ready.get("lastHeartbeatTime") or "") if ready else None
-    if before is None and heartbeat is None:
-        probe = pods.seconds(node["metadata"]["creationTimestamp"])
-    elif before is None or before.heartbeat != heartbeat:
-        probe = now
-    else:
-        probe = before.probe
-    renewed = ((lease or {}).get("spec") or {}).get("renewTime")
     known = before.renewed if before else None
-    if renewed and (known is None or pods.seconds(known) < pods.seconds(renewed)):
+    if renewed := _newer(known, lease):
         return Health(heartbeat, renewed, now)
-    return Health(heartbeat, known, probe)
+    if before is None and heartbeat is None:
+        return Health(None, None, pods.seconds(node["metadata"]["creationTimestamp"]))
+    if before is None or before.heartbeat != heartbeat:
+        return Health(heartbeat, None, now)
+    return before
+
+
+def _newer(known: str | None, lease: Object | None) -> str | None:
+    """The renewTime of a lease that is newer than the known one."""
+    renewed: str | None = ((lease or {}).get("spec") or {}).get("renewTime")
+    return renewed if renewed and (known is None or pods.seconds(known) < pods.seconds(renewed)) else None
+
+
+def silent(health: Health, lease: Object | None) -> Health:
+    """The same, after it was written down that the node is silent: what its lease says now is no sign."""
+    return replace(health, renewed=((lease or {}).get("spec") or {}).get("renewTime"))
 
 
 def renewed(before: Health, renewal: Renewal, seen: float) -> Health:
-    """With a renewal that was seen at ``seen``, if it is newer than the one that is known."""
-    if before.renewed is not None and pods.seconds(before.renewed) >= pods.seconds(renewal.text):
+    """With a renewal that was seen at ``seen``, if it is newer than the one that is known.
+
+    If none is known, the lease has to be looked at (``observed``).
+    """
+    if before.renewed is None or pods.seconds(before.renewed) >= pods.seconds(renewal.text):
         return before
     return replace(before, renewed=renewal.text, probe=max(seen, before.probe))
 

@@ -109,11 +109,12 @@ class NodeLifecycle:
 
     def _next_look(self, name: str, node: Object, number: int) -> int:
         """The next beat; of a node whose lease is renewed for certain, that at which it might be silent for too long."""
-        if not self._renewals(name) or not taints.node_ready(node):
+        health = self._health[name]
+        if health.renewed is None or not self._renewals(name) or not taints.node_ready(node):
             self._resting.discard(name)
             return number + 1
         self._resting.add(name)
-        return max(number + 1, self._ticks.number(self._health[name].probe + self._settings.grace))
+        return max(number + 1, self._ticks.number(health.probe + self._settings.grace))
 
     # -- which nodes there are -----------------------------------------------------------------------------------------
 
@@ -137,16 +138,14 @@ class NodeLifecycle:
 
     def _flip(self, key: Ref, node: Object, view: View, now: float) -> list[Action]:
         """What is written once, when a node has been silent for too long."""
-        lease = view.get(LEASES, LEASE_NAMESPACE, key.name)
-        known, renewal = self._health.get(key.name), self._renewals(key.name)
-        if known and renewal:
-            known = node_health.renewed(known, renewal, self._ticks.first(renewal.at))
-        health = node_health.observed(known, node, lease, now)
+        lease = self._lease(key.name, view)
+        health = node_health.observed(self._known(key.name, now), node, lease, now)
         self._health[key.name] = health
         grace = self._settings.startup_grace if health.heartbeat is None else self._settings.grace
         conditions = node_health.unknown(node, now) if now > health.probe + grace else []
         if not conditions:
             return []
+        self._health[key.name] = node_health.silent(health, lease)
         self._waiting.setdefault(key.name, now)
         metadata, body = node["metadata"], {"status": {"conditions": conditions}}
         status = Patch(key, body, "status", uid=metadata["uid"], revision=metadata["resourceVersion"], strategic=True)
@@ -155,6 +154,21 @@ class NodeLifecycle:
         self._unmarked[key.name] = 0
         said = f"Node {key.name} status is now: NodeNotReady"
         return [status, Tell(key, metadata["uid"], "Node", "v1", "NodeNotReady", said, source=_SOURCE)]
+
+    def _lease(self, name: str, view: View) -> Object | None:
+        """As it reads now, written or not."""
+        if renewal := self._renewals(name):
+            return {"spec": {"renewTime": renewal.text}}
+        return view.get(LEASES, LEASE_NAMESPACE, name)
+
+    def _known(self, name: str, now: float) -> node_health.Health | None:
+        """With the renewals that would have been seen at the beats that were left out."""
+        known, renewal = self._health.get(name), self._renewals(name)
+        if known is None or renewal is None:
+            return known
+        seen = self._ticks.first(renewal.at)
+        before = seen < self._ticks.time(self._ticks.number(now)) - _PASS
+        return node_health.renewed(known, renewal, seen) if before else known
 
     def _marks(self, name: str, node: Object, view: View, now: float) -> Iterator[Action]:
         """The pods of a node that this controller has found silent are not ready (``MarkPodsNotReady``).

@@ -47,11 +47,15 @@ class Heartbeats:
         self._last: dict[str, Renewal] = {}
 
     def last(self, node: str) -> Renewal | None:
-        """The last renewal that was computed, written down or not; None if there was none."""
+        """The last renewal that was computed, written down or not; None if the kubelet has renewed it itself since."""
         beat = self._beats.get(node)
         if beat and (renewal := beat.last(self._clock.wall())):
             self._last[node] = renewal
         return self._last.get(node)
+
+    def forget(self, node: str) -> None:
+        """The kubelet has renewed it itself: what its clock said before does not count."""
+        self._last.pop(node, None)
 
     def begin(self, node: str, *, period: float, skew: float) -> "asyncio.Future[None]":
         """The kubelet has renewed it now, and from now on it is computed; done when it is not any more."""
@@ -96,6 +100,7 @@ class NodeHeartbeat:
     async def rest(self, seconds: float) -> None:
         """Until it was disturbed, and the next renewal is due."""
         began, process = self._clock.boottime(), virtual.current()
+        self._heartbeats.forget(self._node)
         if self._clear():
             over = self._heartbeats.begin(self._node, period=seconds, skew=self._clock.skew)
             forget = process.at_death(self.disturb) if process else lambda: None
