@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from lastcall.adapters.kube.resources import ATTACHMENTS, DAEMON_SETS, DEPLOYMENTS, JOBS, NODES, PODS, STATEFUL_SETS
+from lastcall.lab.apiserver.meta import seconds
 from lastcall.lab.power import Switch
 from lastcall.lab.simulation import unfinished
 
@@ -39,7 +40,10 @@ def left(found, *, here=Switch.ON):
     """What is left in a cluster with these objects, by resource."""
     found = {NODES: [node(HERE), node(AWAY, ready=False)], **found}
     machines = {HERE: SimpleNamespace(switch=here), AWAY: SimpleNamespace(switch=Switch.OFF)}
-    return unfinished.left(SimpleNamespace(all=lambda kind: found.get(kind, []), machines=machines))
+    hosts = {HERE: SimpleNamespace(clock=SimpleNamespace(furthest=3600.0))}
+    clock = SimpleNamespace(wall=lambda: seconds("2026-01-01T12:00:00Z"))
+    cluster = SimpleNamespace(all=lambda kind: found.get(kind, []), machines=machines, hosts=hosts, clock=clock)
+    return unfinished.left(cluster)
 
 
 def test_all_is_well():
@@ -109,6 +113,25 @@ def test_jobs(status, spec, well):
     assert left({JOBS: [workload(status, **spec)]}) == (
         [] if well else ["job default/web is not over, and has no pod that works"]
     )
+
+
+@pytest.mark.parametrize(
+    ("ended", "phase", "on", "well"),
+    [
+        ("2026-01-01T12:30:00Z", "Failed", HERE, True),
+        ("2026-01-01T11:30:00Z", "Failed", HERE, False),
+        ("2026-01-01T14:00:00Z", "Failed", HERE, False),
+        ("2026-01-01T12:30:00Z", "Succeeded", HERE, False),
+        ("2026-01-01T12:30:00Z", "Failed", AWAY, False),
+    ],
+)
+def test_a_job_may_wait_for_what_a_clock_that_was_ahead_has_said(ended, phase, on, well):
+    """The clock of this machine was an hour ahead, and never more."""
+    job, failed = workload({}), pod(phase=phase, on=on)
+    job["metadata"]["uid"] = "j"
+    failed["metadata"]["ownerReferences"] = [{"uid": "j"}]
+    failed["status"]["containerStatuses"] = [{"state": {"terminated": {"finishedAt": ended}}}]
+    assert (left({JOBS: [job], PODS: [failed]}) == []) == well
 
 
 @pytest.mark.parametrize(("where", "deleted", "well"), [(HERE, True, False), (HERE, False, True), (AWAY, True, True)])

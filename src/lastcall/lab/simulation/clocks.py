@@ -11,6 +11,8 @@ class NodeClock:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._skew = 0.0
+        self.furthest = 0.0
+        """The most that it has ever been ahead."""
         self.jumped: Callable[[], None] = lambda: None
         """Hears that ``skew`` has changed."""
 
@@ -22,6 +24,7 @@ class NodeClock:
     @skew.setter
     def skew(self, skew: float) -> None:
         self._skew = skew
+        self.furthest = max(self.furthest, skew)
         self.jumped()
 
     def boottime(self) -> float:

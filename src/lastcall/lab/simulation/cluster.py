@@ -47,6 +47,9 @@ from lastcall.ports import Clock
 LOOK_SECONDS = 0.5
 """Between two looks at whether it has come to something."""
 
+POWER_ON_SECONDS = 10.0
+"""Within which all machines are switched on: the time from one heartbeat of a kubelet to its next."""
+
 _SERVICE_ACCOUNTS = resource("", "v1", "serviceaccounts")
 _HOST_NAME = "kubernetes.io/hostname"
 _DRIVERS = resource("storage.k8s.io", "v1", "csidrivers")
@@ -115,8 +118,11 @@ class Cluster:
         self.plane.start_controllers()
 
     async def _come_up(self) -> None:
-        for machine in self.machines.values():
-            await machine.turn(Switch.ON)
+        """One after the other, at moments of chance: nowhere do heartbeats of machines fall together."""
+        random, began = random_of(self.seed, "power on"), self.clock.boottime()
+        for delay, name in sorted((random.uniform(0.0, POWER_ON_SECONDS), name) for name in self.machines):
+            await self.clock.sleep(began + delay - self.clock.boottime())
+            await self.machines[name].turn(Switch.ON)
         await self.until(self.nodes_ready)
         for name in self.machines:
             node = {"metadata": {"labels": _given_labels(self.labels[name])}}

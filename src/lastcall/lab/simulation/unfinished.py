@@ -13,6 +13,7 @@ from lastcall.adapters.kube.resources import (
     Object,
     Resource,
 )
+from lastcall.lab.controllers.job_failures import ended_at
 from lastcall.lab.simulation.cluster import Cluster, condition
 from lastcall.model.pods import FINISHED
 
@@ -97,11 +98,24 @@ def _waits(pod: Object, present: set[str]) -> bool:
 
 
 def _jobs(cluster: Cluster) -> Iterator[str]:
-    """Those that are not over, and at which nothing works."""
+    """Those that are not over, and at which nothing works; one may wait for a time that a clock has made up."""
     for one in cluster.all(JOBS):
         idle = not (one.get("status") or {}).get("active") and not one["spec"].get("suspend")
-        if idle and "True" not in (condition(one, "Complete"), condition(one, "Failed")):
+        over = "True" in (condition(one, "Complete"), condition(one, "Failed"))
+        if idle and not over and not _pauses(cluster, one):
             yield f"job {_name(one)} is not over, and has no pod that works"
+
+
+def _pauses(cluster: Cluster, job: Object) -> bool:
+    """Kubernetes waits after a failure, from its time by the machine's clock on, which may have been ahead."""
+    now = cluster.clock.wall()
+    for pod in cluster.all(PODS):
+        owners, host = pod["metadata"].get("ownerReferences") or (), cluster.hosts.get(pod["spec"].get("nodeName", ""))
+        if host and any(one["uid"] == job["metadata"]["uid"] for one in owners):
+            failed = (pod.get("status") or {}).get("phase") == "Failed"
+            if failed and now < ended_at(pod) <= now + host.clock.furthest:
+                return True
+    return False
 
 
 def _name(obj: Object) -> str:
