@@ -258,8 +258,18 @@ class NodeFace(Protocol):
         """
         ...
 
-    async def pod_ended(self, live: LivePod, exit_codes: dict[str, int | None]) -> None:
-        """The pod's last status: Failed, unless it is Succeeded already."""
+    async def pod_ended(self, live: LivePod, exit_codes: dict[str, int | None]) -> bool:
+        """The pod's last status: Failed, unless it is Succeeded already.
+
+        Whether all of its volumes are known to be unmounted; False also where nobody says so.
+        """
+        ...
+
+    async def last_word(self) -> None:
+        """After the last pod: returns when what others are to know of this node is told, or cannot be.
+
+        It is waited for a moment only, before the machine may go down.
+        """
         ...
 
     async def back(self) -> None:

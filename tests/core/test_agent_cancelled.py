@@ -185,7 +185,7 @@ async def test_a_new_shutdown_is_not_undone_by_the_end_of_the_one_before(machine
     await machine.clock.sleep(1)
     await machine.logind.power_off()
     await machine.off()
-    assert [what for _, what in machine.node.told] == ["refuse", "not ready"] * 2 + ["ended web"]
+    assert [what for _, what in machine.node.told] == ["refuse", "not ready"] * 2 + ["ended web", "last word"]
     assert [record.outcome for record in machine.disk.records()] == [Outcome.CANCELLED, Outcome.COMPLETED]
 
 

@@ -23,6 +23,7 @@ from lastcall.model.shutdown import (
     PodEnded,
     PodOutcome,
     PodStarted,
+    PodUnmounted,
     Released,
     Resumed,
     Signalled,
@@ -242,6 +243,15 @@ def test_the_object_is_what_an_administrator_expects():
             },
         ],
     }
+
+
+def test_when_the_volumes_of_a_pod_were_unmounted():
+    events = records.dozen()
+    [first, *others] = fold(events).pods
+    record = fold([*events, PodUnmounted(at=events[0].at + 9.5, uid=first.uid), PodUnmounted(at=0, uid="unknown")])
+    assert record.pods == (msgspec.structs.replace(first, unmounted=9.5), *others)
+    shown = to_node_shutdown(record)["status"]["pods"]
+    assert [one.get("unmountedTime", "") for one in shown] == ["2026-11-21T12:07:14.000000Z"] + [""] * len(others)
 
 
 def test_what_is_not_known_is_left_out():

@@ -13,7 +13,17 @@ from lastcall.graceful.run import Run
 from lastcall.lab import virtual
 from lastcall.lab.actors import ActorRuntime, Behaviour
 from lastcall.model.pods import ExecAction, Handler
-from lastcall.model.shutdown import Mode, Noted, PhaseEnd, PhaseEnded, PhaseStarted, PodEnded, PodOutcome, PodStarted
+from lastcall.model.shutdown import (
+    Mode,
+    Noted,
+    PhaseEnd,
+    PhaseEnded,
+    PhaseStarted,
+    PodEnded,
+    PodOutcome,
+    PodStarted,
+    PodUnmounted,
+)
 
 EXEC = Handler(exec=ExecAction(command=("true",)))
 TWO = phases((0, 20), (2_000_000_000, 10))
@@ -22,13 +32,13 @@ TWO = phases((0, 20), (2_000_000_000, 10))
 class Shutdown:
     """Runs a Run to its end and keeps what there is to judge."""
 
-    def __init__(self, plan, pods, *, granted=math.inf, mode=Mode.ENFORCE, until=None, margin=0.1, slow_node=0.0):
+    def __init__(self, plan, pods, *, granted=math.inf, mode=Mode.ENFORCE, until=None, margin=0.1, **node):
         self.plan, self.events = plan, []
 
         async def main():
             clock = virtual.VirtualClock()
             self.runtime = ActorRuntime(clock, kill_margin=margin)
-            self.node = RecordingNode(clock, slow=slow_node)
+            self.node = RecordingNode(clock, **node)
             for spec, behaviours in pods:
                 self.runtime.add(spec, behaviours)
             asked = sum(phase.seconds for phase in plan)
@@ -73,15 +83,38 @@ def test_lowest_priority_first_and_each_phase_as_soon_as_it_can():
 
 
 def test_the_node_is_not_ready_before_the_first_signal():
-    shutdown = Shutdown(TWO, [(pod("web"), None)], slow_node=0.5)
+    shutdown = Shutdown(TWO, [(pod("web"), None)], slow=0.5)
     assert shutdown.node.whens("refuse") == [0]
     assert shutdown.node.whens("not ready") == [0.5]
     assert shutdown.deliveries("TERM")[0].at == 0.5
 
 
 def test_a_node_that_cannot_be_told_holds_nobody_up_for_long():
-    shutdown = Shutdown(TWO, [(pod("web"), None)], slow_node=100)
+    shutdown = Shutdown(TWO, [(pod("web"), None)], slow=100)
     assert shutdown.deliveries("TERM")[0].at == 2.0
+
+
+def test_whose_volumes_are_unmounted_is_told_after_its_end():
+    shutdown = Shutdown(
+        TWO, [(pod("db", uid="db-uid"), {"main": Behaviour(after_term=1)}), (pod("web"), None)], unmounts=("db",)
+    )
+    assert [(event.uid, event.at) for event in shutdown.of(PodUnmounted)] == [("db-uid", 1)]
+
+
+def test_the_last_word_comes_after_the_last_pod_and_before_the_machine_may_go():
+    shutdown = Shutdown(TWO, [(pod("web"), {"main": Behaviour(after_term=3)})], slow_word=1)
+    assert shutdown.node.told[-2:] == [(3, "ended web"), (4, "last word")]
+    assert shutdown.over == 4
+
+
+def test_a_last_word_that_nobody_hears_holds_nobody_up_for_long():
+    shutdown = Shutdown(TWO, [(pod("web"), {"main": Behaviour(after_term=3)})], slow_word=100)
+    assert shutdown.over == 5
+
+
+def test_a_last_word_never_reaches_beyond_the_deadline():
+    shutdown = Shutdown(phases((0, 10)), [(pod("web"), {"main": Behaviour(after_term=9)})], slow_word=100)
+    assert shutdown.over == shutdown.deadline == 10
 
 
 def test_a_straggler_is_killed_within_its_phase_and_the_next_phase_waits_for_that():
@@ -210,13 +243,14 @@ def test_cancelled_between_two_pods():
     assert [d.what for d in shutdown.runtime.deliveries if d.uid == "begun"] == ["TERM", "exit"]
     assert shutdown.deliveries("TERM", "spared") == []
     assert shutdown.of(PhaseEnded)[0].end is PhaseEnd.CANCELLED
+    assert shutdown.node.whens("last word") == []
 
 
 def test_observing_ends_nothing():
     shutdown = Shutdown(TWO, [(pod("a"), None), (pod("b", priority=2_000_000_000), None)], mode=Mode.OBSERVE)
     assert shutdown.runtime.deliveries == []
     assert [e.outcome for e in shutdown.of(PodEnded)] == [PodOutcome.OBSERVED] * 2
-    assert "not ready" not in [what for _, what in shutdown.node.told]
+    assert shutdown.node.told == []
 
 
 def test_a_pod_that_appears_late_is_ended_too():

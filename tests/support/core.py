@@ -38,6 +38,9 @@ class RecordingNode:
     told: list = field(default_factory=list)
     slow: float = 0.0
     slowly_back: float = 0.0
+    slow_word: float = 0.0
+    unmounts: tuple = ()
+    """The pods by name whose volumes it says are unmounted."""
 
     def _note(self, what):
         self.told.append((self.clock.boottime(), what))
@@ -51,6 +54,11 @@ class RecordingNode:
 
     async def pod_ended(self, live, exit_codes):
         self._note(f"ended {live.pod.metadata.name}")
+        return live.pod.metadata.name in self.unmounts
+
+    async def last_word(self):
+        await self.clock.sleep(self.slow_word)
+        self._note("last word")
 
     async def back(self):
         await self.clock.sleep(self.slowly_back)

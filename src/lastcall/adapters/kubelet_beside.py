@@ -56,10 +56,14 @@ class BesideKubelet:
             otherwise = f"{self._unit} is not stopped and will start again what is ended"
             await any_done(self._instead(partial(self._stop, deadline), otherwise))
 
-    async def pod_ended(self, live: LivePod, exit_codes: dict[str, int | None]) -> None:
-        """Says so in the log."""
+    async def pod_ended(self, live: LivePod, exit_codes: dict[str, int | None]) -> bool:
+        """Says so in the log. The kubelet, which unmounts the volumes, is stopped: they stay mounted."""
         codes = ", ".join(f"{name} {code}" for name, code in exit_codes.items())
         log.info("%s has ended (exit codes: %s)", live.pod.key, codes)
+        return False
+
+    async def last_word(self) -> None:
+        """None: see ``kube.shutdown_records``."""
 
     async def back(self) -> None:
         """Starts the kubelet if it was we who stopped it, and takes the timer away."""

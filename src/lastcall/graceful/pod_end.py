@@ -19,6 +19,7 @@ from lastcall.model.shutdown import (
     HookStarted,
     PodEnded,
     PodOutcome,
+    PodUnmounted,
     Signalled,
 )
 from lastcall.ports import Clock, LivePod, NodeFace, PodRuntime
@@ -63,7 +64,8 @@ class PodEnd:
         await self._until_reached(self._runtime.finish, self.live)
         outcome = PodOutcome.KILLED if self._killed else PodOutcome.GRACEFUL
         self._tell(PodEnded(at=self._clock.boottime(), uid=self._uid, outcome=outcome))
-        await self._node.pod_ended(self.live, self._codes)
+        if await self._node.pod_ended(self.live, self._codes):
+            self._tell(PodUnmounted(at=self._clock.boottime(), uid=self._uid))
         return outcome
 
     async def _end_all(self) -> None:

@@ -28,6 +28,7 @@ from lastcall.model.shutdown import (
     PodOutcome,
     PodRecord,
     PodStarted,
+    PodUnmounted,
     Shutdown,
 )
 from lastcall.ports import Clock, LivePod, NodeFace, PodRuntime
@@ -110,6 +111,7 @@ class Run:
                     return
                 await self._phase(index)
             await self._last_kills()
+            await self._last_word()
         finally:
             await self._lookout.close()
 
@@ -165,7 +167,8 @@ class Run:
         self._tell(PodEnded(at=self._clock.boottime(), uid=record.uid, outcome=outcome))
         pod = Pod(metadata=Metadata(name=record.name, namespace=record.namespace, uid=record.uid))
         try:
-            await self._node.pod_ended(LivePod(pod=pod, containers={}), {})
+            if await self._node.pod_ended(LivePod(pod=pod, containers={}), {}):
+                self._tell(PodUnmounted(at=self._clock.boottime(), uid=record.uid))
         except Exception as error:
             self._note(f"{pod.key}: its last status could not be written: {type(error).__name__}: {error}")
 
@@ -295,3 +298,9 @@ class Run:
         if self._group.busy:
             left = self._deadline - self._clock.boottime()
             await self._within(left, asyncio.ensure_future(self._group.join()))
+
+    async def _last_word(self) -> None:
+        """What others are to know when this machine is off; it holds nobody up for longer than the announcement."""
+        if self._mode is Mode.ENFORCE and not self._stopped:
+            left = min(ANNOUNCE_SECONDS, self._deadline - self._clock.boottime())
+            await self._within(left, self._group.start(self._node.last_word(), "last word"))

@@ -73,7 +73,7 @@ class LabNode:
             self._settle(pod)
         self._write_node(ready=True)
 
-    async def pod_ended(self, live: LivePod, exit_codes: dict[str, int | None]) -> None:
+    async def pod_ended(self, live: LivePod, exit_codes: dict[str, int | None]) -> bool:
         """Failed/Terminated with DisruptionTarget (pkg/kubelet/nodeshutdown), whatever its exit codes.
 
         It ran when its end began, so that it had not succeeded before; work that was broken off must not count as done.
@@ -91,6 +91,10 @@ class LabNode:
             "lastTransitionTime": self._now(),
         }
         self._write_pod(pod, "Failed", names.TERMINATED_REASON, names.TERMINATED_MESSAGE, conditions=[target])
+        return False
+
+    async def last_word(self) -> None:
+        """Nobody is told but the files."""
 
     # -- manifests -----------------------------------------------------------------------------------------------------
 

@@ -61,6 +61,7 @@ def _pod(record: Shutdown, pod: PodRecord) -> dict[str, Any]:
         grantedSeconds=_number(pod.grace),
         startTime=_time(record, pod.started),
         endTime=_time(record, pod.ended),
+        unmountedTime=_time(record, pod.unmounted),
         outcome=pod.outcome.value if pod.outcome else None,
         cutShort=pod.cut_short,
         containers=[_container(record, container) for container in pod.containers],

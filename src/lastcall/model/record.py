@@ -22,6 +22,7 @@ from lastcall.model.shutdown import (
     PodOutcome,
     PodRecord,
     PodStarted,
+    PodUnmounted,
     Released,
     Resumed,
     Shutdown,
@@ -75,7 +76,7 @@ class _Fold:
         match event:
             case PhaseStarted() | PhaseEnded():
                 self._phase(event, at)
-            case PodStarted() | PodEnded():
+            case PodStarted() | PodEnded() | PodUnmounted():
                 self._pod(event, at)
             case HookStarted() | HookEnded() | Signalled() | ContainerEnded():
                 self._container(event, at)
@@ -133,7 +134,7 @@ class _Fold:
                 phase = _once(phase, "ended", ended=at, end=end)
         self._phases[event.index] = phase
 
-    def _pod(self, event: PodStarted | PodEnded, at: float) -> None:
+    def _pod(self, event: PodStarted | PodEnded | PodUnmounted, at: float) -> None:
         pod = self._pods.get(event.uid)
         match event:
             case PodStarted() if pod is None:
@@ -141,6 +142,8 @@ class _Fold:
                 self._containers[event.uid] = {name: ContainerRecord(name=name) for name in event.containers}
             case PodEnded(outcome=outcome) if pod and (pod.outcome is None or _confirms(outcome, pod.outcome)):
                 self._pods[event.uid] = structs.replace(pod, ended=at, outcome=outcome)
+            case PodUnmounted() if pod:
+                self._pods[event.uid] = structs.replace(pod, unmounted=at)
 
     def _container(self, event: HookStarted | HookEnded | Signalled | ContainerEnded, at: float) -> None:
         if event.uid not in self._pods:

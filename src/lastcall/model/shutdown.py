@@ -134,6 +134,12 @@ class PodEnded(Event, frozen=True, tag="PodEnded"):
     outcome: PodOutcome
 
 
+class PodUnmounted(Event, frozen=True, tag="PodUnmounted"):
+    """The volumes of a pod that has ended are unmounted. Where nobody says so, as beside a kubelet, it is never told."""
+
+    uid: str
+
+
 class PhaseEnded(Event, frozen=True, tag="PhaseEnded"):
     """A phase is over."""
 
@@ -174,6 +180,7 @@ AnyEvent = (
     | Signalled
     | ContainerEnded
     | PodEnded
+    | PodUnmounted
     | PhaseEnded
     | Resumed
     | Cancelled
@@ -208,6 +215,7 @@ class PodRecord(Facts, frozen=True):
     asked: int
     started: float
     ended: float | None = None
+    unmounted: float | None = None
     outcome: PodOutcome | None = None
     containers: tuple[ContainerRecord, ...] = ()
 

@@ -132,8 +132,12 @@ class _Nobody:
     async def going_down(self, deadline: float) -> None:
         """No."""
 
-    async def pod_ended(self, live: LivePod, exit_codes: dict[str, int | None]) -> None:
+    async def pod_ended(self, live: LivePod, exit_codes: dict[str, int | None]) -> bool:
         """The worker knows."""
+        return False
+
+    async def last_word(self) -> None:
+        """None."""
 
     async def back(self) -> None:
         """No."""

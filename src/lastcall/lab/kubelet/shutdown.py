@@ -73,11 +73,12 @@ class KubeletFace:
             self._kubelet.node.look()
             raise
 
-    async def pod_ended(self, live: LivePod, exit_codes: dict[str, int | None]) -> None:
+    async def pod_ended(self, live: LivePod, exit_codes: dict[str, int | None]) -> bool:
         """Failed/Terminated with DisruptionTarget, whatever its exit codes: it was broken off.
 
         Its volumes are unmounted then, and the node says so: else they stay attached until the machine is back
-        (``pkg/kubelet/nodeshutdown`` waits for them too). LastcallError if that cannot be written now.
+        (``pkg/kubelet/nodeshutdown`` waits for them too). LastcallError if that cannot be written now; True when all of it
+        is done.
         """
         pods = self._kubelet.pods
         pods.ended_by(live.pod, ORDER, exit_codes)
@@ -86,11 +87,15 @@ class KubeletFace:
                 await self._clock.sleep(_LOOK)
             if worker is None:
                 log.warning("pod %s has ended; the kubelet does not know it", live.pod.key)
-                return
+                return False
             await worker.over.wait()
             await worker.record.writer.write()
             await worker.cleaned.wait()
             await self._kubelet.node.write_status()
+            return True
+
+    async def last_word(self) -> None:
+        """Everything is written when a pod has ended."""
 
     def hear(self, event: Event) -> None:
         """What the agent records, or an earlier life of it has recorded: whose end has begun, who has ended.
