@@ -66,7 +66,7 @@ async def test_it_is_over_when_its_time_is(device):
 
 
 async def test_it_is_over_when_nobody_waits_any_more(device):
-    asking = asyncio.create_task(errand("hang", port=device.port).run(Action.OFF, LONG))
+    asking = asyncio.create_task(errand("hang", port=device.port).run(Action.OFF, 600))
     pid = await device.pids.get()
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
