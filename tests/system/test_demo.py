@@ -13,7 +13,7 @@ from support import containerd_world
 
 from lastcall.lab.private_logind import PrivateLogind
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(200)
 
 
 async def begin(tmp_path, *arguments):
@@ -27,7 +27,7 @@ async def begin(tmp_path, *arguments):
 
 async def demo(tmp_path, *arguments):
     process = await begin(tmp_path, *arguments)
-    output, _ = await asyncio.wait_for(process.communicate(), 110)
+    output, _ = await asyncio.wait_for(process.communicate(), 190)
     assert process.returncode == 0, output.decode()
     return output.decode()
 
@@ -54,6 +54,18 @@ def check(output, tmp_path):
     assert "shop/database" in text
 
 
+def second_act(output):
+    """A plug is pulled; the database runs elsewhere, and the storage has seen nothing that it should not."""
+    pulled = re.findall(r"the plug of (lab-[13]) is pulled", output)[0]
+    order = [f"FailoverBegun {pulled}", f"FenceOff {pulled}", f"NodeDead {pulled}", "RemovedByForce database-0"]
+    places = [output.index(words) for words in order]
+    assert places == sorted(places)
+    where = re.findall(r"database-0 runs on (lab-\d), with its volume", output)[0]
+    assert where != pulled
+    assert re.search(r"rows that were written before: [1-9]\d*, none of them lost", output)
+    assert "moments at which two nodes could write one volume: 0\n" in output
+
+
 async def test_a_shop_on_three_nodes(tmp_path):
     """As ``make demo`` shows it: what runs on the node that goes down ends in order, and comes up elsewhere."""
     output = await demo(tmp_path)
@@ -68,6 +80,7 @@ async def test_a_shop_on_three_nodes(tmp_path):
     assert int(good) > 200
     assert lost == "none" or int(lost) < int(good) / 10
     page = Path(re.findall(r"The same as a page: (\S+)", output)[0])
+    second_act(output)
     assert "<svg" in page.read_text()
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [page], "nothing else stays"
 

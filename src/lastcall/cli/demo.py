@@ -23,7 +23,7 @@ from lastcall.errors import TimedOut
     help="private: systemd-logind itself, on a bus of its own that can power off nothing.",
 )
 def command(runtime: str, logind: str) -> None:
-    """Three nodes with a shop on them, under load; one goes down before your eyes, and all comes up elsewhere.
+    """Three nodes with a shop on them, under load; one goes down in order, one loses its power, and all comes up elsewhere.
 
     The pods are real processes; the power button is not this machine's. A minute, and only a report stays, in a
     temporary directory. With --runtime containerd (as root) or --logind private, one node with real containers, or

@@ -1,0 +1,102 @@
+"""The demo's second act: the plug of a node is pulled under a database, and lastcall's controller fails it over."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from lastcall.adapters.kube.client import Client
+from lastcall.adapters.kube.failover_cluster import COMPONENT
+from lastcall.adapters.kube.resources import EVENTS, PODS, Object
+from lastcall.lab.machines import LocalMachines
+from lastcall.lab.power import Switch
+from lastcall.lab.volumes.records import violations
+from lastcall.lab.volumes.storage import Storage
+from lastcall.ports import Clock
+
+SUSPECT_AFTER = "21s"
+"""Of silence, as the demo's FencePolicy says: two heartbeats are missed."""
+
+_LOOK = 0.1
+
+
+class Gone:
+    """``say`` tells people; ``volumes`` is the directory of the volumes' files."""
+
+    def __init__(
+        self,
+        machines: LocalMachines,
+        client: Client,
+        storage: Storage,
+        volumes: Path,
+        clock: Clock,
+        say: Callable[[str], None],
+    ) -> None:
+        self._machines = machines
+        self._client = client
+        self._storage = storage
+        self._volumes = volumes
+        self._clock = clock
+        self._say = say
+        self._told: set[str] = set()
+        self._pulled = 0.0
+
+    async def show(self, node: str) -> None:
+        """Pulls the plug, and returns when the databases of the node run elsewhere."""
+        lost = {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in await self._databases() if _on(pod) == node}
+        rows = self._rows()
+        self._pulled = self._clock.boottime()
+        await self._machines.switch(node, Switch.OFF.value)
+        while not all(
+            _ready(pod) and lost.get(pod["metadata"]["name"]) != pod["metadata"]["uid"] for pod in await self._all(lost)
+        ):
+            await self._tell_events()
+            await self._clock.sleep(_LOOK)
+        await self._tell_events()
+        for pod in await self._databases():
+            if pod["metadata"]["name"] in lost:
+                self._tell(f"{pod['metadata']['name']} runs on {_on(pod)}, with its volume")
+        self._judge(rows)
+
+    # -- what is looked at ---------------------------------------------------------------------------------------------
+
+    async def _databases(self) -> list[Object]:
+        return list((await self._client.list(PODS, namespace="shop", labels="app=database")).items)
+
+    async def _all(self, names: dict[str, str]) -> list[Object]:
+        """The databases of these names, an empty object for each that is not there now."""
+        found = {pod["metadata"]["name"]: pod for pod in await self._databases()}
+        missing: Object = {"metadata": {"name": "", "uid": ""}, "status": {}}
+        return [found.get(name, missing) for name in names]
+
+    def _rows(self) -> dict[Path, bytes]:
+        """What the databases have written so far, by their files."""
+        return {path: path.read_bytes() for path in self._volumes.rglob("rows")}
+
+    # -- what is said --------------------------------------------------------------------------------------------------
+
+    async def _tell_events(self) -> None:
+        """The controller's, as kubectl would show them."""
+        events = [one for one in (await self._client.list(EVENTS)).items if one.get("reportingComponent") == COMPONENT]
+        for event in sorted(events, key=lambda one: int(one["metadata"]["resourceVersion"])):
+            if event["metadata"]["uid"] not in self._told:
+                self._told.add(event["metadata"]["uid"])
+                self._tell(f"{event['reason']} {event['involvedObject']['name']}: {event['message']}")
+
+    def _tell(self, text: str) -> None:
+        self._say(f"{self._clock.boottime() - self._pulled:7.2f} s  {text}")
+
+    def _judge(self, before: dict[Path, bytes]) -> None:
+        """By what the storage has seen, not by what the controller says of itself."""
+        kept = all(path.read_bytes().startswith(rows) for path, rows in before.items())
+        count = sum(rows.count(b"\n") for rows in before.values())
+        self._say(f"rows that were written before: {count}, {'none' if kept else 'SOME'} of them lost")
+        broken = violations(self._storage.records)
+        self._say(f"moments at which two nodes could write one volume: {len(broken)}")
+
+
+def _on(pod: Object) -> str:
+    return str(pod["spec"].get("nodeName", ""))
+
+
+def _ready(pod: Object) -> bool:
+    conditions = pod["status"].get("conditions") or ()
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
