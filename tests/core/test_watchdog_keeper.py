@@ -67,6 +67,21 @@ def test_without_the_api_server_the_machine_is_reset_before_it_is_taken_for_dead
     lives(scene)
 
 
+def test_why_the_lease_cannot_be_renewed_is_told_once(caplog):
+    async def scene(world):
+        world.agent()
+        for way in ("cut", "hangs", "cut"):
+            await asyncio.sleep(9)
+            setattr(world.line, way, True)
+            await asyncio.sleep(13)
+            setattr(world.line, way, False)
+
+    with caplog.at_level(logging.INFO):
+        lives(scene)
+    told = [one.message for one in caplog.records if "Lease: " in one.message]
+    assert told == [f"the watchdog's Lease: {why}" for why in ("cut off", "no answer in time", "cut off")]
+
+
 def test_a_short_outage_is_lived_through():
     async def scene(world):
         world.agent()

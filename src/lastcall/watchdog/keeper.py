@@ -67,7 +67,7 @@ class Keeper:
         self._leave_by: float | None = None
         self._unfit = self._stuck = self._stray = self._told = False
         self._retry_at = petting.NEVER
-        self._problem = self._said = ""
+        self._problem = self._said = self._complaint = ""
         self._accepted = self._failed = self._withheld = 0
 
     def hold(self, why: str) -> None:
@@ -150,13 +150,19 @@ class Keeper:
                 before = await self._lease.write(promise)
         except (LastcallError, TimeoutError) as error:
             self._failed += 1
-            log.warning("the watchdog's Lease: %s", error or "no answer in time")
+            self._complain(str(error) or "no answer in time")
             return False
         self._accepted += 1
+        self._complaint = ""
         self._standing = petting.accepted(self._standing, armed=armed, sent=sent)
         if not self._told:
             self._told, self._stray = True, before is not None and before.boot_id == self._boot_id
         return True
+
+    def _complain(self, why: str) -> None:
+        """Once for each reason: it is tried again every few seconds."""
+        log.log(logging.DEBUG if why == self._complaint else logging.WARNING, "the watchdog's Lease: %s", why)
+        self._complaint = why
 
     def _promise(self, *, armed: bool) -> Promise:
         if armed and self._armed:
