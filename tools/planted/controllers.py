@@ -76,6 +76,13 @@ BUGS = [
         LIFECYCLE,
     ),
     Bug(
+        "a lease stays no sign of life although the node's status is posted",
+        "lab/controllers/node_health.py",
+        "return Health(heartbeat, None, now)",
+        "return Health(heartbeat, known, now)",
+        LIFECYCLE,
+    ),
+    Bug(
         "pods of a silent node stay ready",
         "lab/controllers/nodelifecycle.py",
         "actions += [*taints.change(node, edits, now), *self._marks(key.name, node, view, now)]",
@@ -206,6 +213,13 @@ BUGS = [
         "lab/controllers/job_failures.py",
         "return max(0.0, last + min(first * 2.0 ** min(failures - 1, 30), longest) - now)",
         "return 0.0",
+        ("tests/core/test_lab_jobs.py",),
+    ),
+    Bug(
+        "a Job pauses for failures from before a success",
+        "lab/controllers/job_failures.py",
+        "return Backoff(len(since), max(since, default=0.0))",
+        "return Backoff(self.failures + len(since), max(since, default=self.last))",
         ("tests/core/test_lab_jobs.py",),
     ),
     Bug(

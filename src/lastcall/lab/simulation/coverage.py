@@ -14,9 +14,11 @@ _IN_WORDS: Mapping[Verb, Sequence[str]] = {
     Verb.API_RESTART: ("API server down",),
     Verb.API_ERRORS: _REFUSALS,
     Verb.API_SLOW: ("slow answer",),
+    Verb.API_TORN: ("torn answer",),
     Verb.WATCH_LATE: ("late watch event",),
     Verb.WATCH_DOUBLE: ("doubled watch event",),
     Verb.WATCH_TORN: ("torn watch event",),
+    Verb.WATCH_LOST: ("lost watch event",),
     Verb.WATCH_SILENT: ("silent watch",),
 }
 """What is told of requests and watches is told of each one; of everything else the verb."""

@@ -4,7 +4,9 @@ from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.transport import Transport
 from lastcall.lab.apiserver import ApiServer
 from lastcall.lab.apiserver.inprocess import InProcess
+from lastcall.lab.apiserver.meta import micro_timestamp
 from lastcall.lab.apiserver.request import ADMIN, Identity
+from lastcall.lab.apiserver.store import Key
 from lastcall.lab.controllers.cluster import ClusterClient
 from lastcall.lab.controllers.every import every
 from lastcall.lab.controllers.pace import Pace
@@ -17,6 +19,8 @@ from lastcall.lab.volumes.storage import Storage
 from lastcall.ports import Clock
 
 MANAGER = Identity("system:kube-controller-manager", ("system:masters", "system:authenticated"))
+
+_OWN_LEASE = Key("leases.coordination.k8s.io", "kube-system", "apiserver")
 
 
 class Plane:
@@ -61,9 +65,21 @@ class Plane:
         self.server.watcher.hang_up()
 
     def start(self) -> None:
-        """Everything is there that was acknowledged, but no history: a watch cache begins anew with each life."""
+        """Everything is there that was acknowledged, but no history: a watch cache begins anew with each life.
+
+        The first that it writes is its own lease, as every API server does (KEP-1965). So the last revision that anybody
+        knows is an old one, and all who watched list anew.
+        """
+        self._renew()
         self.compact()
         self.weather.down = False
+
+    def _renew(self) -> None:
+        store, renewed = self.server.store, {"renewTime": micro_timestamp(self._clock.wall())}
+        before = store.get(_OWN_LEASE)
+        metadata = {"name": _OWN_LEASE.name, "namespace": _OWN_LEASE.namespace, "uid": "apiserver"}
+        lease = before.object() | {"spec": renewed} if before else {"metadata": metadata, "spec": renewed}
+        store.put(_OWN_LEASE, lease, expected=before.revision if before else None)
 
     def compact(self) -> None:
         """Forgets all history: who falls behind now hears 410 Gone."""

@@ -80,9 +80,13 @@ class Rehearsal:
             asked=truth.asked,
             lost=[f"{count} lines of {pod} on volume {volume}" for (pod, volume), count in self._lost().items()],
             end=self.clock.boottime(),
-            left=[one for one in unfinished.left(cluster) if one not in self._excused],
+            left=[one for one in self._left() if one not in self._excused],
             changed=theirs.changed(cluster),
         )
+
+    def _left(self) -> Sequence[str]:
+        """Of who does not know what has happened nobody can demand that he ends it."""
+        return () if self.cluster.weather.loses else unfinished.left(self.cluster)
 
     def _plan(self) -> Sequence[PhasePlan] | None:
         """What is promised to the pods of a machine that goes down."""

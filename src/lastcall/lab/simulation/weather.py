@@ -31,12 +31,16 @@ class Condition:
     """The part of requests that fails: 409, 429, 500, or a connection that breaks before or after the deed."""
     slow: float = 0.0
     """Each answer takes up to so long."""
+    halved: float = 0.0
+    """The part of answers (watches are none) in whose middle the connection breaks; what was asked for is done."""
     late: float = 0.0
     """Each piece of a watch comes up to so late; the order stays."""
     doubled: float = 0.0
     """The part of a watch's pieces that comes twice."""
     torn: float = 0.0
     """The part of a watch's pieces in whose middle the connection breaks."""
+    lost: float = 0.0
+    """The part of a watch's pieces that never comes; the watch stays open."""
     silent: bool = False
     """Watches hear nothing any more, and are not told so."""
 
@@ -62,6 +66,11 @@ class Weather:
     def down(self, down: bool) -> None:
         self._down = down
         self._tell()
+
+    @property
+    def loses(self) -> bool:
+        """Whether anybody loses watch events, and will not know of it."""
+        return any(one.lost for one in self._conditions)
 
     @property
     def clear(self) -> bool:
@@ -118,6 +127,7 @@ class Exposed:
             raise Unavailable("the connection broke before the answer came")
         self._check(step)
         if isinstance(answer.body, bytes):
+            self._break_off(step)
             return answer
         return Answer(answer.status, answer.headers, _Stream(answer.body, self._weather, self._program, str(step)))
 
@@ -135,6 +145,13 @@ class Exposed:
         if slow := self._weather.most(self._program, "slow"):
             self._weather.struck("slow answer", str(step))
             await self._weather.clock.sleep(self._random.random() * slow)
+
+    def _break_off(self, step: "_Step") -> None:
+        """A client has whole answers only (``transport.Transport``): of half a one it knows that there was one."""
+        part = self._weather.most(self._program, "halved")
+        if part and self._random.random() < part:
+            self._weather.struck("torn answer", str(step))
+            raise Unavailable("the connection broke in the middle of the answer")
 
     def _refusal(self, method: str, step: "_Step") -> Answer | bool:
         """An answer in place of the deed; True if the deed is done and not answered; Unavailable if it is not done."""
@@ -180,6 +197,8 @@ class _Stream:
         if self._broken:
             raise Unavailable("the connection broke")
         chunk = await anext(self._chunks)
+        while self._loses():
+            chunk = await anext(self._chunks)
         weather, program = self._weather, self._program
         if weather.most(program, "silent"):
             weather.struck("silent watch", self._step)
@@ -195,6 +214,13 @@ class _Stream:
             weather.struck("doubled watch event", self._step)
             return chunk + chunk
         return chunk
+
+    def _loses(self) -> bool:
+        part = self._weather.most(self._program, "lost")
+        if not part or self._random.random() >= part:
+            return False
+        self._weather.struck("lost watch event", self._step)
+        return True
 
     async def aclose(self) -> None:
         """Gives up what has not been read."""

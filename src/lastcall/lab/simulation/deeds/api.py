@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from lastcall.lab.simulation.cluster import Cluster
 from lastcall.lab.simulation.deeds.doing import Deed, over
-from lastcall.lab.simulation.scenario import Event
+from lastcall.lab.simulation.scenario import Event, Verb
 from lastcall.lab.simulation.weather import Condition
 
 RESTART_SECONDS = 1.0
@@ -39,6 +39,13 @@ async def kill_controllers(cluster: Cluster, event: Event) -> None:
     cluster.plane.manager.kill()
     await over(cluster, event, CONTROLLERS_SECONDS)
     cluster.plane.start_controllers()
+
+
+async def lose(cluster: Cluster, event: Event) -> None:
+    """Events that nobody misses are a server's mistake, which ends with it: all list anew then."""
+    await weather(lambda part, nodes: Condition(programs=nodes, lost=part))(cluster, event)
+    if event.lasts is not None:
+        await restart(cluster, Event(at=event.at, verb=Verb.API_RESTART))
 
 
 def weather(condition_of: Callable[[float, tuple[str, ...]], Condition]) -> Deed:

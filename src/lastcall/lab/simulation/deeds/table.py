@@ -34,8 +34,10 @@ DEEDS: Mapping[Verb, Deed] = {
     Verb.KILL_CONTROLLERS: api.kill_controllers,
     Verb.API_ERRORS: api.weather(lambda part, nodes: Condition(programs=nodes, refused=part)),
     Verb.API_SLOW: api.weather(lambda seconds, nodes: Condition(programs=nodes, slow=seconds)),
+    Verb.API_TORN: api.weather(lambda part, nodes: Condition(programs=nodes, halved=part)),
     Verb.WATCH_LATE: api.weather(lambda seconds, nodes: Condition(programs=nodes, late=seconds)),
     Verb.WATCH_DOUBLE: api.weather(lambda part, nodes: Condition(programs=nodes, doubled=part)),
     Verb.WATCH_TORN: api.weather(lambda part, nodes: Condition(programs=nodes, torn=part)),
+    Verb.WATCH_LOST: api.lose,
     Verb.WATCH_SILENT: api.weather(lambda _, nodes: Condition(programs=nodes, silent=True)),
 }

@@ -98,6 +98,11 @@ EVENTS: Sequence[Form[Verb]] = (
         "each of the API server's by a time of its own",
     ),
     _event(
+        Verb.API_TORN,
+        "tear {part} of answers[ to {nodes}][ for {lasts}]",
+        "the connection breaks in the middle of one: what was asked for is done, and who asked does not know it",
+    ),
+    _event(
         Verb.WATCH_LATE,
         "delay watches by up to {up_to}[ of {nodes}][ for {lasts}]",
         "each event by a time of its own",
@@ -107,6 +112,11 @@ EVENTS: Sequence[Form[Verb]] = (
         Verb.WATCH_TORN,
         "tear {part} of watch events[ of {nodes}][ for {lasts}]",
         "the watch breaks off in the middle of one",
+    ),
+    _event(
+        Verb.WATCH_LOST,
+        "lose {part} of watch events[ of {nodes}][ for {lasts}]",
+        "the watch stays open, and nobody misses them; then the API server starts again, and all list anew",
     ),
     _event(
         Verb.WATCH_SILENT,

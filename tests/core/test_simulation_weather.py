@@ -1,0 +1,173 @@
+"""What is lost on the way to the API server and back, and what becomes of it."""
+
+import pytest
+
+from lastcall.adapters.kube.resources import LEASES, NODES, PODS
+from lastcall.adapters.kube.transport import Answer
+from lastcall.errors import Unavailable
+from lastcall.lab import virtual
+from lastcall.lab.simulation.measure import outcome
+from lastcall.lab.simulation.rehearsal import Rehearsal
+from lastcall.lab.simulation.scenario import Event, Kind, NodeGroup, Scenario, Verb, Workload
+from lastcall.lab.simulation.weather import Condition, Exposed, Weather
+
+
+class Pieces:
+    """A watch of so many pieces."""
+
+    def __init__(self, many):
+        self.left = [b"%d" % one for one in range(many)]
+
+    def __aiter__(self):
+        return self
+
+    async def __anext__(self):
+        if not self.left:
+            raise StopAsyncIteration
+        return self.left.pop(0)
+
+    async def aclose(self):
+        self.left = []
+
+
+class Server:
+    """It does what it is asked, and remembers it."""
+
+    def __init__(self):
+        self.asked = []
+
+    async def request(self, method, target, headers, body, *, stream=False):
+        self.asked.append(f"{method} {target}")
+        return Answer(200, {}, Pieces(40) if stream else b"an answer")
+
+    def close(self):
+        """Nothing is open."""
+
+
+class Way:
+    """From one program to the server; ``struck`` is what has happened on it."""
+
+    def __init__(self, **condition):
+        self.struck, self.server = [], Server()
+        self.weather = Weather(virtual.VirtualClock(), "1", lambda kind, step: self.struck.append((kind, step)))
+        self.condition = Condition(**condition)
+        self.weather.begin(self.condition)
+        self.exposed = Exposed(self.server, self.weather, "node-1")
+
+    def ask(self, method="GET", **options):
+        return self.exposed.request(method, "/api/v1/namespaces/default/pods/a", {}, b"", **options)
+
+
+def virtually(test):
+    """Runs a test in virtual time."""
+
+    def run():
+        virtual.run(test())
+
+    run.__name__ = test.__name__
+    return run
+
+
+@virtually
+async def test_of_half_an_answer_nothing_is_known_but_what_was_asked_for_is_done():
+    way = Way(halved=1.0)
+    with pytest.raises(Unavailable, match="in the middle"):
+        await way.ask("DELETE")
+    assert way.server.asked == ["DELETE /api/v1/namespaces/default/pods/a"]
+    assert way.struck == [("torn answer", "node-1: DELETE pods")]
+    way.weather.end(way.condition)
+    assert (await way.ask()).body == b"an answer"
+
+
+@virtually
+async def test_watches_are_no_answers_that_are_torn():
+    way = Way(halved=1.0)
+    assert len([piece async for piece in (await way.ask(stream=True)).body]) == 40
+    assert way.struck == []
+
+
+@virtually
+async def test_some_answers_are_torn():
+    way = Way(halved=0.5)
+    torn = 0
+    for _ in range(100):
+        try:
+            await way.ask()
+        except Unavailable:
+            torn += 1
+    assert 20 < torn < 80
+
+
+@virtually
+async def test_events_that_are_lost_leave_the_watch_open_and_the_others_in_order():
+    way = Way(lost=0.5)
+    assert way.weather.loses
+    told = [int(piece) async for piece in (await way.ask(stream=True)).body]
+    assert told == sorted(told)
+    assert 5 < len(told) < 35
+    assert way.struck == [("lost watch event", "node-1: WATCH pods")] * (40 - len(told))
+    way.weather.end(way.condition)
+    assert not way.weather.loses
+    assert len([piece async for piece in (await way.ask(stream=True)).body]) == 40
+
+
+@virtually
+async def test_of_another_program_nothing_is_lost():
+    way = Way(lost=1.0, halved=1.0, programs=("node-2",))
+    assert len([piece async for piece in (await way.ask(stream=True)).body]) == 40
+    assert (await way.ask()).body == b"an answer"
+
+
+# -- what becomes of it ------------------------------------------------------------------------------------------------
+
+
+def drained(*, lasts):
+    """A node that hears nothing of its pods is drained."""
+    web = Workload(kind=Kind.DEPLOYMENT, name="web", replicas=2)
+    deaf = Event(at=10, verb=Verb.WATCH_LOST, nodes=("node-1",), lasts=lasts, amount=1.0)
+    drain = Event(at=20, verb=Verb.DRAIN, nodes=("node-1",))
+    return Scenario("deaf", nodes=(NodeGroup(count=2),), workloads=(web,), timeline=(deaf, drain), lasts=400)
+
+
+def rehearsed(scenario):
+    async def main():
+        rehearsal = Rehearsal(scenario, 1)
+        await rehearsal.run()
+        pods = rehearsal.cluster.all(PODS)
+        here = [pod for pod in pods if pod["spec"]["nodeName"] == "node-1"]
+        ended = [one.at - rehearsal.start for one in rehearsal.cluster.truth.happenings if one.what == "TERM"]
+        return outcome(rehearsal), [pod["metadata"].get("deletionTimestamp") for pod in here], ended
+
+    return virtual.run(main())
+
+
+def test_when_the_api_server_has_started_again_everybody_knows_what_was_lost():
+    found, left, ended = rehearsed(drained(lasts=90.0))
+    assert found.violations == ()
+    assert left == []
+    assert ended
+    assert min(ended) > 100
+    assert any(one.kind == "lost watch event" and "WATCH pods" in one.step for one in found.faults)
+
+
+def test_while_events_are_lost_nobody_demands_that_anything_ends():
+    found, left, ended = rehearsed(drained(lasts=None))
+    assert found.violations == ()
+    assert left
+    assert all(left)
+    assert ended == []
+
+
+@virtually
+async def test_after_a_restart_the_revision_that_all_know_is_an_old_one():
+    rehearsal = Rehearsal(Scenario("restart", nodes=(NodeGroup(count=1),), lasts=1), 1)
+    await rehearsal.run()
+    plane = rehearsal.cluster.plane
+    for _ in range(2):
+        _, known = await plane.admin.list_raw(NODES)
+        plane.stop()
+        plane.start()
+        told = b"".join([one async for one in await plane.admin.watch(NODES, known)])
+        assert b'"code":410' in told
+    lease = await plane.admin.get(LEASES, "apiserver", namespace="kube-system")
+    assert lease["spec"]["renewTime"]
