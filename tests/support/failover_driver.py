@@ -205,6 +205,8 @@ class Controller:
             node.taints = taints.added(node.taints, taints.OURS)
         if isinstance(step, Untaint):
             expect(world.mark.tainted or step.by_hand, "a taint of others is taken away")
+            there = node.boot_id != world.mark.boot_id or world.boot == world.mark.boot_id
+            expect(there, "our taint is taken away, and the machine is off")
             expect(not step.by_hand or self.policy.remove_by_hand, "a taint by hand is taken away")
             node.taints = taints.removed(node.taints, by_hand=step.by_hand)
             if step.by_hand:

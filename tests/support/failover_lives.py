@@ -102,6 +102,7 @@ class Life:
         world.on()  # if it was just being switched off
         self.until(END)
         assert world.mark is None, world.mark
+        assert world.handed or not ours(world)
         assert not any(device.due for device in world.devices)
         return self
 

@@ -83,6 +83,8 @@ class World:
     started: float = -100.0
     reported: str = "boot-1"
     last_beat: float = 0.0
+    handed: bool = False
+    """Somebody has set a taint as ours by hand."""
     others: tuple = OTHERS
     """The taints of others that have to be there."""
 
@@ -194,4 +196,5 @@ class World:
 
     def by_hand(self):
         """A person says that the machine is dead."""
+        self.handed = True
         self.node.taints = taints.added(self.node.taints, taints.OURS)

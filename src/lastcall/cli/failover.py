@@ -4,40 +4,18 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from lastcall.cli import failover_acknowledge
+from lastcall.cli import failover_acknowledge, failover_explain
+from lastcall.cli.options import Moment
 from lastcall.errors import InvalidInput
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from lastcall.failover.plan import Plan
-
-_LAST_YEAR = 9000
-"""Later times leave no room for seconds to be added."""
-
-
-class _Moment(click.ParamType[datetime]):
-    """An RFC 3339 time."""
-
-    name = "time"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        """The same in UTC."""
-        import msgspec
-
-        if isinstance(value, datetime):
-            return value
-        try:
-            moment = msgspec.convert(value, datetime)
-        except msgspec.ValidationError:
-            moment = None
-        if moment is None or moment.tzinfo is None or not 1970 <= moment.year < _LAST_YEAR:
-            self.fail(f"{value!r} is not an RFC 3339 time such as 2026-01-31T12:00:00Z", param, ctx)
-        return moment.astimezone(UTC)
 
 
 @click.group("failover")
@@ -46,11 +24,12 @@ def command() -> None:
 
 
 command.add_command(failover_acknowledge.command)
+command.add_command(failover_explain.command)
 
 
 @command.command("plan")
 @click.option("--state", required=True, metavar="FILE", help="A List of Nodes, Pods, VolumeAttachments and others.")
-@click.option("--now", type=_Moment(), metavar="TIME", help="When the state was taken.  [default: the present time]")
+@click.option("--now", type=Moment(), metavar="TIME", help="When the state was taken.  [default: the present time]")
 @click.option("--upstream-rules", is_flag=True, help="The rules of kube-controller-manager 1.36 as they are.")
 @click.option(
     "--terminated-pod-gc-threshold",

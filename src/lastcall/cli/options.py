@@ -3,6 +3,7 @@
 import functools
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from lastcall.model import duration
 
 STATE_DIR = Path("/var/lib/lastcall")
 CONFIG = Path("/etc/lastcall/agent.yaml")
+_LAST_YEAR = 9000
+"""Later times leave no room for seconds to be added."""
 CONTAINERD = "unix:///run/containerd/containerd.sock"
 
 
@@ -62,6 +65,26 @@ class Duration(click.ParamType[float]):
         if nanoseconds < 0:
             self.fail(f"{value} must not be negative", param, ctx)
         return nanoseconds / duration.SECOND
+
+
+class Moment(click.ParamType[datetime]):
+    """An RFC 3339 time."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        """The same in UTC."""
+        import msgspec
+
+        if isinstance(value, datetime):
+            return value
+        try:
+            moment = msgspec.convert(value, datetime)
+        except msgspec.ValidationError:
+            moment = None
+        if moment is None or moment.tzinfo is None or not 1970 <= moment.year < _LAST_YEAR:
+            self.fail(f"{value!r} is not an RFC 3339 time such as 2026-01-31T12:00:00Z", param, ctx)
+        return moment.astimezone(UTC)
 
 
 _PROGRAM = (

@@ -162,6 +162,8 @@ class Case:
     """When its kubelet was last heard of since then: its Lease was seen to be renewed, or a status that it wrote to change.
     What was there at the first look is no sign: nothing is concluded from old times. A live read counts before the
     decision that is made with it."""
+    no_policy: str = ""
+    """Why no policy holds, if that is known (``policies.Choice.why``)."""
     boot: Boot | None = None
     """The boot that the Node has now; None if it has none."""
     verdict: Verdict | None = None

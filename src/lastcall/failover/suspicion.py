@@ -26,7 +26,7 @@ def unwatched(case: Case, now: float) -> Step | None:
     """Nothing holds for it, or nothing can be proved of it."""
     why = ""
     if case.policy is None:
-        why = f"no FencePolicy holds for node {case.name}"
+        why = f"no FencePolicy holds for node {case.name}" + (f": {case.no_policy}" if case.no_policy else "")
     elif case.node is None or not case.node.boot_id or case.boot is None:
         why = f"node {case.name} has never reported a boot id: nothing can be proved of it"
     if not why:

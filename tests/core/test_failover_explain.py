@@ -1,0 +1,213 @@
+"""``lastcall failover explain``: why not yet, what is awaited, when at the latest."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from click.testing import CliRunner
+from support.clusters import attachment, lease, node, pod, state, taint, volume
+from support.failover_cases import BACK, DB, MARK, NOW, OFF_ORDERED, POLICY, PROVED, REFUSED, STUCK, SUSPECT, marked
+from support.failover_cases import node as seen
+from support.kube_clusters import kube_cluster
+
+from lastcall.adapters.kube.resources import NODES
+from lastcall.cli.failover_explain import explain, from_cluster
+from lastcall.cli.main import cli
+from lastcall.errors import InvalidInput
+from lastcall.failover.explain import of_node, of_pod
+from lastcall.failover.objects import case_of, from_file
+from lastcall.failover.owner import write
+from lastcall.failover.storms import Answer
+from lastcall.model.fence_policy import Mode
+
+AT = "2026-11-21T12:00:00Z"
+
+
+def policy(name="workers", **spec):
+    found = {"mode": "Enforce", "suspectAfter": "40s", "fencers": [{"name": "bmc", "manual": {}}], **spec}
+    return {"apiVersion": "lastcall.dev/v1alpha1", "kind": "FencePolicy", "metadata": {"name": name}, "spec": found}
+
+
+def machine(name, ready="Unknown", *taints, boot="b-1", annotations=None, **fields):
+    found = node(name, ready, *taints, **fields)
+    found["metadata"]["annotations"] = annotations or {}
+    found["status"]["nodeInfo"] = {"bootID": boot, "systemUUID": f"m-{name}"}
+    return found
+
+
+OTHERS = [part for name in ("n2", "n3", "n4") for part in (machine(name, "True"), lease(name, 3))]
+WITH_UID = pod("db-0", "n1", claim="data")
+WITH_UID["metadata"]["uid"] = "u1"
+CLUSTER = [machine("n1"), lease("n1", 25), *OTHERS, WITH_UID, volume("v", "data"), attachment("va-v", "v", "n1")]
+
+
+def run(target, *objects, options=(), now=AT):
+    arguments = ["failover", "explain", target, "--state", "-", "--now", now, *options]
+    return CliRunner().invoke(cli, arguments, input=state(*(objects or (*CLUSTER, policy()))))
+
+
+def document(target, *objects, **more):
+    result = run(target, *objects, options=("-o", "json"), **more)
+    assert result.exit_code == 0, result
+    return json.loads(result.stdout)
+
+
+def test_a_silent_node_that_is_not_suspected_yet():
+    found = document("n1")
+    assert (found["about"], found["next"]) == ("node n1", "nothing is done yet")
+    why = "node n1 was heard of 25s ago; it is suspected after a silence of 40s"
+    assert found["inTheWay"] == [{"why": why, "until": "2026-11-21T12:00:15Z"}]
+    assert found["latest"] == "2026-11-21T12:00:15Z"
+    assert found["left"] == "left: shop/db-0; attached: va-v"
+    assert "boot b-1 is UNKNOWN" in found["known"][0]
+    assert found["known"][1] == "fencer bmc was not told to switch off yet"
+    assert found["proofs"][-1]["until"] is None
+
+
+def test_the_text_says_the_same():
+    lines = run("shop/db-0").stdout.splitlines()
+    assert lines[0] == "pod shop/db-0: nothing is done yet"
+    assert "  - it is bound to node n1, and is not terminating" in lines
+    assert lines[-1] == "At the latest: at 2026-11-21T12:00:15Z"
+
+
+def test_all_that_is_in_the_way_is_told_at_once():
+    storm = Answer(allowed=False, why="too many", again=NOW + 60)
+    case = replace(SUSPECT, heard=NOW - 10, held_until=NOW + 45, storm=storm, policy=replace(POLICY, mode=Mode.OBSERVE))
+    found = of_node(case, NOW)
+    assert [one.until for one in found.hurdles] == [NOW + 30, NOW + 45, NOW + 60, None]
+    assert found.latest is None
+    assert of_node(replace(case, policy=POLICY), NOW).latest == NOW + 60
+
+
+@pytest.mark.parametrize(
+    ("objects", "says"),
+    [
+        (CLUSTER, "no FencePolicy holds for node n1: no FencePolicy selects the node"),
+        ([*CLUSTER, policy(suspectAfter="0s")], "FencePolicy workers selects the node, and is not valid"),
+        ([*CLUSTER[2:], WITH_UID, policy()], "there is no node n1"),
+        ([machine("n1", boot=""), WITH_UID, policy()], "has never reported a boot id"),
+        ([machine("n1"), lease("n1", 99), WITH_UID, machine("n2"), machine("n3"), policy()], "3 of 3 nodes are lost"),
+        ([*CLUSTER[2:], machine("n1"), lease("n1", 99), policy(mode="Observe")], "policy workers only observes"),
+        ([*CLUSTER[2:], machine("n1"), lease("n1", 99), policy(fencers=[])], "names no fencer"),
+        (
+            [*OTHERS, machine("n1", annotations={"lastcall.dev/failover": "{"}), WITH_UID, policy()],
+            "somebody has to take it away",
+        ),
+    ],
+)
+def test_why_not(objects, says):
+    objects = [*objects, WITH_UID] if WITH_UID not in objects else objects
+    unique = {(one["kind"], one["metadata"]["name"]): one for one in objects}
+    assert says in " ".join(one["why"] for one in document("pod/db-0", *unique.values())["inTheWay"])
+
+
+def test_a_node_said_to_be_dead_by_hand_is_failed_over_as_soon_as_its_silence_allows():
+    tainted = machine("n1", "Unknown", taint("node.kubernetes.io/out-of-service", value="nodeshutdown"))
+    objects = [tainted, *OTHERS, WITH_UID, policy()]
+    found = document("n1", *objects, lease("n1", 5))
+    assert found["latest"] == "2026-11-21T12:00:15Z"
+    found = document("n1", *objects, lease("n1", 25))
+    assert found["next"].startswith("its failover goes on now")
+    assert (found["inTheWay"], found["latest"]) == ([], None)
+
+
+def test_the_nodes_own_word():
+    word = {
+        "apiVersion": "lastcall.dev/v1alpha1",
+        "kind": "NodeShutdown",
+        "metadata": {"name": "n1"},
+        "spec": {"nodeName": "n1", "bootID": "b-1"},
+        "status": {"startTime": "2026-11-21T11:58:00Z", "deadlineTime": "2026-11-21T12:03:00Z"},
+    }
+    found = document("n1", *CLUSTER[2:], machine("n1"), lease("n1", 90), policy(), word)
+    assert found["latest"] == "2026-11-21T12:03:00Z"
+    assert "has said itself that it goes down" in found["inTheWay"][0]["why"]
+
+
+@pytest.mark.parametrize(
+    ("pod", "says"),
+    [
+        (replace(DB, tolerates=True), "it tolerates the taint out-of-service"),
+        (replace(DB, disabled=True), "it has the annotation lastcall.dev/failover: Disabled"),
+        (replace(DB, mirror=True), "it is a static pod, which only its kubelet ends"),
+        (STUCK, "its finalizers keep it: example.com/x"),
+        (replace(DB, refused=REFUSED), "the API server refuses it: too many requests"),
+    ],
+)
+def test_what_keeps_one_pod(pod, says):
+    assert says in of_pod(replace(PROVED, pods=(pod,)), pod, NOW).hurdles[0].why
+
+
+def test_a_pod_that_its_node_has_ended_needs_no_proof():
+    found = of_pod(replace(SUSPECT, gone=frozenset({"u1"}), held_until=NOW + 9), DB, NOW)
+    assert "it needs no proof" in found.known[1]
+    assert found.next.startswith("shop/db-0 are deleted now with their own grace")
+
+
+@pytest.mark.parametrize(
+    ("case", "says"),
+    [
+        (PROVED, "shop/db-0 are deleted now with their own grace"),
+        (replace(PROVED, pods=(replace(DB, terminating=True),)), "shop/db-0 are deleted now by force"),
+        (replace(PROVED, pods=(), policy=replace(POLICY, detach=True)), "va-1 are deleted now"),
+        (replace(PROVED, node=marked()), "the taint out-of-service is set now"),
+        (BACK, "what is ours is taken away now"),
+        (replace(SUSPECT, node=marked(switched_off=True, fencer="bmc")), "bmc is told to switch off now"),
+        (replace(SUSPECT, node=seen(MARK), devices=(OFF_ORDERED,)), "bmc is asked for the status now"),
+        (replace(SUSPECT, node=None), "nothing is done"),
+    ],
+)
+def test_what_comes_next(case, says):
+    assert of_node(case, NOW).next.startswith(says)
+
+
+def test_the_mark_and_the_fencers():
+    found = of_node(replace(PROVED, devices=(OFF_ORDERED, replace(OFF_ORDERED, name="pdu", trouble="no Secret"))), NOW)
+    assert "it is marked by me since 2026-11-21T12:00:00Z, for boot a; bmc was told to switch it off" in found.known[1]
+    assert found.known[2:] == ("fencer bmc was told 1 times to switch off", "fencer pdu cannot be used: no Secret")
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "says"),
+    [
+        ("n9", (), "there is no pod n9, nor a node of that name"),
+        ("node/db-0", (), "there is no node db-0"),
+        ("other/db-0", (), "there is no pod db-0 in namespace other"),
+        ("db-0", ("-n", "other"), "there is no pod db-0 in namespace other"),
+    ],
+)
+def test_what_is_not_there(target, options, says):
+    result = run(target, options=options)
+    assert isinstance(result.exception, InvalidInput)
+    assert says in str(result.exception)
+
+
+def test_pods_of_one_name_need_a_namespace():
+    both = [*CLUSTER, pod("db-0", "n2", namespace="test"), policy()]
+    assert "db-0 may be any of shop/db-0, test/db-0" in str(run("db-0", *both).exception)
+    assert document("test/db-0", *both)["about"] == "pod test/db-0"
+    assert document("idle", *both, pod("idle"))["inTheWay"][0]["why"] == "it is not bound to a node"
+
+
+def test_a_wrong_file_and_options_that_do_not_go_together():
+    wrong = run("n1", {"kind": "Node", "apiVersion": "v1", "metadata": {"name": 5}})
+    assert isinstance(wrong.exception, InvalidInput)
+    assert "Node 5: metadata.name" in str(wrong.exception)
+    together = run("n1", options=("--kubeconfig", "x"))
+    assert (together.exit_code, "asks no cluster" in together.stderr) == (2, True)
+
+
+def test_a_controller_that_has_marked_the_node_is_taken_to_lead():
+    mark = write(MARK).replace('"a"', '"b-1"')
+    objects = from_file(state(machine("n1", annotations={"lastcall.dev/failover": mark}), lease("n1", 9)), "state")
+    case = case_of(objects, "n1", 1_795_262_400.0)
+    assert (case.me, case.leader, case.heard) == ("me", "me", 1_795_262_391.0)
+
+
+async def test_a_live_cluster(tmp_path):
+    async with kube_cluster("lab", tmp_path) as cluster:
+        await cluster.admin.create(NODES, {"metadata": {"name": "n1"}})
+        found = explain(await from_cluster(cluster.admin), "n1", "", 1_795_262_400.0)
+        assert found.about == "node n1"
+        assert "no FencePolicy selects the node" in found.hurdles[0].why
