@@ -213,12 +213,18 @@ class Acting:
         """All at once, as far as the pool has room. What is refused for one is no trouble of the others."""
         failures: list[LastcallError] = []
 
-        async def one(uid: str, namespace: str, name: str) -> None:
+        async def attempt(uid: str) -> bool:
+            """Whether it was made: not after one has failed for a reason that holds for all."""
             if failures:
-                return
+                return False
+            await call(uid)
+            return True
+
+        async def one(uid: str, namespace: str, name: str) -> None:
             this = replace(acted, namespace=namespace, name=name, uid=uid, began=self._clock.boottime())
             try:
-                await self._pool.run(lambda: call(uid))
+                if not await self._pool.run(lambda: attempt(uid)):
+                    return
             except (NotFound, Conflict):
                 subject.refusals.pop(uid, None)  # it is gone, or another one has its name
             except (RefusedForSafety, Unavailable) as error:

@@ -1,0 +1,264 @@
+"""The parts of the failover controller, each for itself: its own clock, alarms, what was sighted, what is left, what nodes say."""
+
+from datetime import UTC, datetime
+
+import msgspec
+import pytest
+
+from lastcall.failover import audit, last_words, left
+from lastcall.failover.alarms import Alarms
+from lastcall.failover.facts import LeaseSeen, NodeSeen, PowerSeen
+from lastcall.failover.happenings import Acted
+from lastcall.failover.own_clock import OwnClock
+from lastcall.failover.sightings import Sightings
+from lastcall.model.node_shutdown_object import NodeShutdown
+from lastcall.model.observed import LiveNode, LivePod, WatchedLease, WatchedNode, WatchedShutdown
+from lastcall.model.power import Power
+
+
+def node(revision, boot="b1", ready="True", beat="1", taints=(), type_=WatchedNode, **metadata):
+    said = {
+        "metadata": {"name": "n", "resourceVersion": str(revision), **metadata},
+        "spec": {"taints": list(taints)},
+        "status": {
+            "nodeInfo": {"bootID": boot, "systemUUID": "u"},
+            "conditions": [{"type": "Ready", "status": ready, "lastHeartbeatTime": beat}],
+        },
+    }
+    return msgspec.convert(said, type_)
+
+
+def lease(revision, renewed):
+    said = {"metadata": {"name": "n", "resourceVersion": str(revision)}, "spec": {"renewTime": renewed}}
+    return msgspec.convert(said, WatchedLease)
+
+
+OUT = {"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"}
+
+
+# -- its own clock -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("boottime", "wall", "jumped"),
+    [(1.0, 1.0, False), (1.5, 1.4, False), (1.0, 60.0, True), (1.0, -60.0, True), (30.0, 30.0, True)],
+)
+def test_a_clock_that_was_set_and_a_process_that_stood_still(boottime, wall, jumped):
+    clock = OwnClock()
+    assert not clock.look(100.0, 1000.0)
+    assert clock.look(100.0 + boottime, 1000.0 + wall) is jumped
+    assert clock.stepped == (100.0 + boottime if jumped else None)
+
+
+# -- alarms ------------------------------------------------------------------------------------------------------------
+
+
+def test_an_alarm_goes_once_at_its_first_moment():
+    alarms = Alarms()
+    alarms.set("a", 5.0)
+    alarms.set("b", 3.0)
+    alarms.set("a", 9.0)
+    alarms.set("b", 2.0)
+    assert alarms.next == 2.0
+    assert alarms.due(4.0) == ["b"]
+    assert alarms.due(5.0) == ["a"]
+    assert alarms.due(100.0) == []
+    alarms.set("a", 101.0)
+    assert alarms.due(101.0) == ["a"]
+
+
+# -- sightings ---------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_there_at_the_first_look_is_no_sign_of_life():
+    seen = Sightings("n", 100.0)
+    seen.node(node(1), 100.0)
+    seen.lease(lease(1, "r1"), 100.0, first=True)
+    assert seen.heard is None
+    assert seen.quiet_since == 100.0
+    assert seen.boot.since == 100.0
+    assert not [one for one in seen.facts() if isinstance(one, LeaseSeen)]
+
+
+def test_what_a_kubelet_writes_is_one_and_what_others_write_is_none():
+    seen = Sightings("n", 0.0)
+    seen.node(node(1), 1.0)
+    seen.node(node(2, taints=[OUT]), 2.0)
+    assert seen.heard is None
+    seen.node(node(3, ready="Unknown", beat="1"), 3.0)
+    assert seen.heard is None
+    seen.node(node(4, ready="False", beat="2"), 4.0)
+    assert seen.heard == 4.0
+    seen.lease(lease(1, "r1"), 5.0, first=True)
+    seen.lease(lease(2, "r1"), 6.0)
+    assert seen.heard == 4.0
+    seen.lease(lease(3, "r2"), 7.0)
+    assert seen.heard == 7.0
+
+
+def test_a_kubelets_last_report_is_kept_beside_what_was_written_in_its_place():
+    seen = Sightings("n", 0.0)
+    seen.node(node(1), 1.0)
+    seen.node(node(2, beat="2"), 2.0)
+    seen.node(node(3, ready="Unknown", beat="2"), 3.0)
+    assert {(one.ready, one.at) for one in seen.facts() if isinstance(one, NodeSeen)} == {
+        ("True", 2.0),
+        ("Unknown", 3.0),
+    }
+
+
+def test_what_is_older_than_what_was_seen_says_nothing():
+    """A watch that is behind a live read would else bring an old boot back."""
+    seen = Sightings("n", 0.0)
+    seen.node(node(1), 1.0)
+    seen.node(node(5, boot="b2"), 2.0)
+    seen.node(node(3, beat="3"), 3.0)
+    assert seen.boot.id == "b2"
+    assert seen.heard == 2.0
+    seen.lease(lease(9, "r9"), 4.0)
+    seen.lease(lease(8, "r8"), 5.0)
+    assert seen.heard == 4.0
+
+
+def test_another_boot_is_known_from_when_it_was_seen():
+    seen = Sightings("n", 0.0)
+    seen.node(node(1), 1.0)
+    seen.node(node(2, boot="b2"), 50.0)
+    assert (seen.boot.id, seen.boot.since) == ("b2", 50.0)
+    assert {one.boot_id for one in seen.facts()} == {"b1", "b2"}
+    seen.forget()
+    assert {one.boot_id for one in seen.facts()} == {"b2"}
+
+
+def test_since_when_it_is_back_and_tainted_without_a_break():
+    seen = Sightings("n", 0.0)
+    seen.node(node(1, taints=[OUT]), 1.0)
+    seen.node(node(2, taints=[OUT], beat="2"), 2.0)
+    assert seen.tainted == 1.0
+    assert seen.back == ("b1", 1.0)
+    seen.node(node(3, ready="False", beat="3"), 3.0)
+    assert seen.tainted is None
+    assert seen.back is None
+    seen.node(node(4, taints=[OUT], beat="4"), 4.0)
+    assert seen.tainted == 4.0
+    assert seen.back == ("b1", 4.0)
+
+
+def test_answers_are_not_kept_without_end_but_the_first_ones_are():
+    seen = Sightings("n", 0.0)
+    seen.node(node(1), 0.0)
+    for number in range(100):
+        seen.add(PowerSeen(boot_id="b1", source="f", power=Power.OFF, asked=float(number)))
+    asked = [one.asked for one in seen.facts() if isinstance(one, PowerSeen)]
+    assert len(asked) <= 16
+    assert asked[0] == 0.0
+    assert asked[-1] == 99.0
+
+
+# -- what is left ------------------------------------------------------------------------------------------------------
+
+
+def pod(*tolerations, **metadata):
+    said = {
+        "metadata": {"name": "p", "namespace": "d", "uid": "u", **metadata},
+        "spec": {
+            "nodeName": "n",
+            "tolerations": list(tolerations),
+            "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}, {"name": "e", "ephemeral": {}}],
+        },
+    }
+    return msgspec.convert(said, LivePod)
+
+
+ALL = {"operator": "Exists"}
+
+
+@pytest.mark.parametrize(
+    ("tolerations", "taints", "stays"),
+    [
+        ([], [], False),
+        ([ALL], [], True),
+        ([ALL], [OUT], True),
+        ([{**ALL, "effect": "NoSchedule"}], [OUT], False),
+        ([{**ALL, "tolerationSeconds": 60}], [OUT], True),
+        ([{**ALL, "tolerationSeconds": 60}], [{**OUT, "timeAdded": "2026-01-01T00:00:00Z"}], False),
+        ([{**ALL, "tolerationSeconds": 60}], [{**OUT, "timeAdded": "2026-01-01T00:01:30Z"}], True),
+    ],
+)
+def test_which_pods_are_to_stay(tolerations, taints, stays):
+    wall = datetime(2026, 1, 1, 0, 2, tzinfo=UTC).timestamp()
+    found = left.pod(pod(*tolerations), node(1, taints=taints, type_=LiveNode), {}, {}, wall)
+    assert found.tolerates is stays
+
+
+def test_what_a_pod_says_of_itself_and_its_volumes():
+    annotations = {"lastcall.dev/failover": "Disabled", "kubernetes.io/config.mirror": "x"}
+    found = left.pod(
+        pod(annotations=annotations), node(1, type_=LiveNode), {("d", "c"): "pv1", ("d", "p-e"): "pv2"}, {}, 0.0
+    )
+    assert (found.disabled, found.mirror, found.volumes) == (True, True, ("pv1", "pv2"))
+
+
+# -- what nodes say ----------------------------------------------------------------------------------------------------
+
+
+def shutdown(
+    type_=WatchedShutdown, revision=1, boot="b1", outcome="Running", start="12:00:00", deadline="12:01:40", pods=()
+):
+    status = {"outcome": outcome, "startTime": f"2020-01-01T{start}Z", "pods": list(pods)}
+    if deadline:
+        status["deadlineTime"] = f"2020-01-01T{deadline}Z"
+    metadata = {"name": "n", "resourceVersion": str(revision)}
+    return msgspec.convert({"metadata": metadata, "spec": {"nodeName": "n", "bootID": boot}, "status": status}, type_)
+
+
+def test_a_nodes_clock_may_be_wrong_its_deadline_counts_from_when_it_was_seen():
+    first = last_words.heard(None, shutdown(), 50.0)
+    again = last_words.heard(first, shutdown(revision=2), 70.0)
+    fact = last_words.fact(again, None)
+    assert (fact.deadline, fact.written, fact.boot_id, fact.cancelled) == (150.0, 70.0, "b1", False)
+    assert last_words.heard(again, shutdown(revision=2), 99.0) is again
+
+
+def test_a_shutdown_that_begins_anew_has_its_own_deadline():
+    first = last_words.heard(None, shutdown(), 50.0)
+    second = last_words.heard(first, shutdown(revision=2, start="12:01:00"), 200.0)
+    assert last_words.fact(second, None).deadline == 240.0
+
+
+def test_one_without_a_deadline_is_waited_for_all_the_same():
+    word = last_words.heard(None, shutdown(deadline=""), 50.0)
+    assert last_words.fact(word, None).deadline == 50.0 + last_words.UNSTATED
+
+
+def test_pods_count_as_gone_only_by_the_same_boots_word():
+    moment = "2020-01-01T12:00:30Z"
+    said = {"namespace": "d", "name": "p", "uid": "u", "unmountedTime": moment, "outcome": "Graceful"}
+    still = {**said, "uid": "w", "unmountedTime": None}
+    word = last_words.heard(None, shutdown(outcome="Cancelled"), 50.0)
+    assert last_words.fact(word, shutdown(NodeShutdown, pods=[said, still])).gone == {"u"}
+    assert last_words.fact(word, shutdown(NodeShutdown, boot="b2", pods=[said])).gone == frozenset()
+    assert last_words.fact(word, None).cancelled
+
+
+# -- the audit ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_line_says_what_was_done_by_whom_and_why():
+    acted = Acted(
+        verb="off", node="n", boot_id="b", policy="p", why="w", evidence=("e",), began=10.0, ended=12.5, fencer="f"
+    )
+    line = audit.entry(acted, by="me", wall=1000.0, now=13.0)
+    assert line == {
+        "audit": "off",
+        "by": "me",
+        "began": 997.0,
+        "node": "n",
+        "bootID": "b",
+        "policy": "p",
+        "outcome": "done",
+        "why": "w",
+        "evidence": ["e"],
+        "seconds": 2.5,
+        "fencer": "f",
+    }
