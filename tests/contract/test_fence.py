@@ -3,11 +3,14 @@
 import asyncio
 import os
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from support.fences import LONG, a_bench, shared_bench
 
 from lastcall.errors import LastcallError, TimedOut, Unavailable
+from lastcall.failover.targets import Match, judge
+from lastcall.model.fence_node import FenceNode
 from lastcall.model.power import Power
 
 __all__ = ["a_bench", "shared_bench"]
@@ -61,7 +64,10 @@ async def test_what_is_on_its_way_down_is_on(bench):
 
 async def test_it_says_its_machine_or_nothing(bench):
     target = await (await bench.fence()).target()
-    assert target.system_uuid.lower() == bench.uuid
+    known = bench.node.system_uuid or bench.node.provider_id
+    assert judge(target, bench.node).match is (Match.SAME if known else Match.UNKNOWN)
+    other = FenceNode(name="other", system_uuid=str(uuid4()), provider_id="aws:///x/i-0")
+    assert judge(target, other).match is (Match.OTHER if known else Match.UNKNOWN)
 
 
 async def test_a_dead_device_is_unknown_and_why(bench):

@@ -15,6 +15,7 @@ from lastcall.adapters.fencing.fence_agent import FenceAgents
 from lastcall.lab.bmc import Bmc, Faults
 from lastcall.lab.fake_fence import FakeFence
 from lastcall.lab.power import Switch
+from lastcall.model.fence_node import FenceNode
 from support import ec2_emulator as ec2
 from support import ipmi_emulator as ipmi
 from support import redfish_emulator as redfish
@@ -30,8 +31,8 @@ class Bench:
     """What its device lets one in by; empty: it asks for nothing."""
     lag = True
     """Its machine can be told to take its time."""
-    uuid = ""
-    """What it says of its machine; empty: it does not say."""
+    node = FenceNode(name="worker-1")
+    """What the Node of its machine shows; without identifiers where the device does not say which machine it is."""
 
     async def fence(self, *, patience=LONG, password=None):
         raise NotImplementedError
@@ -166,14 +167,14 @@ class IpmiAgent(Emulated, Agent):
 
 
 class Sushy(Redfish):
-    uuid = redfish.MACHINES[Redfish.machine]
+    node = FenceNode(name="worker-1", system_uuid=redfish.MACHINES[Redfish.machine])
 
     async def fence(self, *, patience=LONG, password=None):
         from lastcall.adapters.fencing.redfish import RedfishSettings, fence
 
         settings = RedfishSettings(
             address=self.emulator.address,
-            system_id=self.uuid,
+            system_id=self.node.system_uuid,
             username=redfish.USER,
             password=self.password if password is None else password,
             authority=self.emulator.certificate.read_text(),
@@ -188,21 +189,21 @@ class Ec2(Emulated):
 
     def __init__(self, stack):
         self.emulator = stack.enter_context(ec2.ec2_emulator())
-        self.provider_id = self.emulator.instance()
+        self.node = FenceNode(name="worker-1", provider_id=self.emulator.instance())
 
     async def fence(self, *, patience=LONG, password=None):
         from lastcall.adapters.fencing.ec2 import fence, settings
 
-        found = settings(self.provider_id, endpoint=self.emulator.endpoint, credentials=(ec2.KEY, ec2.SECRET))
+        found = settings(self.node.provider_id, endpoint=self.emulator.endpoint, credentials=(ec2.KEY, ec2.SECRET))
         return fence("bmc", found, clock=SystemClock(), environ={}, patience=patience)
 
     @property
     def on(self):
-        return self.emulator.state(self.provider_id) == "running"
+        return self.emulator.state(self.node.provider_id) == "running"
 
     def switch_on(self):
         if not self.on:
-            self.emulator.start(self.provider_id)
+            self.emulator.start(self.node.provider_id)
 
     def slow(self, *, delay=0.0, latency=0.0):
         assert (delay, latency) == (0, 0)
@@ -230,7 +231,7 @@ class Fake(Bench):
     def __init__(self, stack):
         self.machine = FakeMachine()
         self.bmc = Bmc(self.machine, SystemClock())
-        self.uuid = self.bmc.uuid
+        self.node = FenceNode(name="lab-1", system_uuid=self.bmc.uuid)
 
     async def fence(self, *, patience=LONG, password=None):
         return FakeFence("bmc", self.bmc, SystemClock(), patience=patience)
