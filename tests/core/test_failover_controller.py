@@ -1,12 +1,15 @@
 """The failover controller beside the lab's control plane, in virtual time: what becomes of a node that is gone."""
 
+import pytest
 from support.failing_over import failing_over
 
 from lastcall.adapters.kube.failover_cluster import POLICIES
 from lastcall.adapters.kube.resources import ATTACHMENTS, EVENTS, NODES, PODS
+from lastcall.errors import Conflict
 from lastcall.failover import steps
 from lastcall.failover.happenings import Decided
 from lastcall.lab.volumes.records import violations
+from lastcall.model.fence_policy import Mode
 from lastcall.model.power import Power
 from lastcall.model.watchdog import Watchdog
 from lastcall.model.watchdog_lease import Promise
@@ -298,3 +301,39 @@ async def test_the_status_of_a_policy_says_whether_it_is_heeded(world):
     world.nodes.pull(node)
     await world.cluster.settle(60)
     assert not world.mark(node), "what its author wants is not known"
+
+
+@failing_over
+async def test_the_controllers_own_mode_is_the_most_that_is_done(world):
+    world.start(mode=Mode.OBSERVE)
+    node = world.place()
+    world.nodes.pull(node)
+    await world.cluster.settle(60)
+    assert not world.mark(node)
+    assert world.fences[node].asked == []
+
+
+@failing_over
+async def test_a_node_is_noticed_to_be_lost_a_second_time(world):
+    """Also one that was silent for a while, and came back before anything was done."""
+    candidate = world.start(mode=Mode.OBSERVE)
+    node = world.place()
+    world.nodes.silent.add(node)
+    await world.cluster.settle(30)
+    await world.nodes.back(node)
+    await world.cluster.settle(30)
+    assert not candidate.controller.workers
+    world.nodes.silent.add(node)
+    await world.cluster.settle(30)
+    assert [one.name for one in candidate.controller.workers] == [node]
+
+
+@failing_over
+async def test_a_change_of_the_node_that_was_not_seen_is_not_written_over(world):
+    candidate = world.start()
+    await world.cluster.settle(5)
+    cluster = candidate.controller._cluster
+    node = await cluster.node("n1")
+    await world.cluster.patch(NODES, "n1", {"spec": {"unschedulable": True}}, namespace="")
+    with pytest.raises(Conflict):
+        await cluster.change_node(node, taints=[])

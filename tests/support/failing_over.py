@@ -136,7 +136,7 @@ class Machines(Kubelets):
 class Candidate:
     """One life of the controller."""
 
-    def __init__(self, world, name="c", life=0, *, fuse=None, detach=False):
+    def __init__(self, world, name="c", life=0, *, fuse=None, **terms):
         cluster = world.cluster
         self.name = f"{name}_{life}"
         self.process = Process(self.name, fuse=fuse)
@@ -154,7 +154,7 @@ class Candidate:
         )
         self.telling = Telling(outside.cluster)
         listeners = [lambda one: self._hear(world, one), self.telling.hear]
-        self.controller = Controller(outside, Terms(me=self.name, detach=detach), listeners=listeners)
+        self.controller = Controller(outside, Terms(me=self.name, **terms), listeners=listeners)
         self.task = self.process.start(self._run(), "controller")
 
     async def _run(self):

@@ -1,0 +1,186 @@
+"""Bugs of the failover controller: what it observes, makes sure of, and carries out."""
+
+from planted.bug import Bug
+
+PARTS = ("tests/core/test_failover_parts.py",)
+ACTING = ("tests/core/test_failover_acting.py",)
+WORLD = ("tests/core/test_failover_controller.py",)
+ADVERSITY = ("tests/core/test_failover_adversity.py",)
+
+BUGS = [
+    Bug(
+        "who does not lead any more goes on",
+        "failover/surety.py",
+        "if not await self._leadership.confirm():",
+        "if False:",
+        ACTING,
+    ),
+    Bug(
+        "another boot is taken for the one that was decided about",
+        "failover/surety.py",
+        "if node.status.node_info.boot_id != self._boot_id:",
+        "if False:",
+        ACTING,
+    ),
+    Bug(
+        "a node that speaks meanwhile is switched off all the same",
+        "failover/surety.py",
+        "        if self._seen.heard != self._heard:",
+        "        if False:",
+        ACTING,
+    ),
+    Bug(
+        "what another controller has marked is acted on",
+        "failover/surety.py",
+        "mark is not None and not (isinstance(mark, OwnerMark) and mark.by == self._me)",
+        "False",
+        ACTING,
+    ),
+    Bug(
+        "what was made sure of once holds for ever",
+        "failover/surety.py",
+        "HOLDS = 1.0",
+        "HOLDS = 1e9",
+        ACTING,
+    ),
+    Bug(
+        "a machine is switched off although no mark says so",
+        "failover/acting.py",
+        "mark.boot_id != step.boot_id or not mark.switched_off",
+        "mark.boot_id != step.boot_id",
+        ACTING,
+    ),
+    Bug(
+        "an order to a fence goes on while another leads",
+        "failover/acting.py",
+        "within = fencing.within(step.within, over_by=over_by, now=now)",
+        "within = step.within",
+        ACTING,
+    ),
+    Bug(
+        "a pod that is not as it was listed is removed",
+        "failover/acting.py",
+        "self._still(await self._cluster.fail_pod(pod), pod)",
+        "await self._cluster.fail_pod(pod)",
+        ACTING,
+    ),
+    Bug(
+        "a pod without a grace of its own is deleted by force",
+        "failover/acting.py",
+        "grace=1 if pod.spec.termination_grace_period_seconds == 0 else None",
+        "grace=None if pod.spec.termination_grace_period_seconds else 0",
+        ACTING,
+    ),
+    Bug(
+        "what is refused for one pod stops all the others",
+        "failover/acting.py",
+        "except (RefusedForSafety, Unavailable) as error:",
+        "except LastcallError as error:",
+        ACTING,
+    ),
+    Bug(
+        "429 is answered by asking again at once",
+        "failover/pool.py",
+        "self._until = self._clock.boottime() + (error.after or PAUSE)",
+        "pass",
+        ACTING,
+    ),
+    Bug(
+        "what a fence was asked about one boot counts for the next",
+        "failover/devices.py",
+        "            self._asked = {}\n        broken",
+        "        broken",
+        ACTING,
+    ),
+    Bug(
+        "what is there at the first look counts as a sign of life",
+        "failover/sightings.py",
+        "if ready.status not in LIVES or first:",
+        "if ready.status not in LIVES:",
+        PARTS,
+    ),
+    Bug(
+        "Ready=Unknown, which others write, counts as a sign of life",
+        "failover/sightings.py",
+        "if ready.status not in LIVES or first:",
+        "if first:",
+        PARTS,
+    ),
+    Bug(
+        "a watch that is behind brings an old boot back",
+        "failover/sightings.py",
+        "if number < self._revisions[which]:",
+        "if False:",
+        PARTS,
+    ),
+    Bug(
+        "who has slept trusts what he sees",
+        "failover/own_clock.py",
+        "passed > PERIOD + _LATE or ",
+        "",
+        PARTS,
+    ),
+    Bug(
+        "a node's own clock says until when it is waited for",
+        "failover/last_words.py",
+        "deadline=word.began + _seconds(status.start_time, status.deadline_time),",
+        "deadline=_seconds('1970-01-01T00:00:00Z', status.deadline_time),",
+        PARTS,
+    ),
+    Bug(
+        "one toleration of one taint is enough",
+        "failover/left.py",
+        "return wall - since < first.toleration_seconds",
+        "return True",
+        PARTS,
+    ),
+    Bug(
+        "lastcall's own taint is taken for a person's word",
+        "failover/gathering.py",
+        " and not (isinstance(mark, OwnerMark) and mark.tainted)",
+        "",
+        ADVERSITY + WORLD,
+    ),
+    Bug(
+        "the policy's mode goes before that of the controller",
+        "failover/gathering.py",
+        "mode=min(spec.mode, self._terms.mode, key=_CAUTION.index),",
+        "mode=spec.mode,",
+        WORLD,
+    ),
+    Bug(
+        "a view that is sick is trusted",
+        "failover/gathering.py",
+        "api_failed=now if self._cluster.blind else self._cluster.api_failed,",
+        "api_failed=None,",
+        ADVERSITY,
+    ),
+    Bug(
+        "who has come back is never noticed to be late again",
+        "failover/observing.py",
+        "            self._alarms.set(name, max(now, knot.seen.quiet_since) + knot.patience)\n",
+        "",
+        WORLD,
+    ),
+    Bug(
+        "only the watch says whether a node has renewed its Lease",
+        "failover/gathering.py",
+        "            knot.seen.lease(lease, now)\n",
+        "            pass\n",
+        ADVERSITY,
+    ),
+    Bug(
+        "the Node is written although it has changed",
+        "adapters/kube/failover_cluster.py",
+        '"resourceVersion": node.metadata.resource_version}',
+        '"resourceVersion": ""}',
+        WORLD,
+    ),
+    Bug(
+        "workers go on when leadership has ended",
+        "failover/controller.py",
+        "            await group.cancel()\n",
+        "",
+        ADVERSITY,
+    ),
+]
