@@ -29,6 +29,8 @@ from lastcall.watchdog.keeper import Keeper
 NODE = "n1"
 SETTINGS = WatchdogSettings(device="/dev/watchdog0", lease_seconds=20, pet_seconds=4, timeout_seconds=10, drift=0)
 BOUND = 50
+NODE_SETTINGS = WatchdogSettings(lease_seconds=30, pet_seconds=5, timeout_seconds=12)
+"""Beside a controller, with clocks that may differ."""
 _LEASES = LEASES.read_as(AgentLease)
 
 
