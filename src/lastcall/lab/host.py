@@ -148,7 +148,9 @@ class LocalHost:
             volumes=NodeDriver(self._site.storage, self.name, self._client),
         )
         manager = await self._manager(
-            Surroundings(self.kubelet, self._runtime, self.logind, self._holder, self._site.clock, self._boot_id)
+            Surroundings(
+                self.kubelet, self._runtime, self.logind, self._holder, self._site.clock, self._boot_id, self._client
+            )
         )
         self._node = Group()
         self._node.start(self.kubelet.run(), f"{self.name}: kubelet")

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from lastcall.adapters.journal_files import JournalFiles
+from lastcall.adapters.kube.client import Client
+from lastcall.adapters.kube.shutdown_records import RecordedFace, ShutdownRecords
 from lastcall.aio import cancel
 from lastcall.graceful.agent import Agent, Outside
 from lastcall.graceful.config import AgentConfig
@@ -39,7 +41,7 @@ class Runs(Protocol):
 class Surroundings(NamedTuple):
     """Of a manager: one life of the node's kubelet, and the machine. ``boot_id`` is that of the machine's boot.
 
-    ``holder`` keeps the lock over the lives of lastcall's agent.
+    ``holder`` keeps the lock over the lives of lastcall's agent. ``client`` asks as the node.
     """
 
     kubelet: Kubelet
@@ -48,6 +50,7 @@ class Surroundings(NamedTuple):
     holder: FakeHolder
     clock: Clock
     boot_id: str
+    client: Client
 
 
 def by_kubelet(config: AgentConfig, around: Surroundings) -> Runs:
@@ -64,7 +67,8 @@ def by_kubelet(config: AgentConfig, around: Surroundings) -> Runs:
 
 async def by_lastcall(config: AgentConfig, around: Surroundings, *, directory: Path, listeners: list[Listener]) -> Runs:
     """An agent with its journals in that directory; the kubelet starts nothing before it has looked."""
-    face = KubeletFace(around.kubelet, around.clock)
+    name = around.kubelet.profile.name
+    face, shutdowns = KubeletFace(around.kubelet, around.clock), ShutdownRecords(around.client, name, around.clock)
     face.hold()
     keeper = FakeKeeper(around.holder)
     agent = Agent(
@@ -75,32 +79,33 @@ async def by_lastcall(config: AgentConfig, around: Surroundings, *, directory: P
             keeper=keeper,
             limit_files=around.logind.files,
             runtime=around.runtime,
-            node=face,
+            node=RecordedFace(face, shutdowns),
             journals=await asyncio.to_thread(_journals, directory),
         ),
-        node_name=around.kubelet.profile.name,
+        node_name=name,
         boot_id=around.boot_id,
-        listeners=[face.hear, *listeners],
+        listeners=[face.hear, shutdowns.hear, *listeners],
         on_status=face.first_look,
     )
-    return _AgentLife(agent, keeper)
+    return _AgentLife(agent, keeper, shutdowns)
 
 
 class _AgentLife:
     """An agent that dies as by SIGKILL."""
 
-    def __init__(self, agent: Agent, keeper: FakeKeeper) -> None:
+    def __init__(self, agent: Agent, keeper: FakeKeeper, shutdowns: ShutdownRecords) -> None:
         self._agent = agent
         self._keeper = keeper
+        self._shutdowns = shutdowns
 
     async def run(self) -> None:
         """Until cancelled; the lock is its holder's then."""
-        life = asyncio.ensure_future(self._agent.run())
+        life, writing = (asyncio.ensure_future(one.run()) for one in (self._agent, self._shutdowns))
         try:
             await asyncio.shield(life)
         finally:
             self._keeper.die()
-            await cancel(life)
+            await cancel(life, writing)
 
 
 def _journals(directory: Path) -> JournalFiles:

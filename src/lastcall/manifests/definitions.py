@@ -58,6 +58,7 @@ def fence_policy() -> Object:
     return _definition(
         names.FENCE_POLICY,
         short=["fp"],
+        subresources={"status": {}},
         schema=_root(FencePolicy, spec=schema_of(PolicySpec, RULES), status=_POLICY_STATUS),
         columns=[
             _column("Mode", ".spec.mode", "What is done for a node that is lost."),
@@ -76,6 +77,7 @@ def node_shutdown() -> Object:
     return _definition(
         names.NODE_SHUTDOWN,
         short=["nsd"],
+        subresources={},  # one request writes all of it: the pods of one boot never stand beside the id of another
         schema=_root(NodeShutdown, spec=schema_of(ShutdownSpec, Extras()), status=schema_of(ShutdownStatus, Extras())),
         columns=[
             _column("How", ".spec.how", "What logind said of it."),
@@ -86,7 +88,7 @@ def node_shutdown() -> Object:
     )
 
 
-def _definition(kind: str, *, short: list[str], schema: Schema, columns: list[Object]) -> Object:
+def _definition(kind: str, *, short: list[str], schema: Schema, columns: list[Object], subresources: Object) -> Object:
     singular = kind.lower()
     plural = f"{singular[:-1]}ies" if singular.endswith("y") else f"{singular}s"
     version = {
@@ -94,7 +96,7 @@ def _definition(kind: str, *, short: list[str], schema: Schema, columns: list[Ob
         "served": True,
         "storage": True,
         "schema": {"openAPIV3Schema": schema},
-        "subresources": {"status": {}},
+        **({"subresources": subresources} if subresources else {}),
         "additionalPrinterColumns": columns,
     }
     return {

@@ -102,6 +102,7 @@ class ShutdownSpec(Facts, frozen=True):
     boot_id: Annotated[str, Meta(description="Of the boot that ends, as in the Node's `status.nodeInfo.bootID`.")] = (
         field(name="bootID")
     )
+    id: Annotated[str, Meta(description="By which `lastcall report` knows it on the node.")] = ""
     how: Annotated[str, Meta(description="What logind said of it, such as `poweroff` or `reboot`.")] = ""
     mode: Annotated[Mode, Meta(description="Observe: nothing is ended.")] = Mode.ENFORCE
     requested_seconds: Annotated[float, Meta(description="What the configuration asks for.")] | None = None

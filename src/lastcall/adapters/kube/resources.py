@@ -7,6 +7,8 @@ from urllib.parse import quote
 
 import msgspec
 
+from lastcall import names
+
 _PLAIN = re.compile(r"[\w.:~-]+", re.ASCII).fullmatch
 """Nothing in it is to be quoted."""
 
@@ -78,3 +80,4 @@ PRIORITY_CLASSES = resource("scheduling.k8s.io", "v1", "priorityclasses")
 VALIDATING_WEBHOOKS = resource("admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations")
 MUTATING_WEBHOOKS = resource("admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations")
 DEFINITIONS = resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+NODE_SHUTDOWNS = resource(names.GROUP, names.API_VERSION.partition("/")[2], "nodeshutdowns")

@@ -1,0 +1,154 @@
+"""A node's own last word in the API: its ``NodeShutdown``, which bears the Node's name and tells of the newest shutdown.
+
+It is written whole, spec and status in one request: whoever reads it never sees what one boot has ended beside the boot id
+of another. What comes before the first kill, and after the last, waits for it for a moment (``ports.NodeFace``); nothing
+else does.
+"""
+
+import asyncio
+import logging
+
+from lastcall.adapters.kube.client import Client
+from lastcall.adapters.kube.resources import NODE_SHUTDOWNS, Object
+from lastcall.aio import Signal, any_done, cancel, first
+from lastcall.errors import ApiNotPermitted, LastcallError, NotFound, Refused
+from lastcall.model.node_shutdown import to_node_shutdown
+from lastcall.model.node_shutdown_object import MOST_NOTES
+from lastcall.model.record import fold
+from lastcall.model.shutdown import Cancelled, Event, Outcome, Started
+from lastcall.ports import Clock, LivePod, NodeFace
+
+SOON = 1.0
+"""Seconds before a write that nobody waits for: a hundred pods end within few of them."""
+
+RETRY_SECONDS = 2.0
+ASK_SECONDS = 5.0
+"""How long one request may take before it is asked anew."""
+
+log = logging.getLogger(__name__)
+
+
+class ShutdownRecords:
+    """Listens to the events of a node's shutdowns, and writes what they add up to while ``run`` runs.
+
+    Needs the verb patch on this NodeShutdown, and create, which the first one is made by.
+    """
+
+    def __init__(self, client: Client, node: str, clock: Clock) -> None:
+        self._client = client
+        self._node = node
+        self._clock = clock
+        self._events: list[Event] = []
+        self._heard = self._written = self._wanted = 0
+        self._changed = Signal()
+        self._failure = ""
+
+    def hear(self, event: Event) -> None:
+        """What the agent records, or what an earlier life of it has recorded, from the beginning."""
+        if isinstance(event, Started):
+            self._events = []
+        elif not self._events and not isinstance(event, Cancelled):
+            return  # of a shutdown that an earlier life has seen to
+        self._events.append(event)
+        self._heard += 1
+        self._changed.set()
+
+    async def written(self) -> None:
+        """Returns when everything is written that was heard before this call."""
+        wanted = self._wanted = self._heard
+        self._changed.set()
+        while self._written < wanted:
+            await self._changed.next()
+
+    async def run(self) -> None:
+        """Writes what is new, what is waited for at once; never ends. What fails is told once, and tried again."""
+        while True:
+            while self._written == self._heard:
+                await self._changed.next()
+            await self._until_soon()
+            heard = self._heard
+            if await self._write():
+                self._written = heard
+                self._changed.set()
+            else:
+                await self._clock.sleep(RETRY_SECONDS)
+
+    # ------------------------------------------------------------------------------------------------------------------
+
+    async def _until_soon(self) -> None:
+        soon = self._clock.boottime() + SOON
+        while self._wanted <= self._written and self._clock.boottime() < soon:
+            await first(self._changed.next(), self._clock.sleep(soon - self._clock.boottime()))
+
+    async def _write(self) -> bool:
+        """Whether there is nothing left to try: the server has taken it, or never will."""
+        asking = asyncio.ensure_future(self._put())
+        try:
+            if await first(any_done(asking), self._clock.sleep(ASK_SECONDS)):
+                return self._failed(f"no answer within {ASK_SECONDS:g} s")
+            asking.result()
+        except NotFound:
+            log.info("no record of this shutdown is in the API: NodeShutdown is not defined there")
+        except (Refused, ApiNotPermitted) as error:
+            self._failed(str(error))
+        except LastcallError as error:
+            return self._failed(str(error))
+        else:
+            self._failure = ""
+        finally:
+            await cancel(asking)
+        return True
+
+    async def _put(self) -> None:
+        if isinstance(self._events[0], Started):
+            await self._client.apply(NODE_SHUTDOWNS, self._node, self._object(), force=True)
+        else:
+            # It was called off while no agent was there; what it has ended may run again, and proves nothing.
+            called_off = {"status": {"outcome": Outcome.CANCELLED.value}}
+            await self._client.patch(NODE_SHUTDOWNS, self._node, called_off)
+
+    def _failed(self, why: str) -> bool:
+        if why != self._failure:
+            log.warning("the API server does not know of this node's shutdown: %s", why)
+        self._failure = why
+        return False
+
+    def _object(self) -> Object:
+        obj = to_node_shutdown(fold(self._events))
+        obj["spec"]["id"], obj["metadata"] = obj["metadata"]["name"], {"name": self._node}
+        obj["status"]["notes"] = obj["status"]["notes"][-MOST_NOTES:]
+        return obj
+
+
+class RecordedFace:
+    """``ports.NodeFace`` whose announcement and last word are over when the record is written too."""
+
+    def __init__(self, face: NodeFace, records: ShutdownRecords) -> None:
+        self._face = face
+        self._records = records
+
+    def refuse_pods(self) -> None:
+        """As the face does."""
+        self._face.refuse_pods()
+
+    async def going_down(self, deadline: float) -> None:
+        """Both at once; what the face raises is raised."""
+        writing = asyncio.ensure_future(self._records.written())
+        try:
+            await self._face.going_down(deadline)
+            await any_done(writing)
+        finally:
+            await cancel(writing)
+
+    async def pod_ended(self, live: LivePod, exit_codes: dict[str, int | None]) -> bool:
+        """As the face does."""
+        return await self._face.pod_ended(live, exit_codes)
+
+    async def last_word(self) -> None:
+        """The face's, and then the record."""
+        await self._face.last_word()
+        await self._records.written()
+
+    async def back(self) -> None:
+        """As the face does."""
+        await self._face.back()
