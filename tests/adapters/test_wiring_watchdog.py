@@ -26,6 +26,8 @@ from lastcall.watchdog.keeper import Told
 from lastcall.wiring import Program, Settings
 from lastcall.wiring_watchdog import kept
 
+pytestmark = pytest.mark.timeout(60)
+
 CONFIG = """\
 apiVersion: lastcall.dev/v1alpha1
 kind: AgentConfiguration
@@ -35,7 +37,7 @@ watchdog: {leaseSeconds: 40}
 """
 
 
-async def until(condition, seconds=15):
+async def until(condition, seconds=25):
     async with asyncio.timeout(seconds):
         while not await condition():
             await asyncio.sleep(0.02)
@@ -74,7 +76,7 @@ async def cluster(tmp_path):
 
 
 async def test_it_is_armed_and_taken_back_over_tls(cluster):
-    settings = WatchdogSettings(device="/dev/watchdog0", lease_seconds=60, pet_seconds=2, timeout_seconds=60)
+    settings = WatchdogSettings(device="/dev/watchdog0", lease_seconds=60, pet_seconds=8, timeout_seconds=60)
     dog = FakeWatchdog(lambda: None)
     told = []
 
