@@ -89,7 +89,7 @@ async def test_it_is_over_when_who_has_asked_is_killed(device):
 
 
 async def test_it_is_over_in_time_when_who_has_asked_hangs(device):
-    process = await asker(device, 10)
+    process = await asker(device, 12)
     pid = await device.pids.get()
     process.send_signal(signal.SIGSTOP)
     try:

@@ -17,7 +17,7 @@ from lastcall.model.power import Power
 
 pytestmark = [pytest.mark.timeout(90), pytest.mark.xdist_group("redfish")]
 FIRST, SECOND = MACHINES
-LONG = 20.0
+LONG = 30.0
 """Seconds for what is expected to go well."""
 
 
