@@ -1,7 +1,8 @@
 """The verbs of the Kubernetes API on any transport. Errors are those of ``lastcall.errors``."""
 
+import contextlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
 from urllib.parse import urlencode
@@ -75,13 +76,24 @@ class Client:
         self, resource: Resource[Any], *, namespace: str = "", labels: str = "", fields: str = "", limit: int = PAGE
     ) -> tuple[Sequence[msgspec.Raw], str]:
         """The same, its objects as JSON."""
-        query = {"labelSelector": labels, "fieldSelector": fields, "limit": str(limit) if limit else ""}
         items: list[msgspec.Raw] = []
+        revision = ""
+        pages = self.pages(resource, namespace=namespace, labels=labels, fields=fields, limit=limit)
+        async with contextlib.aclosing(pages):
+            async for page, revision in pages:  # noqa: B007  (the last one's is the list's)
+                items += page
+        return items, revision
+
+    async def pages(
+        self, resource: Resource[Any], *, namespace: str = "", labels: str = "", fields: str = "", limit: int = PAGE
+    ) -> AsyncGenerator[tuple[Sequence[msgspec.Raw], str], None]:
+        """The same, page by page, for who keeps less of each object than there is; each with the revision of all."""
+        query = {"labelSelector": labels, "fieldSelector": fields, "limit": str(limit) if limit else ""}
         while True:
             page = _decoded(await self._ask("GET", resource.path(namespace), query), _Page)
-            items += page.items or ()
+            yield page.items or (), page.metadata.resource_version
             if not page.metadata.continue_:
-                return items, page.metadata.resource_version
+                return
             query["continue"] = page.metadata.continue_
 
     async def watch(

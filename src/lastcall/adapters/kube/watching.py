@@ -166,10 +166,12 @@ class Watching(Generic[T]):
 
     async def _list(self) -> Sequence[Change[T]]:
         """What a list says that was not known. Everything is known by then; the changes are to be told."""
-        items, revision = await self._client.list_raw(
-            self._resource, namespace=self._namespace, labels=self._labels, fields=self._fields
-        )
-        found = dict(self._decoded(item) for item in items)
+        found: dict[Key, _Known[T]] = {}
+        revision = ""
+        pages = self._client.pages(self._resource, namespace=self._namespace, labels=self._labels, fields=self._fields)
+        async with contextlib.aclosing(pages):
+            async for page, revision in pages:  # noqa: B007  (the last one's is the list's)
+                found.update(self._decoded(item) for item in page)
         changes = [
             Change(Kind.DELETED, key, known.obj, known.obj)
             for key, known in self._known.items()
