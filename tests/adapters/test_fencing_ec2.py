@@ -70,6 +70,16 @@ async def test_credentials_and_endpoint_from_the_environment(cloud):
     assert (answer.power, answer.why.partition(":")[0]) == (Power.UNKNOWN, "there are no credentials")
 
 
+async def test_credentials_of_the_pods_service_account(cloud, tmp_path):
+    """IRSA: a projected token is exchanged at STS for credentials of a role."""
+    token = tmp_path / "token"
+    token.write_text("a.b.c")
+    role = {"AWS_ROLE_ARN": "arn:aws:iam::123456789012:role/fence", "AWS_WEB_IDENTITY_TOKEN_FILE": str(token)}
+    environ = {**ALONE, **role, "AWS_ENDPOINT_URL": cloud.endpoint}
+    one = fence(cloud, cloud.instance(), environ=environ, endpoint="", credentials=None)
+    assert (await one.status()).power is Power.ON
+
+
 async def test_an_api_that_is_not_there_or_says_nothing(cloud):
     nowhere = await fence(cloud, f"aws:///{REGION}a/i-1", endpoint="http://127.0.0.1:1").status()
     cloud.pause()
