@@ -62,6 +62,14 @@ def test_another_controller_goes_on_after_every_step(fate, fence):
             life.heal()
 
 
+def test_who_goes_on_asks_for_the_status_at_once_and_gives_no_second_order():
+    life = Life(World()).until(BEGIN + 50, is_cut, stop=4)
+    assert (life.lives, len(life.said(SwitchOff)), ours(life.world)) == (2, 1, False)
+    life.until(BEGIN + 65)  # for 20 s what the next controller has seen first counts as a sign of life
+    assert (len(life.said(SwitchOff)), ours(life.world)) == (1, True)
+    life.until(HEALED).heal()
+
+
 def test_a_planned_reboot_is_not_fenced():
     life = Life(World()).until(HEALED, reboots)
     assert not life.said(SwitchOff)

@@ -18,6 +18,7 @@ NOW = 1000.0
 POLICY = Policy(name="p", mode=Mode.ENFORCE, suspect_after=40.0)
 MARK = OwnerMark(boot_id="a", policy="p", began="2026-11-21T12:00:00Z", by="me")
 SAME = Judgement(Match.SAME, "it is the same machine")
+OTHER = Judgement(Match.OTHER, "it is another machine")
 BMC = Device(name="bmc", judgement=SAME)
 DB = PodLeft(uid="u1", namespace="shop", name="db-0", volumes=("v1",))
 ENDING = replace(DB, terminating=True, grace=30)

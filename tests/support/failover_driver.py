@@ -202,6 +202,7 @@ class Controller:
             expect(node.boot_id == step.boot_id, "another boot is tainted")
             expect(world.boot != step.boot_id, "a node is tainted whose boot runs")
             expect(step.mark.tainted, "the mark does not say whose the taint is")
+            expect(world.mark is not None and world.mark.by == self.me, "a node is tainted without being the owner")
             node.taints = taints.added(node.taints, taints.OURS)
         if isinstance(step, Untaint):
             expect(world.mark.tainted or step.by_hand, "a taint of others is taken away")
@@ -245,6 +246,8 @@ class Controller:
                 world.remove_by_force(one.uid)
 
     def _over(self, step):
+        owned = self.world.mark is not None and self.world.mark.by == self.me
+        expect(owned and self.world.mark.boot_id == step.boot_id, "it forces without being the owner")
         expect(self.world.boot != step.boot_id, f"forced while the boot runs: {step}")
 
     def left(self):

@@ -236,7 +236,7 @@ BUGS = [
         "failover/claiming.py",
         "ours = case.mark is not None and case.mark.tainted and remaining.our_taint(case)",
         "ours = False",
-        WORLD,
+        TABLES,
     ),
     Bug(
         "a proof that comes about by time is overslept",
@@ -251,5 +251,19 @@ BUGS = [
         "return mark.by != me and mark.by == leader",
         "return False",
         MARKS,
+    ),
+    Bug(
+        "who goes on gives the order again, in place of asking for the status",
+        "failover/course.py",
+        "(*_OWNED, proving.ask_again, suspicion.heard_of",
+        "(*_OWNED, suspicion.heard_of",
+        WORLD,
+    ),
+    Bug(
+        "another machine's status counts for who goes on",
+        "failover/proving.py",
+        "    if not device.judgement.allows(unchecked=device.unchecked):\n        return None\n    said",
+        "    said",
+        TABLES,
     ),
 ]

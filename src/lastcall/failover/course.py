@@ -79,7 +79,7 @@ _OWNED: tuple[Rule, ...] = (
 TABLE: dict[Situation, tuple[Rule, ...]] = {
     Situation.BARRED: (_barred,),
     Situation.FREE: _SUSPECTED,
-    Situation.UNPROVED: (*_OWNED, suspicion.heard_of, leaving.ended_pods, proving.prove),
+    Situation.UNPROVED: (*_OWNED, proving.ask_again, suspicion.heard_of, leaving.ended_pods, proving.prove),
     Situation.PROVED: (
         *_OWNED,
         forcing.taint,

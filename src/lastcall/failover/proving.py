@@ -4,8 +4,10 @@ from msgspec.structs import replace
 
 from lastcall.failover import claiming, fencing, leaving, remaining
 from lastcall.failover.case import Case
-from lastcall.failover.steps import Mark, Step, SwitchOff, Unmark, Wait
+from lastcall.failover.proofs import switched
+from lastcall.failover.steps import AskPower, AskTarget, Mark, Step, SwitchOff, Unmark, Wait
 from lastcall.model.fence_policy import Mode
+from lastcall.model.power import Power
 
 
 def called_off(case: Case, now: float) -> Step | None:
@@ -36,6 +38,32 @@ def switched_on(case: Case, now: float) -> Step | None:
     if mark is None or not mark.powered_on:
         return None
     return Wait(f"node {case.name} was switched on again, and its next boot is waited for; {remaining.sentence(case)}")
+
+
+def ask_again(case: Case, now: float) -> Step | None:
+    """What was told to switch off, by whoever had the mark before: its status says whether it is off.
+
+    To ask is harmless, so the silence that makes a node suspect need not be waited for as long as for telling it again.
+    """
+    mark = case.mark
+    assert case.node
+    assert case.policy
+    if mark is None or not mark.switched_off or now >= case.quiet_since + case.policy.suspect_after:
+        return None
+    device = next((one for one in case.devices if one.name == mark.fencer and not one.trouble), None)
+    if device is None or device.unanswered or device.offs:
+        return None
+    if device.judgement is None:
+        return AskTarget(fencer=device.name, why=f"{device.name} is asked which machine is behind it")
+    if not device.judgement.allows(unchecked=device.unchecked):
+        return None
+    said = [one for one in device.answers if one.boot_id == case.node.boot_id]
+    if any(switched(one) is not Power.OFF for one in said):
+        return None
+    again = said[-1].asked + (case.policy.apart if len(said) == 1 else fencing.AGAIN) if said else now
+    if now < again:
+        return Wait(f"{device.name} has said OFF, and is asked again", until=again)
+    return AskPower(fencer=device.name, why=f"whether {device.name}, which was told to switch it off before, has")
 
 
 def prove(case: Case, now: float) -> Step:
