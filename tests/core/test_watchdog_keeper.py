@@ -299,6 +299,7 @@ def test_a_device_that_does_not_fit_is_not_armed_and_the_arithmetic_is_told(devi
         promise = await world.promise()
         assert not promise.armed
         assert told in world.rounds[-1].sentence
+        assert told in promise.why
         assert (world.dog.running, world.resets) == (False, [])
         assert world.line.asked.count("PATCH") < 5
 
@@ -342,6 +343,7 @@ def test_a_device_that_another_program_holds_is_tried_again():
         world.agent()
         await asyncio.sleep(5)
         assert "another program holds it" in world.rounds[-1].sentence
+        assert "another program holds it" in (await world.promise()).why
         world.dog.close(descriptor)
         await asyncio.sleep(40)
         assert (await world.promise()).armed

@@ -67,7 +67,7 @@ class Keeper:
         self._leave_by: float | None = None
         self._unfit = self._stuck = self._stray = self._told = False
         self._retry_at = petting.NEVER
-        self._problem = self._said = self._complaint = ""
+        self._problem = self._reason = self._said = self._complaint = ""
         self._accepted = self._failed = self._withheld = 0
 
     def hold(self, why: str) -> None:
@@ -112,11 +112,14 @@ class Keeper:
         self._say()
 
     async def _round(self) -> None:
-        """Steps until nothing is left to do, one has failed, or the Lease is renewed."""
+        """Steps until nothing is left to do, one has failed, or the Lease is renewed. Then it says why it is not armed."""
         going_on = True
         while going_on:
             step = petting.next_step(self._situation)
             going_on = await self._done(step) and step not in (Step.REST, Step.PROMISE)
+            self._pet()
+        if not self._standing.promised and self._reason != self._why():
+            await self._write(armed=False)
             self._pet()
 
     @property
@@ -154,6 +157,7 @@ class Keeper:
             return False
         self._accepted += 1
         self._complaint = ""
+        self._reason = promise.why
         self._standing = petting.accepted(self._standing, armed=armed, sent=sent)
         if not self._told:
             self._told, self._stray = True, before is not None and before.boot_id == self._boot_id
@@ -226,6 +230,8 @@ class Keeper:
 
     def _sentence(self) -> str:
         now = self._clock.boottime()
+        if not self._device.open and self._standing.promised:
+            return "not armed: the Lease could not be written yet"
         if not self._device.open:
             return f"not armed: {self._why()}"
         if not self._standing.promised or not self._armed:
@@ -239,6 +245,4 @@ class Keeper:
             return self._held
         if self._leave_by is not None:
             return "the agent ends"
-        return self._problem or (
-            "the Lease could not be written yet" if self._standing.promised else "it is about to be armed"
-        )
+        return self._problem or "it is about to be armed"
