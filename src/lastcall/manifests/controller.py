@@ -17,8 +17,9 @@ from lastcall.manifests.rbac import Grant, Object, rules
 from lastcall.model.decode import shown
 from lastcall.model.patterns import NAME as DNS_LABEL
 from lastcall.model.snapshot import NODE_LEASES
+from lastcall.names import SYSTEM_NAMESPACE
 
-NAMESPACE = "lastcall-system"
+NAMESPACE = SYSTEM_NAMESPACE
 IMAGE = f"lastcall:{__version__}"
 
 _RBAC = "rbac.authorization.k8s.io"

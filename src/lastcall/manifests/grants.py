@@ -13,7 +13,7 @@ def cluster_grants() -> list[Grant]:
     """In all namespaces, and for what has none."""
     return [
         Grant("nodes", ("get", *_FOLLOW, "patch"), "watched; read live, marked, tainted and untainted"),
-        Grant("pods", ("get", "list", "delete"), "of nodes in trouble: read live, deleted, also by force"),
+        Grant("pods", ("list", "delete"), "of nodes in trouble: read live, deleted, also by force"),
         Grant("pods/status", ("patch",), "a pod that is deleted by force has failed, says its status before"),
         Grant("persistentvolumes", ("get",), "which claim a volume that is attached belongs to"),
         Grant("volumeattachments", (*_FOLLOW, "delete"), "watched; deleted where nobody else does", "storage.k8s.io"),
@@ -33,8 +33,10 @@ def own_grants(namespace: str) -> list[Grant]:
     """In the controller's own namespace."""
     group = "coordination.k8s.io"
     return [
-        Grant("leases", ("get", "patch"), "who leads", group, namespace, (NAME,)),
-        Grant("leases", _FOLLOW, "the Leases by which agents say that they hold an armed watchdog", group, namespace),
+        Grant(
+            "leases", ("get", *_FOLLOW), "who leads, and by which agents promise a watchdog's reset", group, namespace
+        ),
+        Grant("leases", ("patch",), "it leads", group, namespace, (NAME,)),
         Grant("leases", ("create",), "the Lease is made anew if somebody deletes it", group, namespace),
         Grant("secrets", ("get",), "the credentials of fences, read when they are needed", "", namespace),
     ]

@@ -1,0 +1,199 @@
+"""The controller asks for nothing beyond the roles of ``lastcall manifests controller``, and they allow nothing beyond that.
+
+The real program fails a node over in a lab, as the ServiceAccount that the manifests make; the lab's audit tells what it
+asked for.
+"""
+
+import asyncio
+import base64
+import itertools
+import json
+
+import pytest
+import yaml
+from support.controller_process import ControllerProcess, install_agent
+from support.lab_process import LabProcess
+
+from lastcall.adapters.clock import SystemClock
+from lastcall.adapters.kube import kubeconfig, resources
+from lastcall.adapters.kube.client import STRATEGIC, Client
+from lastcall.adapters.kube.http import Http
+from lastcall.aio import cancel
+from lastcall.errors import AlreadyExists, NotFound
+from lastcall.lab.making import make
+from lastcall.manifests.controller import NAMESPACE, Choices, objects
+from lastcall.manifests.grants import every_grant
+from lastcall.manifests.labels import NAME
+from lastcall.manifests.rbac import Asked, beyond, unused
+from lastcall.model.watchdog import Watchdog
+from lastcall.model.watchdog_lease import Promise, annotated
+
+pytestmark = pytest.mark.timeout(120)
+
+NAMES = ("n1", "n2", "n3")
+ACCOUNTS = resources.resource("", "v1", "serviceaccounts")
+INFO = {
+    "nodeInfo": {"bootID": "b1", "systemUUID": "11111111-2222-4333-8444-555555555555"},
+    "conditions": [{"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-01-01T00:00:00Z"}],
+}
+CONTROL_PLANE = {"node-role.kubernetes.io/control-plane": ""}
+
+
+def thing(kind, name, api="v1", namespace=None, metadata=(), **parts):
+    where = {"namespace": namespace} if namespace else {}
+    return {"apiVersion": api, "kind": kind, "metadata": {"name": name, **where, **dict(metadata)}, **parts}
+
+
+FENCER = {
+    "name": "f",
+    "agent": {"program": "fence_test", "secretParameters": {"plug": {"name": "bmc", "key": "{node}"}}},
+    "targetCheck": "Disabled",
+}
+SCENE = [
+    thing(
+        "Secret", "bmc", namespace=NAMESPACE, data={name: base64.b64encode(name.encode()).decode() for name in NAMES}
+    ),
+    *(thing("Node", name, metadata={"labels": CONTROL_PLANE}) for name in NAMES),
+    thing(
+        "Pod",
+        "p",
+        namespace="default",
+        spec={
+            "nodeName": "n1",
+            "containers": [{"name": "c", "image": "i"}],
+            "tolerations": [{"operator": "Exists", "effect": "NoSchedule"}],
+        },
+    ),
+    thing(
+        "PersistentVolume",
+        "v",
+        spec={
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "claimRef": {"namespace": "default", "name": "data"},
+            "csi": {"driver": "d.example", "volumeHandle": "h"},
+        },
+    ),
+    thing(
+        "VolumeAttachment",
+        "a",
+        "storage.k8s.io/v1",
+        spec={"attacher": "d.example", "nodeName": "n1", "source": {"persistentVolumeName": "v"}},
+    ),
+    thing(
+        "Lease",
+        "n1",
+        "coordination.k8s.io/v1",
+        NAMESPACE,
+        metadata={
+            "annotations": annotated(Promise.of("b1", Watchdog(lease=600, pet=10, timeout=60, drift=0.1))),
+        },
+    ),
+    thing(
+        "NodeShutdown",
+        "n1",
+        "lastcall.dev/v1alpha1",
+        spec={"nodeName": "n1", "bootID": "b1"},
+        status={"startTime": "2026-01-01T00:00:00Z", "deadlineTime": "2026-01-01T00:00:01Z"},
+    ),
+    thing(
+        "FencePolicy",
+        "p",
+        "lastcall.dev/v1alpha1",
+        spec={
+            "mode": "Enforce",
+            "suspectAfter": "10s",
+            "limits": {"minHealthy": 0, "settle": "1s"},
+            "fencers": [FENCER],
+        },
+    ),
+]
+
+
+@pytest.fixture
+def lab(tmp_path):
+    process = LabProcess(tmp_path / "lab", f"--audit-log={tmp_path / 'audit'}")
+    process.start()
+    yield process
+    process.kill()
+
+
+@pytest.fixture
+async def client(lab):
+    access = kubeconfig.load([lab.kubeconfig], SystemClock())
+    http = Http(access.endpoint, access.credentials)
+    yield Client(http)
+    http.close()
+
+
+async def prepare(client):
+    """What is applied, and then the scene; a kind is served a moment after its definition was made."""
+    for obj in [*objects(Choices(replicas=0)), *SCENE]:
+        await eventually(lambda obj=obj: make(client, obj))
+    for name in NAMES:
+        await client.patch(resources.NODES, name, {"status": INFO}, subresource="status", kind=STRATEGIC)
+
+
+async def eventually(call, seconds=20):
+    """Calls again until it is no NotFound."""
+    for _ in range(seconds * 10):
+        try:
+            return await call()
+        except NotFound:
+            await asyncio.sleep(0.1)
+    return await call()
+
+
+async def as_the_controller(client, lab, directory):
+    """A kubeconfig with a token of its ServiceAccount."""
+    found = await client.create_below(ACCOUNTS, NAME, "token", {"spec": {}}, namespace=NAMESPACE)
+    config = yaml.safe_load(lab.kubeconfig.read_text())
+    config["users"][0]["user"] = {"token": found["status"]["token"]}
+    path = directory / "controller.kubeconfig"
+    path.write_text(yaml.safe_dump(config))
+    return path
+
+
+async def beat(client):
+    """All but n1 renew their Leases."""
+    for number in itertools.count():
+        for name in NAMES[1:]:
+            renewed = {"spec": {"renewTime": f"2026-01-01T00:{number // 60:02}:{number % 60:02}.000000Z"}}
+            try:
+                await client.create(
+                    resources.LEASES, {"metadata": {"name": name}, **renewed}, namespace="kube-node-lease"
+                )
+            except AlreadyExists:
+                await client.patch(resources.LEASES, name, renewed, namespace="kube-node-lease")
+        await asyncio.sleep(0.5)
+
+
+def asked(path):
+    """What the controller's ServiceAccount asked for, as the audit has it."""
+    records = map(json.loads, path.read_text().splitlines())
+    return [
+        Asked(**{field: one[field] for field in Asked._fields})
+        for one in records
+        if one["user"] == f"system:serviceaccount:{NAMESPACE}:{NAME}"
+    ]
+
+
+async def test_every_request_is_within_the_roles_and_every_rule_is_used(lab, client, tmp_path):
+    agents = install_agent(tmp_path / "agents")
+    await prepare(client)
+    access = await as_the_controller(client, lab, tmp_path)
+    hearts = asyncio.create_task(beat(client))
+    controller = ControllerProcess(tmp_path, access, f"--fence-agents={agents}", "--attach-detach=own")
+    try:
+        await asyncio.to_thread(controller.until, lambda: controller.audit("force-delete"), 60)
+        await asyncio.to_thread(controller.until, lambda: controller.audit("detach"), 30)
+        lease = ("lastcall-controller", NAMESPACE)
+        await client.delete(resources.LEASES, lease[0], namespace=lease[1])
+        await eventually(lambda: client.get(resources.LEASES, lease[0], namespace=lease[1]))
+        assert await asyncio.to_thread(controller.stop) == 0
+    finally:
+        controller.kill()
+        await cancel(hearts)
+    grants, requests = every_grant(NAMESPACE), asked(tmp_path / "audit")
+    assert beyond(grants, requests) == []
+    assert [(grant.resource, grant.namespace, verb) for grant, verb in unused(grants, requests)] == []
