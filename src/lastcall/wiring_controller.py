@@ -73,8 +73,8 @@ class Program:
         )
         self._http = Http(access.endpoint, access.credentials, limits=Limits(connections=settings.concurrency + 14))
         random = SystemRandom()
-        urgent = Client(self._http.urgent, manager=COMPONENT)
         self._cluster = KubeCluster(self._http, self._clock, random, instance=self._me)
+        urgent = self._cluster.client(self._http.urgent)
         self._election = Election(
             urgent, Key(settings.namespace, COMPONENT), self._me, clock=self._clock, random=random
         )

@@ -4,7 +4,6 @@ import contextlib
 import functools
 from random import Random
 
-from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.election import Election
 from lastcall.adapters.kube.failover_cluster import POLICIES, SHUTDOWNS, KubeCluster
 from lastcall.adapters.kube.resources import (
@@ -143,15 +142,9 @@ class Candidate:
         self.happened = []
         transport = Exposed(InProcess(cluster.server), world.weather, name)
         random = Random(f"{name}/{life}")
-        self.election = Election(
-            Client(transport, manager="lastcall"), ELECTION, self.name, clock=cluster.clock, random=random
-        )
-        outside = Outside(
-            clock=cluster.clock,
-            cluster=KubeCluster(transport, cluster.clock, random, instance=self.name),
-            leadership=self.election,
-            fences=world.fences,
-        )
+        kube = KubeCluster(transport, cluster.clock, random, instance=self.name)
+        self.election = Election(kube.client(transport), ELECTION, self.name, clock=cluster.clock, random=random)
+        outside = Outside(clock=cluster.clock, cluster=kube, leadership=self.election, fences=world.fences)
         self.telling = Telling(outside.cluster)
         listeners = [lambda one: self._hear(world, one), self.telling.hear]
         self.controller = Controller(outside, Terms(me=self.name, **terms), listeners=listeners)

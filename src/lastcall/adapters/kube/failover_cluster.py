@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from lastcall import names
 from lastcall.adapters.kube.client import MERGE, STRATEGIC, Client
+from lastcall.adapters.kube.noting import Health, Noting
 from lastcall.adapters.kube.resources import (
     ATTACHMENTS,
     EVENTS,
@@ -20,10 +21,10 @@ from lastcall.adapters.kube.resources import (
     Written,
     resource,
 )
-from lastcall.adapters.kube.transport import Answer, Transport
+from lastcall.adapters.kube.transport import Transport
 from lastcall.adapters.kube.watching import Kind, Watching
 from lastcall.aio import Group, first
-from lastcall.errors import NotFound, Unavailable
+from lastcall.errors import NotFound
 from lastcall.model.node_shutdown_object import NodeShutdown
 from lastcall.model.observed import (
     MARK,
@@ -64,39 +65,12 @@ _FOLLOWED: Mapping[Watched, tuple[Resource[Any], str]] = {
 }
 
 
-class Noting:
-    """A transport that remembers when a request last failed for a reason that lies with the server or the way to it."""
-
-    def __init__(self, transport: Transport, clock: Clock) -> None:
-        self._transport = transport
-        self._clock = clock
-        self.failed: float | None = None
-        """On the clock's boottime; None if none has."""
-
-    async def request(
-        self, method: str, target: str, headers: Mapping[str, str], body: bytes, *, stream: bool = False
-    ) -> Answer:
-        """``Transport.request``."""
-        try:
-            answer = await self._transport.request(method, target, headers, body, stream=stream)
-        except Unavailable:
-            self.failed = self._clock.boottime()
-            raise
-        if answer.status >= 500:
-            self.failed = self._clock.boottime()
-        return answer
-
-    def close(self) -> None:
-        """``Transport.close``."""
-        self._transport.close()
-
-
 class KubeCluster:
     """``failover.outside.Cluster`` on a client of the Kubernetes API."""
 
     def __init__(self, transport: Transport, clock: Clock, random: Random, *, instance: str = COMPONENT) -> None:
-        self._noting = Noting(transport, clock)
-        self._client = Client(self._noting, manager=COMPONENT)
+        self._health = Health(clock)
+        self._client = self.client(transport)
         self._clock = clock
         self._random = random
         self._instance = instance
@@ -105,10 +79,14 @@ class KubeCluster:
             for what, (kind, namespace) in _FOLLOWED.items()
         }
 
+    def client(self, transport: Transport) -> Client:
+        """Another client of the same cluster, whose failures count as this one's."""
+        return Client(Noting(transport, self._health), manager=COMPONENT)
+
     @property
     def api_failed(self) -> float | None:
         """When a request last failed because of the server or the way to it, on the clock's boottime."""
-        return self._noting.failed
+        return self._health.failed
 
     @property
     def blind(self) -> str:
