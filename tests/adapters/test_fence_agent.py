@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 from contextlib import ExitStack, suppress
@@ -44,7 +45,17 @@ def agent(tmp_path):
         agents = FenceAgents([str(tmp_path)])
         return await agents("bmc", "fence_x", parameters, {"password": SECRET}, patience=patience)
 
-    return make
+    yield make
+    end_what_is_left(tmp_path)
+
+
+def end_what_is_left(directory):
+    """By a test that has failed."""
+    for name in ("pid", "child"):
+        with suppress(OSError, ValueError):
+            pid = int((directory / name).read_text())
+            if b"sleep" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                os.kill(pid, signal.SIGKILL)
 
 
 def gone(pid):
@@ -103,7 +114,10 @@ async def test_it_ends_also_when_the_controller_was_killed(tmp_path):
         controller.kill()
         controller.wait()
     pid = int((tmp_path / "pid").read_text())
-    await eventually(lambda: gone(pid), 25)
+    try:
+        await eventually(lambda: gone(pid), 25)
+    finally:
+        end_what_is_left(tmp_path)
 
 
 async def test_more_than_a_pipe_holds(agent):
