@@ -44,10 +44,11 @@ class Line:
         self.deaf = False
         self.slow = 0.002
         self.late = {}
-        self.asked = []
+        self.asked, self.targets = [], []
 
     async def request(self, method, target, headers, body, *, stream=False):
         self.asked.append(method)
+        self.targets.append((method, target.partition("?")[0]))
         if self.hangs:
             await asyncio.sleep(100_000)
         if self.cut:

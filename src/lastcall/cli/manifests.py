@@ -23,3 +23,12 @@ def controller_command(*, namespace: str, image: str, replicas: int) -> None:
     from lastcall.manifests.text import to_yaml
 
     click.echo(to_yaml(objects(Choices(namespace=namespace, image=image, replicas=replicas))), nl=False)
+
+
+@command.command("agent")
+def agent_command() -> None:
+    """What lastcall agent needs if it keeps a watchdog: a ServiceAccount and its Role, in lastcall-system."""
+    from lastcall.manifests.agent import objects
+    from lastcall.manifests.text import to_yaml
+
+    click.echo(to_yaml(objects()), nl=False)
