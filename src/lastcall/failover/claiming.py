@@ -18,7 +18,7 @@ def proved(case: Case, now: float) -> Step | None:
 
 
 def unfenceable(case: Case, now: float) -> Step | None:
-    """There is no way to make sure: another proof is waited for."""
+    """The policy names no fencer: another proof is waited for."""
     del now
     if case.devices:
         return None
@@ -31,7 +31,7 @@ def unfenceable(case: Case, now: float) -> Step | None:
 
 
 def limits(case: Case, now: float) -> Step | None:
-    """The storm limits."""
+    """The limits that protect the cluster stand against it."""
     if case.storm.allowed:
         return None
     again = case.storm.again if case.storm.again is not None and case.storm.again > now else None
@@ -39,7 +39,7 @@ def limits(case: Case, now: float) -> Step | None:
 
 
 def claim(case: Case, now: float) -> Step:
-    """The mark, or with a policy that only observes what it would be for."""
+    """It is marked; with a policy that only observes it is said that it would be."""
     del now
     assert case.policy
     assert case.node
@@ -55,7 +55,7 @@ def claim(case: Case, now: float) -> Step:
 
 
 def take_over(case: Case, now: float) -> Step | None:
-    """What somebody has begun who does not lead any more."""
+    """Somebody has begun who does not lead any more: the mark becomes ours."""
     del now
     mark = case.mark
     if mark is None or mark.by == case.me:

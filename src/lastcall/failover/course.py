@@ -50,7 +50,8 @@ def barred(case: Case) -> Step | None:
     return None
 
 
-def _barred(case: Case, now: float) -> Step | None:
+def untouchable(case: Case, now: float) -> Step | None:
+    """There is no Node, another controller leads, or the mark on the Node cannot be read."""
     del now
     return barred(case)
 
@@ -77,7 +78,7 @@ _OWNED: tuple[Rule, ...] = (
 )
 
 TABLE: dict[Situation, tuple[Rule, ...]] = {
-    Situation.BARRED: (_barred,),
+    Situation.BARRED: (untouchable,),
     Situation.FREE: _SUSPECTED,
     Situation.UNPROVED: (*_OWNED, proving.ask_again, suspicion.heard_of, leaving.ended_pods, proving.prove),
     Situation.PROVED: (
@@ -105,3 +106,17 @@ def _in_time(wait: Wait, case: Case, now: float) -> Wait:
     dated = [one.at for one in (case.verdict.awaited if case.verdict else ()) if one.at is not None and one.at > now]
     times = [*dated, *([wait.until] if wait.until is not None else [])]
     return Wait(wait.why, until=min(times, default=None))
+
+
+def table() -> str:
+    """The table in Markdown, for the documentation: the rules of each situation in their order, and what they are about."""
+    lines = ["| the node | its rules, in their order |", "|---|---|"]
+    lines += [f"| {one.value} | {', '.join(_name(rule) for rule in rules)} |" for one, rules in TABLE.items()]
+    lines += ["", "| rule | |", "|---|---|"]
+    every = dict.fromkeys(rule for rules in TABLE.values() for rule in rules)
+    lines += [f"| {_name(rule)} | {(rule.__doc__ or '').partition(chr(10))[0]} |" for rule in every]
+    return "\n".join(lines) + "\n"
+
+
+def _name(rule: Rule) -> str:
+    return f"`{rule.__module__.rpartition('.')[2]}.{rule.__qualname__}`"

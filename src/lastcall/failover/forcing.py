@@ -12,7 +12,7 @@ from lastcall.model.fence_policy import Mode
 
 
 def taint(case: Case, now: float) -> Step | None:
-    """So that nothing new comes, kube-controller-manager forces too, and volumes are detached at once.
+    """The taint: nothing new comes, kube-controller-manager forces too, and volumes are detached at once.
 
     One that somebody has set by hand does as well, and stays his.
     """
@@ -25,7 +25,7 @@ def taint(case: Case, now: float) -> Step | None:
 
 
 def only_tainted(case: Case, now: float) -> Step | None:
-    """With a policy that forces nothing."""
+    """The policy forces nothing: the rest is kube-controller-manager's."""
     del now
     assert case.policy
     if case.policy.mode is not Mode.TAINT_ONLY:
@@ -34,21 +34,21 @@ def only_tainted(case: Case, now: float) -> Step | None:
 
 
 def delete(case: Case, now: float) -> Step | None:
-    """What is not terminating yet."""
+    """What is not terminating yet is deleted."""
     assert case.node
     pods = tuple(pod for pod in _allowed(case, now) if not pod.terminating)
     return Delete(pods=pods, boot_id=case.node.boot_id, why=_proof(case)) if pods else None
 
 
 def force(case: Case, now: float) -> Step | None:
-    """What its kubelet will never end."""
+    """What is terminating is removed by force: its kubelet will never end it."""
     assert case.node
     pods = tuple(pod for pod in _allowed(case, now) if pod.terminating)
     return ForceDelete(pods=pods, boot_id=case.node.boot_id, why=_proof(case)) if pods else None
 
 
 def detach(case: Case, now: float) -> Step | None:
-    """What no pod uses any more, unless kube-controller-manager does it: its cache would be wrong if we did it too."""
+    """What no pod uses any more is detached, if no attach-detach controller does it, whose cache would be wrong then."""
     assert case.node
     assert case.policy
     if not case.policy.detach:
@@ -58,7 +58,7 @@ def detach(case: Case, now: float) -> Step | None:
 
 
 def awaited(case: Case, now: float) -> Step:
-    """What others have to do, or what has been refused and is tried again."""
+    """What others have to do is waited for, and what was refused is tried again."""
     refusals = [one.refused for one in remaining.going(case)] + [one.refused for one in remaining.attached(case)]
     later = [one.again for one in refusals if one and one.again > now]
     return Wait(f"node {case.name} is failed over: {_left(case)}", until=min(later, default=None))

@@ -28,7 +28,7 @@ def ended_pods(case: Case, now: float) -> Step | None:
 
 
 def said_so(case: Case, now: float) -> Step | None:
-    """Until the deadline that it has stated."""
+    """It has said itself that it goes down: it is not fenced before the deadline that it has stated."""
     if case.held_until is None or now >= case.held_until:
         return None
     why = f"node {case.name} has said itself that it goes down, and until when: it is not fenced before"

@@ -23,7 +23,7 @@ def called_off(case: Case, now: float) -> Step | None:
 
 
 def taken_away(case: Case, now: float) -> Step | None:
-    """Somebody does not want our taint there: he may know that the machine runs."""
+    """Somebody has taken our taint away: he may know that the machine runs, and nothing more is forced."""
     del now
     mark = case.mark
     if mark is None or not mark.tainted or remaining.our_taint(case):
@@ -32,7 +32,7 @@ def taken_away(case: Case, now: float) -> Step | None:
 
 
 def switched_on(case: Case, now: float) -> Step | None:
-    """It was told to start again, when nothing was left: what has come since is for its next boot."""
+    """It was told to switch on again, when nothing was left: what has come since is for its next boot."""
     del now
     mark = case.mark
     if mark is None or not mark.powered_on:
@@ -67,7 +67,7 @@ def ask_again(case: Case, now: float) -> Step | None:
 
 
 def prove(case: Case, now: float) -> Step:
-    """What a fencer is asked next. Before it switches off, the mark says that it may have."""
+    """What a fencer is asked, or told, next. Before it switches off, the mark says that it may have."""
     assert case.policy
     assert case.node
     assert case.mark

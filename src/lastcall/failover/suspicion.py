@@ -23,7 +23,7 @@ def awake(case: Case, now: float) -> bool:
 
 
 def unwatched(case: Case, now: float) -> Step | None:
-    """Nothing holds for it, or nothing can be proved of it."""
+    """No policy holds for it, or it has never reported a boot id."""
     why = ""
     if case.policy is None:
         why = f"no FencePolicy holds for node {case.name}" + (f": {case.no_policy}" if case.no_policy else "")
@@ -36,7 +36,7 @@ def unwatched(case: Case, now: float) -> Step | None:
 
 
 def heard_of(case: Case, now: float) -> Step | None:
-    """Not silent for as long as the policy says."""
+    """It is not silent yet for as long as the policy says."""
     assert case.policy
     suspect_at = case.quiet_since + case.policy.suspect_after
     if now >= suspect_at:
@@ -48,7 +48,7 @@ def heard_of(case: Case, now: float) -> Step | None:
 
 
 def nothing_to_fail_over(case: Case, now: float) -> Step | None:
-    """A node is not fenced for its own sake."""
+    """Nothing on it would go: a node is not fenced for its own sake."""
     del now
     if remaining.anything(case):
         return None
