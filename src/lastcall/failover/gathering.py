@@ -91,6 +91,7 @@ class Gathering:
             wall=wall,
             node=_node_now(node),
             policy=self._policy(policy),
+            no_policy=knot.choice.why,
             observed=knot.seen.observed,
             heard=knot.seen.heard,
             boot=boot,
