@@ -4,6 +4,7 @@ They are gathered by ``adapters.host_facts`` and judged by ``graceful.doctor``. 
 """
 
 from lastcall.model.base import Facts
+from lastcall.model.controller_manager import ControllerManager
 from lastcall.ports import DropIn, Inhibitor
 
 
@@ -99,6 +100,7 @@ class HostFacts(Facts, frozen=True):
     whether a delay lock could be taken, ``drop_in`` whether our drop-in could be written, ``runtime`` whether the CRI
     runtime answers. ``agent`` is the pid of the agent that works with the state directory (0: known to run, its pid not);
     ``agent_unit`` is None if there is no such unit. ``manifests`` are those of static pods. ``watchdogs`` are all devices.
+    ``controllers`` are those of the cluster; None if it was not asked.
     """
 
     uid: int
@@ -117,4 +119,5 @@ class HostFacts(Facts, frozen=True):
     kubelet: Kubelet | Unknown | None
     manifests: tuple[File, ...] | Unknown
     watchdogs: tuple[Watchdog, ...] | Unknown = ()
+    controllers: tuple[ControllerManager, ...] | Unknown | None = None
     watchdog_use: WatchdogUse | Unknown = Unknown(reason="it was not asked for")

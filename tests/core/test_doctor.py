@@ -21,6 +21,7 @@ from lastcall.host import (
     Watchdog,
     WatchdogUse,
 )
+from lastcall.model.controller_manager import ControllerManager
 from lastcall.ports import DropIn, Inhibitor
 
 OK, WARNING, FAILURE, UNKNOWN = Verdict.OK, Verdict.WARNING, Verdict.FAILURE, Verdict.UNKNOWN
@@ -70,6 +71,19 @@ def pod(priority_class, number=""):
     return f"apiVersion: v1\nkind: Pod\nspec:\n  priorityClassName: {priority_class}\n{number}"
 
 
+SAFE = "--disable-force-detach-on-timeout"
+
+
+def manager(*arguments):
+    return ControllerManager(where="pod kube-system/kcm", arguments=("kube-controller-manager", *arguments))
+
+
+def manifest(*arguments):
+    command = ["/usr/local/bin/kube-controller-manager", *arguments]
+    found = {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [{"name": "kcm", "command": command}]}}
+    return file(msgspec.json.encode(found).decode(), "/manifests/kcm.yaml")
+
+
 def service(kill_mode="control-group", stored=0, *environment):
     return Unit(name="lastcall-agent.service", kill_mode=kill_mode, stored_descriptors=stored, environment=environment)
 
@@ -90,6 +104,7 @@ HEALTHY = HostFacts(
     runtime=Attempt(works=True, message="containerd 2.1.9 answers"),
     kubelet=kubelet(),
     manifests=(file(pod("system-node-critical", "  priority: 2000001000\n"), "/manifests/api.yaml"),),
+    controllers=(manager(SAFE),),
 )
 
 
@@ -312,6 +327,22 @@ TABLE = [
     ),
     ("static-pods", {"manifests": (file(pod("system-cluster-critical")),)}, WARNING, "2000000000 for"),
     ("static-pods", {"manifests": WHY}, UNKNOWN, "it was not to be found out"),
+    ("force-detach", {}, OK, "detaches nothing because time has passed"),
+    (
+        "force-detach",
+        {"controllers": (manager(),)},
+        WARNING,
+        "off or not: pod kube-system/kcm; start it with --disable-",
+    ),
+    ("force-detach", {"controllers": (manager(f"{SAFE}=false"),)}, WARNING, "pod kube-system/kcm"),
+    ("force-detach", {"controllers": (manager(SAFE), manager())}, WARNING, "pod kube-system/kcm"),
+    ("force-detach", {"controllers": (manager("--controllers=*,-attachdetach"),)}, OK, "needs --attach-detach own"),
+    ("force-detach", {"controllers": WHY}, UNKNOWN, "it was not to be found out"),
+    ("force-detach", {"controllers": ()}, UNKNOWN, "it runs elsewhere, or somebody else runs it"),
+    ("force-detach", {"controllers": None}, UNKNOWN, "the cluster was not asked; give --kubeconfig"),
+    ("force-detach", {"controllers": None, "manifests": WHY}, UNKNOWN, "the cluster was not asked"),
+    ("force-detach", {"controllers": None, "manifests": (manifest(), file("a: ["))}, WARNING, "/manifests/kcm.yaml"),
+    ("force-detach", {"controllers": None, "manifests": (manifest(SAFE),)}, OK, "detaches nothing"),
 ]
 
 

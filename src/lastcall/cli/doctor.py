@@ -30,6 +30,11 @@ _MARKS = {"ok": "ok", "warning": "warn", "failure": "FAIL", "unknown": "?"}
     help="The agent's state directory.",
 )
 @options.endpoint
+@click.option(
+    "--kubeconfig",
+    metavar="FILE",
+    help="As kubectl has it: kube-controller-manager is looked for in the cluster.  [default: the cluster is not asked]",
+)
 @click.option("--logind-root", type=click.Path(path_type=Path), default=Path("/"), hidden=True)
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.pass_context
@@ -39,6 +44,7 @@ def command(
     config: Path | None,
     state_dir: Path,
     container_runtime_endpoint: str,
+    kubeconfig: str | None,
     logind_root: Path,
     output: str,
 ) -> None:
@@ -53,7 +59,7 @@ def command(
     from lastcall.host import Unknown
 
     where = (config or logind_root / str(options.CONFIG).lstrip("/"), state_dir, container_runtime_endpoint)
-    facts = asyncio.run(_gather(*where, root=logind_root))
+    facts = asyncio.run(_gather(*where, root=logind_root, kubeconfig=kubeconfig))
     if config and isinstance(facts.config, Unknown):
         raise InvalidInput("--config", [facts.config.reason])
     report = doctor.report(doctor.examine(facts))
@@ -64,13 +70,17 @@ def command(
     ctx.exit(1 if report.failures else 0)
 
 
-async def _gather(config: Path, state_dir: Path, endpoint: str, *, root: Path) -> "HostFacts":
+async def _gather(config: Path, state_dir: Path, endpoint: str, *, root: Path, kubeconfig: str | None) -> "HostFacts":
+    import msgspec
+
+    from lastcall.adapters.cluster_facts import controllers
     from lastcall.adapters.host_bus import HostBus
     from lastcall.adapters.host_facts import Where, gather
     from lastcall.graceful.doctor_host import AGENT_UNIT, TARGETS
 
     where = Where(config=config, state_dir=state_dir, endpoint=endpoint, targets=TARGETS, unit=AGENT_UNIT, root=root)
-    return await gather(where, HostBus())
+    facts = await gather(where, HostBus())
+    return facts if kubeconfig is None else msgspec.structs.replace(facts, controllers=await controllers(kubeconfig))
 
 
 def _print(report: "Report") -> None:

@@ -1,0 +1,53 @@
+"""What the doctor finds in the cluster: who else lets volumes go. Pure."""
+
+from collections.abc import Sequence
+
+from lastcall.errors import InvalidInput
+from lastcall.graceful.finding import Finding, ok, unknown, warning
+from lastcall.host import File, HostFacts, Unknown
+from lastcall.model import decode
+from lastcall.model.controller_manager import NO_TIMEOUT, PROGRAM, ControllerManager, in_pod
+
+
+def force_detach(facts: HostFacts) -> Finding:
+    """Whether kube-controller-manager detaches volumes from machines that may still write.
+
+    Six minutes after a node is not Ready it does, unless it was told not to; lastcall's proof then comes too late.
+    """
+    if isinstance(facts.controllers, Unknown):
+        return unknown(f"not known: {facts.controllers.reason}")
+    here = () if isinstance(facts.manifests, Unknown) else facts.manifests
+    found = [*(facts.controllers or ()), *(one for file in here for one in _in_manifest(file))]
+    if not found:
+        return unknown(*_unseen(facts))
+    unsafe = [one.where for one in found if one.detaches_on_timeout]
+    if unsafe:
+        return warning(
+            f"after six minutes {PROGRAM} detaches volumes from a node that is not Ready, off or not: {', '.join(unsafe)}",
+            f"start it with --{NO_TIMEOUT}; until then a failover that takes longer comes too late",
+        )
+    return ok(_told(found))
+
+
+def _told(found: Sequence[ControllerManager]) -> str:
+    if any(one.detaches for one in found):
+        return f"{PROGRAM} detaches nothing because time has passed"
+    return f"the attach-detach controller of {PROGRAM} is off: lastcall controller needs --attach-detach own"
+
+
+def _unseen(facts: HostFacts) -> tuple[str, str]:
+    if facts.controllers is None:
+        why = f"not known: no {PROGRAM} is a static pod of this machine, and the cluster was not asked"
+        return why, "give --kubeconfig, or run doctor on a node of the control plane"
+    why = f"not known: no {PROGRAM} is a pod in kube-system; it runs elsewhere, or somebody else runs it"
+    return why, f"ask whoever runs the control plane whether {PROGRAM} has --{NO_TIMEOUT}"
+
+
+def _in_manifest(file: File) -> list[ControllerManager]:
+    """In a static pod's manifest; what cannot be read is no pod to the kubelet either."""
+    try:
+        documents = decode.documents(file.data, file.path)
+    except InvalidInput:
+        return []
+    specs = [one.get("spec") for one in documents if isinstance(one, dict)]
+    return [one for spec in specs if isinstance(spec, dict) for one in in_pod(spec, file.path)]

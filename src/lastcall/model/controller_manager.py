@@ -1,0 +1,53 @@
+"""How a kube-controller-manager was started, as far as its attach-detach controller goes (pure)."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from lastcall.model.base import Facts
+
+PROGRAM = "kube-controller-manager"
+NO_TIMEOUT = "disable-force-detach-on-timeout"
+"""With it nothing is detached because six minutes have passed (``cmd/kube-controller-manager/app/options``)."""
+
+_CONTROLLERS = "controllers"
+_ATTACH_DETACH = ("persistentvolume-attach-detach-controller", "attachdetach")
+"""Its name, and the one from before (``cmd/kube-controller-manager/names``)."""
+_TRUE = ("1", "t", "T", "true", "TRUE", "True")
+"""What Go's ``strconv.ParseBool`` takes for true."""
+
+
+class ControllerManager(Facts, frozen=True):
+    """One of them: ``where`` it was found, and its ``arguments``."""
+
+    where: str
+    arguments: tuple[str, ...]
+
+    @property
+    def detaches(self) -> bool:
+        """Whether its attach-detach controller runs."""
+        wanted = self._last(_CONTROLLERS, "*").split(",")
+        named = [name for name in _ATTACH_DETACH if name in wanted]
+        return not any(f"-{name}" in wanted for name in _ATTACH_DETACH) and bool(named or "*" in wanted)
+
+    @property
+    def detaches_on_timeout(self) -> bool:
+        """Whether it detaches volumes from a node that is not Ready for no other reason than that time has passed."""
+        return self.detaches and self._last(NO_TIMEOUT, "false") not in _TRUE
+
+    def _last(self, option: str, default: str) -> str:
+        """The value that counts: the last, as with pflag, which reads _ as -."""
+        found = default
+        for argument in self.arguments:
+            name, given, value = argument.removeprefix("--").partition("=")
+            if argument.startswith("--") and name.replace("_", "-") == option:
+                found = value if given else "true"
+        return found
+
+
+def in_pod(spec: Mapping[str, Any], where: str) -> Iterator[ControllerManager]:
+    """Those that the containers of a pod's spec start."""
+    containers = spec.get("containers")
+    for container in containers if isinstance(containers, list) else ():
+        words = [*(container.get("command") or ()), *(container.get("args") or ())]
+        if any(str(word).rpartition("/")[2] == PROGRAM for word in words):
+            yield ControllerManager(where=where, arguments=tuple(map(str, words)))
