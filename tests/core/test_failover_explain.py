@@ -15,7 +15,7 @@ from lastcall.cli.failover_explain import explain, from_cluster
 from lastcall.cli.main import cli
 from lastcall.errors import InvalidInput
 from lastcall.failover.explain import of_node, of_pod
-from lastcall.failover.objects import case_of, from_file
+from lastcall.failover.objects import case_of, from_file, leaderless
 from lastcall.failover.owner import write
 from lastcall.failover.storms import Answer
 from lastcall.model.fence_policy import Mode
@@ -205,9 +205,24 @@ def test_a_controller_that_has_marked_the_node_is_taken_to_lead():
     assert (case.me, case.leader, case.heard) == ("me", "me", 1_795_262_391.0)
 
 
+@pytest.mark.parametrize(
+    ("holder", "renewed", "leads"), [("one", 3, True), ("one", 90, False), ("", 3, False), (None, 3, False)]
+)
+def test_nobody_leads(holder, renewed, leads):
+    election = lease("lastcall-controller", renewed, namespace="lastcall-system")
+    election["spec"]["holderIdentity"] = holder
+    found = document("n1", *CLUSTER, policy(), election)
+    assert ("no lastcall controller leads" in found["inTheWay"][0]["why"]) is not leads
+    assert (found["next"], found["latest"] is None) == (
+        ("nothing is done yet", False) if leads else ("nothing is done", True)
+    )
+
+
 async def test_a_live_cluster(tmp_path):
     async with kube_cluster("lab", tmp_path) as cluster:
         await cluster.admin.create(NODES, {"metadata": {"name": "n1"}})
-        found = explain(await from_cluster(cluster.admin), "n1", "", 1_795_262_400.0)
+        objects = await from_cluster(cluster.admin)
+        assert leaderless(objects, 1_795_262_400.0) == "no lastcall controller has ever led in this cluster"
+        found = explain(objects, "n1", "", 1_795_262_400.0)
         assert found.about == "node n1"
         assert "no FencePolicy selects the node" in found.hurdles[0].why

@@ -53,7 +53,7 @@ def command(
     else:
         found = asyncio.run(_ask(kubeconfig or "", context or ""))
     moment = now.timestamp() if now else SystemClock().wall()
-    answer = explain(found, target, namespace or "", moment)
+    answer = explain(found, target, namespace or "", moment).with_hurdle(objects.leaderless(found, moment))
     click.echo(_json(answer) if output == "json" else "\n".join(_text(answer)))
 
 
@@ -105,7 +105,7 @@ async def from_cluster(client: "Client") -> "Objects":
     from lastcall.adapters.kube import resources
     from lastcall.adapters.kube.failover_cluster import POLICIES
     from lastcall.errors import NotFound
-    from lastcall.failover.objects import Objects
+    from lastcall.failover.objects import ELECTION, Objects
     from lastcall.model.node_shutdown_object import NodeShutdown
     from lastcall.model.observed import LiveNode, LivePod, WatchedAttachment, WatchedLease
     from lastcall.model.snapshot import NODE_LEASES, PersistentVolume
@@ -116,6 +116,10 @@ async def from_cluster(client: "Client") -> "Objects":
         except NotFound:
             return ()
 
+    async def elections() -> tuple[Any, ...]:
+        fields = f"metadata.name={ELECTION}"
+        return tuple((await client.list(resources.LEASES.read_as(WatchedLease), fields=fields)).items)
+
     shutdowns = resources.resource(POLICIES.group, POLICIES.version, "nodeshutdowns")
     return Objects(
         nodes=await items(resources.NODES, LiveNode),
@@ -125,6 +129,7 @@ async def from_cluster(client: "Client") -> "Objects":
         volumes=await items(resources.VOLUMES, PersistentVolume),
         shutdowns=await items(shutdowns, NodeShutdown),
         policies=await items(POLICIES, dict),
+        elections=await elections(),
     )
 
 

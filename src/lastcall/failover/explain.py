@@ -33,6 +33,12 @@ class Explanation:
     left: str = ""
     """What there is to fail over, and what is stuck."""
 
+    def with_hurdle(self, why: str) -> "Explanation":
+        """The same, with one thing more in the way, before all others; nothing changes if ``why`` is empty."""
+        if not why:
+            return self
+        return replace(self, next="nothing is done", hurdles=(Hurdle(why), *self.hurdles))
+
     @property
     def latest(self) -> float | None:
         """When all that is in the way is gone or looked at again, or a proof comes about; None if nobody can say."""

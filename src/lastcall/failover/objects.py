@@ -25,8 +25,12 @@ from lastcall.model.fencer import TargetCheck
 from lastcall.model.node_shutdown_object import NodeShutdown
 from lastcall.model.observed import LiveNode, LivePod, WatchedAttachment, WatchedLease
 from lastcall.model.shutdown import Outcome
-from lastcall.model.snapshot import PersistentVolume
+from lastcall.model.snapshot import NODE_LEASES, PersistentVolume
 
+ELECTION = "lastcall-controller"
+"""The name of the Lease by which controllers elect who leads, in whichever namespace they have been given."""
+LAPSE = 60.0
+"""So long after its last renewal nobody leads by it any more, whatever the clocks (it lasts 15 s)."""
 SOMEBODY = "lastcall"
 """Who decides, where nobody leads."""
 _DAY = 86_400.0
@@ -45,6 +49,8 @@ class Objects(Facts, frozen=True):
     shutdowns: tuple[NodeShutdown, ...] = ()
     policies: tuple[dict[str, Any], ...] = ()
     """As they are, valid or not."""
+    elections: tuple[WatchedLease, ...] | None = None
+    """The Leases of the controllers' leader elections; None if they were not looked for."""
 
     def node(self, name: str) -> LiveNode | None:
         """None if there is none."""
@@ -64,7 +70,7 @@ _KINDS: dict[str, tuple[str, Any]] = {
 
 def from_file(data: bytes, source: str) -> Objects:
     """What ``kubectl get nodes,pods,... -A -o json|yaml`` gives; other kinds are passed over. InvalidInput."""
-    found: dict[str, list[Any]] = {field: [] for field, _ in _KINDS.values()}
+    found: dict[str, list[Any]] = {field: [] for field, _ in _KINDS.values()} | {"elections": []}
     wrong: list[str] = []
     for item in _items(decode.documents(data, source)):
         kind = item.get("kind") if isinstance(item, dict) else None
@@ -73,14 +79,30 @@ def from_file(data: bytes, source: str) -> Objects:
         field, type_ = _KINDS[kind]
         metadata = item.get("metadata")
         about = metadata.get("name", "") if isinstance(metadata, dict) else ""
-        if kind == "Lease" and isinstance(metadata, dict) and metadata.get("namespace") != "kube-node-lease":
-            continue
+        if kind == "Lease" and isinstance(metadata, dict) and metadata.get("namespace") != NODE_LEASES:
+            if about != ELECTION:
+                continue
+            field = "elections"
         value, violations = decode.collect(item, type_)
         wrong += [f"{kind} {about}: {violation}" for violation in violations]
         found[field].append(value)
     if wrong:
         raise InvalidInput(source, wrong)
-    return Objects(**{field: tuple(values) for field, values in found.items()})
+    elections = found.pop("elections")
+    return Objects(
+        **{field: tuple(values) for field, values in found.items()}, elections=tuple(elections) if elections else None
+    )
+
+
+def leaderless(objects: Objects, now: float) -> str:
+    """Why nothing is done whatever the Case says: nobody leads. Empty if somebody does, or if that is not known."""
+    if objects.elections is None:
+        return ""
+    if not objects.elections:
+        return "no lastcall controller has ever led in this cluster"
+    held = [one for one in objects.elections if one.spec.holder_identity]
+    renewed = max((_seconds(one.spec.renew_time) or 0.0 for one in held), default=0.0)
+    return "" if now - renewed < LAPSE else "no lastcall controller leads: none has renewed the Lease of their election"
 
 
 def case_of(objects: Objects, name: str, now: float) -> Case:
