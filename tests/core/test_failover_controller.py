@@ -7,6 +7,7 @@ from lastcall.adapters.kube.failover_cluster import POLICIES
 from lastcall.adapters.kube.resources import ATTACHMENTS, EVENTS, NODES, PODS
 from lastcall.errors import Conflict
 from lastcall.failover import steps
+from lastcall.failover.facts import Acknowledged
 from lastcall.failover.happenings import Decided
 from lastcall.lab.volumes.records import violations
 from lastcall.model.fence_policy import Mode
@@ -103,6 +104,8 @@ async def test_a_device_of_another_machine_is_never_told_to_switch_off(world):
     assert [verb for verb, _ in world.fences[node].asked if verb == "off"] == []
     assert world.verbs() == []
     assert world.place() is None, "it stays where it may still run"
+    world.fences[node].wrong = None
+    await world.until(lambda: world.place() not in (None, node), 120)
 
 
 @failing_over
@@ -337,3 +340,33 @@ async def test_a_change_of_the_node_that_was_not_seen_is_not_written_over(world)
     await world.cluster.patch(NODES, "n1", {"spec": {"unschedulable": True}}, namespace="")
     with pytest.raises(Conflict):
         await cluster.change_node(node, taints=[])
+
+
+@failing_over
+async def test_a_taint_that_a_person_sets_is_his_word_and_stays_his(world):
+    world.start()
+    node = world.place()
+    world.fences[node].away = True
+    world.nodes.pull(node)
+    await world.cluster.settle(45)
+    out = {"key": "node.kubernetes.io/out-of-service", "value": "mine", "effect": "NoExecute"}
+    await world.cluster.patch(NODES, node, {"spec": {"taints": [out]}}, namespace="")
+    await world.until(lambda: world.place() not in (None, node), 60)
+    forced = world.verbs("force-delete")
+    assert not forced or "a person says so, by the taint" in " ".join(forced[0].evidence)
+    assert world.verbs("off") == []
+    await world.nodes.boot(node)
+    await world.until(lambda: not world.mark(node), 120)
+    assert [one["value"] for one in world.out_of_service(node)] == ["mine"]
+
+
+@failing_over
+async def test_lastcalls_own_taint_is_no_word_of_a_person(world):
+    candidate = world.start()
+    node = world.place()
+    world.nodes.pull(node)
+    await world.until(lambda: world.place() not in (None, node), 60)
+    await world.cluster.settle(5)
+    (worker,) = candidate.controller.workers
+    assert world.out_of_service(node)
+    assert not any(isinstance(one, Acknowledged) for one in worker.gathered.facts)

@@ -13,8 +13,11 @@ from lastcall.aio import cancel, first
 from lastcall.graceful import config as configuration
 from lastcall.lab.apiserver.request import ADMIN
 from lastcall.lab.control_plane import ControlPlane, Place
+from lastcall.lab.failover import Failover
 from lastcall.lab.host import Site
 from lastcall.lab.machines import LocalMachines
+from lastcall.lab.pages import Pages
+from lastcall.lab.redfish import Redfish
 from lastcall.lab.up import CONFIG
 from lastcall.lab.volumes.shelf import Directories
 from lastcall.lab.volumes.storage import Storage
@@ -39,18 +42,23 @@ class Saw(NamedTuple):
 
 
 class Lab:
-    """A control plane and two machines, lab-1 and lab-2, within this process.
+    """A control plane and machines, lab-1 and others, within this process.
 
-    ``config`` is their agents'; ``without`` names controllers that do not run; ``site`` is what else is not as usual.
+    ``config`` is their agents'; ``without`` names controllers that do not run; ``suspect_after`` is the policy's of a
+    failover controller, None for none; ``site`` is what else is not as usual.
     """
 
-    def __init__(self, directory, runtime, *, config=None, without=(), **site):
+    def __init__(self, directory, runtime, *, config=None, without=(), count=2, suspect_after=None, **site):
         random = Random(7)
         self.truth = directory / "truth" / "truth"
         self.storage = Storage(Directories(directory / "volumes"), CLOCK)
         self.plane = ControlPlane(
             Place(directory / "plane", directory / "kubeconfig"), CLOCK, random, without=without, storage=self.storage
         )
+        self.count = count
+        self.failover = None
+        if suspect_after is not None:
+            self.failover = Failover(self.plane, directory / "plane", CLOCK, suspect_after=suspect_after)
         self.site = Site(
             clock=CLOCK,
             random=random,
@@ -66,9 +74,15 @@ class Lab:
         """Until it is left; both nodes are ready."""
         self.truth.parent.mkdir()
         await self.plane.prepare()
-        self.machines = LocalMachines(self.plane, self.site, count=2)
+        self.machines = LocalMachines(self.plane, self.site, count=self.count)
         self.client = self.plane.client(ADMIN)
-        running = asyncio.gather(self.plane.run(), self.machines.run())
+        programs = [self.plane.run(), self.machines.run()]
+        if self.failover:
+            bmcs = Redfish(self.machines, self.plane.bmc_password)
+            authenticated = self.plane.server.authenticated
+            self.plane.pages = Pages(self.plane.server, authenticated, self.machines, self.plane.stop, bmcs)
+            programs.append(self.failover.run())
+        running = asyncio.gather(*programs)
         try:
             assert await first(asyncio.shield(running), self.machines.up(), asyncio.sleep(30)) == 1, "it is not up"
             yield self

@@ -19,7 +19,10 @@ from lastcall.model.fencer import Fencer, TargetCheck
 from lastcall.ports import Clock, Fence, Fences
 
 AGAIN = 30.0
-"""Seconds after which a fencer that could not be made is tried to be made again: its Secret may be there now."""
+"""Seconds after which a fencer that could not be used is tried again.
+
+Its Secret may be there now, or a BMC that was wired to another machine wired to its own.
+"""
 
 
 @dataclass
@@ -34,6 +37,12 @@ class _Asked:
     offs: list[Try] = field(default_factory=list)
     ons: list[Try] = field(default_factory=list)
     answers: list[PowerSeen | InstanceSeen] = field(default_factory=list)
+
+    @property
+    def broken(self) -> bool:
+        """It cannot be used as it was found."""
+        unchecked = self.fencer.target_check is TargetCheck.DISABLED
+        return bool(self.trouble) or bool(self.judgement and not self.judgement.allows(unchecked=unchecked))
 
 
 class Devices:
@@ -54,7 +63,7 @@ class Devices:
             self._boot_id = boot_id
             self._made = ()
             self._asked = {}
-        broken = any(one.trouble for one in self._asked.values())
+        broken = any(one.broken for one in self._asked.values())
         if self._made == wanted and not (broken and now >= self._made_at + AGAIN):
             return
         before, self._asked = self._asked, {}
