@@ -75,12 +75,17 @@ def _says_why(pod: Object) -> bool:
 
 
 def _workloads(cluster: Cluster, present: set[str]) -> Iterator[str]:
-    """Those whose pods are not even there; of pods that are, each one is told of."""
+    """Those whose pods are not even there; of pods that are, each one is told of.
+
+    What a controller says of them counts only if it is so.
+    """
     pods = [pod for pod in cluster.all(PODS) if (pod.get("status") or {}).get("phase") not in FINISHED]
     for kind, wanted_of, ready in _READY:
         for one in cluster.all(kind):
-            wanted, found = wanted_of(one), (one.get("status") or {}).get(ready, 0)
-            if found < wanted and not any(_waits(pod, present) for pod in pods if _of(one, pod)):
+            own = [pod for pod in pods if _of(one, pod)]
+            said = (one.get("status") or {}).get(ready, 0)
+            wanted, found = wanted_of(one), min(said, sum(condition(pod, "Ready") == "True" for pod in own))
+            if found < wanted and not any(_waits(pod, present) for pod in own):
                 yield f"{kind.plural} {_name(one)}: {found} of {wanted} pods are ready, and none says why"
 
 
