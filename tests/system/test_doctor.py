@@ -148,6 +148,8 @@ async def test_a_healthy_host_passes(host, private_logind, tmp_path):  # noqa: F
     host.state.mkdir()
     host.start_kubelet()
     host.write("manifests/web.yaml", "kind: Pod\nspec: {priorityClassName: system-node-critical, priority: 2000001000}")
+    command = "[kube-controller-manager, --disable-force-detach-on-timeout]"
+    host.write("manifests/kcm.yaml", f"kind: Pod\nspec: {{containers: [{{name: kcm, command: {command}}}]}}\n")
     private_logind.write_drop_in("zz-lastcall.conf", "[Login]\nInhibitDelayMaxSec=30\n")
     await host.reload()
     agent = AgentLock(host.state)
