@@ -20,8 +20,10 @@ from support.failover_lives import (
 from support.failover_world import Device, World
 
 from lastcall.failover import taints
-from lastcall.failover.steps import SwitchOff, SwitchOn, Taint, Wait
+from lastcall.failover.steps import Delete, Detach, ForceDelete, SwitchOff, SwitchOn, Taint, Wait
 from lastcall.model.fence_policy import Mode
+
+HOW = ("done", "lost", "half")
 
 
 @pytest.mark.parametrize("rest", [True, False], ids=["beside kube-controller-manager", "alone"])
@@ -42,7 +44,7 @@ def test_a_lost_node_is_failed_over_and_comes_back(fate, fence, rest):
 @pytest.mark.parametrize("fate", ["power", "cut", "reboot", "shutdown", "by hand"])
 @pytest.mark.parametrize("fence", ["good", "late"])
 def test_another_controller_goes_on_after_every_step(fate, fence):
-    """With what was done last, or without; whatever it is, the end is the same."""
+    """With what was done last, without it, or with half of it; whatever it is, the end is the same."""
 
     def course(**stop):
         life = Life(World(devices=(Device("bmc", fence),), rest=False), replace(POLICY, detach=True))
@@ -52,10 +54,10 @@ def test_another_controller_goes_on_after_every_step(fate, fence):
     length = len(whole.log)
     assert length >= 2
     for stop in range(length):
-        for lost in (False, True):
-            life = course(stop=stop, lost=lost)
+        for how in HOW if isinstance(whole.log[stop], Delete | ForceDelete | Detach) else HOW[:2]:
+            life = course(stop=stop, how=how)
             assert life.lives == 2
-            assert left(life.world) == left(whole.world), (stop, lost)
+            assert left(life.world) == left(whole.world), (stop, how)
             if fate != "by hand":  # what a person says is not believed again by who has not seen it come: it is fenced
                 assert (life.world.mark is None, ours(life.world)) == (whole.world.mark is None, ours(whole.world))
                 assert life.world.boot == life.world.node.boot_id
@@ -129,6 +131,23 @@ def test_a_boot_that_is_not_over_loses_our_taint_at_once():
     life.world.boot = "boot-1"  # the fence has lied
     life.until(BEGIN + 62)
     assert not ours(life.world)
+    life.heal()
+
+
+def test_a_fence_that_has_lied_is_not_believed_again():
+    world = World(devices=(Device("bmc", "liar"),), rest=False, deceived=True)
+    life = Life(world, replace(POLICY, power_on=False, detach=True)).until(BEGIN + 100, is_cut)
+    assert ours(world)
+    world.cut = False
+    life.until(BEGIN + 115)
+    assert not ours(world)
+    world.deceived = False
+    world.pods["u-new"] = replace(world.pods["u-csi"], uid="u-new", name="new", tolerates=False, volumes=())
+    life.until(BEGIN + 200)
+    world.cut = True
+    life.until(HEALED)
+    assert not ours(world)
+    assert "is not believed" in life.controller.step().why
     life.heal()
 
 

@@ -1,5 +1,7 @@
 """``lastcall failover explain``: why not yet, what is awaited, when at the latest."""
 
+import asyncio
+import base64
 import json
 from dataclasses import replace
 
@@ -8,7 +10,8 @@ from click.testing import CliRunner
 from support.clusters import attachment, lease, node, pod, state, taint, volume
 from support.failover_cases import BACK, DB, MARK, NOW, OFF_ORDERED, POLICY, PROVED, REFUSED, STUCK, SUSPECT, marked
 from support.failover_cases import node as seen
-from support.kube_clusters import kube_cluster
+from support.kube_clusters import TOKEN, kube_cluster
+from support.lab_front import serving
 
 from lastcall.adapters.kube.resources import NODES
 from lastcall.cli.failover_explain import explain, from_cluster
@@ -226,3 +229,25 @@ async def test_a_live_cluster(tmp_path):
         found = explain(objects, "n1", "", 1_795_262_400.0)
         assert found.about == "node n1"
         assert "no FencePolicy selects the node" in found.hurdles[0].why
+
+
+KUBECONFIG = """
+apiVersion: v1
+kind: Config
+current-context: c
+clusters: [{{name: c, cluster: {{server: "{url}", certificate-authority-data: "{ca}"}}}}]
+users: [{{name: c, user: {{token: "{token}"}}}}]
+contexts: [{{name: c, context: {{cluster: c, user: c}}}}]
+"""
+
+
+async def test_the_command_asks_the_cluster(tmp_path):
+    async with kube_cluster("lab", tmp_path) as cluster, serving(cluster.server, tmp_path) as (url, authority):
+        await cluster.admin.create(NODES, {"metadata": {"name": "n1"}})
+        file = tmp_path / "config"
+        ca = base64.b64encode(authority.encode()).decode()
+        file.write_text(KUBECONFIG.format(url=url, ca=ca, token=TOKEN))
+        arguments = ["failover", "explain", "n1", "--kubeconfig", str(file)]
+        result = await asyncio.to_thread(CliRunner().invoke, cli, arguments)
+    assert (result.exit_code, result.stdout.splitlines()[0]) == (0, "node n1: nothing is done")
+    assert "no lastcall controller has ever led in this cluster" in result.stdout

@@ -200,7 +200,7 @@ class Controller:
         expect(not others or world.mark.by != world.leader, "it takes the mark of who leads")
         if isinstance(step, Taint):
             expect(node.boot_id == step.boot_id, "another boot is tainted")
-            expect(world.boot != step.boot_id, "a node is tainted whose boot runs")
+            expect(world.deceived or world.boot != step.boot_id, "a node is tainted whose boot runs")
             expect(step.mark.tainted, "the mark does not say whose the taint is")
             expect(world.mark is not None and world.mark.by == self.me, "a node is tainted without being the owner")
             node.taints = taints.added(node.taints, taints.OURS)
@@ -240,7 +240,7 @@ class Controller:
                     world.pods[one.uid] = replace(one, terminating=True, grace=30)
             else:
                 expect(one.terminating, f"{one.name} is not terminating, and is forced")
-                expect(one.uid not in world.running, f"{one.name} is forced, and runs")
+                expect(world.deceived or one.uid not in world.running, f"{one.name} is forced, and runs")
                 if one.uid not in (world.word[2] if world.word and world.word[0] == step.boot_id else ()):
                     self._over(step)
                 world.remove_by_force(one.uid)
@@ -248,7 +248,8 @@ class Controller:
     def _over(self, step):
         owned = self.world.mark is not None and self.world.mark.by == self.me
         expect(owned and self.world.mark.boot_id == step.boot_id, "it forces without being the owner")
-        expect(self.world.boot != step.boot_id, f"forced while the boot runs: {step}")
+        deceived = self.world.deceived
+        expect(deceived or self.world.boot != step.boot_id, f"forced while the boot runs: {step}")
 
     def left(self):
         """What has to go, and is there."""

@@ -1,6 +1,9 @@
 """Worlds with the controllers that follow each other in them, and what befalls a node."""
 
+from dataclasses import replace
+
 from lastcall.failover import taints
+from lastcall.failover.steps import Delete, Detach, ForceDelete
 from lastcall.failover.storms import Answer
 from support.failover_driver import POLICY, Controller
 from support.failover_world import Device, World
@@ -55,6 +58,13 @@ FENCES = {
 }
 
 
+def first_of(step):
+    """Of what is removed in one step the first alone."""
+    if isinstance(step, Delete | ForceDelete):
+        return replace(step, pods=step.pods[:1])
+    return replace(step, attachments=step.attachments[:1]) if isinstance(step, Detach) else step
+
+
 class Life:
     """A world with the controllers that follow each other in it, each with its own identity."""
 
@@ -68,26 +78,26 @@ class Life:
         self.controller = Controller(self.world, me=self.world.leader, policy=self.policy)
         self.controller.log = self.log
 
-    def until(self, end, fate=None, *, stop=None, lost=False):
-        """``stop``: the controller is replaced at this step, which is ``lost`` or has been done."""
+    def until(self, end, fate=None, *, stop=None, how="done"):
+        """``stop``: the controller is replaced at this step, which was lost, done, or done by half."""
         world = self.world
         while world.now < end:
             if fate and world.now == BEGIN:
                 fate(world)
-            while self.controller.run(before=lambda step: self._goes_on(step, stop, lost=lost)) is None:
+            while self.controller.run(before=lambda step: self._goes_on(step, stop, how)) is None:
                 pass
             if fate is reboots and world.now == BEGIN + 120:
                 world.on()
             world.tick()
         return self
 
-    def _goes_on(self, step, stop, *, lost):
+    def _goes_on(self, step, stop, how):
         if stop is None or len(self.log) != stop:
             return True
-        if lost:
-            self.log.append(None)
-        else:
-            self.log.append(step)
+        self.log.append(None if how == "lost" else step)
+        if how == "half":
+            step = first_of(step)
+        if how != "lost":
             self.controller.do(step)
         self.restart()
         return False

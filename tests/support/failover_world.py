@@ -44,7 +44,7 @@ PODS = (
 @dataclass
 class Device:
     """A fence. ``kind``: good; slow (11 s); late (says that it has failed, and is slow); deaf (accepts, and does nothing);
-    gone (nothing works); other (of another machine); mute (does not say which machine it is)."""
+    gone (nothing works); other (of another machine); mute (does not say which machine it is); liar (always says OFF)."""
 
     name: str
     kind: str = "good"
@@ -83,6 +83,8 @@ class World:
     started: float = -100.0
     reported: str = "boot-1"
     last_beat: float = 0.0
+    deceived: bool = False
+    """A fence lies about a machine that is silent: nobody can know that."""
     handed: bool = False
     """Somebody has set a taint as ours by hand."""
     others: tuple = OTHERS
@@ -182,6 +184,8 @@ class World:
         device = self.device(name)
         if device.kind == "gone":
             return Power.UNKNOWN
+        if device.kind == "liar":
+            return Power.OFF
         return Power.OFF if self.boot is None else Power.ON
 
     def device(self, name):
