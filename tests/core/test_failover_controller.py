@@ -1,7 +1,8 @@
 """The failover controller beside the lab's control plane, in virtual time: what becomes of a node that is gone."""
 
 import pytest
-from support.failing_over import failing_over
+from support.failing_over import NAMES, failing_over
+from support.lab_kubelets import pod
 
 from lastcall.adapters.kube.failover_cluster import POLICIES
 from lastcall.adapters.kube.resources import ATTACHMENTS, EVENTS, NODES, PODS
@@ -293,7 +294,7 @@ async def test_the_status_of_a_policy_says_whether_it_is_heeded(world):
     world.start()
     await world.until(lambda: world.cluster.get(POLICIES, "p").get("status"))
     status = world.cluster.get(POLICIES, "p")["status"]
-    assert status["nodes"] == 3
+    assert status["nodes"] == 5
     assert [(one["type"], one["status"]) for one in status["conditions"]] == [("Accepted", "True")]
     await world.cluster.patch(POLICIES, "p", {"spec": {"suspectAfter": "0s"}}, namespace="")
     await world.cluster.settle(5)
@@ -370,3 +371,15 @@ async def test_lastcalls_own_taint_is_no_word_of_a_person(world):
     (worker,) = candidate.controller.workers
     assert world.out_of_service(node)
     assert not any(isinstance(one, Acknowledged) for one in worker.gathered.facts)
+
+
+@failing_over
+async def test_of_two_nodes_that_are_lost_at_the_same_moment_one_is_fenced_if_one_may_be(world):
+    """Both are in one failure domain; what is about to be marked counts before the mark is seen."""
+    world.start()
+    nodes = world.place(), next(name for name in NAMES if name not in (world.place(), world.place("web")))
+    await world.cluster.create(PODS, pod("extra", nodeName=nodes[1]))
+    world.nodes.silent.update(nodes)
+    await world.cluster.settle(90)
+    assert len(world.nodes.off) == 1
+    assert len([name for name in NAMES if world.mark(name)]) == 1

@@ -1,4 +1,4 @@
-"""A cluster in virtual time with the failover controller: three nodes with BMCs, and programs with a volume."""
+"""A cluster in virtual time with the failover controller: five nodes with BMCs, and programs with a volume."""
 
 import contextlib
 import functools
@@ -48,7 +48,7 @@ from support.lab_cluster import on_cluster
 from support.lab_custom import DEFINITIONS
 from support.lab_kubelets import Kubelets, claim, storage_class
 
-NAMES = ("n1", "n2", "n3")
+NAMES = ("n1", "n2", "n3", "n4", "n5")
 ELECTION = Key("lastcall-system", "lastcall-controller")
 POLICY = {
     "suspectAfter": "15s",
@@ -261,7 +261,7 @@ def workload(name, **spec):
 
 
 def failing_over(test=None, *, policy=None, without=(), settle=30):
-    """Runs ``test(world)``: three nodes, a Deployment ``web``, a StatefulSet ``db`` with a volume, and one policy."""
+    """Runs ``test(world)``: five nodes, a Deployment ``web``, a StatefulSet ``db`` with a volume, and one policy."""
     if test is None:
         return functools.partial(failing_over, policy=policy, without=without, settle=settle)
     storage = Storage(Imagined(), virtual.VirtualClock())

@@ -150,10 +150,17 @@ BUGS = [
     ),
     Bug(
         "a view that is sick is trusted",
-        "failover/gathering.py",
+        "failover/guard.py",
         "api_failed=now if self._cluster.blind else self._cluster.api_failed,",
         "api_failed=None,",
         ADVERSITY,
+    ),
+    Bug(
+        "what is about to be marked is not counted",
+        "failover/worker.py",
+        "            self._gathering.guard.claim(self.name, step.mark)\n",
+        "            pass\n",
+        WORLD,
     ),
     Bug(
         "who has come back is never noticed to be late again",

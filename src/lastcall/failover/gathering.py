@@ -6,15 +6,16 @@ from dataclasses import dataclass
 
 from lastcall import names
 from lastcall.errors import NotFound
-from lastcall.failover import armed, evidence, last_words, left, overview, policies, storms
+from lastcall.failover import armed, evidence, last_words, left, overview
 from lastcall.failover.acknowledgement import acknowledged
 from lastcall.failover.case import Case, NodeNow, Policy, Refusal
 from lastcall.failover.devices import Devices
 from lastcall.failover.facts import Acknowledged, Boot, Fact, WatchdogSeen
+from lastcall.failover.guard import Guard
 from lastcall.failover.observing import Knot, Observing
 from lastcall.failover.outside import Cluster, Leadership
 from lastcall.failover.owner import OwnerMark
-from lastcall.failover.storms import HOUR, Answer, Fencing, View
+from lastcall.failover.storms import Answer
 from lastcall.model.fence_policy import FencePolicy, Mode, PowerOn, RemoveTaint
 from lastcall.model.observed import LiveNode, LivePod, WatchedAttachment
 from lastcall.ports import Clock
@@ -47,7 +48,7 @@ class Gathered:
 
 
 class Gathering:
-    """For all nodes. ``history``: fencings that are over, which count for their hour."""
+    """For all nodes."""
 
     def __init__(
         self, cluster: Cluster, leadership: Leadership, observing: Observing, clock: Clock, terms: Terms
@@ -60,15 +61,7 @@ class Gathering:
         self._claims: dict[str, tuple[str, str] | None] = {}
         self._words: dict[str, Acknowledged] = {}
         self._etcd: frozenset[str] = frozenset()
-        self._history: list[Fencing] = []
-
-    def over(self, name: str, mark: OwnerMark) -> None:
-        """A fencing is over: it counts for its hour."""
-        now = self._clock.boottime()
-        self._history = [one for one in self._history if now < one.began + HOUR]
-        fencing = Fencing(node=name, boot_id=mark.boot_id, domain="", control_plane=False, began=now, open=False)
-        if mark.switched_off:
-            self._history.append(fencing)
+        self.guard = Guard(cluster, observing)
 
     async def gather(self, name: str, devices: Devices, refusals: Mapping[str, Refusal]) -> Gathered:
         """Reads the node, its Leases and its pods. LookupError while the node has not been heard of by the watch."""
@@ -124,6 +117,8 @@ class Gathering:
         )
         now = self._clock.boottime()
         knot.seen.node(node, now)
+        if not node.mark:
+            self.guard.unclaimed(name)
         if lease:
             knot.seen.lease(lease, now)
         if any(one in node.metadata.labels for one in overview.CONTROL_PLANE):
@@ -191,14 +186,7 @@ class Gathering:
     def _storm(self, name: str, boot: Boot | None, policy: FencePolicy | None, now: float, wall: float) -> Answer:
         if policy is None or boot is None:
             return Answer(allowed=False, why="no policy holds for it")
-        domain, knots = policy.spec.domain_label, self._observing.knots.values()
-        view = View(
-            members=overview.members(knots, domain=domain, etcd=self._etcd, now=now),
-            fencings=[*overview.fencings(knots, domain=domain, now=now, wall=wall), *self._history],
-            api_failed=now if self._cluster.blind else self._cluster.api_failed,
-            clock_stepped=self._observing.clock.stepped,
-        )
-        return storms.may_fence(name, boot.id, view, policies.storm_limits(policy.spec.limits), now)
+        return self.guard.may_fence(name, boot.id, policy, etcd=self._etcd, now=now, wall=wall)
 
     def _missing(self, name: str) -> Case:
         return Case(

@@ -1,6 +1,6 @@
 """What the storm guard is to know of the cluster (pure): all nodes, and the fencings that marks on them tell of."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 
 from lastcall.failover import owner
@@ -28,13 +28,15 @@ def members(knots: Iterable[Knot], *, domain: str, etcd: Collection[str], now: f
     ]
 
 
-def fencings(knots: Iterable[Knot], *, domain: str, now: float, wall: float) -> Iterator[Fencing]:
-    """Those that are open: a node is marked, and its machine may have been switched off.
+def fencings(
+    knots: Iterable[Knot], claims: Mapping[str, OwnerMark], *, domain: str, now: float, wall: float
+) -> Iterator[Fencing]:
+    """Those that are open: a node is marked, or is about to be (``claims``).
 
     What a mark says of its beginning is on a wall clock: it may be wrong, but is not taken to lie in the future.
     """
     for knot in knots:
-        mark = mark_of(knot.node)
+        mark = mark_of(knot.node) or claims.get(knot.node.metadata.name)
         if mark is not None:
             yield Fencing(
                 node=knot.node.metadata.name,

@@ -80,6 +80,8 @@ class Worker:
         gathered = self.gathered = await self._gathering.gather(self.name, self._devices, self._refusals)
         now = self._clock.boottime()
         step = course.decide(gathered.case, now)
+        if isinstance(step, steps.Mark):
+            self._gathering.guard.claim(self.name, step.mark)
         self._note(step, gathered)
         knot = self._observing.knots.get(self.name)
         if isinstance(step, steps.Wait | steps.Done) or knot is None:
@@ -90,7 +92,7 @@ class Worker:
         if isinstance(step, steps.Unmark) and gathered.case.node:
             mark = gathered.case.node.mark
             if isinstance(mark, OwnerMark):
-                self._gathering.over(self.name, mark)
+                self._gathering.guard.over(self.name, mark, now)
         return step
 
     def _until(self, step: steps.Step) -> float | None:
