@@ -16,6 +16,7 @@ from lastcall.adapters.boot import boot_id
 from lastcall.adapters.clock import SystemClock, monotonic_usec
 from lastcall.adapters.cri.runtime import CriRuntime
 from lastcall.adapters.journal_files import JournalFiles
+from lastcall.adapters.kube.shutdown_records import RecordedFace
 from lastcall.adapters.kubelet_beside import BesideKubelet
 from lastcall.adapters.lock_keeper import keeper
 from lastcall.adapters.logind import SystemLogind
@@ -35,6 +36,7 @@ from lastcall.model.record import fold
 from lastcall.model.shutdown import Event, PodStarted, from_lines
 from lastcall.ports import DelayLimitFiles, LockKeeper, Logind, NodeFace, PodRuntime
 from lastcall.watchdog.keeper import Keeper, Told
+from lastcall.wiring_records import recorded
 from lastcall.wiring_watchdog import Keeping, kept
 
 log = logging.getLogger(__name__)
@@ -273,15 +275,20 @@ def host_name() -> str:
 async def agent_beside_kubelet(settings: Settings, endpoint: str, kubelet_unit: str, *, kubeconfig: str = "") -> None:
     """``lastcall agent``: ends the containers at a CRI endpoint, whoever started them.
 
-    ``kubelet_unit`` is the unit that would start them again; "" if there is none. ``kubeconfig`` is for the watchdog.
+    ``kubelet_unit`` is the unit that would start them again; "" if there is none. ``kubeconfig`` is for the watchdog,
+    and for the node's last word, which is told if it is given or if there is a watchdog.
     """
-    path = load_config(settings.config).static_pod_path
+    config = load_config(settings.config)
+    path = config.static_pod_path
     specs = {"specs": StaticPods(Path(path), settings.node_name)} if path else {}
     runtime = CriRuntime(endpoint, SystemClock(), node_name=settings.node_name, **specs)
-    await runtime.open()
-    try:
-        node = BesideKubelet(kubelet_unit, SystemClock())
+    node: NodeFace = BesideKubelet(kubelet_unit, SystemClock())
+    listeners: list[Listener] = []
+    async with contextlib.AsyncExitStack() as opened:
+        await runtime.open()
+        opened.push_async_callback(runtime.close)
+        if kubeconfig or config.watchdog:
+            records = await opened.enter_async_context(recorded(settings.node_name, kubeconfig))
+            node, listeners = RecordedFace(node, records), [records.hear]
         watchdog = functools.partial(kept, node_name=settings.node_name, kubeconfig=kubeconfig)
-        await Program(settings, runtime=runtime, node=node, watchdog=watchdog).run()
-    finally:
-        await runtime.close()
+        await Program(settings, runtime=runtime, node=node, listeners=listeners, watchdog=watchdog).run()

@@ -18,7 +18,7 @@ from lastcall.lab import virtual
 from lastcall.lab.apiserver import ApiServer
 from lastcall.lab.apiserver.inprocess import InProcess
 from lastcall.lab.apiserver.request import Identity
-from lastcall.manifests import definitions
+from lastcall.manifests import agent, definitions
 from lastcall.model.node_shutdown_object import NodeShutdown
 from lastcall.model.shutdown import Cancelled, PodEnded, PodUnmounted, Released
 
@@ -85,6 +85,21 @@ async def test_it_is_written_when_that_is_waited_for(world):
     assert (found.spec.node_name, found.spec.boot_id, found.spec.id) == (first.node, first.boot_id, first.id)
     assert found.status.outcome.value == "Running"
     assert (found.status.deadline_time - found.status.start_time).total_seconds() == first.deadline - first.at
+
+
+@in_world
+async def test_nothing_is_asked_beyond_the_agents_role(world):
+    """A server asks for the right to create besides, when what is applied is not there yet."""
+    world.hear(*records.dozen())
+    await world.records.written()
+    later = ShutdownRecords(Client(world.wire), "node-1", world.clock)
+    writing = asyncio.create_task(later.run())
+    later.hear(Cancelled(at=100, why="it was called off while no agent was running"))
+    await later.written()
+    await cancel(writing)
+    verbs = {method.lower() for _, method in world.asked}
+    [grant] = [one for one in agent.grants() if one.resource == NODE_SHUTDOWNS.plural]
+    assert (verbs, grant.verbs) == ({"patch"}, ("create", "patch"))
 
 
 @in_world

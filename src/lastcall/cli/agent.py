@@ -35,7 +35,7 @@ def _service(_: click.Context, __: click.Parameter, value: str) -> str:
 @click.option(
     "--kubeconfig",
     metavar="FILE",
-    help="As kubectl has it; read if the configuration has a watchdog.  [default: as kubectl finds it]",
+    help="As kubectl has it: where the node tells that it goes down.  [default: with a watchdog as kubectl finds it, else none]",
 )
 def command(
     *, settings: "Settings", container_runtime_endpoint: str, kubelet_unit: str, kubeconfig: str | None

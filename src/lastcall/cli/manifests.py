@@ -27,7 +27,7 @@ def controller_command(*, namespace: str, image: str, replicas: int) -> None:
 
 @command.command("agent")
 def agent_command() -> None:
-    """What lastcall agent needs if it keeps a watchdog: a ServiceAccount and its Role, in lastcall-system."""
+    """What lastcall agent needs to tell that its node goes down, and to keep a watchdog: a ServiceAccount and its roles."""
     from lastcall.manifests.agent import objects
     from lastcall.manifests.text import to_yaml
 

@@ -1,38 +1,30 @@
-"""What ``lastcall agent`` may do in a cluster, if it keeps a watchdog: its ServiceAccount and a Role (pure)."""
+"""What ``lastcall agent`` may do in a cluster: to tell that its node goes down, and to keep a watchdog (pure)."""
 
-from lastcall.manifests.rbac import Grant, Object, rules
-from lastcall.names import SYSTEM_NAMESPACE
+from lastcall.manifests.rbac import Grant, Object
+from lastcall.manifests.roles import granted
+from lastcall.names import GROUP, SYSTEM_NAMESPACE
 
 NAME = "lastcall-agent"
-"""Of the ServiceAccount, the Role and its binding."""
+"""Of the ServiceAccount, the roles and their bindings."""
 
-_RBAC = "rbac.authorization.k8s.io"
+_LABELS = {
+    f"app.kubernetes.io/{key}": value
+    for key, value in (("name", "lastcall"), ("component", "agent"), ("part-of", "lastcall"))
+}
 
 
 def grants() -> list[Grant]:
     """All that it asks for."""
     verbs = ("get", "create", "patch")
     why = "the Lease of its node, which promises the watchdog's reset"
-    return [Grant("leases", verbs, why, "coordination.k8s.io", SYSTEM_NAMESPACE)]
+    return [
+        Grant("nodeshutdowns", ("create", "patch"), "its node's own word on its going down", GROUP),
+        Grant("leases", verbs, why, "coordination.k8s.io", SYSTEM_NAMESPACE),
+    ]
 
 
 def objects() -> list[Object]:
     """In the order in which they can be made; their namespace is there already."""
-    return [
-        _object("v1", "ServiceAccount"),
-        {**_object(f"{_RBAC}/v1", "Role"), "rules": rules(grants())},
-        {
-            **_object(f"{_RBAC}/v1", "RoleBinding"),
-            "roleRef": {"apiGroup": _RBAC, "kind": "Role", "name": NAME},
-            "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": SYSTEM_NAMESPACE}],
-        },
-    ]
-
-
-def _object(api_version: str, kind: str) -> Object:
-    labels = {f"app.kubernetes.io/{key}": value for key, value in _LABELS.items()}
-    metadata = {"name": NAME, "namespace": SYSTEM_NAMESPACE, "labels": labels}
-    return {"apiVersion": api_version, "kind": kind, "metadata": metadata}
-
-
-_LABELS = {"name": "lastcall", "component": "agent", "part-of": "lastcall"}
+    metadata = {"name": NAME, "namespace": SYSTEM_NAMESPACE, "labels": _LABELS}
+    account: Object = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
+    return [account, *granted(grants(), to=NAME, of=SYSTEM_NAMESPACE, labels=_LABELS)]

@@ -11,18 +11,17 @@ from lastcall import __version__
 from lastcall.errors import InvalidInput
 from lastcall.manifests import definitions
 from lastcall.manifests.deployment import budget, deployment
-from lastcall.manifests.grants import cluster_grants, node_lease_grants, own_grants
+from lastcall.manifests.grants import every_grant
 from lastcall.manifests.labels import NAME, labels
-from lastcall.manifests.rbac import Grant, Object, rules
+from lastcall.manifests.rbac import Object
+from lastcall.manifests.roles import granted
 from lastcall.model.decode import shown
 from lastcall.model.patterns import NAME as DNS_LABEL
-from lastcall.model.snapshot import NODE_LEASES
 from lastcall.names import SYSTEM_NAMESPACE
 
 NAMESPACE = SYSTEM_NAMESPACE
 IMAGE = f"lastcall:{__version__}"
 
-_RBAC = "rbac.authorization.k8s.io"
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,510}")
 
 
@@ -54,9 +53,7 @@ def objects(choices: Choices) -> list[Object]:
         definitions.fence_policy(),
         definitions.node_shutdown(),
         _object("v1", "ServiceAccount", namespace),
-        *_role("ClusterRole", "", cluster_grants(), of=namespace),
-        *_role("Role", NODE_LEASES, node_lease_grants(), of=namespace),
-        *_role("Role", namespace, own_grants(namespace), of=namespace),
+        *granted(every_grant(namespace), to=NAME, of=namespace, labels=labels()),
         {**_object("coordination.k8s.io/v1", "Lease", namespace), "spec": {}},
         budget(namespace),
         deployment(namespace, image=choices.image, replicas=choices.replicas),
@@ -67,17 +64,6 @@ def _namespace(name: str) -> Object:
     """Its pods keep to the strictest of the pod security standards."""
     restricted = {"pod-security.kubernetes.io/enforce": "restricted"}
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {**labels(), **restricted}}}
-
-
-def _role(kind: str, namespace: str, grants: list[Grant], *, of: str) -> list[Object]:
-    """A role, and that the controller in namespace ``of`` has it."""
-    role = {**_object(f"{_RBAC}/v1", kind, namespace), "rules": rules(grants)}
-    binding = {
-        **_object(f"{_RBAC}/v1", f"{kind}Binding", namespace),
-        "roleRef": {"apiGroup": _RBAC, "kind": kind, "name": NAME},
-        "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": of}],
-    }
-    return [role, binding]
 
 
 def _object(api_version: str, kind: str, namespace: str) -> Object:
