@@ -383,3 +383,21 @@ async def test_of_two_nodes_that_are_lost_at_the_same_moment_one_is_fenced_if_on
     await world.cluster.settle(90)
     assert len(world.nodes.off) == 1
     assert len([name for name in NAMES if world.mark(name)]) == 1
+
+
+@failing_over
+async def test_replacements_are_waited_for_and_named_until_they_are_ready(world):
+    candidate = world.start()
+    node = world.place()
+    world.nodes.pull(node)
+    await world.until(lambda: world.verbs("force-delete"), 60)
+    await world.cluster.settle(0.5)
+    (worker,) = candidate.controller.workers
+    await world.until(lambda: worker.gathered.case.replacements, 10)
+    assert set(worker.gathered.case.replacements) <= {"default/db-0", *(f"default/{one}" for one in webs(world))}
+    await world.until(lambda: all(worker.gathered.case.replacements.values()), 60)
+    assert "default/db-0" in worker.gathered.case.replacements
+
+
+def webs(world):
+    return [one.name for one in world.verbs("force-delete")]

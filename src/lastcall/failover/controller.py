@@ -20,6 +20,7 @@ from lastcall.failover.observing import Observing
 from lastcall.failover.outside import Cluster, Leadership
 from lastcall.failover.own_clock import PERIOD
 from lastcall.failover.pool import Pool
+from lastcall.failover.replacing import Replacements
 from lastcall.failover.worker import Worker
 from lastcall.model.observed import Heard, Watched
 from lastcall.ports import Clock, Fences
@@ -124,8 +125,16 @@ class Controller:
 
     def _start(self, name: str) -> None:
         assert self._group
-        devices = Devices(self._fences, self._clock)
-        worker = Worker(name, self.observing, self._gathering, self._acting, devices, self._clock, self._tell)
+        worker = Worker(
+            name,
+            self.observing,
+            self._gathering,
+            self._acting,
+            Devices(self._fences, self._clock),
+            Replacements(self._cluster),
+            self._clock,
+            self._tell,
+        )
         self._workers[name] = worker
         self._group.start(self._work(worker), f"failover of {name}")
 

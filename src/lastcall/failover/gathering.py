@@ -63,7 +63,9 @@ class Gathering:
         self._etcd: frozenset[str] = frozenset()
         self.guard = Guard(cluster, observing)
 
-    async def gather(self, name: str, devices: Devices, refusals: Mapping[str, Refusal]) -> Gathered:
+    async def gather(
+        self, name: str, devices: Devices, refusals: Mapping[str, Refusal], replaced: Mapping[str, bool]
+    ) -> Gathered:
         """Reads the node, its Leases and its pods. LookupError while the node has not been heard of by the watch."""
         try:
             node, pods, more = await self._read(name)
@@ -95,6 +97,7 @@ class Gathering:
             devices=devices.facts(),
             pods=tuple(left.pod(pod, node, claims, refusals, wall) for pod in pods),
             attachments=tuple(left.attachment(one, refusals) for one in attachments),
+            replacements=replaced,
             back_since=knot.seen.back[1] if knot.seen.back else None,
         )
         by_uid = {pod.metadata.uid: pod for pod in pods}

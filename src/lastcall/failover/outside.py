@@ -53,6 +53,10 @@ class Cluster(Protocol):
         """One pod, read live; None if there is none."""
         ...
 
+    async def pods_like(self, pod: LivePod) -> Sequence[LivePod]:
+        """Those of its namespace that have all its labels, read live."""
+        ...
+
     async def claim_of(self, volume: str) -> tuple[str, str] | None:
         """Namespace and name of the claim to which a PersistentVolume is bound; None if there is none."""
         ...

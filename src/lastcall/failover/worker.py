@@ -12,6 +12,7 @@ from lastcall.failover.gathering import Gathered, Gathering
 from lastcall.failover.happenings import Decided, Listener, Stepped
 from lastcall.failover.observing import Observing
 from lastcall.failover.owner import OwnerMark
+from lastcall.failover.replacing import Replacements
 from lastcall.ports import Clock
 
 LOOK = 2.0
@@ -34,6 +35,7 @@ class Worker:
         gathering: Gathering,
         acting: Acting,
         devices: Devices,
+        replacements: Replacements,
         clock: Clock,
         tell: Listener,
     ) -> None:
@@ -48,6 +50,7 @@ class Worker:
         self._clock = clock
         self._tell = tell
         self._refusals: dict[str, Refusal] = {}
+        self._replacements = replacements
         self._signal = Signal()
         self.sentence = ""
         """What the last round has come to."""
@@ -77,7 +80,9 @@ class Worker:
                 await first(woken, self._clock.sleep(wait))
 
     async def _round(self) -> steps.Step:
-        gathered = self.gathered = await self._gathering.gather(self.name, self._devices, self._refusals)
+        replaced = await self._replacements.look()
+        gathered = await self._gathering.gather(self.name, self._devices, self._refusals, replaced)
+        self.gathered = gathered
         now = self._clock.boottime()
         step = course.decide(gathered.case, now)
         if isinstance(step, steps.Mark):
@@ -88,6 +93,8 @@ class Worker:
             return step
         subject = Subject(gathered=gathered, seen=knot.seen, devices=self._devices, refusals=self._refusals)
         await self._acting.carry_out(step, subject)
+        if isinstance(step, steps.ForceDelete):
+            self._replacements.lost(gathered.pods[pod.uid] for pod in step.pods)
         self._tell(Stepped(node=self.name, step=step, seconds=self._clock.boottime() - now))
         if isinstance(step, steps.Unmark) and gathered.case.node:
             mark = gathered.case.node.mark

@@ -140,6 +140,11 @@ class KubeCluster:
         except NotFound:
             return None
 
+    async def pods_like(self, pod: LivePod) -> Sequence[LivePod]:
+        """Those of its namespace that have all its labels."""
+        labels = ",".join(f"{name}={value}" for name, value in pod.metadata.labels.items())
+        return (await self._client.list(_PODS, namespace=pod.metadata.namespace, labels=labels)).items
+
     async def claim_of(self, volume: str) -> tuple[str, str] | None:
         """Namespace and name of the claim to which a PersistentVolume is bound; None if there is none."""
         try:
