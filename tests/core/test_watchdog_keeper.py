@@ -430,19 +430,23 @@ def test_a_fault_of_ours_is_told_and_does_not_end_it(caplog):
     assert "the watchdog's round broke off" in caplog.text
 
 
-def test_pets_that_are_late_do_not_outlive_the_bound():
-    """As if the agent was stopped each time between its decision and the pet."""
+def test_the_worst_that_can_happen_is_within_the_bound_and_needs_all_of_its_parts():
+    """The last pet is as late as the one before it allows, and just before the device fires the agent is killed."""
 
     async def scene(world):
         world.agent()
         await asyncio.sleep(30)
         world.restarts = False
-        world.dog.late = 5.9
         world.line.cut = True
-        await asyncio.sleep(LEASE + 2)
+        world.dog.late = TIMEOUT - SETTINGS.pet_seconds - 0.1
+        renewed = world.keeper._standing.renewed
+        while world.now < renewed + LEASE + TIMEOUT:
+            await asyncio.sleep(0.1)
+        await asyncio.sleep(world.dog._timer.when() - world.now - 0.1)
         world.process.kill()
-        await asyncio.sleep(100)
-        assert len(world.resets) == 1
-        assert "boot-0" in world.proofs
+        await asyncio.sleep(30)
+        [reset] = world.resets
+        assert renewed + LEASE + 2 * TIMEOUT < reset < renewed + BOUND
+        assert renewed + BOUND <= world.proofs["boot-0"] < renewed + BOUND + 1
 
     lives(scene)
