@@ -12,6 +12,7 @@ from lastcall.ports import Clock
 
 HOLDS = 1.0
 """Seconds for which what was made sure of holds for the next call of the same step: pods go by the hundred."""
+NEVER = float("-inf")
 
 
 class Surety:
@@ -35,7 +36,7 @@ class Surety:
         self._me = me
         self._boot_id = boot_id
         self._heard = heard
-        self._at = float("-inf")
+        self._at = NEVER
         self._lock = asyncio.Lock()
 
     async def check(self) -> None:
@@ -44,18 +45,19 @@ class Surety:
             return
         async with self._lock:
             if not self._fresh():
-                await self.look()
+                await self.look(lease=self._at == NEVER)
 
-    async def look(self) -> LiveNode:
-        """The same, always read anew; the Node as it is."""
+    async def look(self, *, lease: bool = True) -> LiveNode:
+        """The same, always read anew; the Node as it is. ``lease``: the Lease too, else it is left to the watch."""
         began, name = self._clock.boottime(), self._seen.name
         if not await self._leadership.confirm():
             raise RefusedForSafety(f"{self._me} does not lead any more")
-        node, lease = await asyncio.gather(self._cluster.node(name), self._cluster.lease(name))
+        node = await self._cluster.node(name)
+        renewed = await self._cluster.lease(name) if lease else None
         now = self._clock.boottime()
         self._seen.node(node, now)
-        if lease:
-            self._seen.lease(lease, now)
+        if renewed:
+            self._seen.lease(renewed, now)
         if node.status.node_info.boot_id != self._boot_id:
             raise RefusedForSafety(f"node {name} has another boot id by now: {node.status.node_info.boot_id}")
         if self._seen.heard != self._heard:
