@@ -28,6 +28,7 @@ from planted import (
     failover_course,
     fences,
     nodes,
+    policies,
     simulation,
     watchdog,
 )
@@ -45,6 +46,7 @@ BUGS = [
     *failover_course.BUGS,
     *fences.BUGS,
     *nodes.BUGS,
+    *policies.BUGS,
     *simulation.BUGS,
     *watchdog.BUGS,
 ]
@@ -81,8 +83,18 @@ def ask_tests(tree: Path, bug: Bug) -> list[str]:
 
 def ask_chance(tree: Path, bug: Bug) -> list[str]:
     """The first seed that breaks a promise, if one of those that the bug is given does."""
-    seed, _, why = run(tree, str(CHANCE), "1", str(bug.seeds), *scenario_of(bug)).strip().partition(" ")
-    return [f"seed {seed} of {bug.seeds}: {why}"] if seed else []
+    found = chance(tree, bug)
+    return [f"seed {found[0]} of {bug.seeds}: {found[1]}"] if found else []
+
+
+def chance(tree: Path, bug: Bug, *options: str) -> list[str]:
+    """The seed and the promise that it breaks, and what the options add; nothing if none is broken."""
+    command = [sys.executable, str(CHANCE), "1", str(bug.seeds), *scenario_of(bug), *options]
+    environment = {"PYTHONPATH": str(tree / "src"), "PATH": "/usr/bin:/bin"}
+    done = subprocess.run(command, cwd=tree, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
+    first, _, rest = done.strip().partition("\n")
+    seed, _, why = first.partition(" ")
+    return [seed, why, rest] if seed else []
 
 
 def scenario_of(bug: Bug) -> list[str]:

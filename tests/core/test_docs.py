@@ -1,6 +1,7 @@
 """What the documentation says and can be compared: links, commands, options, names, the diagram, the unit."""
 
 import configparser
+import json
 import re
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from lastcall.graceful import config, doctor_host, machine
 from lastcall.graceful.doctor import CHECKS
 from lastcall.graceful.finding import Verdict
 from lastcall.host import HostFacts, Unit, Unknown
+from lastcall.manifests import definitions
 from lastcall.model import decode
 from lastcall.model.fence_policies import read as read_policy
 
@@ -191,6 +193,28 @@ def test_configurations_that_are_printed_are_valid(block):
 def test_policies_that_are_printed_are_valid(block):
     for found in decode.documents(block.encode(), "page"):
         assert found["kind"] != "FencePolicy" or read_policy(found)
+
+
+def test_the_reference_has_every_field_of_a_policy_with_its_default():
+    """Fields that only lead to others stand in headings or in the row of their parent."""
+    page = (ROOT / "docs/reference/fence-policy.md").read_text()
+    [version] = definitions.fence_policy()["spec"]["versions"]
+    spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    for name, schema in policy_fields(spec):
+        assert f"`{name}`" in page or f"### {name}\n" in page, name
+        default = schema.get("default")
+        if schema.get("type") != "object" and default is not None:
+            text = json.dumps(default) if isinstance(default, bool) else str(default)
+            assert f"| `{name}` | `{text}` |" in page or f"`{name}` (`{text}`)" in page, name
+
+
+def policy_fields(schema):
+    for name, inner in (schema.get("properties") or {}).items():
+        yield name, inner
+        yield from policy_fields(inner)
+        yield from policy_fields(inner.get("items") or {})
+        others = inner.get("additionalProperties")
+        yield from policy_fields(others if isinstance(others, dict) else {})
 
 
 def test_the_ladder_is_planned_as_the_page_says():

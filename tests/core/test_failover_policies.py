@@ -27,8 +27,22 @@ def test_whatever_a_policy_may_say_is_a_limit(name):
     assert storm_limits(read(policy(**GOOD[name])).spec.limits)
 
 
+def selecting(name, priority=0, **labels):
+    return policy(name, priority=priority, nodeSelector={"matchLabels": labels})
+
+
+def test_the_greatest_priority_holds():
+    policies = [policy("all"), selecting("gpu", 10, gpu="yes"), selecting("more", 20, gpu="yes")]
+    assert held({}, *policies).name == "all"
+    assert held({"gpu": "yes"}, *policies).name == held({"gpu": "yes"}, *reversed(policies)).name == "more"
+
+
+def test_of_equals_the_first_by_name_holds():
+    assert held({"a": "b"}, selecting("y", a="b"), selecting("x", a="b"), policy("z")).name == "x"
+
+
 def test_a_node_that_no_policy_selects_is_told_so():
-    assert held({}).why == "no FencePolicy selects the node"
+    assert held({"a": "c"}, selecting("x", a="b")).why == held({}).why == "no FencePolicy selects the node"
 
 
 def test_a_broken_policy_keeps_its_nodes_from_the_next():

@@ -1,10 +1,10 @@
-"""FencePolicies as they are read: what is right, what is wrong, and which of several holds for a node."""
+"""FencePolicies as they are read: what is right, what is wrong, and which nodes they mean."""
 
 import pytest
 from support.policy_cases import BROKEN, GOOD, TOLD_LATER, agent, fencer, policy
 
 from lastcall.errors import InvalidInput
-from lastcall.model.fence_policies import policy_for, read, selects
+from lastcall.model.fence_policies import read, selects
 from lastcall.model.fence_policy import Mode, NodeSelector, PowerOn, RemoveTaint
 from lastcall.model.fencer import TargetCheck
 
@@ -69,30 +69,7 @@ def test_secrets_are_named_by_the_node():
     assert spec.fencers[0].agent.secret_parameters["passwd"].of("w1") == ("bmc-w1", "w1")
 
 
-# -- which holds -------------------------------------------------------------------------------------------------------
-
-
-def chosen(labels, *policies):
-    found = policy_for(labels, [read(one) for one in policies])
-    return found.name if found else None
-
-
-def selecting(name, priority=0, **labels):
-    return policy(name, priority=priority, nodeSelector={"matchLabels": labels})
-
-
-def test_the_greatest_priority_holds():
-    policies = [policy("all"), selecting("gpu", 10, gpu="yes"), selecting("more", 20, gpu="yes")]
-    assert chosen({}, *policies) == "all"
-    assert chosen({"gpu": "yes"}, *policies) == chosen({"gpu": "yes"}, *reversed(policies)) == "more"
-
-
-def test_of_equals_the_first_by_name_holds():
-    assert chosen({"a": "b"}, selecting("y", a="b"), selecting("x", a="b"), policy("z")) == "x"
-
-
-def test_none_holds_for_a_node_that_none_selects():
-    assert chosen({"a": "c"}, selecting("x", a="b")) is None
+# -- which nodes are meant ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

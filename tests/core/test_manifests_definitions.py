@@ -1,7 +1,6 @@
 """The CustomResourceDefinitions: the API server refuses what the struct refuses, and fills in what the struct fills in."""
 
 import json
-from pathlib import Path
 from random import Random
 
 import msgspec
@@ -127,25 +126,3 @@ async def test_every_record_of_a_shutdown_fits_its_definition():
         assert code == 201, said
         assert (said["spec"], said["status"]) == (obj["spec"], obj["status"])
         assert msgspec.convert(said, NodeShutdown).spec.boot_id == obj["spec"]["bootID"]
-
-
-def test_the_reference_has_every_field_with_its_default():
-    """Fields that only lead to others stand in headings or in the row of their parent."""
-    page = (Path(__file__).parents[2] / "docs/reference/fence-policy.md").read_text()
-    [version] = definitions.fence_policy()["spec"]["versions"]
-    spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
-    for name, schema in fields(spec):
-        assert f"`{name}`" in page or f"### {name}\n" in page, name
-        default = schema.get("default")
-        if schema.get("type") != "object" and default is not None:
-            text = json.dumps(default) if isinstance(default, bool) else str(default)
-            assert f"| `{name}` | `{text}` |" in page or f"`{name}` (`{text}`)" in page, name
-
-
-def fields(schema):
-    for name, inner in (schema.get("properties") or {}).items():
-        yield name, inner
-        yield from fields(inner)
-        yield from fields(inner.get("items") or {})
-        others = inner.get("additionalProperties")
-        yield from fields(others if isinstance(others, dict) else {})

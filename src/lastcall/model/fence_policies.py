@@ -1,6 +1,6 @@
-"""Reading FencePolicy objects, and which of several holds for a node (pure)."""
+"""Reading FencePolicy objects, and which nodes they mean (pure)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from lastcall.errors import InvalidInput
@@ -29,12 +29,6 @@ def selects(selector: NodeSelector, labels: Mapping[str, str]) -> bool:
     equal = [Requirement(key, "In", (value,)) for key, value in selector.match_labels.items()]
     others = [Requirement(one.key, one.operator.value, one.values) for one in selector.match_expressions]
     return matcher([*equal, *others])(labels)
-
-
-def policy_for(labels: Mapping[str, str], policies: Iterable[FencePolicy]) -> FencePolicy | None:
-    """The one that holds for a node: of those that select it that with the greatest priority, of equals the first by name."""
-    found = [one for one in policies if selects(one.spec.node_selector, labels)]
-    return min(found, key=lambda one: (-one.spec.priority, one.name), default=None)
 
 
 def _fencers(found: Any) -> list[Fencer | None]:

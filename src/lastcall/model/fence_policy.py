@@ -2,7 +2,7 @@
 
 It is cluster-scoped. The structs hold the ``spec`` as the API server stores it, under its camelCase names: their types,
 bounds, defaults and descriptions are those of the CustomResourceDefinition, which is made from them. What must hold
-beyond that stands in ``fence_policy_rules``; ``fence_policies`` reads objects and says which policy holds for a node.
+beyond that stands in ``fence_policy_rules``; ``fence_policies`` reads objects; which of several holds for a node is said by ``failover.policies``.
 """
 
 from enum import Enum
