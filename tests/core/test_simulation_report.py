@@ -5,6 +5,7 @@ import re
 from html.parser import HTMLParser
 
 import pytest
+from msgspec import structs
 from support.outcomes import broken, node, outcome, workload
 
 from lastcall.lab.simulation.outcome import FaultCount, NodeState
@@ -101,6 +102,10 @@ def test_one_line_for_each_that_failed():
     assert line(broken()) == (
         "seed 7: db is down for at most 30s: 9m; db loses no write: 4 writes; "
         "no volume written by two: pv-1: two writers (node-1, node-2)"
+    )
+    [once] = broken().violations
+    assert line(structs.replace(broken(), verdicts=(), violations=(once, once, once))) == (
+        "seed 7: no volume written by two: pv-1: two writers (node-1, node-2) (and 2 more)"
     )
     hint = "--seed 7 shows the first, and with --shrink as short as can be"
     assert text_summary(tally(outcome(), broken())) == f"reboot: 2 seeds, 1 failed; {hint}"

@@ -75,6 +75,15 @@ def test_events_workloads_and_machines_that_are_not_needed_go():
     assert read(write(best).encode(), "") == best
 
 
+@pytest.mark.parametrize(("clear_from", "lasts"), [(0.0, 120.0), (200.0, 300.0), (5000.0, None)])
+def test_it_lasts_until_nothing_else_is_broken(clear_from, lasts):
+    """The last event is at 20 s then."""
+    when = after(Verb.LOSE_BUS, Verb.KILL_AGENT)
+    best = shrink(noisy(), when, clock=Tick(), seconds=10_000, clear=lambda one: one.lasts >= clear_from)
+    assert best.lasts == (lasts or noisy().lasts)
+    assert read(write(best).encode(), "") == best
+
+
 def test_what_is_needed_stays():
     web = Workload(kind=Kind.DEPLOYMENT, name="web", replicas=3, pre_stop=4.0, grace=7)
     db = Workload(kind=Kind.STATEFUL_SET, name="db", replicas=2)

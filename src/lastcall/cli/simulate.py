@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from lastcall.lab.simulation.scenario import Scenario
     from lastcall.lab.simulation.state.reading import State
 
+TOLD = 25
+"""After so many seeds each somebody who waits hears how far it is."""
+
 
 @click.command("simulate")
 @click.argument("scenario", required=False, metavar="SCENARIO")
@@ -147,6 +150,8 @@ def _many(story: "Story", seeds: range, output: str) -> bool:
         tally.add(outcome)
         if output == "text" and not outcome.good:
             click.echo(text.line(outcome))
+        if tally.seeds % TOLD == 0:
+            _say(f"{tally.seeds} of {len(seeds)} seeds, {len(tally.failed)} failed")
     if output == "json":
         click.echo(json.dumps(document.summary(tally), indent=2))
     else:
@@ -156,19 +161,27 @@ def _many(story: "Story", seeds: range, output: str) -> bool:
     return not tally.failed
 
 
+def _say(words: str) -> None:
+    """To whoever waits in front of a terminal."""
+    if sys.stderr.isatty():
+        click.echo(words, err=True)
+
+
 def _shrunk(scenario: "Scenario", seed: int) -> bool:
     """Prints a scenario that ``simulate`` takes, and what comes out of it as comments; LastcallError if all is well."""
     from lastcall.adapters.clock import SystemClock
     from lastcall.lab.simulation.playing import play
     from lastcall.lab.simulation.report import text
-    from lastcall.lab.simulation.shrink import shows, shrink
+    from lastcall.lab.simulation.shrink import alone, shows, shrink
     from lastcall.lab.simulation.wording.writing import write
 
     broken = play(scenario, seed).violations
     if not broken:
         raise LastcallError(f"{scenario.name}: nothing that must never happen has happened with seed {seed}")
-    shortest = shrink(scenario, shows(broken[0].rule, seed), clock=SystemClock())
-    click.echo(f"# {broken[0].rule}: lastcall simulate FILE --seed {seed}")
+    rule = broken[0].rule
+    _say("looking for the shortest scenario that shows it, for some minutes at most")
+    shortest = shrink(scenario, shows(rule, seed), clock=SystemClock(), clear=alone(rule, seed))
+    click.echo(f"# {rule}: lastcall simulate FILE --seed {seed}")
     click.echo(write(shortest), nl=False)
     for line in text.text(play(shortest, seed)).splitlines():
         click.echo(f"# {line}".rstrip())

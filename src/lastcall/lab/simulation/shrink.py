@@ -42,11 +42,30 @@ def shows(rule: str, seed: int) -> Shows:
     return when
 
 
+def alone(rule: str, seed: int) -> Callable[[Scenario], bool]:
+    """Whether a scenario breaks that promise with that seed, and no other one."""
+
+    def check(scenario: Scenario) -> bool:
+        try:
+            return {one.rule for one in play(scenario, seed).violations} == {rule}
+        except LastcallError:
+            return False
+
+    return check
+
+
 def shrink(
-    scenario: Scenario, when: Shows, *, clock: Clock, most: int = MOST_RUNS, seconds: float = MOST_SECONDS
+    scenario: Scenario,
+    when: Shows,
+    *,
+    clock: Clock,
+    most: int = MOST_RUNS,
+    seconds: float = MOST_SECONDS,
+    clear: Callable[[Scenario], bool] = lambda _: False,
 ) -> Scenario:
     """The shortest that has been found with ``most`` runs in about as many ``seconds``; it is as YAML gives it.
 
+    What an early end leaves unfinished is no finding: it lasts until it is ``clear``, or as long as it did.
     LastcallError if the scenario does not show it, or does not when it is written as YAML and read again.
     """
     end = clock.boottime() + seconds
@@ -58,7 +77,11 @@ def shrink(
         before = search.best
         for way in (_plain, _sooner, _fewer, _plainer_workloads, _plainer_events, _fewer_machines):
             way(search)
-    search.shorter(replace(search.best, lasts=scenario.lasts))  # what an early end leaves unfinished is no finding
+    ends = (math.ceil((search.at + more) / 60) * 60.0 for more in (60.0, 240.0))
+    longer = (replace(search.best, lasts=lasts) for lasts in ends if lasts < scenario.lasts)
+    if found := next((one for one in longer if clear(one)), None):
+        return found
+    search.shorter(replace(search.best, lasts=scenario.lasts))
     return search.best
 
 

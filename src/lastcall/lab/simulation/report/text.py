@@ -1,6 +1,7 @@
 """An outcome as plain text, as wide as a terminal is but 100 columns at most."""
 
 import textwrap
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -84,9 +85,12 @@ def text(outcome: Outcome, columns: int = COLUMNS) -> str:
 
 
 def line(outcome: Outcome) -> str:
-    """One that has failed among many: what was broken, in one line."""
+    """One that has failed among many: what was broken, in one line; of each promise the first time."""
     broken = [f"{of_expectation(one.expectation)}: {one.measured}" for one in outcome.verdicts if not one.holds]
-    broken += [f"{one.rule}: {one.what}" for one in outcome.violations]
+    times = Counter(one.rule for one in outcome.violations)
+    for rule, many in times.items():
+        first = next(one.what for one in outcome.violations if one.rule == rule)
+        broken.append(f"{rule}: {first}{f' (and {many - 1} more)' if many > 1 else ''}")
     return plain(f"seed {outcome.seed}: {'; '.join(broken)}")
 
 
