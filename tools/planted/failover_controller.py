@@ -165,7 +165,7 @@ BUGS = [
     Bug(
         "who has come back is never noticed to be late again",
         "failover/observing.py",
-        "            self._alarms.set(name, max(now, knot.seen.quiet_since) + knot.patience)\n",
+        "            self._alarms.set(name, (now if silent else knot.seen.quiet_since) + knot.patience)\n",
         "",
         WORLD,
     ),

@@ -266,4 +266,11 @@ BUGS = [
         "    said",
         TABLES,
     ),
+    Bug(
+        "silence is noticed at every fortieth second alone",
+        "failover/observing.py",
+        "(now if silent else knot.seen.quiet_since) + knot.patience",
+        "now + knot.patience",
+        ("tests/core/test_failover_late.py",),
+    ),
 ]

@@ -229,9 +229,10 @@ class Observing:
             knot = self._knots.get(name)
             if knot is None:
                 continue
-            if knot.silent(now):
+            silent = knot.silent(now)
+            if silent:
                 self._touched(name)
-            self._alarms.set(name, max(now, knot.seen.quiet_since) + knot.patience)
+            self._alarms.set(name, (now if silent else knot.seen.quiet_since) + knot.patience)
         return self._alarms.next
 
     def count(self, now: float) -> None:

@@ -1,0 +1,39 @@
+"""When a node that falls silent is noticed: as soon as its policy's time is over, whenever it was heard of last."""
+
+import msgspec
+import pytest
+
+from lastcall.failover.observing import Observing
+from lastcall.model.observed import Heard, Watched, WatchedLease, WatchedNode
+
+PATIENCE = 40.0
+"""Of nodes for which no policy holds."""
+
+
+def node():
+    status = {"nodeInfo": {"bootID": "a"}, "conditions": [{"type": "Ready", "status": "True"}]}
+    return msgspec.convert({"metadata": {"name": "n1"}, "status": status}, WatchedNode)
+
+
+def lease(renewed):
+    found = {"metadata": {"name": "n1", "resourceVersion": str(renewed)}, "spec": {"renewTime": str(renewed)}}
+    return msgspec.convert(found, WatchedLease)
+
+
+@pytest.mark.parametrize("last", [0, 10, 30, 39, 40, 70, 100])
+def test_silence_is_noticed_in_time(last):
+    """The last renewal comes ``last`` seconds after the first look; each second it is asked who is late."""
+    touched = []
+    observing = Observing(touched.append)
+    observing.hear(Heard(Watched.NODES, "n1", node()), 0.0)
+    observing.hear(Heard(Watched.LEASES, "", None), 0.0)
+    now = 0
+    while now < last + PATIENCE:
+        if now % 10 == 0 and now <= last or now == last:
+            observing.hear(Heard(Watched.LEASES, "n1", lease(now)), float(now))
+        touched.clear()
+        observing.late(float(now))
+        assert touched == []
+        now += 1
+    observing.late(last + PATIENCE)
+    assert touched == ["n1"]
