@@ -16,21 +16,17 @@ from pathlib import Path
 
 from planted import simulation
 from planted.bug import Bug
-from planted_bugs import CHANCE, ROOT, run, scenario_of, stale
+from planted_bugs import ROOT, chance, stale
 
 
-def found(bug: Bug, *, shrink: bool = True) -> Sequence[str]:
+def found(bug: Bug) -> Sequence[str]:
     """The seed, the promise that it breaks, and the shortest scenario; nothing if none of the bug's seeds breaks one."""
     with tempfile.TemporaryDirectory(prefix="planted-") as directory:
         tree = Path(directory)
         shutil.copytree(ROOT / "src", tree / "src")
         path = tree / "src" / "lastcall" / bug.file
         path.write_text(path.read_text().replace(bug.old, bug.new))
-        more = ["--shrink"] if shrink else []
-        said = run(tree, str(CHANCE), "1", str(bug.seeds), *scenario_of(bug), *more)
-    first, _, short = said.strip().partition("\n")
-    seed, _, why = first.partition(" ")
-    return [seed, why, short] if seed else []
+        return chance(tree, bug, "--shrink")
 
 
 def row(bug: Bug, told: Sequence[str]) -> str:

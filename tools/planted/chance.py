@@ -26,8 +26,8 @@ from lastcall.lab.simulation.wording.sentences import of_event
 MOST_SECONDS = 60.0
 """Of CPU time, for a seed that takes one."""
 
-SHRINK_RUNS = 120
-SHRINK_SECONDS = 120.0
+SHRINK_RUNS = 80
+SHRINK_SECONDS = 90.0
 """Bounds of one search for the shortest scenario."""
 
 

@@ -78,7 +78,8 @@ BUGS = [
         "graceful/pod_end.py",
         "            except Unavailable:\n                await self._clock.sleep(_RETRY)\n\n    async def _kill",
         "            except Unavailable:\n                return None\n\n    async def _kill",
-        seeds=60,
+        seeds=3,
+        scenario="runtime-away.yaml",
     ),
     Bug(
         "a full disk ends the shutdown",
@@ -121,7 +122,8 @@ BUGS = [
         "lab/kubelet/volumes.py",
         "            for uid in self._directories.known()\n",
         "            for uid in ()\n",
-        seeds=60,
+        seeds=3,
+        scenario="killed-while-it-unmounts.yaml",
     ),
     Bug(
         "a restarted kubelet does not know what runs",
@@ -143,7 +145,8 @@ BUGS = [
         "adapters/kube/watching.py",
         "            if key not in found or found[key].uid != known.uid\n",
         "            if False\n",
-        seeds=60,
+        seeds=3,
+        scenario="deleted-unheard.yaml",
     ),
     Bug(
         "a watch that is silent is believed for ever",
@@ -200,7 +203,8 @@ BUGS = [
         "lab/controllers/cluster.py",
         "        except (AlreadyExists, NotFound):\n            return None\n\n    async def _turn",
         '        except (AlreadyExists, NotFound, __import__("lastcall.errors").errors.Conflict):\n            return None\n\n    async def _turn',
-        seeds=60,
+        seeds=10,
+        scenario="refused.yaml",
     ),
     Bug(
         "after an error a controller does not look again",
