@@ -12,9 +12,9 @@ _MOST = 1024
 def told(happening: Happening, uids: dict[str, str]) -> Told | None:
     """The event for it; None if it is not for people. ``uids``: those of nodes, which is noted here."""
     match happening:
-        case Decided(node=node, uid=uid, step=step):
+        case Decided(node=node, uid=uid, step=step, would=would):
             uids[node] = uid
-            return _decided(node, uid, step)
+            return _told(node, uid, names.E_WOULD, step.why, warning=True) if would else _decided(node, uid, step)
         case Acted(ended=None, verb="off", node=node, fencer=fencer, why=why):
             return _told(node, uids.get(node, ""), names.E_SWITCHING_OFF, f"{fencer}: {why}", warning=True)
         case Acted(ended=float(), verb="off" | "on", node=node, error=error, fencer=fencer) if error:
@@ -34,8 +34,6 @@ def _decided(node: str, uid: str, step: steps.Step) -> Told | None:
             return _told(node, uid, names.E_BEGUN, why, warning=True)
         case steps.SwitchOn(why=why):
             return _told(node, uid, names.E_SWITCHING_ON, why)
-        case steps.Wait(why=why) if "would be failed over" in why:
-            return _told(node, uid, names.E_WOULD, why, warning=True)
         case steps.Unmark(why=why):
             return _told(node, uid, names.E_OVER, why)
         case _:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lastcall import names
 from lastcall.errors import NotFound
-from lastcall.failover import armed, evidence, last_words, left, overview
+from lastcall.failover import armed, evidence, last_words, left, overview, proofs
 from lastcall.failover.acknowledgement import acknowledged
 from lastcall.failover.case import Case, NodeNow, Policy, Refusal
 from lastcall.failover.devices import Devices
@@ -85,12 +85,12 @@ class Gathering:
             leader=self._leadership.holder,
             wall=wall,
             node=_node_now(node),
-            policy=self._policy(policy),
+            policy=self._policy(policy, knot.seen.fresh),
             no_policy=knot.choice.why,
             observed=knot.seen.observed,
             heard=knot.seen.heard,
             boot=boot,
-            verdict=evidence.assess(boot, facts, now) if boot else None,
+            verdict=evidence.assess(boot, facts, now, proofs.Terms(fresh=knot.seen.fresh)) if boot else None,
             held_until=evidence.held_until(boot, facts, now) if boot else None,
             gone=evidence.gone(boot, facts) if boot else frozenset(),
             storm=self._storm(name, boot, policy, now, wall),
@@ -173,7 +173,11 @@ class Gathering:
             self._words[name] = word
         return self._words.get(name)
 
-    def _policy(self, policy: FencePolicy | None) -> Policy | None:
+    def _policy_of(self, name: str) -> FencePolicy | None:
+        knot = self._observing.knots.get(name)
+        return knot.choice.policy if knot else None
+
+    def _policy(self, policy: FencePolicy | None, fresh: float) -> Policy | None:
         if policy is None:
             return None
         spec = policy.spec
@@ -184,6 +188,7 @@ class Gathering:
             power_on=spec.power_on is PowerOn.AFTER_FAILOVER,
             remove_by_hand=spec.remove_taint is RemoveTaint.ALWAYS,
             detach=self._terms.detach,
+            fresh=fresh,
         )
 
     def _storm(self, name: str, boot: Boot | None, policy: FencePolicy | None, now: float, wall: float) -> Answer:

@@ -20,6 +20,8 @@ class Decided:
     uid: str
     step: Step
     mark: OwnerMark | None
+    would: bool = False
+    """It would be failed over now, but its policy only observes."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,19 +23,28 @@ class Telling:
         self._cluster = cluster
         self._waiting: deque[Told] = deque()
         self._uids: dict[str, str] = {}
+        self._last: dict[str, str] = {}
         self._new = Signal()
         self.dropped = 0
 
     def hear(self, happening: Happening) -> None:
         """Never waits."""
         told = announcing.told(happening, self._uids)
-        if told is None:
+        if told is None or self._repeats(told):
             return
         if len(self._waiting) >= MOST:
             self.dropped += 1
             return
         self._waiting.append(told)
         self._new.set()
+
+    def _repeats(self, told: Told) -> bool:
+        """Whether the last event of a Node had the same reason: a step that is tried again, or goes on."""
+        if told.namespace:
+            return False
+        before = self._last.get(told.name)
+        self._last[told.name] = told.reason
+        return before == told.reason
 
     async def run(self) -> None:
         """Never ends. An event that cannot be written is told in the log."""

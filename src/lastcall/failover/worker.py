@@ -1,10 +1,11 @@
 """One node in trouble: rounds of gathering, deciding and doing, until there is nothing left to do for it."""
 
 import logging
+import re
 
 from lastcall.aio import Signal, first
 from lastcall.errors import Conflict, LastcallError, NotNow, RefusedForSafety
-from lastcall.failover import course, steps
+from lastcall.failover import claiming, course, steps
 from lastcall.failover.acting import Acting, Subject
 from lastcall.failover.case import Refusal
 from lastcall.failover.devices import Devices
@@ -13,6 +14,7 @@ from lastcall.failover.happenings import Decided, Listener, Stepped
 from lastcall.failover.observing import Observing
 from lastcall.failover.owner import OwnerMark
 from lastcall.failover.replacing import Replacements
+from lastcall.model.fence_policy import Mode
 from lastcall.ports import Clock
 
 LOOK = 2.0
@@ -21,6 +23,8 @@ LOOK_AT_REST = 30.0
 """The same, for one on which nothing of ours is."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 15.0
 """Seconds after a round that has failed, and after many."""
+
+_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?(h|m|s|ms)?")
 
 log = logging.getLogger(__name__)
 
@@ -125,9 +129,20 @@ class Worker:
             mark = gathered.case.node.mark if gathered.case.node else None
             uid = gathered.node.metadata.uid if gathered.node else ""
             owned = mark if isinstance(mark, OwnerMark) else None
-            self._tell(Decided(node=self.name, uid=uid, step=step, mark=owned))
+            case, now = gathered.case, self._clock.boottime()
+            observes = case.policy is not None and case.node is not None and case.policy.mode is Mode.OBSERVE
+            would = (
+                observes and isinstance(step, steps.Wait) and _shape(step.why) == _shape(claiming.claim(case, now).why)
+            )
+            self._tell(Decided(node=self.name, uid=uid, step=step, mark=owned, would=would))
 
     def _say(self, sentence: str) -> None:
-        if sentence != self.sentence:
+        """In the log only if it says something else than how much time has passed."""
+        if _shape(sentence) != _shape(self.sentence):
             log.info("%s: %s", self.name, sentence)
-            self.sentence = sentence
+        self.sentence = sentence
+
+
+def _shape(sentence: str) -> str:
+    """Without its numbers: how much time has passed, for instance."""
+    return _NUMBER.sub("", sentence)
