@@ -5,7 +5,7 @@ from support.failing_over import NAMES, failing_over
 from support.lab_kubelets import pod
 
 from lastcall.adapters.kube.failover_cluster import POLICIES
-from lastcall.adapters.kube.resources import ATTACHMENTS, EVENTS, NODES, PODS
+from lastcall.adapters.kube.resources import ATTACHMENTS, EVENTS, LEASES, NODES, PODS
 from lastcall.errors import Conflict
 from lastcall.failover import steps
 from lastcall.failover.facts import Acknowledged
@@ -158,6 +158,21 @@ async def test_a_person_who_acknowledges_spares_the_device(world):
     said = {"metadata": {"annotations": {"lastcall.dev/acknowledged-dead": f"boot-{node}-1"}}}
     await world.cluster.patch(NODES, node, said, namespace="")
     await world.until(lambda: world.place() not in (None, node), 60)
+    assert world.verbs("off") == []
+
+
+@failing_over
+async def test_a_kubelet_that_renews_its_lease_more_often_is_believed_to_be_dead_sooner(world):
+    """By a person's taint. It renews every 10 s here, and would be waited for 10 s at least if its Lease lasted 40."""
+    node = world.place()
+    world.start()
+    await world.cluster.settle(25)
+    await world.cluster.patch(LEASES, node, {"spec": {"leaseDurationSeconds": 12}}, namespace="kube-node-lease")
+    world.nodes.pull(node)
+    taint = {"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"}
+    await world.cluster.patch(NODES, node, {"spec": {"taints": [taint]}}, namespace="")
+    took = await world.until(lambda: world.verbs("force-delete"))
+    assert took < 8
     assert world.verbs("off") == []
 
 

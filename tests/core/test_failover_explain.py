@@ -110,6 +110,9 @@ def test_a_node_said_to_be_dead_by_hand_is_failed_over_as_soon_as_its_silence_al
     objects = [tainted, *OTHERS, WITH_UID, policy()]
     found = document("n1", *objects, lease("n1", 5))
     assert found["latest"] == "2026-11-21T12:00:15Z"
+    quick = lease("n1", 5)
+    quick["spec"]["leaseDurationSeconds"] = 12
+    assert document("n1", *objects, quick)["latest"] == "2026-11-21T12:00:01Z"
     found = document("n1", *objects, lease("n1", 25))
     assert found["next"].startswith("its failover goes on now")
     assert (found["inTheWay"], found["latest"]) == ([], None)

@@ -28,8 +28,9 @@ def node(revision, boot="b1", ready="True", beat="1", taints=(), type_=WatchedNo
     return msgspec.convert(said, type_)
 
 
-def lease(revision, renewed):
-    said = {"metadata": {"name": "n", "resourceVersion": str(revision)}, "spec": {"renewTime": renewed}}
+def lease(revision, renewed, lasts=None):
+    spec = {"renewTime": renewed, "leaseDurationSeconds": lasts}
+    said = {"metadata": {"name": "n", "resourceVersion": str(revision)}, "spec": spec}
     return msgspec.convert(said, WatchedLease)
 
 
@@ -94,6 +95,21 @@ def test_what_a_kubelet_writes_is_one_and_what_others_write_is_none():
     assert seen.heard == 4.0
     seen.lease(lease(3, "r2"), 7.0)
     assert seen.heard == 7.0
+
+
+def test_two_renewals_are_due_in_half_of_what_a_lease_lasts():
+    seen = Sightings("n", 0.0)
+    assert seen.fresh == 20.0
+    seen.lease(lease(1, "r1", lasts=40), 1.0)
+    assert seen.fresh == 20.0
+    seen.lease(lease(2, "r1", lasts=12), 2.0)
+    assert seen.fresh == 6.0
+    seen.lease(lease(1, "r0", lasts=100), 3.0)
+    assert seen.fresh == 6.0
+    seen.lease(lease(3, "r2", lasts=1), 4.0)
+    assert seen.fresh == 5.0
+    seen.lease(lease(4, "r3"), 5.0)
+    assert seen.fresh == 20.0
 
 
 def test_a_kubelets_last_report_is_kept_beside_what_was_written_in_its_place():

@@ -334,4 +334,11 @@ BUGS = [
         ",):",
         STORMS,
     ),
+    Bug(
+        "how long a Lease lasts is of no interest",
+        "failover/proofs.py",
+        "return FRESH if lasts is None else max(LEAST_FRESH, lasts / 2)",
+        "return FRESH",
+        ("tests/core/test_failover_parts.py", "tests/core/test_failover_explain.py"),
+    ),
 ]

@@ -48,7 +48,7 @@ class Policy:
     detach: bool = False
     """VolumeAttachments are deleted by lastcall, because kube-controller-manager's attach-detach controller is off."""
     fresh: float = 20.0
-    """A node that was heard of more recently is awake (``proofs.Terms.fresh``)."""
+    """A node that was heard of more recently is awake (``proofs.Terms.fresh``, by the Lease of its kubelet)."""
     apart: float = 1.0
     """Between two answers OFF of one fencer that count as two (``proofs.Terms.apart``)."""
     linger: float = 60.0

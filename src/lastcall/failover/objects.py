@@ -16,7 +16,7 @@ from lastcall.failover.case import Case, Device, NodeNow, Policy
 from lastcall.failover.facts import Acknowledged, Boot, Fact, LastWord, LeaseSeen, NodeSeen
 from lastcall.failover.overview import CONTROL_PLANE, ETCD
 from lastcall.failover.owner import OwnerMark, read
-from lastcall.failover.proofs import LIVES
+from lastcall.failover.proofs import LIVES, Terms, freshness
 from lastcall.failover.storms import Answer, Fencing, Member, View
 from lastcall.model import decode
 from lastcall.model.base import Facts
@@ -113,7 +113,7 @@ def case_of(objects: Objects, name: str, now: float) -> Case:
     mark_text = node.mark
     mark = read(mark_text)
     me = mark.by if isinstance(mark, OwnerMark) else SOMEBODY
-    heard = _heard(objects, node, now)
+    heard, fresh = _heard(objects, node, now), _fresh(objects, name)
     begun = min(now, heard if heard is not None else now) - _DAY
     info = node.status.node_info
     boot = Boot(id=info.boot_id, system_uuid=info.system_uuid, since=begun) if info.boot_id else None
@@ -132,12 +132,12 @@ def case_of(objects: Objects, name: str, now: float) -> Case:
         leader=me,
         wall=now,
         node=NodeNow(boot_id=info.boot_id, ready=node.ready.status, taints=node.spec.taints, mark_text=mark_text),
-        policy=_policy(chosen) if chosen else None,
+        policy=_policy(chosen, fresh) if chosen else None,
         no_policy=choice.why,
         observed=begun,
         heard=heard,
         boot=boot,
-        verdict=evidence.assess(boot, facts, now) if boot else None,
+        verdict=evidence.assess(boot, facts, now, Terms(fresh=fresh)) if boot else None,
         held_until=evidence.held_until(boot, facts, now) if boot else None,
         gone=evidence.gone(boot, facts) if boot else frozenset(),
         storm=_storm(objects, chosen, name, info.boot_id, now),
@@ -167,6 +167,11 @@ def _heard(objects: Objects, node: LiveNode, now: float) -> float | None:
     return min(now, max(times)) if times else None
 
 
+def _fresh(objects: Objects, name: str) -> float:
+    lasts = (one.spec.lease_duration_seconds for one in objects.leases if one.metadata.name == name)
+    return freshness(next(lasts, None))
+
+
 def _facts(objects: Objects, node: LiveNode, heard: float | None, begun: float) -> Iterator[Fact]:
     info, last = node.status.node_info, begun + _TICK if heard is None else heard
     if heard is not None:
@@ -190,7 +195,7 @@ def _facts(objects: Objects, node: LiveNode, heard: float | None, begun: float) 
             )
 
 
-def _policy(found: FencePolicy) -> Policy:
+def _policy(found: FencePolicy, fresh: float) -> Policy:
     spec = found.spec
     return Policy(
         name=found.name,
@@ -198,6 +203,7 @@ def _policy(found: FencePolicy) -> Policy:
         suspect_after=spec.suspect_after_seconds,
         power_on=spec.power_on is PowerOn.AFTER_FAILOVER,
         remove_by_hand=spec.remove_taint is RemoveTaint.ALWAYS,
+        fresh=fresh,
     )
 
 

@@ -27,12 +27,26 @@ LIVES = ("True", "False")
 """Values of the condition Ready that a kubelet writes; Unknown comes from who has missed it."""
 
 
+FRESH, LEAST_FRESH = 20.0, 5.0
+"""Seconds: for the 40 s that a kubelet's Lease lasts by default, and however short it is: a busy API server may take so
+long for a renewal."""
+
+
+def freshness(lasts: int | None) -> float:
+    """``Terms.fresh`` of a kubelet by the seconds that its Lease lasts (``leaseDurationSeconds``); None: nobody knows.
+
+    It renews it when a quarter of them is over (``NodeLeaseDurationSeconds`` and ``nodeLeaseRenewIntervalFraction`` of
+    ``pkg/kubelet/kubelet.go``), so that in half of them two renewals are due.
+    """
+    return FRESH if lasts is None else max(LEAST_FRESH, lasts / 2)
+
+
 @dataclass(frozen=True)
 class Terms:
     """Seconds. A sign of life younger than ``fresh`` outweighs what says that the machine is off."""
 
-    fresh: float = 20.0
-    """Twice the time between two renewals of a kubelet's Lease (a quarter of its 40 s): one was certainly due."""
+    fresh: float = FRESH
+    """Twice the time between two renewals of the kubelet's Lease: one was certainly due (``freshness``)."""
     apart: float = 1.0
     """At least so far apart are the two answers that count as one OFF: a device that is still switching may err once."""
 

@@ -6,7 +6,7 @@ before: only what differs is new.
 
 from lastcall import names
 from lastcall.failover.facts import Boot, Fact, InstanceSeen, LeaseSeen, NodeSeen, PowerSeen
-from lastcall.failover.proofs import LIVES
+from lastcall.failover.proofs import FRESH, LIVES, freshness
 from lastcall.model.observed import LiveNode, WatchedLease, WatchedNode
 
 _BOOTS = 4
@@ -21,7 +21,7 @@ class Sightings:
 
     __slots__ = (
         *("_boots", "_more", "_renewed", "_reported", "_revisions", "_seen"),
-        *("back", "boot", "heard", "name", "observed", "tainted"),
+        *("back", "boot", "fresh", "heard", "name", "observed", "tainted"),
     )
 
     def __init__(self, name: str, observed: float) -> None:
@@ -33,6 +33,8 @@ class Sightings:
         """The last sign of life of its kubelet that was seen to come; what was there at the first look is none."""
         self.back: tuple[str, float] | None = None
         """Since when it is seen Ready without a break, and with which boot id; None if it is not."""
+        self.fresh = FRESH
+        """``proofs.Terms.fresh`` by the Lease as it was read last."""
         self.tainted: float | None = None
         """Since when it is seen to have the taint out-of-service without a break; None if it has not."""
         self._boots: dict[str, Boot] = {}
@@ -77,7 +79,10 @@ class Sightings:
         ``first``: this is the observer's first look at all Leases, so that nobody knows how old it is.
         """
         renewed = lease.spec.renew_time
-        if self._older(1, lease.metadata.resource_version) or renewed == self._renewed or not renewed:
+        if self._older(1, lease.metadata.resource_version):
+            return False
+        self.fresh = freshness(lease.spec.lease_duration_seconds)
+        if renewed == self._renewed or not renewed:
             return False
         self._renewed = renewed
         if first:

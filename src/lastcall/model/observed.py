@@ -133,6 +133,7 @@ class LeaseSpec(Facts, frozen=True):
 
     renew_time: str = ""
     holder_identity: str = ""
+    lease_duration_seconds: int | None = None
 
 
 class LeaseMeta(Facts, frozen=True):
