@@ -14,6 +14,7 @@ from lastcall import names
 from lastcall.adapters.controller_metrics import ControllerMetrics
 from lastcall.adapters.metrics import Metrics
 from lastcall.cli.main import cli
+from lastcall.failover import course
 from lastcall.graceful import config, doctor_host, machine
 from lastcall.graceful.doctor import CHECKS
 from lastcall.graceful.finding import Verdict
@@ -76,6 +77,10 @@ def test_the_names_page_is_current():
 def test_the_diagram_is_the_tables():
     [block] = re.findall(r"^```mermaid\n(.*?)^```$", (ROOT / "docs/design.md").read_text(), re.DOTALL | re.MULTILINE)
     assert block == machine.diagram()
+
+
+def test_the_course_of_a_failover_is_its_table():
+    assert course.table() in (ROOT / "docs/design.md").read_text()
 
 
 # -- the command line --------------------------------------------------------------------------------------------------

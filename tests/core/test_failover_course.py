@@ -1,7 +1,6 @@
 """What comes next for a node, as tables: one fact is changed at a time."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from msgspec.structs import replace as changed
@@ -28,7 +27,7 @@ from support.failover_cases import (
 )
 
 from lastcall.failover.awaiting import Awaited
-from lastcall.failover.course import TABLE, Situation, situation, table
+from lastcall.failover.course import TABLE, Situation, situation
 from lastcall.failover.evidence import State
 from lastcall.failover.steps import (
     AskPower,
@@ -190,10 +189,6 @@ def test_a_marked_node_whose_boot_is_not_proved_to_be_over(changes, kind, more):
 def test_a_wait_ends_when_a_proof_comes_about_by_time():
     awaits = verdict(State.ALIVE, Awaited("that no other sign of life follows", NOW + 3), Awaited("OFF twice", None))
     check(replace(SUSPECT, heard=NOW - 17, verdict=awaits), Wait, until=NOW + 3)
-
-
-def test_the_documentation_has_the_table():
-    assert table() in (Path(__file__).parents[2] / "docs" / "design.md").read_text()
 
 
 def test_every_situation_has_a_last_rule_that_always_answers():
