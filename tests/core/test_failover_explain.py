@@ -63,7 +63,7 @@ def test_a_silent_node_that_is_not_suspected_yet():
     assert found["latest"] == "2026-11-21T12:00:15Z"
     assert found["left"] == "left: shop/db-0; attached: va-v"
     assert "boot b-1 is UNKNOWN" in found["known"][0]
-    assert found["known"][1] == "fencer bmc was not told to switch off yet"
+    assert found["known"][1] == "its policy's fencers: bmc"
     assert found["proofs"][-1]["until"] is None
 
 
@@ -162,6 +162,10 @@ def test_a_pod_that_its_node_has_ended_needs_no_proof():
         (replace(SUSPECT, node=marked(switched_off=True, fencer="bmc")), "bmc is told to switch off now"),
         (replace(SUSPECT, node=seen(MARK), devices=(OFF_ORDERED,)), "bmc is asked for the status now"),
         (replace(SUSPECT, node=None), "nothing is done"),
+        (
+            replace(SUSPECT, node=seen(MARK), devices=(replace(OFF_ORDERED, judgement=None, offs=()),)),
+            "it is made sure now that its machine is off, by bmc",
+        ),
     ],
 )
 def test_what_comes_next(case, says):
@@ -171,7 +175,7 @@ def test_what_comes_next(case, says):
 def test_the_mark_and_the_fencers():
     found = of_node(replace(PROVED, devices=(OFF_ORDERED, replace(OFF_ORDERED, name="pdu", trouble="no Secret"))), NOW)
     assert "it is marked by me since 2026-11-21T12:00:00Z, for boot a; bmc was told to switch it off" in found.known[1]
-    assert found.known[2:] == ("fencer bmc was told 1 times to switch off", "fencer pdu cannot be used: no Secret")
+    assert found.known[2:] == ("fencer bmc was told to switch off", "fencer pdu cannot be used: no Secret")
 
 
 @pytest.mark.parametrize(

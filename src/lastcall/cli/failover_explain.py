@@ -52,7 +52,7 @@ def command(
         found = objects.from_file(content(state), "standard input" if state == "-" else state)
     else:
         found = asyncio.run(_ask(kubeconfig or "", context or ""))
-    moment = now.timestamp() if now else SystemClock().wall()
+    moment = now.timestamp() if now else float(int(SystemClock().wall()))
     answer = explain(found, target, namespace or "", moment).with_hurdle(objects.leaderless(found, moment))
     click.echo(_json(answer) if output == "json" else "\n".join(_text(answer)))
 

@@ -49,13 +49,21 @@ class Explanation:
         return min([max(known), *(one.until for one in self.proofs if one.until is not None)])
 
 
+_ORDERS: dict[type, str] = {
+    steps.AskTarget: "asked which machine it stands for",
+    steps.AskPower: "asked for the status",
+    steps.SwitchOff: "told to switch off",
+    steps.SwitchOn: "told to switch on",
+}
+
+
 def of_node(case: Case, now: float) -> Explanation:
     """Of the node as a whole."""
     step = course.decide(case, now)
     verdict = case.verdict
     return Explanation(
         about=f"node {case.name}",
-        next=_next(step),
+        next=_next(step, case),
         hurdles=tuple(_hurdles(case, step, now)),
         known=tuple(_known(case)),
         proofs=tuple(Hurdle(one.what, one.at) for one in verdict.awaited) if verdict else (),
@@ -100,16 +108,17 @@ def _of_itself(case: Case, pod: PodLeft) -> Iterator[str]:
         yield "its node has said that it has ended it and unmounted its volumes: it needs no proof"
 
 
-def _next(step: Step) -> str:
+def _next(step: Step, case: Case) -> str:
+    asked = any(one.judgement or one.unanswered or one.offs or one.answers for one in case.devices)
+    if isinstance(step, steps.AskTarget | steps.AskPower | steps.SwitchOff) and not asked:
+        return f"it is made sure now that its machine is off, by {step.fencer}"
     match step:
         case Done():
             return "nothing is done"
         case Wait():
             return "nothing is done yet"
         case steps.AskTarget() | steps.AskPower() | steps.SwitchOff() | steps.SwitchOn():
-            what = {"AskTarget": "asked which machine it is", "AskPower": "asked for the status"}
-            done = {"SwitchOff": "told to switch off", "SwitchOn": "told to switch on"}
-            return f"{step.fencer} is {(what | done)[type(step).__name__]} now: {step.why}"
+            return f"{step.fencer} is {_ORDERS[type(step)]} now: {step.why}"
         case steps.Delete() | steps.ForceDelete():
             how = "by force" if isinstance(step, steps.ForceDelete) else "with their own grace"
             return f"{remaining.named(pod.key for pod in step.pods)} are deleted now {how}: {step.why}"
@@ -152,14 +161,19 @@ def _known(case: Case) -> Iterator[str]:
         since = f"it is marked by {mark.by} since {mark.began}, for boot {mark.boot_id}"
         yield "; ".join([since, *(one for one in done if one)])
     for device in case.devices:
-        yield _device(device)
+        if said := _device(device):
+            yield said
+    if unasked := [one.name for one in case.devices if not _device(one)]:
+        yield f"its policy's fencers: {', '.join(unasked)}"
 
 
 def _device(device: Device) -> str:
+    """Empty if nothing is known of it."""
     if device.trouble:
         return f"fencer {device.name} cannot be used: {device.trouble}"
     if device.judgement and not device.judgement.allows(unchecked=device.unchecked):
         return f"fencer {device.name} is not used: {device.judgement.why}"
-    orders = f"was told {len(device.offs)} times to switch off" if device.offs else "was not told to switch off yet"
-    failed = f", and failed: {device.offs[-1].error}" if device.offs and device.offs[-1].error else ""
-    return f"fencer {device.name} {orders}{failed}"
+    if not device.offs:
+        return ""
+    failed = f", and failed: {device.offs[-1].error}" if device.offs[-1].error else ""
+    return f"fencer {device.name} was told to switch off{failed}"

@@ -164,7 +164,7 @@ def _heard(objects: Objects, node: LiveNode, now: float) -> float | None:
     if node.ready.status in LIVES:
         signs.append(node.ready.last_heartbeat_time)
     times = [at for sign in signs if (at := _seconds(sign)) is not None]
-    return min(now, max(times)) if times else None
+    return min(now, float(int(max(times)))) if times else None
 
 
 def _fresh(objects: Objects, name: str) -> float:
