@@ -36,9 +36,11 @@ FAULTS = {
     Verb.API_COMPACT: 1,
     Verb.API_ERRORS: 5,
     Verb.API_SLOW: 2,
+    Verb.API_TORN: 2,
     Verb.WATCH_LATE: 2,
     Verb.WATCH_DOUBLE: 2,
     Verb.WATCH_TORN: 1,
+    Verb.WATCH_LOST: 2,
     Verb.WATCH_SILENT: 2,
     Verb.KILL_CONTROLLERS: 2,
 }
@@ -52,9 +54,11 @@ _AT_ONCE = {Verb.KILL_HOLDER, Verb.RESTART_LOGIND, Verb.API_COMPACT}
 _WEATHER = {
     Verb.API_ERRORS,
     Verb.API_SLOW,
+    Verb.API_TORN,
     Verb.WATCH_LATE,
     Verb.WATCH_DOUBLE,
     Verb.WATCH_TORN,
+    Verb.WATCH_LOST,
     Verb.WATCH_SILENT,
 }
 """What can be so for one machine, or for all programs."""
@@ -69,9 +73,11 @@ _MAY_BE_LONG = {Verb.POWER_CUT, Verb.HANG, Verb.PARTITION}
 _AMOUNTS = {
     Verb.API_ERRORS: (0.05, 0.2, 0.5),
     Verb.API_SLOW: (0.1, 1.0, 5.0),
+    Verb.API_TORN: (0.05, 0.2),
     Verb.WATCH_LATE: (0.5, 3.0, 10.0),
     Verb.WATCH_DOUBLE: (0.5,),
     Verb.WATCH_TORN: (0.2,),
+    Verb.WATCH_LOST: (0.05, 0.3),
     Verb.CLOCK_STEP: (-3600.0, -5.0, 30.0, 86400.0),
 }
 
