@@ -53,10 +53,10 @@ def test_nothing_names_another_object():
 
 def test_the_choices_are_heeded():
     found = printed("--namespace=ha", "--image=registry.example/lastcall@sha256:00", "--replicas=3")
-    assert {one["metadata"]["namespace"] for one in found if "namespace" in one["metadata"]} == {
-        "ha",
-        "kube-node-lease",
-    }
+    assert [one["metadata"]["name"] for one in of_kind("Namespace", found)] == ["ha", "lastcall-system"]
+    places = [(one["kind"], one["metadata"]["namespace"]) for one in found if "namespace" in one["metadata"]]
+    assert {place for kind, place in places if not kind.startswith("Role")} == {"ha"}
+    assert {place for kind, place in places if kind == "Role"} == {"ha", "kube-node-lease", "lastcall-system"}
     [deployment] = of_kind("Deployment", found)
     [container] = deployment["spec"]["template"]["spec"]["containers"]
     assert (deployment["spec"]["replicas"], container["image"]) == (3, "registry.example/lastcall@sha256:00")

@@ -49,7 +49,7 @@ def objects(choices: Choices) -> list[Object]:
     """All of them, in the order in which they can be made."""
     namespace = choices.namespace
     return [
-        _namespace(namespace),
+        *map(_namespace, dict.fromkeys((namespace, SYSTEM_NAMESPACE))),  # the Leases of agents lie in the second
         definitions.fence_policy(),
         definitions.node_shutdown(),
         _object("v1", "ServiceAccount", namespace),

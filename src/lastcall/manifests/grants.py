@@ -6,6 +6,7 @@ from lastcall.manifests.rbac import Grant
 from lastcall.model.snapshot import NODE_LEASES
 
 _FOLLOW = ("list", "watch")
+_LEASES = "coordination.k8s.io"
 _POLICIES, _SHUTDOWNS = "fencepolicies", "nodeshutdowns"
 
 
@@ -24,24 +25,24 @@ def cluster_grants() -> list[Grant]:
     ]
 
 
-def node_lease_grants() -> list[Grant]:
-    """In the namespace of the nodes' Leases."""
-    return [Grant("leases", ("get", *_FOLLOW), "when nodes were heard", "coordination.k8s.io", NODE_LEASES)]
+def lease_grants() -> list[Grant]:
+    """Where nodes, and their agents, renew Leases, whatever the controller's own namespace is."""
+    follow = ("get", *_FOLLOW)
+    return [
+        Grant("leases", follow, "when nodes were heard", _LEASES, NODE_LEASES),
+        Grant("leases", follow, "by which agents promise a watchdog's reset", _LEASES, names.SYSTEM_NAMESPACE),
+    ]
 
 
 def own_grants(namespace: str) -> list[Grant]:
     """In the controller's own namespace."""
-    group = "coordination.k8s.io"
     return [
-        Grant(
-            "leases", ("get", *_FOLLOW), "who leads, and by which agents promise a watchdog's reset", group, namespace
-        ),
-        Grant("leases", ("patch",), "it leads", group, namespace, (NAME,)),
-        Grant("leases", ("create",), "the Lease is made anew if somebody deletes it", group, namespace),
+        Grant("leases", ("get", "patch"), "who leads", _LEASES, namespace, (NAME,)),
+        Grant("leases", ("create",), "the Lease is made anew if somebody deletes it", _LEASES, namespace),
         Grant("secrets", ("get",), "the credentials of fences, read when they are needed", "", namespace),
     ]
 
 
 def every_grant(namespace: str) -> list[Grant]:
     """All of them."""
-    return [*cluster_grants(), *node_lease_grants(), *own_grants(namespace)]
+    return [*cluster_grants(), *lease_grants(), *own_grants(namespace)]
