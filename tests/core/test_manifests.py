@@ -136,3 +136,13 @@ def test_the_pods_keep_to_the_restricted_standard_which_their_namespace_demands(
     assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
     assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
     assert container["securityContext"]["allowPrivilegeEscalation"] is False
+
+
+def test_the_program_knows_what_it_is_started_with():
+    [deployment] = of_kind("Deployment", objects(Choices()))
+    [container] = deployment["spec"]["template"]["spec"]["containers"]
+    verb, *arguments = container["args"]
+    command = cli.get_command(None, verb)
+    told = command.make_context(verb, [one.replace("$(POD_IP)", "fd00::7") for one in arguments]).params
+    assert told["lease_namespace"] == "lastcall-system"
+    assert told["metrics_bind_address"] == ("fd00::7", container["ports"][0]["containerPort"])
