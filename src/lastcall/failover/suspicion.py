@@ -52,4 +52,4 @@ def nothing_to_fail_over(case: Case, now: float) -> Step | None:
     del now
     if remaining.anything(case):
         return None
-    return Wait(f"node {case.name} is silent, and nothing on it has to be failed over")
+    return Wait(f"nothing on node {case.name} has to be failed over")
