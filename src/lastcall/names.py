@@ -33,7 +33,9 @@ GROUP = "lastcall.dev"
 API_VERSION = _name("API version", f"{GROUP}/v1alpha1", "of every kind that lastcall defines")
 AGENT_CONFIGURATION = _name("kind", "AgentConfiguration", "the agent's configuration file")
 NODE_SHUTDOWN = _name(
-    "kind", "NodeShutdown", "the record of one node's going down; `lastcall report -o json` prints it"
+    "kind",
+    "NodeShutdown",
+    "the record of one node's going down; `lastcall report -o json` prints it, the agent writes it under its Node's name",
 )
 FENCE_POLICY = _name("kind", "FencePolicy", "how nodes that are lost may be fenced and failed over; cluster-scoped")
 
