@@ -54,6 +54,24 @@ def test_a_lost_api_server_ends_the_work_before_others_may_take_over():
     lives(scene)
 
 
+def test_that_no_answer_came_is_said(caplog):
+    async def scene(world):
+        only = world.candidate("a")
+        await asyncio.sleep(5)
+        world.weather.begin(Condition(slow=1e9))
+        await asyncio.sleep(20)
+        only.task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await only.task
+
+    lives(scene)
+    told = [
+        one.getMessage() for one in caplog.records if "lastcall-controller" in one.message or LEASE.name in one.message
+    ]
+    assert any(one.endswith(": no answer in time") for one in told)
+    assert any(one.endswith("has to run out: no answer") for one in told)
+
+
 def test_when_the_api_server_is_back_before_anybody_else_the_same_one_leads_again():
     async def scene(world):
         only = world.candidate("a")

@@ -34,8 +34,11 @@ def test_a_later_versions_fields_are_passed_over():
     assert read('{"bootID":"a","policy":"p","began":"2026-11-21T12:00:00Z","by":"me","more":1}') == MARK
 
 
+DEEP = '{"x":' + "[" * 5000 + "]" * 5000 + "}"
+
+
 @pytest.mark.parametrize(
-    "text", ["{", "[]", '"x"', '{"bootID":"a"}', '{"bootID":"a","policy":"p","began":"b","by":""}']
+    "text", [DEEP, "{", "[]", '"x"', '{"bootID":"a"}', '{"bootID":"a","policy":"p","began":"b","by":""}']
 )
 def test_what_cannot_be_read_is_nobodys(text):
     assert isinstance(read(text), Unreadable)

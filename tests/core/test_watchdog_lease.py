@@ -31,6 +31,7 @@ def test_a_promise_is_read_as_it_was_written():
         None,
         "",
         "armed",
+        '{"x":' + "[" * 5000 + "]" * 5000 + "}",
         "[]",
         '{"armed":true}',
         '{"bootID":"b1"}',

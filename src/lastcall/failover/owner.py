@@ -48,7 +48,7 @@ def read(text: str) -> OwnerMark | Unreadable | None:
         return None
     try:
         mark = msgspec.json.decode(text, type=OwnerMark)
-    except (msgspec.DecodeError, UnicodeError) as error:
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         return Unreadable(why=f"cannot be read: {error}")
     return mark if mark.boot_id and mark.by else Unreadable(why="names no boot id or nobody that it belongs to")
 

@@ -80,7 +80,7 @@ def promised(annotations: Mapping[str, str]) -> Promise | None:
     """What a Lease with these annotations says; None if nothing can be read there."""
     try:
         return msgspec.json.decode(annotations.get(names.WATCHDOG, ""), type=Promise)
-    except (msgspec.DecodeError, ValueError):
+    except (msgspec.DecodeError, ValueError, RecursionError):
         return None
 
 

@@ -146,7 +146,7 @@ class Election:
                 while not await self._released():
                     pass
         except (LastcallError, TimeoutError) as error:
-            log.warning("lease %s/%s is not released and has to run out: %s", *self._lease, error or "no answer")
+            log.warning("lease %s/%s is not released and has to run out: %s", *self._lease, str(error) or "no answer")
 
     async def _released(self) -> bool:
         """Whether we do not hold it any more; False if it has changed meanwhile, by a renewal that was under way."""
@@ -171,7 +171,7 @@ class Election:
             async with asyncio.timeout(self._patience()):
                 await self._turn()
         except (LastcallError, TimeoutError) as error:
-            log.warning("lease %s/%s: %s", *self._lease, error or "no answer in time")
+            log.warning("lease %s/%s: %s", *self._lease, str(error) or "no answer in time")
         return self.leads
 
     def _patience(self) -> float:
