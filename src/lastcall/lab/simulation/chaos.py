@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from random import Random
 
+from msgspec.structs import replace
+
 from lastcall.graceful.config import AgentConfig
 from lastcall.lab.simulation.scenario import Event, Kind, NodeGroup, Scenario, Verb, Workload
 from lastcall.lab.simulation.seeds import random_of
@@ -65,7 +67,7 @@ _WEATHER = {
 
 _SHORT = (0.5, 2.0, 5.0, 30.0)
 _LASTS = (1.0, 5.0, 30.0, 90.0)
-_LONG = (*_LASTS, 450.0)
+_LONG = (*_LASTS, 450.0, 450.0)
 """Seconds of a fault. The longest makes Kubernetes move pods: it waits for some 50 s, and then 300 s."""
 
 _MAY_BE_LONG = {Verb.POWER_CUT, Verb.HANG, Verb.PARTITION}
@@ -140,14 +142,33 @@ def _shutdowns(random: Random) -> Sequence[Event]:
         at = found[0].at if together else _moment(random, 1, STORM * 0.7)
         found.append(Event(at=at, verb=Verb.REBOOT, nodes=(node,), lasts=random.choice((1.0, 20.0, 60.0))))
         if random.random() < 0.3:
-            found.append(Event(at=round(at + random.choice((0.0, 0.5, 4.0, 12.0)), 3), verb=Verb.CANCEL, nodes=(node,)))
+            found += _called_off(random, found[-1])
+    return found
+
+
+def _called_off(random: Random, shutdown: Event) -> Sequence[Event]:
+    """And maybe soon begun again."""
+    off = round(shutdown.at + random.choice((0.0, 0.5, 4.0, 12.0)), 3)
+    found = [Event(at=off, verb=Verb.CANCEL, nodes=shutdown.nodes)]
+    if random.random() < 0.5:
+        found.append(replace(shutdown, at=round(off + random.choice((0.5, 5.0, 15.0)), 3)))
     return found
 
 
 def _faults(random: Random, shutdowns: Sequence[Event]) -> Sequence[Event]:
     """Half of them at any time and place, the others where and when a machine goes down, or shortly before."""
     verbs = random.choices(list(FAULTS), list(FAULTS.values()), k=random.choice((0, 1, 2, 3, 4, 6)))
-    return [_fault(random, verb, random.choice(shutdowns) if random.random() < 0.5 else None) for verb in verbs]
+    found = [_fault(random, verb, random.choice(shutdowns) if random.random() < 0.5 else None) for verb in verbs]
+    return [*found, *(_beside(random, one) for one in found if one.verb in _WEATHER and random.random() < 0.5)]
+
+
+def _beside(random: Random, fault: Event) -> Event:
+    """What is bad is often so in two ways; or it is all over at once, and everybody has to ask anew."""
+    if random.random() < 0.5:
+        end = fault.at + min(fault.lasts or 0.0, 30.0)
+        return Event(at=_moment(random, fault.at, end), verb=Verb.API_COMPACT)
+    verb = random.choice(sorted(_WEATHER - {fault.verb}, key=lambda one: one.value))
+    return replace(fault, verb=verb, amount=random.choice(_AMOUNTS.get(verb, (0.0,))))
 
 
 def _fault(random: Random, verb: Verb, near: Event | None) -> Event:
@@ -160,7 +181,8 @@ def _fault(random: Random, verb: Verb, near: Event | None) -> Event:
         amount = float(random.randint(1, random.choice((10, 50, 400))))
     at = _moment(random, 1, STORM - 60)
     if near:
-        at = _moment(random, *random.choice(((max(1.0, near.at - 10), near.at), (near.at, near.at + 30))))
+        around = ((max(1.0, near.at - 10), near.at), (near.at, near.at + 6), (near.at, near.at + 30))
+        at = _moment(random, *random.choice(around))
     if verb in _WEATHER and random.random() < 0.5:
         local = True
     return Event(at=at, verb=verb, nodes=nodes if local else (), lasts=lasts, amount=amount)
