@@ -416,3 +416,30 @@ async def test_replacements_are_waited_for_and_named_until_they_are_ready(world)
 
 def webs(world):
     return [one.name for one in world.verbs("force-delete")]
+
+
+@failing_over
+async def test_a_node_that_is_deleted_while_it_is_failed_over_ends_nothing(world):
+    """A deleted Node is no dead machine: nothing more is done about it, and others are looked after."""
+    candidate = world.start()
+    node = world.place()
+    world.fences[node].delay = 3
+    world.nodes.silent.add(node)
+    await world.until(lambda: world.verbs("off"), 60)
+    await world.cluster.delete(NODES, node, namespace="")
+    await world.cluster.settle(10)
+    assert not candidate.task.done()
+    assert candidate.controller.workers == ()
+    assert world.verbs("force-delete") == []
+
+
+@failing_over(policy={"limits": {"minHealthy": 1, "settle": "60s"}})
+async def test_after_its_clock_was_set_it_waits_until_its_view_is_to_be_trusted(world):
+    candidate = world.start()
+    node = world.place()
+    world.nodes.pull(node)
+    await world.cluster.settle(5)
+    candidate.clock.skew = 3600
+    jumped = world.now
+    await world.until(lambda: world.verbs("off"), 120)
+    assert world.now - jumped >= 58

@@ -35,6 +35,7 @@ from lastcall.lab.controllers.statefulsets import StatefulSets
 from lastcall.lab.controllers.tainteviction import TaintEviction
 from lastcall.lab.controllers.volumebinder import VolumeBinder
 from lastcall.lab.controllers.volumeprotection import ClaimProtection, VolumeProtection
+from lastcall.lab.simulation.clocks import NodeClock
 from lastcall.lab.simulation.weather import Exposed, Weather
 from lastcall.lab.virtual import Process
 from lastcall.lab.volumes.attacher import Attacher
@@ -142,9 +143,10 @@ class Candidate:
         self.happened = []
         transport = Exposed(InProcess(cluster.server), world.weather, name)
         random = Random(f"{name}/{life}")
-        kube = KubeCluster(transport, cluster.clock, random, instance=self.name)
-        self.election = Election(kube.client(transport), ELECTION, self.name, clock=cluster.clock, random=random)
-        outside = Outside(clock=cluster.clock, cluster=kube, leadership=self.election, fences=world.fences)
+        self.clock = NodeClock(cluster.clock)
+        kube = KubeCluster(transport, self.clock, random, instance=self.name)
+        self.election = Election(kube.client(transport), ELECTION, self.name, clock=self.clock, random=random)
+        outside = Outside(clock=self.clock, cluster=kube, leadership=self.election, fences=world.fences)
         self.telling = Telling(outside.cluster)
         listeners = [lambda one: self._hear(world, one), self.telling.hear]
         self.controller = Controller(outside, Terms(me=self.name, **terms), listeners=listeners)
