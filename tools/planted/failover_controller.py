@@ -190,4 +190,11 @@ BUGS = [
         "",
         ADVERSITY,
     ),
+    Bug(
+        "a clock that was set is trusted",
+        "failover/guard.py",
+        "clock_stepped=self._observing.clock.stepped,",
+        "clock_stepped=None,",
+        WORLD,
+    ),
 ]
