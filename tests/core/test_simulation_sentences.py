@@ -30,6 +30,7 @@ VALUES = {
     "by": st.integers(-(10**7), 10**7).map(lambda milliseconds: milliseconds / 1000),
     "part": st.one_of(st.integers(0, 100).map(lambda percent: percent / 100), st.floats(0, 1)),
     "number": st.integers(1, 10**6).map(float),
+    "other": names,
     "subject": st.one_of(st.just(""), names),
 }
 

@@ -49,6 +49,10 @@ class Knot:
         """Whether nothing was heard of it for too long."""
         return now >= self.seen.quiet_since + self.patience
 
+    def overdue(self, now: float) -> bool:
+        """Whether it has not been heard of as it should be: of machines that are lost at once one is suspected first."""
+        return now >= self.seen.quiet_since + min(self.patience, self.seen.fresh)
+
     def in_trouble(self, now: float) -> bool:
         """Whether it is to be looked at closely: there is something of ours on it, or the taint, or it is not well."""
         node = self.node

@@ -18,7 +18,7 @@ def members(knots: Iterable[Knot], *, domain: str, etcd: Collection[str], now: f
     return [
         Member(
             name=knot.node.metadata.name,
-            healthy=knot.node.ready.status == "True" and not knot.silent(now),
+            healthy=knot.node.ready.status == "True" and not knot.overdue(now),
             lost=knot.silent(now),
             domain=knot.node.metadata.labels.get(domain, ""),
             control_plane=_control_plane(knot.node),

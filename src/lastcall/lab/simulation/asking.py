@@ -5,6 +5,7 @@ from typing import Protocol
 import msgspec
 
 from lastcall.lab.apiserver.store import Change, Key, Kind, Store, Stored
+from lastcall.model.observed import MARK
 from lastcall.model.pods import FINISHED
 from lastcall.names import OUT_OF_SERVICE
 
@@ -57,10 +58,10 @@ def listen(store: Store, tell: Tell) -> None:
 
 
 def _out_of_service(store: Store, pod: Stored) -> bool:
-    """An administrator vouches for it that nothing runs there any more."""
+    """An administrator vouches for it that nothing runs there any more; lastcall's own taint vouches for nothing here."""
     name = msgspec.json.decode(pod.data, type=_Pod).spec.node_name
     node = store.get(Key("nodes", "", name))
-    return node is not None and OUT_OF_SERVICE.encode() in node.data
+    return node is not None and OUT_OF_SERVICE.encode() in node.data and MARK.encode() not in node.data
 
 
 def _asked(change: Change) -> tuple[str, float] | None:

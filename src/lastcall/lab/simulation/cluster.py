@@ -23,6 +23,7 @@ from lastcall.lab.kubelet.settings import Profile
 from lastcall.lab.power import Machine, Switch
 from lastcall.lab.simulation import manifests
 from lastcall.lab.simulation.asking import listen
+from lastcall.lab.simulation.failover.failing_over import FailingOver
 from lastcall.lab.simulation.heartbeats import NodeHeartbeat
 from lastcall.lab.simulation.machine.cables import TellingCable
 from lastcall.lab.simulation.machine.host import SimulatedHost, Site
@@ -74,6 +75,7 @@ class Cluster:
         self.machines: dict[str, Machine] = {}
         self.hosts: dict[str, SimulatedHost] = {}
         self.labels: dict[str, Mapping[str, str]] = {}
+        self.failing_over = FailingOver(self)
         self._workloads = {(one.namespace, one.name): one for one in scenario.workloads}
         recorded = scenario.recorded.objects if scenario.recorded else ()
         pods = [one for one in recorded if one["kind"] == "Pod"]
@@ -87,6 +89,7 @@ class Cluster:
             behave=self._behave,
             manager=scenario.manager,
             boot=scenario.boot,
+            records=scenario.failover is not None,
         )
         for group in scenario.nodes:
             for number in range(group.count):
@@ -98,7 +101,11 @@ class Cluster:
         """Everything runs when this returns; TimeoutError if it does not come to that in an hour."""
         if recorded := self.scenario.recorded:
             await put(self, copy.deepcopy(recorded.objects), recorded.away)
-            return
+        else:
+            await self._begin()
+        await self.failing_over.begin()
+
+    async def _begin(self) -> None:
         self.plane.start_controllers()
         for kind, obj in ((STORAGE_CLASSES, volumes.storage_class()), (_DRIVERS, volumes.csi_driver())):
             await self.plane.admin.create(kind, obj)
@@ -158,7 +165,10 @@ class Cluster:
 
         host = self.hosts[name] = SimulatedHost(profile, name, self._site, cable)
         heartbeat = host.renewals = NodeHeartbeat(
-            name, self.plane.heartbeats, clock=host.clock, clear=lambda: self.weather.clear and not cable.cut
+            name,
+            self.plane.heartbeats,
+            clock=host.clock,
+            clear=lambda: self.weather.clear and not cable.cut and not self.scenario.failover,
         )
         cable.changed = host.clock.jumped = heartbeat.disturb
         self.weather.changed.append(heartbeat.disturb)

@@ -21,7 +21,7 @@ from lastcall.model.pods import Pod
 def outcome(rehearsal: Rehearsal) -> Outcome:
     """After ``Rehearsal.run``, within its loop. InvalidInput if something is expected of a workload that is not there."""
     scenario, cluster, run = rehearsal.scenario, rehearsal.cluster, rehearsal.record()
-    within = Between(rehearsal.start, run.end)
+    within, orders = Between(rehearsal.start, run.end), cluster.truth.orders
     found = _lives(rehearsal)
     nodes = _nodes(rehearsal, within)
     ups = {name: up(some) for name, some in nodes.items()}
@@ -42,7 +42,7 @@ def outcome(rehearsal: Rehearsal) -> Outcome:
         ),
         workloads=tuple(workloads),
         nodes=tuple(_node(name, some, within) for name, some in nodes.items()),
-        verdicts=tuple(verdict(one, workloads) for one in scenario.expect),
+        verdicts=tuple(verdict(one, workloads, fenced=len({order.hit for order in orders})) for one in scenario.expect),
         violations=tuple(breaches),
         faults=_counted(cluster.truth.faults),
     )

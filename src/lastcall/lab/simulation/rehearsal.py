@@ -12,6 +12,7 @@ from lastcall.lab.simulation import theirs, unfinished
 from lastcall.lab.simulation.cluster import Cluster
 from lastcall.lab.simulation.collecting import seldom_collected
 from lastcall.lab.simulation.deeds.table import DEEDS
+from lastcall.lab.simulation.failover import leftovers
 from lastcall.lab.simulation.invariants import Run
 from lastcall.lab.simulation.scenario import Event, Manager, Scenario, Workload
 from lastcall.lab.simulation.traffic import Clients
@@ -82,11 +83,15 @@ class Rehearsal:
             end=self.clock.boottime(),
             left=[one for one in self._left() if one not in self._excused],
             changed=theirs.changed(cluster),
+            orders=truth.orders,
+            failover=self.scenario.failover,
         )
 
     def _left(self) -> Sequence[str]:
         """Of who does not know what has happened nobody can demand that he ends it."""
-        return () if self.cluster.weather.loses else unfinished.left(self.cluster)
+        if self.cluster.weather.loses:
+            return ()
+        return [*unfinished.left(self.cluster), *leftovers.left(self.cluster)]
 
     def _plan(self) -> Sequence[PhasePlan] | None:
         """What is promised to the pods of a machine that goes down."""

@@ -60,6 +60,20 @@ class Verb(Enum):
     WATCH_SILENT = "silence watches"
     """They stay open, and nothing comes through any more."""
     KILL_CONTROLLERS = "kill the controllers"
+    KILL_FAILOVER = "kill the failover controller"
+    """The one that leads; started again after ``lasts``. With an ``amount`` it dies after so many more of its steps."""
+    STOP_FAILOVER = "stop the failover controllers"
+    """All of them."""
+    CUT_FAILOVER = "cut off the failover controller"
+    """The one that leads, from the API server."""
+    BMC_SAYS_ON = "have the BMC say that it is on"
+    BMC_SAYS_OFF = "have the BMC say that it is off"
+    BMC_DEAF = "have the BMC answer nobody"
+    BMC_STUCK = "have the BMC switch nothing"
+    BMC_LATE = "delay the BMC"
+    """By ``amount`` seconds."""
+    BMC_WIRED = "wire the BMC"
+    """To the machine ``other``, of which it tells, and which it switches."""
 
 
 class Event(Facts, frozen=True):
@@ -74,6 +88,8 @@ class Event(Facts, frozen=True):
     nodes: tuple[str, ...] = ()
     lasts: float | None = None
     amount: float = 0.0
+    other: str = ""
+    """The machine that a BMC is wired to."""
 
 
 CAPACITY = {"cpu": "16", "memory": "64Gi", "ephemeral-storage": "100Gi", "pods": "110"}
@@ -183,6 +199,20 @@ class Manager(Enum):
     NONE = "none"
 
 
+class Failover(Facts, frozen=True):
+    """lastcall's failover controller: how many replicas there are, and its FencePolicy; times are seconds."""
+
+    replicas: int = 1
+    suspect_after: float = 40.0
+    power_on: bool = False
+    """Whether a machine that it has switched off is switched on when nothing is left to force."""
+    min_healthy: str = "51%"
+    per_domain: int = 1
+    per_hour: int = 3
+    domain_label: str = "topology.kubernetes.io/zone"
+    settle: float = 60.0
+
+
 class Goal(Enum):
     """What can be expected of a workload, or of the end."""
 
@@ -192,6 +222,8 @@ class Goal(Enum):
     RUNS = "runs at the end"
     STUCK = "is stuck at the end"
     ENDED_IN_TIME = "every pod ended before the power went"
+    FENCED = "fences at most machines"
+    """lastcall, and nobody else: it is no workload's."""
 
 
 class Expectation(Facts, frozen=True):
@@ -215,6 +247,8 @@ class Scenario(Facts, frozen=True):
     """The cluster that all begins with, instead of one of ``workloads`` and ``objects``; they and ``nodes`` tell of it."""
     agent: AgentConfig | None = None
     manager: Manager = Manager.LASTCALL
+    failover: Failover | None = None
+    """Whether a failover controller runs, and how."""
     settled: bool = False
     """Whether the pods run already when the machines come up, as in a cluster that has been there for long."""
     propagation: float = 0.5

@@ -63,6 +63,24 @@ class Notice(NamedTuple):
     what: str
 
 
+class Order(NamedTuple):
+    """That a BMC was told to switch off, through the BMC of ``node``; the machine behind it is ``hit``.
+
+    ``silence``: for how long the API server had not heard of that machine. ``away`` are others of its failure domain that
+    were told so and are not ready; ``healthy`` of ``every`` machines remain without all of these and it.
+    """
+
+    at: float
+    node: str
+    hit: str
+    powered: bool
+    boot_id: str
+    silence: float
+    away: tuple[str, ...]
+    healthy: int
+    every: int
+
+
 class Truth:
     """Grows by what its sources tell. Times are boottime, in seconds."""
 
@@ -77,6 +95,8 @@ class Truth:
         """Where that was, by uid."""
         self.asked: list[Asked] = []
         self.notices: list[Notice] = []
+        self.orders: list[Order] = []
+        """Of the failover controller, to BMCs."""
         self.listeners: list[Callable[[Happening | Power], None]] = []
         """Hear everything at once."""
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from lastcall.lab.power import Switch
-from lastcall.lab.simulation.deeds import api, machines, people, programs
+from lastcall.lab.simulation.deeds import api, failover, machines, people, programs
 from lastcall.lab.simulation.deeds.doing import Deed, on_each
 from lastcall.lab.simulation.deeds.rolling import roll
 from lastcall.lab.simulation.scenario import Verb
@@ -28,6 +28,15 @@ DEEDS: Mapping[Verb, Deed] = {
     Verb.RUNTIME_AWAY: on_each(programs.runtime_away),
     Verb.DRAIN: on_each(people.drain),
     Verb.OUT_OF_SERVICE: on_each(people.taint_out_of_service),
+    Verb.KILL_FAILOVER: failover.kill,
+    Verb.STOP_FAILOVER: failover.stop,
+    Verb.CUT_FAILOVER: failover.cut,
+    Verb.BMC_SAYS_ON: on_each(failover.bmc(says=True)),
+    Verb.BMC_SAYS_OFF: on_each(failover.bmc(says=False)),
+    Verb.BMC_DEAF: on_each(failover.bmc(deaf=True)),
+    Verb.BMC_STUCK: on_each(failover.bmc(stuck=True)),
+    Verb.BMC_LATE: on_each(failover.late),
+    Verb.BMC_WIRED: on_each(failover.wired),
     Verb.API_DOWN: api.down,
     Verb.API_RESTART: api.restart,
     Verb.API_COMPACT: api.compact,

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.resources import Object
+from lastcall.adapters.kube.shutdown_records import RecordedFace, ShutdownRecords
 from lastcall.adapters.kube.transport import Transport
 from lastcall.graceful.agent import Agent, Outside
 from lastcall.graceful.config import AgentConfig
@@ -53,6 +54,8 @@ class Site:
     manager: Manager = Manager.LASTCALL
     boot: float = 30.0
     settings: Settings = field(default_factory=Settings)
+    records: bool = False
+    """Whether agents say in the API that their nodes go down (``NodeShutdown``), as they do in every real cluster."""
 
 
 class SimulatedHost:
@@ -209,6 +212,9 @@ class SimulatedHost:
         face = KubeletFace(kubelet, self.clock)
         face.hold()
         self._keeper = FakeKeeper(self.holder)
+        shutdowns = ShutdownRecords(self._client, self.name, self.clock)
+        if self._site.records:
+            self.process.start(shutdowns.run(), f"{self.name}: shutdown records")
         return Agent(
             self._site.config,
             Outside(
@@ -217,12 +223,12 @@ class SimulatedHost:
                 keeper=self._keeper,
                 limit_files=self.logind.files,
                 runtime=self.runtime,
-                node=face,
+                node=RecordedFace(face, shutdowns) if self._site.records else face,
                 journals=self.disk,
             ),
             node_name=self.name,
             boot_id=kubelet.profile.boot_id,
-            listeners=[face.hear],
+            listeners=[face.hear, *([shutdowns.hear] if self._site.records else [])],
             on_status=face.first_look,
         )
 

@@ -8,8 +8,11 @@ from lastcall.lab.simulation.scenario import Expectation, Goal
 from lastcall.report.words import lasting
 
 
-def verdict(expectation: Expectation, workloads: Sequence[WorkloadOutcome]) -> Verdict:
+def verdict(expectation: Expectation, workloads: Sequence[WorkloadOutcome], *, fenced: int = 0) -> Verdict:
     """An expectation of all workloads is one of each of them. InvalidInput if its subject is none of them."""
+    if expectation.goal is Goal.FENCED:
+        holds = fenced <= expectation.limit
+        return Verdict(expectation=expectation, holds=holds, measured=_words(fenced, "machine"))
     found = [one for one in workloads if expectation.subject in ("", one.name, f"{one.namespace}/{one.name}")]
     if expectation.subject and not found:
         names = ", ".join(one.name for one in workloads) or "none"

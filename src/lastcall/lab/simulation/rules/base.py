@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from lastcall.lab.simulation.truth import Asked, Happening, Power
+from lastcall.lab.simulation.scenario import Failover
+from lastcall.lab.simulation.truth import Asked, Happening, Order, Power
 from lastcall.lab.volumes.records import Record
 from lastcall.model.pods import DEFAULT_GRACE, Pod
 from lastcall.model.shutdown import PhasePlan
@@ -27,6 +28,8 @@ class Rule(Enum):
     ONE_AGENT = "one agent on a machine"
     LOCK_LOST = "the lock is held when the machine goes down"
     LOCK_KEPT = "the lock is released when the pods have ended"
+    TARGET = "only a machine that is lost is switched off"
+    LIMITS = "no more machines are fenced than the policy allows"
     ENDS = "every operation ends, or says what it waits for"
     OTHERS = "nothing of others is changed"
 
@@ -61,6 +64,9 @@ class Run:
     lost: Sequence[str] = ()
     left: Sequence[str] = ()
     changed: Sequence[str] = ()
+    orders: Sequence[Order] = ()
+    """To BMCs."""
+    failover: Failover | None = None
 
     @property
     def requested(self) -> float:

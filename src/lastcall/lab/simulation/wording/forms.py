@@ -72,6 +72,7 @@ GAPS: Mapping[str, Gap] = {
     "by": Gap("DURATION", rf"[-+]?(?:{_TIME})", _seconds, exactly),
     "part": Gap("PERCENT", r"\d+(?:\.\d+)?%", _part, _percent),
     "number": Gap("NUMBER", r"\d+", _number, lambda number: f"{number:.0f}"),
+    "other": Gap("NODE", _WORD, str, str),
     "subject": Gap(
         "WORKLOAD",
         rf"{EVERY_WORKLOAD}|{_WORD}",

@@ -17,9 +17,11 @@ from lastcall.lab.simulation.scenario import (
     CAPACITY,
     Event,
     Expectation,
+    Failover,
     Kind,
     NodeGroup,
     Scenario,
+    Verb,
     Workload,
 )
 from lastcall.lab.simulation.state import assuming
@@ -41,6 +43,8 @@ _NOT_FOR: Mapping[str, tuple[Kind, ...]] = {
     "leader": (Kind.DAEMON_SET, Kind.JOB),
     "worksFor": (Kind.DEPLOYMENT, Kind.STATEFUL_SET, Kind.DAEMON_SET),
 }
+
+_NEED_CONTROLLER = (Verb.KILL_FAILOVER, Verb.STOP_FAILOVER, Verb.CUT_FAILOVER)
 
 _There = tuple[tuple[NodeGroup, ...], tuple[dict[str, Any], ...], tuple[Workload, ...]]
 """Nodes, further objects and workloads."""
@@ -79,6 +83,7 @@ class _Reading:
         nodes, objects, workloads = self._recorded(self._state, document, found) if self._state else self._own(found)
         lasts = found.get("lasts", Scenario(name="").lasts)
         timeline = self._timeline(found.pop("timeline", {}), nodes, lasts)
+        self._without_controller(timeline, found.get("failover"))
         expect = self._expect(found.pop("expect", []), workloads)
         agent = self._agent(found.pop("agent", AGENT))
         return Scenario(
@@ -234,6 +239,11 @@ class _Reading:
                     found.append(event)
         return tuple(sorted(found, key=lambda event: event.at))
 
+    def _without_controller(self, timeline: Sequence[Event], failover: Failover | None) -> None:
+        for event in timeline:
+            if failover is None and event.verb in _NEED_CONTROLLER:
+                self._wrong.add("timeline", sentences.of_event(event), "needs controller: lastcall")
+
     def _expect(self, value: Any, workloads: Sequence[Workload]) -> tuple[Expectation, ...]:
         known = [one.name for one in workloads]
         if self._state:
@@ -264,7 +274,8 @@ def _sentence(reader: Reader) -> Reader:
 
 def _unknown_nodes(event: Event, groups: Sequence[NodeGroup]) -> Iterator[str]:
     """Selectors that mean no machine."""
-    for selector in event.nodes:
+    others = [event.other] if event.other else []
+    for selector in (*event.nodes, *others):
         if selector not in (ALL_NODES, HALF_OF_THE_NODES) and selector not in set(_selectors(groups)):
             machines = [f"{group.names[0]} to {group.names[-1]}" for group in groups if group.numbered]
             machines += _shortened([group.name for group in groups if not group.numbered])

@@ -7,7 +7,7 @@ from typing import Any
 from lastcall.lab.simulation.wording.fields import Table
 from lastcall.lab.simulation.wording.forms import Form
 from lastcall.lab.simulation.wording.sentences import EVENTS, EXPECTATIONS
-from lastcall.lab.simulation.wording.vocabulary import ASSUME, LEADER, NODES, TOP, WORKLOADS
+from lastcall.lab.simulation.wording.vocabulary import ASSUME, CONTROLLER, LEADER, NODES, TOP, WORKLOADS
 
 _HEAD = """# Scenarios
 
@@ -17,6 +17,9 @@ This page is made from the tables that read it: `python -m lastcall.lab.simulati
 Durations are Go's, as in all files of Kubernetes: `500ms`, `45s`, `1m30s`. Rates are `20/s`, `6/m` or `1/h`. An unknown
 field is an error, and all that is wrong with a file is told at once. After a semicolon stands what holds if a field is
 left out."""
+
+_CONTROLLER = """With `controller` a [FencePolicy](fence-policy.md) holds for all nodes, whose only fencer is the BMC of each machine. A
+short form is `controller: lastcall`."""
 
 _ASSUME = """With `lastcall simulate --state FILE`, [your own cluster](../how-to/simulate-my-cluster.md) takes the place of `nodes`,
 `priorityClasses`, `objects` and `workloads`, which are errors then. What its containers do is not in the file, but for
@@ -43,6 +46,9 @@ def page() -> str:
         _fields(WORKLOADS),
         "A `leader` is one of the pods, which alone does the work:",
         _fields(LEADER),
+        "## The failover controller",
+        _CONTROLLER,
+        _fields(CONTROLLER),
         "## What is assumed of your own cluster",
         _ASSUME,
         _fields(ASSUME),

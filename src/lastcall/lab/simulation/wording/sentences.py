@@ -128,6 +128,44 @@ EVENTS: Sequence[Form[Verb]] = (
         "kill the controllers[ for {lasts}]",
         "all of the control plane's; others take over after 15s unless it is said",
     ),
+    _event(
+        Verb.KILL_FAILOVER,
+        "kill the failover controller[ after {number} step{s}][ for {lasts}]",
+        "the one of lastcall's that leads, at once or after so many more of its steps; started again after 2s unless it is"
+        " said",
+    ),
+    _event(Verb.STOP_FAILOVER, "stop the failover controllers[ for {lasts}]", "all of lastcall's"),
+    _event(
+        Verb.CUT_FAILOVER,
+        "cut the failover controller off from the API server[ for {lasts}]",
+        "the one of lastcall's that leads, and that believes for a while that it still does",
+    ),
+    _event(
+        Verb.BMC_SAYS_ON,
+        "have the BMC of {nodes} say on[ for {lasts}]",
+        "whatever is true, its status is that the machine is on; it switches as it should",
+    ),
+    _event(
+        Verb.BMC_SAYS_OFF,
+        "have the BMC of {nodes} say off[ for {lasts}]",
+        "whatever is true, its status is that the machine is off; it switches as it should",
+    ),
+    _event(Verb.BMC_DEAF, "have the BMC of {nodes} answer nobody[ for {lasts}]", "it does nothing either"),
+    _event(
+        Verb.BMC_STUCK,
+        "have the BMC of {nodes} switch nothing[ for {lasts}]",
+        "it answers that it has, and its status is true",
+    ),
+    _event(
+        Verb.BMC_LATE,
+        "delay the BMC of {nodes} by {up_to}[ for {lasts}]",
+        "each of its answers; after 10s nobody waits for one any more",
+    ),
+    _event(
+        Verb.BMC_WIRED,
+        "wire the BMC of {nodes} to {other}[ for {lasts}]",
+        "it tells of that machine, and switches that one",
+    ),
 )
 """What can be said to happen. Where machines may be named and are not, all programs are meant."""
 
@@ -149,6 +187,8 @@ EXPECTATIONS: Sequence[Form[Goal]] = (
         "every pod[ of {subject}] ends before the power goes",
         "no pod was still running on a machine that went off",
     ),
+    _goal(Goal.FENCED, "lastcall fences at most {number} machine{s}", "whose BMC was told to switch off"),
+    _goal(Goal.FENCED, "lastcall fences no machine", "the same, with 0"),
 )
 """What can be said to hold."""
 

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from lastcall import names
-from lastcall.lab.simulation.scenario import CAPACITY, Leader, Manager
+from lastcall.lab.simulation.scenario import CAPACITY, Failover, Leader, Manager
 from lastcall.lab.simulation.wording.fields import (
     Field,
+    Reader,
     Table,
     Violations,
     flag,
@@ -27,6 +28,7 @@ AGENT = {"shutdownGracePeriod": "30s", "shutdownGracePeriodCriticalPods": "10s"}
 """The agent's configuration if none is given: the seconds that the documentation of Kubernetes takes as its example."""
 
 NEVER = "never"
+LASTCALL = "lastcall"
 MOST_NODES = 5000
 _MOST_PODS = 100_000
 
@@ -41,6 +43,44 @@ def _manager(value: Any) -> Manager:
 def _as_is(value: Any) -> Any:
     return value
 
+
+def _controller(value: Any) -> Failover:
+    if value == LASTCALL:
+        return Failover()
+    wrong = Violations()
+    arguments = wrong.fields("controller", value, CONTROLLER)
+    if wrong.found:
+        raise ValueError("; ".join(wrong.found))
+    return Failover(**arguments)
+
+
+def _between(reader: Reader, least: float, most: float, words: str) -> Reader:
+    def read(value: Any) -> Any:
+        meant = reader(value)
+        if not least <= meant <= most:
+            raise ValueError(f"must be {words}")
+        return meant
+
+    return read
+
+
+CONTROLLER: Table = {
+    "replicas": Field("replicas", whole(1, 5), "of the controller; `1`"),
+    "suspectAfter": Field(
+        "suspect_after",
+        _between(seconds, 1, 3600, "1s to 1h"),
+        "how long a node is silent before it is suspected; `40s`",
+    ),
+    "powerOn": Field("power_on", flag, "whether a machine is switched on again when nothing is left to force; `false`"),
+    "minHealthy": Field("min_healthy", portion, "so many machines are healthy, or none is fenced; `51%`"),
+    "perDomain": Field(
+        "per_domain", whole(1, MOST_NODES), "machines of a failure domain that are fenced at a time; `1`"
+    ),
+    "perHour": Field("per_hour", whole(1, MOST_NODES), "machines that are fenced within an hour; `3`"),
+    "domainLabel": Field("domain_label", text, "the label that names failure domains; `topology.kubernetes.io/zone`"),
+    "settle": Field("settle", seconds, "how long the controller does not trust its view after an error; `1m`"),
+}
+"""The fields of the failover controller: what its FencePolicy says."""
 
 TOP: Table = {
     "apiVersion": Field("api_version", _as_is, f"`{names.API_VERSION}`"),
@@ -58,6 +98,9 @@ TOP: Table = {
         + ", ".join(f"`{field}: {value}`" for field, value in AGENT.items()),
     ),
     "shutdownManager": Field("manager", _manager, "who ends the pods: `lastcall`, `kubelet` or `none`; `lastcall`"),
+    "controller": Field(
+        "failover", _controller, "`lastcall`, or a mapping of the fields below: who fails nodes over; nobody"
+    ),
     "propagationDelay": Field(
         "propagation", seconds, "how much later than the API server a node knows of endpoints; `500ms`"
     ),

@@ -9,14 +9,25 @@ import yaml
 
 from lastcall import names
 from lastcall.graceful.config import AgentConfig
-from lastcall.lab.simulation.scenario import CAPACITY, Event, Leader, Manager, NodeGroup, Scenario, Workload
+from lastcall.lab.simulation.scenario import CAPACITY, Event, Failover, Leader, Manager, NodeGroup, Scenario, Workload
 from lastcall.lab.simulation.wording import sentences
 from lastcall.lab.simulation.wording.fields import Table
-from lastcall.lab.simulation.wording.vocabulary import KIND, LEADER, NEVER, TOP, WORKLOADS
+from lastcall.lab.simulation.wording.vocabulary import CONTROLLER, KIND, LASTCALL, LEADER, NEVER, TOP, WORKLOADS
 from lastcall.model.shutdown import Mode
 from lastcall.report.words import exactly
 
-_DURATIONS = {"propagation", "boot", "lasts", "starts", "ready", "pre_stop", "handover", "election"}
+_DURATIONS = {
+    "propagation",
+    "boot",
+    "lasts",
+    "starts",
+    "ready",
+    "pre_stop",
+    "handover",
+    "election",
+    "suspect_after",
+    "settle",
+}
 _RATES = {"requests", "writes"}
 _SETTINGS = {name: TOP[name] for name in ("shutdownManager", "propagationDelay", "bootsIn")}
 _WIDTH = 120
@@ -56,6 +67,7 @@ def _document(scenario: Scenario) -> Mapping[str, Any]:
         **_filled(workloads=[_Short(_workload(one)) for one in scenario.workloads]),
         "agent": _agent(scenario.agent),
         **_said(scenario, Scenario(name=""), _SETTINGS),
+        **_controller(scenario.failover),
         **_filled(timeline=_timeline(scenario.timeline)),
         "lasts": exactly(scenario.lasts),
         **_filled(expect=[sentences.of_expectation(one) for one in scenario.expect]),
@@ -84,7 +96,7 @@ def _shown(attribute: str, value: Any) -> Any:
         return NEVER if math.isinf(value) else exactly(value)
     if attribute in _RATES:
         return f"{value:g}/s"
-    if attribute in ("min_available", "max_unavailable"):
+    if attribute in ("min_available", "max_unavailable", "min_healthy"):
         return int(value) if value.isdecimal() else value
     if isinstance(value, Manager):
         return value.value
@@ -112,6 +124,13 @@ def _agent(agent: AgentConfig | None) -> Mapping[str, Any]:
     groups = [_Short(priority=one.priority, shutdownGracePeriodSeconds=one.seconds) for one in agent.groups]
     mode = "" if agent.mode is Mode.ENFORCE else agent.mode.value
     return _filled(shutdownGracePeriodByPodPriority=groups, mode=mode)
+
+
+def _controller(failover: Failover | None) -> Mapping[str, Any]:
+    if failover is None:
+        return {}
+    said = _said(failover, Failover(), CONTROLLER)
+    return {"controller": _Short(said) if said else LASTCALL}
 
 
 def _timeline(events: Sequence[Event]) -> Mapping[str, Any]:

@@ -1,0 +1,72 @@
+"""The failover of a simulated cluster: BMCs, what is needed in the API, and the controller's replicas."""
+
+from typing import TYPE_CHECKING
+
+from lastcall.errors import NotFound
+from lastcall.lab.making import make
+from lastcall.lab.simulation.failover import manifests, orders
+from lastcall.lab.simulation.failover.bmcs import Bmcs
+from lastcall.lab.simulation.failover.hearing import Hearing
+from lastcall.lab.simulation.failover.replicas import Replica, Replicas
+
+if TYPE_CHECKING:
+    from lastcall.lab.simulation.cluster import Cluster
+
+_SOON = 0.1
+
+
+class FailingOver:
+    """There are always BMCs; ``replicas`` are none if the scenario has no controller."""
+
+    def __init__(self, cluster: "Cluster") -> None:
+        self._cluster = cluster
+        self._settings = cluster.scenario.failover
+        self.bmcs = Bmcs(cluster.machines, cluster.clock, self._ordered)
+        self._hearing = Hearing(cluster.plane.server.store, cluster.clock) if self._settings else None
+        self.replicas: Replicas | None = None
+
+    async def begin(self) -> None:
+        """A controller leads when this returns, if there is to be one."""
+        cluster = self._cluster
+        if self._settings is None:
+            return
+        for obj in manifests.needed():
+            await make(cluster.plane.admin, obj)
+        await self._make_policy()
+        numbers = range(1, self._settings.replicas + 1)
+        self.replicas = Replicas(
+            [
+                Replica(number, cluster.plane, self.bmcs, cluster.clock, cluster.truth, cluster.seed)
+                for number in numbers
+            ]
+        )
+        self.replicas.start()
+        await cluster.until(lambda: self.replicas is not None and self.replicas.lead)
+
+    async def _make_policy(self) -> None:
+        """When its kind is served."""
+        assert self._settings
+        while True:
+            try:
+                await make(self._cluster.plane.admin, manifests.policy(self._settings))
+                return
+            except NotFound:
+                await self._cluster.clock.sleep(_SOON)
+
+    def _ordered(self, node: str, hit: str) -> None:
+        cluster = self._cluster
+        if self._settings is None or self._hearing is None:
+            return
+        order = orders.order(
+            cluster.clock.boottime(),
+            node,
+            hit,
+            silences={name: self._hearing.silence(name) for name in cluster.machines},
+            suspect_after=self._settings.suspect_after,
+            ready=cluster.standing.ready,
+            before=cluster.truth.orders,
+            domains={name: labels.get(self._settings.domain_label, "") for name, labels in cluster.labels.items()},
+            powered=cluster.machines[hit].powered,
+            boot_id=cluster.hosts[hit].profile.boot_id,
+        )
+        cluster.truth.orders.append(order)

@@ -1,0 +1,49 @@
+"""When the API server last heard of a machine's kubelet, by what is stored, and how long it had been silent before."""
+
+from typing import NamedTuple
+
+from lastcall.lab.apiserver.store import Change, Key, Store
+from lastcall.model.snapshot import NODE_LEASES
+from lastcall.ports import Clock
+
+_LEASES = "leases.coordination.k8s.io"
+_NEVER = float("-inf")
+
+
+class Heard(NamedTuple):
+    """``silence`` is the longest that had been over at ``at`` or shortly before."""
+
+    at: float
+    silence: float
+
+
+LATELY = 15.0
+"""Seconds for which a silence that is over excuses who acts on it: who looks, and then acts, hears of its end too late."""
+
+
+class Hearing:
+    """Of all nodes."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._clock = clock
+        self._heard: dict[str, list[Heard]] = {}
+        before = store.on_change
+
+        def hear(change: Change) -> None:
+            before(change)
+            key: Key = change.new.key
+            if key.resource == _LEASES and key.namespace == NODE_LEASES:
+                self._renewed(key.name)
+
+        store.on_change = hear
+
+    def silence(self, node: str) -> float:
+        """Seconds of the longest silence that lasts, or has ended a moment ago."""
+        now, found = self._clock.boottime(), self._heard.get(node, [])
+        lasting = now - found[-1].at if found else float("inf")
+        return max([lasting, *(one.silence for one in found if one.at >= now - LATELY)])
+
+    def _renewed(self, node: str) -> None:
+        now, found = self._clock.boottime(), self._heard.setdefault(node, [])
+        found.append(Heard(now, now - found[-1].at if found else 0.0))
+        del found[:-8]

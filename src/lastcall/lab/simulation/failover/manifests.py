@@ -1,0 +1,39 @@
+"""What the failover controller needs in a cluster, as its manifests have it, and the policy of a rehearsal (pure)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from lastcall import names
+from lastcall.lab.apiserver.request import Object
+from lastcall.lab.simulation.scenario import Failover
+from lastcall.manifests.controller import Choices, objects
+from lastcall.report.words import exactly
+
+_NEEDED = ("Namespace", "CustomResourceDefinition", "Lease")
+"""Kinds of the manifests without which it does not run; roles are nobody's matter here."""
+
+POLICY = "rehearsed"
+
+
+def needed() -> Sequence[Object]:
+    """In the order in which they can be made."""
+    return [one for one in objects(Choices()) if one["kind"] in _NEEDED]
+
+
+def policy(settings: Failover) -> Object:
+    """For all nodes; each machine's BMC is its only fencer."""
+    limits: dict[str, Any] = {
+        "minHealthy": int(settings.min_healthy) if settings.min_healthy.isdecimal() else settings.min_healthy,
+        "perDomain": settings.per_domain,
+        "perHour": settings.per_hour,
+        "settle": exactly(settings.settle),
+    }
+    spec = {
+        "mode": "Enforce",
+        "suspectAfter": exactly(settings.suspect_after),
+        "limits": limits,
+        "domainLabel": settings.domain_label,
+        "powerOn": "AfterFailover" if settings.power_on else "Never",
+        "fencers": [{"name": "bmc", "attempts": 2, "timeoutSeconds": 10, "manual": {}}],
+    }
+    return {"apiVersion": names.API_VERSION, "kind": names.FENCE_POLICY, "metadata": {"name": POLICY}, "spec": spec}

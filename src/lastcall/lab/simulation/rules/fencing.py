@@ -1,0 +1,50 @@
+"""Which machines lastcall has told BMCs to switch off (pure)."""
+
+from collections.abc import Iterator
+
+from lastcall.lab.simulation.rules.base import Rule, Run, Violation
+from lastcall.lab.simulation.scenario import Failover
+from lastcall.lab.simulation.truth import Order
+from lastcall.model.portions import portion
+
+_SLACK = 1.0
+"""Seconds by which a kubelet's renewal may have come to the store before its answer."""
+
+
+def violations(run: Run) -> Iterator[Violation]:
+    """Of each order."""
+    if run.failover is None:
+        return
+    fenced: dict[tuple[str, str], Order] = {}
+    for order in run.orders:
+        yield from _target(order, run.failover)
+        known = (order.hit, order.boot_id) in fenced
+        fenced.setdefault((order.hit, order.boot_id), order)
+        if not known:
+            yield from _limits(order, run.failover, len(fenced))
+
+
+def _target(order: Order, failover: Failover) -> Iterator[Violation]:
+    if order.hit != order.node:
+        what = f"{order.hit} was told to switch off by the BMC of {order.node}, which is wired to it"
+        yield Violation(order.at, Rule.TARGET, what)
+    elif order.powered and order.silence < failover.suspect_after - _SLACK:
+        what = f"{order.hit} was told to switch off, and had been silent for {order.silence:.1f} s"
+        yield Violation(order.at, Rule.TARGET, what)
+
+
+def _limits(order: Order, failover: Failover, count: int) -> Iterator[Violation]:
+    """Of a boot that is not being fenced yet. No rehearsal lasts longer than the hour for which one counts."""
+    least = failover.min_healthy
+    needed = portion(int(least) if least.isdecimal() else least, order.every, up=True)
+    if order.healthy < needed:
+        what = (
+            f"{order.hit} was fenced, and leaves {order.healthy} of {order.every} machines, where {needed} have to be"
+        )
+        yield Violation(order.at, Rule.LIMITS, what)
+    if count > failover.per_hour:
+        yield Violation(order.at, Rule.LIMITS, f"{order.hit} is the {count}th that was fenced within an hour")
+    if len(order.away) >= failover.per_domain:
+        yield Violation(
+            order.at, Rule.LIMITS, f"{order.hit} was fenced while {', '.join(order.away)} had not come back"
+        )

@@ -1,0 +1,255 @@
+"""The failover controller in a rehearsal: what can be done to it and to BMCs, and how that is judged."""
+
+import pytest
+from support.simulated import Story
+
+from lastcall.adapters.kube.resources import NODES
+from lastcall.errors import InvalidInput
+from lastcall.lab import virtual
+from lastcall.lab.simulation.failover.orders import order
+from lastcall.lab.simulation.invariants import judge
+from lastcall.lab.simulation.measure import outcome
+from lastcall.lab.simulation.rehearsal import Rehearsal
+from lastcall.lab.simulation.scenario import Event, Failover, Kind, NodeGroup, Scenario, Verb, Workload
+from lastcall.lab.simulation.truth import Order
+from lastcall.lab.simulation.wording.reading import read
+from lastcall.lab.simulation.wording.writing import write
+
+
+def scenario(*timeline, lasts=300.0, **failover):
+    return Scenario(
+        name="failover",
+        nodes=(NodeGroup(count=3),),
+        workloads=(Workload(kind=Kind.STATEFUL_SET, name="db", replicas=3, volume=True, writes=1.0),),
+        failover=Failover(**{"suspect_after": 20.0, **failover}),
+        timeline=timeline,
+        lasts=lasts,
+    )
+
+
+def rehearsed(*timeline, seed=1, **more):
+    """The outcome, and the rehearsal."""
+
+    async def run():
+        rehearsal = Rehearsal(scenario(*timeline, **more), seed)
+        await rehearsal.run()
+        return outcome(rehearsal), rehearsal
+
+    return virtual.run(run())
+
+
+def lost(at=10.0, verb=Verb.POWER_CUT, lasts=None):
+    return Event(at=at, verb=verb, nodes=("node-2",), lasts=lasts)
+
+
+def hits(rehearsal):
+    return [one.hit for one in rehearsal.cluster.truth.orders]
+
+
+def serving(found):
+    return found.workloads[0].serving
+
+
+# -- what happens ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("verb", [Verb.POWER_CUT, Verb.HANG, Verb.PARTITION])
+def test_a_machine_that_is_lost_is_fenced_and_its_pod_runs_elsewhere(verb):
+    found, rehearsal = rehearsed(lost(verb=verb))
+    assert found.violations == ()
+    assert hits(rehearsal) == ["node-2"]
+    assert serving(found) == 3
+
+
+def test_of_two_controllers_another_goes_on_when_the_one_that_leads_is_cut_off():
+    cut = Event(at=30.0, verb=Verb.CUT_FAILOVER, lasts=120.0)
+    found, rehearsal = rehearsed(lost(verb=Verb.PARTITION), cut, replicas=2, lasts=400.0)
+    assert found.violations == ()
+    assert serving(found) == 3
+    assert "cut off the failover controller" in [one.kind for one in found.faults]
+
+
+@pytest.mark.parametrize("steps", [40, 120, 260])
+def test_it_dies_and_goes_on_from_what_the_node_bears(steps):
+    kill = Event(at=31.0, verb=Verb.KILL_FAILOVER, amount=steps, lasts=5.0)
+    found, rehearsal = rehearsed(lost(verb=Verb.HANG), kill, lasts=400.0)
+    assert found.violations == ()
+    assert serving(found) == 3
+    assert [one.hit for one in rehearsal.cluster.truth.orders if one.powered] == ["node-2"]
+
+
+def test_while_it_is_stopped_nothing_happens():
+    found, rehearsal = rehearsed(Event(at=5.0, verb=Verb.STOP_FAILOVER), lost())
+    assert hits(rehearsal) == []
+    assert serving(found) == 2
+
+
+@pytest.mark.parametrize("verb", [Verb.BMC_DEAF, Verb.BMC_STUCK])
+def test_nothing_is_forced_without_a_proof(verb):
+    found, _ = rehearsed(Event(at=1.0, verb=verb, nodes=("node-2",)), lost(verb=Verb.PARTITION))
+    assert found.violations == ()
+    assert serving(found) == 3, "it runs on where it was"
+
+
+def test_a_bmc_that_always_says_on_proves_nothing():
+    found, _ = rehearsed(Event(at=1.0, verb=Verb.BMC_SAYS_ON, nodes=("node-2",)), lost(verb=Verb.PARTITION))
+    assert found.violations == ()
+    assert serving(found) == 2
+
+
+def test_a_bmc_that_answers_again_is_believed():
+    deaf = Event(at=1.0, verb=Verb.BMC_DEAF, nodes=("node-2",), lasts=60.0)
+    found, rehearsal = rehearsed(deaf, lost(verb=Verb.HANG), lasts=400.0)
+    assert found.violations == ()
+    assert serving(found) == 3
+    assert not rehearsal.cluster.machines["node-2"].powered
+
+
+def test_by_a_bmc_of_another_machine_nothing_is_switched_off():
+    wired = Event(at=0.0, verb=Verb.BMC_WIRED, nodes=("node-2",), other="node-3")
+    found, rehearsal = rehearsed(wired, lost())
+    assert found.violations == ()
+    assert hits(rehearsal) == []
+    assert rehearsal.cluster.machines["node-3"].powered
+
+
+def test_a_slow_bmc_delays_only():
+    late = Event(at=1.0, verb=Verb.BMC_LATE, nodes=("node-2",), amount=4.0)
+    found, _ = rehearsed(late, lost())
+    assert found.violations == ()
+    assert serving(found) == 3
+
+
+def test_a_machine_that_is_switched_on_again_is_in_service_again():
+    found, rehearsal = rehearsed(lost(verb=Verb.HANG), power_on=True, lasts=400.0)
+    assert found.violations == ()
+    assert rehearsal.cluster.machines["node-2"].powered
+    assert found.workloads[0].serving == 3
+
+
+# -- how it is judged --------------------------------------------------------------------------------------------------
+
+
+def judged(*orders, **failover):
+    story = Story()
+    story.more = {"orders": orders, "failover": Failover(**{"suspect_after": 20.0, **failover})}
+    return story.broken()
+
+
+def told(at=100.0, hit="n1", **more):
+    usual = {
+        "node": hit,
+        "powered": True,
+        "boot_id": f"boot-{hit}",
+        "silence": 30.0,
+        "away": (),
+        "healthy": 9,
+        "every": 10,
+    }
+    return Order(**{**usual, "at": at, "hit": hit, **more})
+
+
+@pytest.mark.parametrize(
+    ("orders", "broken"),
+    [
+        ([told()], []),
+        ([told(silence=5.0)], ["TARGET"]),
+        ([told(silence=5.0, powered=False)], []),
+        ([told(node="n2")], ["TARGET"]),
+        ([told(healthy=5)], ["LIMITS"]),
+        ([told(away=("n2",))], ["LIMITS"]),
+        ([told(), told(at=200.0, healthy=5)], []),
+        ([told(at=100.0 + n, hit=f"n{n}") for n in range(3)], []),
+        ([told(at=100.0 + n, hit=f"n{n}") for n in range(4)], ["LIMITS"]),
+    ],
+)
+def test_orders_are_judged(orders, broken):
+    assert judged(*orders) == broken
+
+
+def test_who_has_no_controller_is_not_judged():
+    story = Story()
+    story.more = {"orders": [told(silence=0.0)]}
+    assert judge(story.run()) == []
+
+
+def test_what_is_known_of_an_order():
+    silences = {"a": 30.0, "b": 60.0, "c": 1.0, "d": 99.0}
+    found = order(
+        9.0,
+        "a",
+        "a",
+        silences=silences,
+        suspect_after=20.0,
+        ready={"c": "boot"},
+        before=[told(hit="b")],
+        domains={"a": "x", "b": "x", "c": "x", "d": "y"},
+        powered=True,
+        boot_id="boot",
+    )
+    assert (found.silence, found.away, found.healthy, found.every) == (30.0, ("b",), 1, 4)
+
+
+# -- how it is said ----------------------------------------------------------------------------------------------------
+
+TEXT = """
+apiVersion: lastcall.dev/v1alpha1
+kind: Scenario
+metadata: {name: x}
+nodes: 3
+controller: CONTROLLER
+timeline:
+  1s: SENTENCE
+"""
+
+
+def said(controller="lastcall", sentence="hang node-1"):
+    return read(TEXT.replace("CONTROLLER", controller).replace("SENTENCE", sentence).encode(), "x")
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("lastcall", Failover()),
+        ("{replicas: 2, suspectAfter: 15s, powerOn: true}", Failover(replicas=2, suspect_after=15.0, power_on=True)),
+        (
+            "{minHealthy: 2, perDomain: 2, perHour: 4, domainLabel: rack, settle: 5s}",
+            Failover(min_healthy="2", per_domain=2, per_hour=4, domain_label="rack", settle=5.0),
+        ),
+    ],
+)
+def test_a_controller_reads_back_as_itself(text, meant):
+    found = said(text)
+    assert found.failover == meant
+    assert read(write(found).encode(), "x").failover == meant
+
+
+@pytest.mark.parametrize(
+    ("controller", "sentence", "wrong"),
+    [
+        ("nobody", "hang node-1", "controller"),
+        ("{suspectAfter: 0s}", "hang node-1", "1s to 1h"),
+        ("{replica: 2}", "hang node-1", "did you mean replicas"),
+        ("null", "kill the failover controller", "needs controller: lastcall"),
+        ("lastcall", "wire the BMC of node-1 to node-9", '"node-9" means no machine'),
+    ],
+)
+def test_what_is_wrong_is_told(controller, sentence, wrong):
+    with pytest.raises(InvalidInput) as error:
+        said(controller, sentence)
+    assert wrong in str(error.value)
+
+
+def test_the_end_of_a_failover_is_demanded():
+    """A mark on a node that is ready is something that is left."""
+
+    async def run():
+        rehearsal = Rehearsal(scenario(lasts=30.0), 1)
+        await rehearsal.run()
+        cluster = rehearsal.cluster
+        assert rehearsal.record().left == []
+        mark = {"metadata": {"annotations": {"lastcall.dev/failover": "{}"}}}
+        await cluster.plane.admin.patch(NODES, "node-1", mark)
+        return rehearsal.record().left
+
+    assert virtual.run(run()) == ["node-1 is ready, and bears lastcall's mark"]
