@@ -3,13 +3,14 @@
 import asyncio
 
 import pytest
-from support.failing_over import ELECTION, failing_over
+from support.failing_over import ELECTION, failing_over, uuid
 
 from lastcall.adapters.kube.resources import LEASES, NODES
 from lastcall.failover import steps
 from lastcall.failover.happenings import Acted, Decided
 from lastcall.lab.simulation.weather import Condition
 from lastcall.lab.volumes.records import violations
+from lastcall.model.power import Power
 
 
 def nobody_wrote_twice(world):
@@ -199,3 +200,61 @@ async def test_a_mark_of_the_future_is_left_alone(world):
     world.nodes.pull(node)
     await world.cluster.settle(90)
     assert world.verbs() == []
+
+
+BY_ANNOTATION = {
+    "name": "bmc",
+    "redfish": {
+        "address": {"annotation": "example.com/bmc"},
+        "systemID": {"value": "1"},
+        "credentials": {"secretName": "s"},
+    },
+}
+
+
+@failing_over(policy={"fencers": [BY_ANNOTATION]})
+async def test_an_off_of_another_machine_proves_nothing_when_the_fencer_is_led_to_it_in_the_middle(world):
+    """It was told to switch off, and its answers were about the node's machine, until somebody edited the annotation."""
+    node = world.place()
+    other = next(name for name in world.fences.bmcs if name != node)
+
+    async def of(wanted, policy):
+        return [world.fences[wanted.annotations.get("example.com/bmc", wanted.name)] for _ in policy.spec.fencers]
+
+    world.fences.of = of
+    world.fences[node].lies = Power.ON
+    world.fences[other].lies = Power.OFF
+    world.start()
+    world.nodes.silent.add(node)
+    await world.until(lambda: world.verbs("off"), 60)
+    led = {"metadata": {"annotations": {"example.com/bmc": other}}}
+    await world.cluster.patch(NODES, node, led, namespace="")
+    await world.cluster.settle(120)
+    assert not world.out_of_service(node)
+    assert {*world.verbs()} == {"off"}
+    assert [what for what, _ in world.fences[other].asked if what == "off"] == []
+    assert nobody_wrote_twice(world)
+
+
+@failing_over(policy={"fencers": [BY_ANNOTATION]})
+async def test_what_another_fencer_of_the_same_name_has_said_is_forgotten(world):
+    """The first one's machine is off, and the node's is not; then the annotation is put right."""
+    node = world.place()
+    other = next(name for name in world.fences.bmcs if name != node)
+
+    async def of(wanted, policy):
+        return [world.fences[wanted.annotations.get("example.com/bmc", wanted.name)] for _ in policy.spec.fencers]
+
+    world.fences.of = of
+    world.fences[other].wrong = uuid(node)
+    world.fences[other].lies = Power.OFF
+    world.fences[node].away = True
+    led = {"metadata": {"annotations": {"example.com/bmc": other}}}
+    await world.cluster.patch(NODES, node, led, namespace="")
+    world.start()
+    world.nodes.silent.add(node)
+    await world.until(lambda: len([what for what, _ in world.fences[other].asked if what == "status"]) == 2, 60)
+    await world.cluster.patch(NODES, node, {"metadata": {"annotations": {"example.com/bmc": node}}}, namespace="")
+    await world.cluster.settle(120)
+    assert not world.out_of_service(node)
+    assert {*world.verbs()} == {"off"}

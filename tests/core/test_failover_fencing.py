@@ -104,6 +104,19 @@ def test_a_device_that_cannot_be_reached_uses_up_its_attempts_soon():
     assert (third.fencer, isinstance(third, SwitchOff)) == ("pdu", True)
 
 
+@pytest.mark.parametrize(
+    ("known", "step"),
+    [({"judgement": None}, AskTarget), ({"judgement": OTHER}, Wait), ({"trouble": "its Secret is gone"}, Wait)],
+    ids=["unasked", "another", "trouble"],
+)
+def test_a_device_that_was_told_is_asked_for_nothing_while_it_may_be_about_another_machine(known, step):
+    """As when the Node's annotation that names it was edited in between."""
+    edited = device(**{"offs": offs((0, 2, "")), **known})
+    assert isinstance(chosen(edited, now=10), step)
+    if step is Wait:
+        assert chosen(edited, device("pdu"), now=10).fencer == "pdu"
+
+
 def test_questions_for_the_target_that_are_not_answered_are_attempts():
     known = device(judgement=None, unanswered=offs((0, 1, "no route"), (2, 3, "no route")))
     assert chosen(known, device("pdu"), now=3).fencer == "pdu"

@@ -3,7 +3,7 @@
 What they answer to the question for the power is evidence; that an order was accepted is none.
 """
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -13,6 +13,7 @@ from lastcall.failover import answers, targets
 from lastcall.failover.case import Device, Try
 from lastcall.failover.facts import InstanceSeen, PowerSeen
 from lastcall.failover.targets import Judgement
+from lastcall.model import fencer_values
 from lastcall.model.fence_node import FenceNode
 from lastcall.model.fence_policy import FencePolicy
 from lastcall.model.fencer import Fencer, TargetCheck
@@ -30,6 +31,7 @@ class _Asked:
     """One fencer's past."""
 
     fencer: Fencer
+    basis: object
     fence: Fence | None = None
     trouble: str = ""
     judgement: Judgement | None = None
@@ -57,7 +59,10 @@ class Devices:
         self._asked: dict[str, _Asked] = {}
 
     async def prepare(self, node: FenceNode, policy: FencePolicy | None, boot_id: str) -> None:
-        """Makes the fences, unless they are as policy and node have it; another boot begins with a clean sheet."""
+        """Makes the fences, unless they are as policy and node have it.
+
+        Another boot, or what may be another machine behind a fencer, begins with a clean sheet.
+        """
         now, wanted = self._clock.boottime(), (policy.spec.fencers if policy else (), node)
         if boot_id != self._boot_id:
             self._boot_id = boot_id
@@ -69,7 +74,8 @@ class Devices:
         before, self._asked = self._asked, {}
         for fencer in policy.spec.fencers if policy else ():
             old = before.get(fencer.name)
-            asked = self._asked[fencer.name] = old if old and old.fencer == fencer else _Asked(fencer)
+            basis = fencer_values.basis(fencer, node)
+            asked = self._asked[fencer.name] = old if old and old.basis == basis else _Asked(fencer, basis)
             asked.judgement = None
             await self._make(asked, node, policy)
         self._made, self._made_at = wanted, now
@@ -84,6 +90,11 @@ class Devices:
             asked.fence, asked.trouble = None, str(error)
         else:
             asked.fence, asked.trouble = made[0], ""
+
+    @property
+    def bases(self) -> Mapping[str, object]:
+        """What each fencer's answers rest on, by its name."""
+        return {name: one.basis for name, one in self._asked.items()}
 
     def facts(self) -> tuple[Device, ...]:
         """All that was asked, in the policy's order."""

@@ -72,8 +72,11 @@ def choose(devices: Sequence[Device], *, boot_id: str, apart: float, now: float,
 
 
 def _verified(device: Device, *, boot_id: str, apart: float, fresh: float, now: float) -> AskPower | Wait | str | None:
-    """What its last ``off`` still needs. None: nothing, it was in vain or there was none; a text: it is not believed."""
-    if not device.offs:
+    """What its last ``off`` still needs. None: nothing, it was in vain or there was none; a text: it is not believed.
+
+    Nothing is asked of a device that has come to be about another machine since, as far as is known.
+    """
+    if not device.offs or device.trouble or not _about_the_node(device):
         return None
     last = device.offs[-1]
     said = [answer for answer in device.answers if answer.boot_id == boot_id and answer.asked >= last.ended]
@@ -122,13 +125,16 @@ def _trailing_offs(said: Sequence[Answer]) -> Sequence[Answer]:
     return said[begin:]
 
 
+def _about_the_node(device: Device) -> bool:
+    return device.judgement is not None and device.judgement.allows(unchecked=device.unchecked)
+
+
 def _fault(device: Device, disbelief: AskPower | Wait | str | None) -> str:
     """Why it cannot be used; empty if it can."""
     if device.trouble:
         return f"{device.name} cannot be used: {device.trouble}"
-    judgement = device.judgement
-    if judgement is not None and not judgement.allows(unchecked=device.unchecked):
-        return f"{device.name} is not to be used: {judgement.why}"
+    if device.judgement is not None and not _about_the_node(device):
+        return f"{device.name} is not to be used: {device.judgement.why}"
     return disbelief if isinstance(disbelief, str) else ""
 
 

@@ -66,14 +66,17 @@ class Gathering:
     async def gather(
         self, name: str, devices: Devices, refusals: Mapping[str, Refusal], replaced: Mapping[str, bool]
     ) -> Gathered:
-        """Reads the node, its Leases and its pods. LookupError while the node has not been heard of by the watch."""
+        """Reads the node, its Leases and its pods. One that the watch does not know (any more) is missing."""
         try:
             node, pods, more = await self._read(name)
         except NotFound:
-            return Gathered(case=self._missing(name), node=None, pods={}, attachments=(), facts=())
-        knot = self._observing.knots[name]
+            return self._missing(name)
+        knot = self._observing.knots.get(name)
+        if knot is None:
+            return self._missing(name)
         policy, boot = knot.choice.policy, knot.seen.boot
         await devices.prepare(node.fence_node, policy, boot.id if boot else "")
+        knot.seen.rely(devices.bases)
         attachments = tuple(self._observing.attachments(name))
         needed = self._terms.detach or left.volumes_stay(pods, node, self._clock.wall())
         claims = await self._claims_of(attachments) if needed else {}
@@ -173,10 +176,6 @@ class Gathering:
             self._words[name] = word
         return self._words.get(name)
 
-    def _policy_of(self, name: str) -> FencePolicy | None:
-        knot = self._observing.knots.get(name)
-        return knot.choice.policy if knot else None
-
     def _policy(self, policy: FencePolicy | None, fresh: float) -> Policy | None:
         if policy is None:
             return None
@@ -196,8 +195,8 @@ class Gathering:
             return Answer(allowed=False, why="no policy holds for it")
         return self.guard.may_fence(name, boot.id, policy, etcd=self._etcd, now=now, wall=wall)
 
-    def _missing(self, name: str) -> Case:
-        return Case(
+    def _missing(self, name: str) -> Gathered:
+        case = Case(
             name=name,
             me=self._terms.me,
             leader=self._leadership.holder,
@@ -206,6 +205,7 @@ class Gathering:
             policy=None,
             observed=self._clock.boottime(),
         )
+        return Gathered(case=case, node=None, pods={}, attachments=(), facts=())
 
 
 async def _nothing() -> None:

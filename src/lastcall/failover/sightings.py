@@ -4,6 +4,8 @@ A sign of life counts from when it was seen, on the observer's clock. What was w
 before: only what differs is new.
 """
 
+from collections.abc import Mapping
+
 from lastcall import names
 from lastcall.failover.facts import Boot, Fact, InstanceSeen, LeaseSeen, NodeSeen, PowerSeen
 from lastcall.failover.proofs import FRESH, LIVES, freshness
@@ -20,7 +22,7 @@ class Sightings:
     """Of one node, which is ``observed`` since then."""
 
     __slots__ = (
-        *("_boots", "_more", "_renewed", "_reported", "_revisions", "_seen"),
+        *("_bases", "_boots", "_more", "_renewed", "_reported", "_revisions", "_seen"),
         *("back", "boot", "fresh", "heard", "name", "observed", "tainted"),
     )
 
@@ -43,6 +45,7 @@ class Sightings:
         self._renewed: str | None = None
         self._revisions = [0, 0]
         self._more: list[Fact] | None = None
+        self._bases: Mapping[str, object] = {}
 
     @property
     def quiet_since(self) -> float:
@@ -99,6 +102,15 @@ class Sightings:
             own = [one for one in self._more if isinstance(one, type(fact)) and one.source == fact.source]
             if len(own) > _ANSWERS:
                 self._more.remove(own[_ANSWERS // 2])
+
+    def rely(self, bases: Mapping[str, object]) -> None:
+        """What the fencers' answers rest on by now: those of one that may be about another machine since are dropped."""
+        kept = {source for source, basis in self._bases.items() if bases.get(source) == basis}
+        self._bases = bases
+        if self._more:
+            self._more = [
+                one for one in self._more if not isinstance(one, PowerSeen | InstanceSeen) or one.source in kept
+            ]
 
     def forget(self) -> None:
         """The node is in order: what led here is of no use any more."""

@@ -4,7 +4,16 @@ from collections.abc import Mapping
 
 from lastcall.errors import InvalidInput
 from lastcall.model.fence_node import FenceNode
-from lastcall.model.fencer import Agent, FromNode, Setting
+from lastcall.model.fencer import Agent, Fencer, FromNode, Setting
+
+
+def basis(fencer: Fencer, node: FenceNode) -> object:
+    """What decides which machine a fencer is about: for as long as it is equal, what it answers is about the same one."""
+    own: list[FromNode | Setting] = list(fencer.agent.parameters_from.values()) if fencer.agent else []
+    if fencer.redfish:
+        own += [fencer.redfish.address, fencer.redfish.system_id]
+    read = [(node.annotations.get(one.annotation or ""), node.labels.get(one.label or "")) for one in own]
+    return fencer, node.name, node.system_uuid, node.serial, node.provider_id, read
 
 
 def setting(wanted: Setting, node: FenceNode, *, source: str, field: str) -> str:
