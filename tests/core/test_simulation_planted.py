@@ -22,7 +22,7 @@ def tools(monkeypatch):
         del sys.modules[name]
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("name", "promise"),
     [
