@@ -23,7 +23,7 @@ from lastcall.lab.simulation.shrink import Shows, shows, shrink
 from lastcall.lab.simulation.wording.reading import read
 from lastcall.lab.simulation.wording.sentences import of_event
 
-MOST_SECONDS = 60.0
+MOST_SECONDS = 20.0
 """Of CPU time, for a seed that takes one."""
 
 SHRINK_RUNS = 80

@@ -211,6 +211,7 @@ BUGS = [
         "lab/controllers/runner.py",
         "            queue.failed(key, now)\n",
         "",
-        seeds=60,
+        seeds=10,
+        scenario="refused.yaml",
     ),
 ]
