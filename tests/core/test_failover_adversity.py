@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from support.failing_over import ELECTION, failing_over, uuid
 
+from lastcall.adapters.kube.failover_cluster import POLICIES
 from lastcall.adapters.kube.resources import LEASES, NODES
 from lastcall.failover import steps
 from lastcall.failover.happenings import Acted, Decided
@@ -258,3 +259,17 @@ async def test_what_another_fencer_of_the_same_name_has_said_is_forgotten(world)
     await world.cluster.settle(120)
     assert not world.out_of_service(node)
     assert {*world.verbs()} == {"off"}
+
+
+@failing_over(policy={"suspectAfter": "5s"})
+async def test_a_node_whose_next_renewal_is_not_due_yet_is_not_silent(world):
+    """Kubelets renew their Leases every 10 s: a policy that is less patient fences nobody for that."""
+    node = world.place()
+    one = {"spec": {"nodeSelector": {"matchLabels": {"kubernetes.io/hostname": node}}}}
+    await world.cluster.patch(POLICIES, "p", one, namespace="")
+    world.start()
+    await world.cluster.settle(120)
+    assert world.verbs() == []
+    assert not world.mark(node)
+    world.nodes.pull(node)
+    await failed_over(world, node)

@@ -183,7 +183,7 @@ class Gathering:
         return Policy(
             name=policy.name,
             mode=min(spec.mode, self._terms.mode, key=_CAUTION.index),
-            suspect_after=spec.suspect_after_seconds,
+            suspect_after=proofs.patience(spec.suspect_after_seconds, fresh),
             power_on=spec.power_on is PowerOn.AFTER_FAILOVER,
             remove_by_hand=spec.remove_taint is RemoveTaint.ALWAYS,
             detach=self._terms.detach,

@@ -16,7 +16,7 @@ from lastcall.failover.case import Case, Device, NodeNow, Policy
 from lastcall.failover.facts import Acknowledged, Boot, Fact, LastWord, LeaseSeen, NodeSeen
 from lastcall.failover.overview import CONTROL_PLANE, ETCD
 from lastcall.failover.owner import OwnerMark, read
-from lastcall.failover.proofs import LIVES, Terms, freshness
+from lastcall.failover.proofs import LIVES, Terms, freshness, patience
 from lastcall.failover.storms import Answer, Fencing, Member, View
 from lastcall.model import decode
 from lastcall.model.base import Facts
@@ -200,7 +200,7 @@ def _policy(found: FencePolicy, fresh: float) -> Policy:
     return Policy(
         name=found.name,
         mode=spec.mode,
-        suspect_after=spec.suspect_after_seconds,
+        suspect_after=patience(spec.suspect_after_seconds, fresh),
         power_on=spec.power_on is PowerOn.AFTER_FAILOVER,
         remove_by_hand=spec.remove_taint is RemoveTaint.ALWAYS,
         fresh=fresh,

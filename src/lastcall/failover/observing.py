@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lastcall import names
-from lastcall.failover import armed, last_words, policies
+from lastcall.failover import armed, last_words, policies, proofs
 from lastcall.failover.alarms import Alarms
 from lastcall.failover.armed import Contact
 from lastcall.failover.own_clock import OwnClock
@@ -43,7 +43,8 @@ class Knot:
     @property
     def patience(self) -> float:
         """Seconds of silence after which it is late."""
-        return self.choice.policy.spec.suspect_after_seconds if self.choice.policy else UNCHOSEN
+        policy = self.choice.policy
+        return proofs.patience(policy.spec.suspect_after_seconds if policy else UNCHOSEN, self.seen.fresh)
 
     def silent(self, now: float) -> bool:
         """Whether nothing was heard of it for too long."""

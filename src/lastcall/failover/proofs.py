@@ -41,6 +41,14 @@ def freshness(lasts: int | None) -> float:
     return FRESH if lasts is None else max(LEAST_FRESH, lasts / 2)
 
 
+def patience(suspect_after: float, fresh: float) -> float:
+    """Seconds of silence after which a node is suspected: never before a renewal is overdue, however soon a policy would.
+
+    ``fresh`` as ``freshness`` gives it: twice what lies between two renewals, of which this is one and a half.
+    """
+    return max(suspect_after, 0.75 * fresh)
+
+
 @dataclass(frozen=True)
 class Terms:
     """Seconds. A sign of life younger than ``fresh`` outweighs what says that the machine is off."""
