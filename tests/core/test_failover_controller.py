@@ -21,6 +21,10 @@ def reasons(world):
     return {one["reason"] for one in world.cluster.all(EVENTS) if one["source"]["component"] == "lastcall-controller"}
 
 
+def told(world, reason):
+    return sum(one["reason"] == reason for one in world.cluster.all(EVENTS))
+
+
 @failing_over
 async def test_a_node_without_power_is_failed_over_in_seconds(world):
     world.start()
@@ -82,7 +86,12 @@ async def test_a_policy_that_observes_does_nothing(world):
     assert not world.mark(node)
     assert world.verbs() == []
     assert world.fences[node].asked == []
-    assert "WouldFailOver" in reasons(world)
+    assert told(world, "WouldFailOver") == 1
+    await world.nodes.boot(node)
+    await world.cluster.settle(60)
+    world.nodes.pull(node)
+    await world.cluster.settle(60)
+    assert told(world, "WouldFailOver") == 2, "once for each time"
 
 
 @failing_over(policy={"mode": "TaintOnly"})

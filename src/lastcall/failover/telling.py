@@ -3,10 +3,11 @@
 import logging
 from collections import deque
 
+from lastcall import names
 from lastcall.aio import Signal
 from lastcall.errors import LastcallError
 from lastcall.failover import announcing
-from lastcall.failover.happenings import Happening
+from lastcall.failover.happenings import Decided, Happening
 from lastcall.failover.outside import Cluster
 from lastcall.model.observed import Told
 
@@ -29,6 +30,8 @@ class Telling:
 
     def hear(self, happening: Happening) -> None:
         """Never waits."""
+        if isinstance(happening, Decided) and not happening.would and self._last.get(happening.node) == names.E_WOULD:
+            del self._last[happening.node]  # the next time is another one
         told = announcing.told(happening, self._uids)
         if told is None or self._repeats(told):
             return
