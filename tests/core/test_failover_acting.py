@@ -171,7 +171,8 @@ class World:
         return subject
 
     def surety(self):
-        rest = {"me": "me", "boot_id": "b1", "heard": self.seen.heard}
+        node = NodeNow(boot_id="b1", ready="Unknown", mark_text=owner.write(MINE))
+        rest = {"me": "me", "boot_id": "b1", "heard": self.seen.heard, "node": node}
         return Surety(self.cluster, self.leads, self.clock, self.seen, **rest)
 
     @property
@@ -192,6 +193,13 @@ OFF = {"fencer": "f", "within": 30.0}
         ("beat", "2", "heard of"),
         ("renewed", "r2", "heard of"),
         ("mark", owner.OwnerMark(**{**MARK, "by": "you"}), "is not me's"),
+        ("mark", None, "changed the mark or the taint"),
+        ("mark", owner.OwnerMark(**MARK), "changed the mark or the taint"),
+        (
+            "taints",
+            [{"key": "node.kubernetes.io/out-of-service", "effect": "NoExecute"}],
+            "changed the mark or the taint",
+        ),
     ],
 )
 async def test_what_has_changed_meanwhile_stops_it(what, value, why):
@@ -262,6 +270,23 @@ async def test_an_order_is_told_before_and_after():
     await world.carry_out(steps.SwitchOff, **OFF)
     assert [(one.verb, one.ended) for one in world.acted] == [("off", None), ("off", 100.0)]
     assert len(world.devices.facts()[0].offs) == 1
+
+
+async def test_a_controller_that_stands_still_while_it_tells_of_an_order_does_not_give_it():
+    """As one whose log is not read for a minute: somebody else leads by then."""
+    world = World()
+    world.leads.sole_until = 112.0
+
+    def held_up(told):
+        world.told.append(told)
+        world.clock.now += 60
+
+    world.acting._tell = held_up
+    for step in (steps.SwitchOff(boot_id="b1", why="w", **OFF), steps.SwitchOn(why="w", **OFF)):
+        with pytest.raises(TimedOut, match="too short"):
+            await world.acting.carry_out(step, await world.subject())
+    assert world.fences.fence.within == []
+    assert [bool(one.error) for one in world.acted] == [False, True, False, True]
 
 
 async def test_what_was_asked_about_one_boot_is_forgotten_with_the_next():

@@ -53,8 +53,22 @@ BUGS = [
     Bug(
         "an order to a fence goes on while another leads",
         "failover/acting.py",
-        "within = fencing.within(step.within, over_by=over_by, now=now)",
-        "within = step.within",
+        "within = fencing.within(wanted, over_by=over_by, now=now)",
+        "within = wanted",
+        ACTING,
+    ),
+    Bug(
+        "an order is given though its writer has stood still since the look at the clock",
+        "failover/acting.py",
+        "        self._tell(acted)\n        over_by, now = self._leadership.sole_until, self._clock.boottime()\n",
+        "        over_by, now = self._leadership.sole_until, self._clock.boottime()\n        self._tell(acted)\n",
+        ACTING,
+    ),
+    Bug(
+        "what a person takes away in the middle is not noticed",
+        "failover/surety.py",
+        "if self._decided and (",
+        "if False and (",
         ACTING,
     ),
     Bug(

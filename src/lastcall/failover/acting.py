@@ -112,25 +112,24 @@ class Acting:
         mark = owner.read(node.mark)
         if not isinstance(mark, OwnerMark) or mark.boot_id != step.boot_id or not mark.switched_off:
             raise RefusedForSafety(f"the mark on node {subject.name} does not say that it may be switched off")
-        over_by, now = self._leadership.sole_until, self._clock.boottime()
-        within = fencing.within(step.within, over_by=over_by, now=now)
-        if not within:
-            raise TimedOut("the time for which we lead is too short to switch off within it")
         acted = self._about("off", step.why, step.boot_id, subject, fencer=step.fencer)
-        self._tell(acted)
-        error = await subject.devices.off(step.fencer, within)
-        self._tell(replace(acted, ended=self._clock.boottime(), error=error))
+        await self._order(acted, lambda within: subject.devices.off(step.fencer, within), step.within)
 
     async def _switch_on(self, step: steps.SwitchOn, subject: Subject) -> None:
         boot_id = _boot_id(subject)
         await self._surety(subject, boot_id).look()
-        within = fencing.within(step.within, over_by=self._leadership.sole_until, now=self._clock.boottime())
-        if not within:
-            raise TimedOut("the time for which we lead is too short to switch on within it")
         acted = self._about("on", step.why, boot_id, subject, fencer=step.fencer)
+        await self._order(acted, lambda within: subject.devices.on(step.fencer, within), step.within)
+
+    async def _order(self, acted: Acted, order: Callable[[float], Awaitable[str]], wanted: float) -> None:
+        """Nothing comes between the look at the clock and the order: who writes to a full log may stand still for long."""
         self._tell(acted)
-        error = await subject.devices.on(step.fencer, within)
+        over_by, now = self._leadership.sole_until, self._clock.boottime()
+        within = fencing.within(wanted, over_by=over_by, now=now)
+        error = await order(within) if within else f"the time for which we lead is too short to switch {acted.verb}"
         self._tell(replace(acted, ended=self._clock.boottime(), error=error))
+        if not within:
+            raise TimedOut(error)
 
     # -- the Node ------------------------------------------------------------------------------------------------------
 
@@ -253,6 +252,7 @@ class Acting:
             me=self._me,
             boot_id=boot_id,
             heard=subject.gathered.case.heard,
+            node=subject.gathered.case.node,
         )
 
     def _about(

@@ -1,13 +1,17 @@
 """Made sure of, live, before what cannot be undone: that we lead, that the mark is ours, and that the boot is the same."""
 
 import asyncio
+from collections.abc import Iterable
 
+from lastcall import names
 from lastcall.errors import RefusedForSafety
 from lastcall.failover import owner
+from lastcall.failover.case import NodeNow
 from lastcall.failover.outside import Cluster, Leadership
 from lastcall.failover.owner import OwnerMark
 from lastcall.failover.sightings import Sightings
 from lastcall.model.observed import LiveNode
+from lastcall.model.tolerations import Taint
 from lastcall.ports import Clock
 
 HOLDS = 1.0
@@ -16,7 +20,10 @@ NEVER = float("-inf")
 
 
 class Surety:
-    """For one step about one boot of a node; ``heard`` as the decision was made with: a sign of life since then undoes it."""
+    """For one step about one boot of a node; ``heard`` and ``node`` as the decision was made with.
+
+    A sign of life since then undoes it, and so does a person who takes the mark or the taint away.
+    """
 
     def __init__(
         self,
@@ -28,6 +35,7 @@ class Surety:
         me: str,
         boot_id: str,
         heard: float | None,
+        node: NodeNow | None,
     ) -> None:
         self._cluster = cluster
         self._leadership = leadership
@@ -36,6 +44,7 @@ class Surety:
         self._me = me
         self._boot_id = boot_id
         self._heard = heard
+        self._decided = node
         self._at = NEVER
         self._lock = asyncio.Lock()
 
@@ -65,6 +74,11 @@ class Surety:
         mark = owner.read(node.mark)
         if mark is not None and not (isinstance(mark, OwnerMark) and mark.by == self._me):
             raise RefusedForSafety(f"the mark on node {name} is not {self._me}'s any more")
+        if self._decided and (
+            node.mark != self._decided.mark_text
+            or _out_of_service(node.spec.taints) != _out_of_service(self._decided.taints)
+        ):
+            raise RefusedForSafety(f"somebody has changed the mark or the taint out-of-service of node {name}")
         self._at = began
         return node
 
@@ -72,3 +86,8 @@ class Surety:
         """What was heard of the node meanwhile by the watch counts at once."""
         held = self._clock.boottime() < self._at + HOLDS
         return held and self._leadership.leads and self._seen.heard == self._heard
+
+
+def _out_of_service(taints: Iterable[Taint]) -> set[tuple[str, str]]:
+    """Value and effect of each taint out-of-service."""
+    return {(one.value, one.effect) for one in taints if one.key == names.OUT_OF_SERVICE}
