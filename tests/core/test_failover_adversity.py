@@ -273,3 +273,18 @@ async def test_a_node_whose_next_renewal_is_not_due_yet_is_not_silent(world):
     assert not world.mark(node)
     world.nodes.pull(node)
     await failed_over(world, node)
+
+
+@failing_over
+async def test_a_machine_that_was_renamed_is_not_switched_off_for_its_old_name(world):
+    """The Node of the old name is silent; another Node, which lives, shows the same system UUID."""
+    node = world.place()
+    other = next(name for name in world.fences.bmcs if name != node)
+    await world.nodes._patch(other, {"nodeInfo": {"bootID": "b", "systemUUID": uuid(node).upper()}})
+    candidate = world.start()
+    world.nodes.silent.add(node)
+    await world.cluster.settle(120)
+    assert world.verbs() == []
+    assert [what for what, _ in world.fences[node].asked if what == "off"] == []
+    (worker,) = candidate.controller.workers
+    assert f"the same system UUID as node {other}" in worker.sentence

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lastcall.failover.targets import Match, judge
+from lastcall.failover.targets import Match, judge, sharing
 from lastcall.model.fence_node import FenceNode
 from lastcall.ports import FenceTarget
 
@@ -129,3 +129,17 @@ def test_what_may_be_switched_off(target, checked, unchecked):
     judgement = judge(target, node(system_uuid=UUID))
     assert judgement.allows(unchecked=False) is checked
     assert judgement.allows(unchecked=True) is unchecked
+
+
+@pytest.mark.parametrize("told", [UUID, UUID.upper(), SWAPPED])
+def test_a_machine_on_which_another_node_may_run_is_never_the_nodes_own(told):
+    assert sharing(UUID, [("worker-2", ANOTHER), ("worker-3", told)]) == "worker-3"
+    judgement = judge(FenceTarget(system_uuid=UUID), node(system_uuid=UUID, shared_with="worker-3"))
+    assert judgement.match is Match.OTHER
+    assert not judgement.allows(unchecked=True)
+    assert "node worker-3" in judgement.why
+
+
+@pytest.mark.parametrize("unset", ["", "00000000-0000-0000-0000-000000000000"])
+def test_a_uuid_that_nobody_has_set_is_shared_with_nobody(unset):
+    assert sharing(unset, [("worker-2", unset)]) == ""

@@ -19,10 +19,7 @@ from lastcall.manifests.controller import Choices, objects
 pytestmark = pytest.mark.timeout(90)
 
 NAMES = ("n1", "n2", "n3")
-INFO = {
-    "nodeInfo": {"bootID": "b1", "systemUUID": "11111111-2222-4333-8444-555555555555"},
-    "conditions": [{"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-01-01T00:00:00Z"}],
-}
+READY = {"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-01-01T00:00:00Z"}
 POD = {
     "metadata": {"name": "p"},
     "spec": {
@@ -70,7 +67,9 @@ async def install(client):
             await client.create(kind, obj, namespace=obj["metadata"].get("namespace", ""))
     for name in NAMES:
         await client.create(resources.NODES, {"metadata": {"name": name}})
-        await client.patch(resources.NODES, name, {"status": INFO}, subresource="status", kind=STRATEGIC)
+        info = {"bootID": "b1", "systemUUID": f"11111111-2222-4333-8444-55555555550{name[1:]}"}
+        status = {"nodeInfo": info, "conditions": [READY]}
+        await client.patch(resources.NODES, name, {"status": status}, subresource="status", kind=STRATEGIC)
     await client.create(resources.PODS, POD, namespace="default")
     await eventually(lambda: client.create(POLICIES, POLICY))
 

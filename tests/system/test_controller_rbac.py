@@ -32,10 +32,7 @@ pytestmark = pytest.mark.timeout(120)
 
 NAMES = ("n1", "n2", "n3")
 ACCOUNTS = resources.resource("", "v1", "serviceaccounts")
-INFO = {
-    "nodeInfo": {"bootID": "b1", "systemUUID": "11111111-2222-4333-8444-555555555555"},
-    "conditions": [{"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-01-01T00:00:00Z"}],
-}
+READY = {"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-01-01T00:00:00Z"}
 CONTROL_PLANE = {"node-role.kubernetes.io/control-plane": ""}
 
 
@@ -131,7 +128,9 @@ async def prepare(client):
     for obj in [*objects(Choices(replicas=0)), *SCENE]:
         await eventually(lambda obj=obj: make(client, obj))
     for name in NAMES:
-        await client.patch(resources.NODES, name, {"status": INFO}, subresource="status", kind=STRATEGIC)
+        info = {"bootID": "b1", "systemUUID": f"11111111-2222-4333-8444-55555555550{name[1:]}"}
+        status = {"nodeInfo": info, "conditions": [READY]}
+        await client.patch(resources.NODES, name, {"status": status}, subresource="status", kind=STRATEGIC)
 
 
 async def eventually(call, seconds=20):

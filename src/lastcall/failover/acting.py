@@ -70,9 +70,7 @@ class Acting:
         """
         match step:
             case steps.AskTarget(fencer=fencer):
-                node = subject.gathered.node
-                assert node
-                await subject.devices.ask_target(fencer, node.fence_node)
+                await subject.devices.ask_target(fencer)
             case steps.AskPower(fencer=fencer):
                 await self._ask_power(fencer, subject)
             case steps.Mark(mark=mark):

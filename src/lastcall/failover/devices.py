@@ -56,6 +56,7 @@ class Devices:
         self._made: tuple[object, ...] = ()
         self._made_at = 0.0
         self._boot_id = ""
+        self._node: FenceNode | None = None
         self._asked: dict[str, _Asked] = {}
 
     async def prepare(self, node: FenceNode, policy: FencePolicy | None, boot_id: str) -> None:
@@ -64,6 +65,7 @@ class Devices:
         Another boot, or what may be another machine behind a fencer, begins with a clean sheet.
         """
         now, wanted = self._clock.boottime(), (policy.spec.fencers if policy else (), node)
+        self._node = node
         if boot_id != self._boot_id:
             self._boot_id = boot_id
             self._made = ()
@@ -114,10 +116,11 @@ class Devices:
             for name, one in self._asked.items()
         )
 
-    async def ask_target(self, name: str, node: FenceNode) -> str:
+    async def ask_target(self, name: str) -> str:
         """Which machine is behind it; what was found, as a sentence."""
         asked, fence = self._fence(name)
-        began = self._clock.boottime()
+        node, began = self._node, self._clock.boottime()
+        assert node
         try:
             target = await fence.target()
         except LastcallError as error:

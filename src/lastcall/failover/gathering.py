@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from lastcall import names
 from lastcall.errors import NotFound
 from lastcall.failover import armed, evidence, last_words, left, overview, proofs
@@ -16,6 +18,8 @@ from lastcall.failover.observing import Knot, Observing
 from lastcall.failover.outside import Cluster, Leadership
 from lastcall.failover.owner import OwnerMark
 from lastcall.failover.storms import Answer
+from lastcall.failover.targets import sharing
+from lastcall.model.fence_node import FenceNode
 from lastcall.model.fence_policy import FencePolicy, Mode, PowerOn, RemoveTaint
 from lastcall.model.observed import LiveNode, LivePod, WatchedAttachment
 from lastcall.ports import Clock
@@ -75,7 +79,7 @@ class Gathering:
         if knot is None:
             return self._missing(name)
         policy, boot = knot.choice.policy, knot.seen.boot
-        await devices.prepare(node.fence_node, policy, boot.id if boot else "")
+        await devices.prepare(self._machine(node), policy, boot.id if boot else "")
         knot.seen.rely(devices.bases)
         attachments = tuple(self._observing.attachments(name))
         needed = self._terms.detach or left.volumes_stay(pods, node, self._clock.wall())
@@ -131,6 +135,16 @@ class Gathering:
             self._etcd = await self._cluster.etcd_nodes()
         facts: list[Fact | None] = [watchdog, last_words.fact(word, said) if word else None]
         return node, pods, [fact for fact in facts if fact]
+
+    def _machine(self, node: LiveNode) -> FenceNode:
+        """What fences are checked by, with the other Node that shows the same system UUID, if there is one."""
+        mine = node.fence_node
+        others = (
+            (name, knot.node.status.node_info.system_uuid)
+            for name, knot in self._observing.knots.items()
+            if name != mine.name
+        )
+        return replace(mine, shared_with=sharing(mine.system_uuid, others))
 
     async def _watchdog(self, name: str, asked: float) -> WatchdogSeen | None:
         """What the node's own Lease says, read live, if the watch has shown that it has one."""

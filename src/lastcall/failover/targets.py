@@ -11,7 +11,7 @@ Boards also come with the same UUID or serial number each, which nobody has ever
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
@@ -59,8 +59,19 @@ class Judgement:
         return self.match is Match.SAME or (unchecked and self.match is Match.UNKNOWN)
 
 
+def sharing(uuid: str, others: Iterable[tuple[str, str]]) -> str:
+    """The first of ``others``, as names and UUIDs, that shows the same one in either spelling; empty if none does."""
+    mine = _uuid(uuid)
+    if not mine:
+        return ""
+    return next((name for name, its in others if its.replace("-", "").lower() in mine), "")
+
+
 def judge(target: FenceTarget, node: FenceNode) -> Judgement:
-    """Compares what both say of themselves."""
+    """Compares what both say of themselves. A machine on which another node may run is another one, whatever they say."""
+    if node.shared_with and _uuid(node.system_uuid):
+        why = f"node {node.name} shows the same system UUID as node {node.shared_with}, whose machine it may be"
+        return Judgement(Match.OTHER, why)
     compared = list(_compared(target, node))
     for same, sentence in compared:
         if not same:

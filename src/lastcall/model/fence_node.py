@@ -12,6 +12,8 @@ class FenceNode(Facts, frozen=True):
     system_uuid: str = ""
     """``status.nodeInfo.systemUUID``: what the kubelet read from ``/sys/class/dmi/id/product_uuid``, or in its place, on a
     machine without DMI, the machine id of its system."""
+    shared_with: str = ""
+    """Another Node that shows the same one: a machine that was renamed and registered anew, or a copied firmware."""
     provider_id: str = ""
     """``spec.providerID``."""
     serial: str = ""

@@ -13,7 +13,7 @@ def basis(fencer: Fencer, node: FenceNode) -> object:
     if fencer.redfish:
         own += [fencer.redfish.address, fencer.redfish.system_id]
     read = [(node.annotations.get(one.annotation or ""), node.labels.get(one.label or "")) for one in own]
-    return fencer, node.name, node.system_uuid, node.serial, node.provider_id, read
+    return fencer, node.name, node.system_uuid, node.shared_with, node.serial, node.provider_id, read
 
 
 def setting(wanted: Setting, node: FenceNode, *, source: str, field: str) -> str:
