@@ -10,6 +10,7 @@ import asyncio
 import sys
 
 import chaos
+import failover
 import lab
 import latency
 import machine
@@ -21,7 +22,7 @@ from nodes import ContainerNode, ProcessNode
 from lastcall.lab import containerd
 from lastcall.lab.private_logind import PrivateLogind
 
-PARTS = ("help", "lab", "simulate", "chaos", "processes", "rest", "containerd")
+PARTS = ("help", "lab", "simulate", "chaos", "failover", "processes", "rest", "containerd")
 
 
 def arguments():
@@ -29,6 +30,7 @@ def arguments():
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; all of them if none is named")
     parser.add_argument("--quick", action="store_true", help="few pods, once: shows that the bench works, no more")
     parser.add_argument("--pairs", type=int, default=3, help="measurements with many pods; 3 times as many with few")
+    parser.add_argument("--api", metavar="KUBECONFIG", help="failover: at this API server, instead of a lab's")
     chosen = parser.parse_args()
     if unknown := set(chosen.parts) - set(PARTS):
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
@@ -49,6 +51,8 @@ class Bench:
         self.rest_seconds = 1 if chosen.quick else 60
         self.rows = []
         self.lab_rows = []
+        self.failover_rows = []
+        self.api = chosen.api
         self.left_out = []
         self.chaos = chaos.Chaos(quick=chosen.quick, tell=_tell)
 
@@ -62,6 +66,8 @@ class Bench:
             self.rows += await asyncio.to_thread(simulate.rows, quick=self.quick, tell=_tell)
         if "chaos" in self.parts:
             self.rows += await asyncio.to_thread(self.chaos.rows)
+        if "failover" in self.parts:
+            self.failover_rows = await failover.Failover(quick=self.quick, tell=_tell, access=self.api).rows()
         if no_logind:
             self._leave_out(("processes", "containerd", "rest"), no_logind)
             return
@@ -96,11 +102,11 @@ class Bench:
 
     def report(self):
         """All that there is to say, for standard output."""
-        verdicts = [row.met for row in (*self.rows, *self.lab_rows) if row.met is not None]
+        verdicts = [row.met for row in (*self.rows, *self.lab_rows, *self.failover_rows) if row.met is not None]
         yield from machine.describe()
         yield f"- `{' '.join(['bench/run.py', *sys.argv[1:]])}`"
         yield ""
-        for rows, head in ((self.rows, HEAD), (self.lab_rows, lab.HEAD)):
+        for rows, head in ((self.rows, HEAD), (self.lab_rows, lab.HEAD), (self.failover_rows, failover.HEAD)):
             if rows:
                 yield table(rows, head)
                 yield ""

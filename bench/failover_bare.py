@@ -1,0 +1,52 @@
+"""The calls of a failover without anything around them: no leadership, no proof, no live reads, no events, no audit.
+
+Arguments: a kubeconfig, a namespace, how many calls may be under way at once. It reads which pods and attachments there are,
+prints ``ready``, waits for a line on standard input, and deletes each pod as the controller does: by itself, then its
+status to Failed, then by force; then the attachments.
+"""
+
+import asyncio
+import sys
+from pathlib import Path
+from random import Random
+
+from lab_work import rate
+
+from lastcall.adapters.clock import SystemClock
+from lastcall.adapters.kube import kubeconfig
+from lastcall.adapters.kube.client import Client
+from lastcall.adapters.kube.failover_cluster import KubeCluster
+from lastcall.adapters.kube.http import Http, Limits
+from lastcall.adapters.kube.resources import ATTACHMENTS, PODS
+from lastcall.model.observed import LivePod, WatchedAttachment
+
+
+async def main(where, namespace, concurrency):
+    clock, room = SystemClock(), int(concurrency)
+    access = kubeconfig.load([Path(where)], clock)
+    http = Http(access.endpoint, access.credentials, limits=Limits(connections=room + 14))
+    client, cluster = Client(http, manager="bench"), KubeCluster(http, clock, Random(1))
+    pods = (await client.list(PODS.read_as(LivePod), namespace=namespace)).items
+    found = (await client.list(ATTACHMENTS.read_as(WatchedAttachment))).items
+    attachments = [one for one in found if one.spec.node_name.startswith(namespace)]
+    print("ready", flush=True)
+    await asyncio.to_thread(sys.stdin.readline)
+
+    async def pod(number):
+        one = pods[number]
+        await cluster.delete_pod(*one.key, uid=one.metadata.uid, grace=None)
+        await cluster.fail_pod(one)
+        await cluster.delete_pod(*one.key, uid=one.metadata.uid, grace=0)
+
+    async def attachment(number):
+        await cluster.delete_attachment(attachments[number].metadata.name, uid=attachments[number].metadata.uid)
+
+    await rate(room, len(pods), pod)
+    await rate(room, len(attachments), attachment)
+    print("done", flush=True)
+    await asyncio.to_thread(sys.stdin.readline)
+    http.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))
