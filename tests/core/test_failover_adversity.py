@@ -288,3 +288,19 @@ async def test_a_machine_that_was_renamed_is_not_switched_off_for_its_old_name(w
     assert [what for what, _ in world.fences[node].asked if what == "off"] == []
     (worker,) = candidate.controller.workers
     assert f"the same system UUID as node {other}" in worker.sentence
+
+
+@failing_over
+async def test_a_word_that_was_wrong_does_not_wait_for_the_next_controller(world):
+    """Somebody has said that the machine is dead, and it spoke again: who observes later knows nothing of that."""
+    world.start()
+    node = world.place()
+    world.fences[node].away = True
+    world.nodes.silent.add(node)
+    await world.until(lambda: world.mark(node), 60)
+    said = {"metadata": {"annotations": {"lastcall.dev/acknowledged-dead": f"boot-{node}-1", "mine": "stays"}}}
+    await world.cluster.patch(NODES, node, said, namespace="")
+    await world.until(lambda: world.out_of_service(node), 60)
+    await world.nodes.back(node)
+    await world.until(lambda: not world.mark(node), 120)
+    assert world.node(node)["metadata"]["annotations"] == {"mine": "stays"}

@@ -70,7 +70,7 @@ class Cluster(Protocol):
     ) -> LiveNode:
         """Our mark (empty: none any more), the taints, or both in one write; None leaves what is there.
 
-        Conflict if the Node is not as it was read, so that nothing of others is lost.
+        With the mark goes a person's word that the machine is dead. Conflict if the Node is not as it was read, so that nothing of others is lost.
         """
         ...
 

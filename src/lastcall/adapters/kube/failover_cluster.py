@@ -165,11 +165,12 @@ class KubeCluster:
     ) -> LiveNode:
         """Our mark (empty: none any more), the taints, or both in one write; None leaves what is there.
 
-        Conflict if the Node is not as it was read, so that nothing of others is lost.
+        With the mark goes a person's word that the machine is dead: that boot is over, or it lives, and who observes later
+        would believe the word. Conflict if the Node is not as it was read, so that nothing of others is lost.
         """
         metadata: Object = {"uid": node.metadata.uid, "resourceVersion": node.metadata.resource_version}
         if mark is not None:
-            metadata["annotations"] = {MARK: mark or None}
+            metadata["annotations"] = {MARK: mark} if mark else {MARK: None, names.ACKNOWLEDGED_DEAD: None}
         patch = {"metadata": metadata, **({} if taints is None else {"spec": {"taints": list(taints)}})}
         return await self._client.patch(_NODES, node.metadata.name, patch, kind=MERGE)
 
