@@ -172,6 +172,15 @@ async def test_an_agent_is_asked_once_how_it_wants_to_be_used(agent, tmp_path):
         await agents("bmc", "fence_x", {"ip": "h"}, {}, patience=LONG)
 
 
+async def test_without_a_descriptor_there_is_none(monkeypatch):
+    def none_left(*_):
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(os, "memfd_create", none_left)
+    with pytest.raises(Unavailable, match="Too many open files"):
+        await run(["true"], b"", within=LONG)
+
+
 async def test_without_timeout_there_is_none(monkeypatch):
     monkeypatch.setattr("lastcall.adapters.fencing.agent_process.ENVIRONMENT", {"PATH": "/nowhere"})
     monkeypatch.setenv("PATH", "/nowhere")

@@ -144,3 +144,10 @@ def test_too_late_is_noticed_right_before_sending():
     clock.now = 105.0
     with pytest.raises(TimedOut):
         turn.before_sending()
+
+
+async def test_a_process_that_cannot_be_started_is_no_fault_of_ours(monkeypatch):
+    """The controller goes on, and asks again, when the machine has no process left for it."""
+    monkeypatch.setattr(sys, "executable", "/nonexistent/python")
+    with pytest.raises(Unavailable, match="cannot be started"):
+        await errand("look").run(Action.STATUS, LONG)

@@ -71,8 +71,11 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 @contextmanager
 def memory(text: bytes = b"") -> Iterator[int]:
-    """A file in memory without a name, read from its beginning."""
-    descriptor = os.memfd_create("lastcall-fence", os.MFD_CLOEXEC)
+    """A file in memory without a name, read from its beginning. Unavailable if there can be none now."""
+    try:
+        descriptor = os.memfd_create("lastcall-fence", os.MFD_CLOEXEC)
+    except OSError as error:  # no descriptor is left
+        raise Unavailable(f"no file in memory: {error}") from error
     try:
         os.pwrite(descriptor, text, 0)
         yield descriptor

@@ -114,9 +114,12 @@ class Errand:
         command = (sys.executable, "-P", "-s", "-m", self.module)
         path = {"PYTHONPATH": os.environ["PYTHONPATH"]} if "PYTHONPATH" in os.environ else {}
         pipe = asyncio.subprocess.PIPE
-        process = await asyncio.create_subprocess_exec(
-            *command, env={**path, **self.environment}, stdin=pipe, stdout=pipe, stderr=pipe
-        )
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *command, env={**path, **self.environment}, stdin=pipe, stdout=pipe, stderr=pipe
+            )
+        except OSError as error:  # no process, memory or descriptor is left
+            raise Unavailable(f"{self.module} cannot be started: {error}") from error
         try:
             output, said = await process.communicate(question)
         finally:
