@@ -153,7 +153,8 @@ BUGS = [
         "adapters/kube/watching.py",
         "asyncio.timeout(self._inactivity)",
         "asyncio.timeout(None)",
-        seeds=60,
+        seeds=3,
+        scenario="deleted-unheard.yaml",
     ),
     Bug(
         "a watch that ends is not opened again",
@@ -175,7 +176,8 @@ BUGS = [
         "lab/controllers/tainteviction.py",
         'yield Delete(key, uid=pod["metadata"]["uid"])',
         'yield Delete(key, uid=pod["metadata"]["uid"], grace=0)',
-        seeds=60,
+        seeds=3,
+        scenario="cut-off-for-long.yaml",
     ),
     Bug(
         "a pod that is Terminating on a silent node counts as gone",
