@@ -24,6 +24,7 @@ from planted import (
     controllers,
     errands,
     failover,
+    failover_chance,
     failover_controller,
     failover_course,
     fences,
@@ -42,6 +43,7 @@ BUGS = [
     *controllers.BUGS,
     *errands.BUGS,
     *failover.BUGS,
+    *failover_chance.BUGS,
     *failover_controller.BUGS,
     *failover_course.BUGS,
     *fences.BUGS,
@@ -58,7 +60,7 @@ def stale(bug: Bug) -> str:
     path = ROOT / "src" / "lastcall" / bug.file
     if not path.exists() or bug.old not in path.read_text():
         return f"{bug.name}: {bug.file} has no {bug.old!r}"
-    missing = [name for name in (*bug.tests, *scenario_of(bug)) if not (ROOT / name).exists()]
+    missing = [name for name in (*bug.tests, *scenario_of(bug)) if "/" in name and not (ROOT / name).exists()]
     return f"{bug.name}: there is no {missing[0]}" if missing else ""
 
 
@@ -99,6 +101,8 @@ def chance(tree: Path, bug: Bug, *options: str) -> list[str]:
 
 def scenario_of(bug: Bug) -> list[str]:
     """What is played in place of chaos."""
+    if bug.scenario and not bug.scenario.endswith(".yaml"):
+        return [bug.scenario]
     return [str(CHANCE.parent / "scenarios" / bug.scenario)] if bug.scenario else []
 
 

@@ -49,7 +49,7 @@ def small(tmp_path):
 def test_what_comes_with_lastcall_is_listed():
     said = run("--list")
     assert said.exit_code == 0
-    assert [line.split()[0] for line in said.output.splitlines()] == [*shipped(), "chaos"]
+    assert [line.split()[0] for line in said.output.splitlines()] == [*shipped(), "chaos", "failover-chaos"]
 
 
 def test_a_file_is_played(small):

@@ -6,7 +6,7 @@ from support.simulated import Story
 from lastcall.adapters.kube.resources import NODES
 from lastcall.errors import InvalidInput
 from lastcall.lab import virtual
-from lastcall.lab.simulation.failover.orders import order
+from lastcall.lab.simulation.failover.orders import Machine, order
 from lastcall.lab.simulation.invariants import judge
 from lastcall.lab.simulation.measure import outcome
 from lastcall.lab.simulation.rehearsal import Rehearsal
@@ -156,6 +156,7 @@ def told(at=100.0, hit="n1", **more):
         ([told(silence=5.0)], ["TARGET"]),
         ([told(silence=5.0, powered=False)], []),
         ([told(node="n2")], ["TARGET"]),
+        ([told(held=9.0)], ["TARGET"]),
         ([told(healthy=5)], ["LIMITS"]),
         ([told(away=("n2",))], ["LIMITS"]),
         ([told(), told(at=200.0, healthy=5)], []),
@@ -173,21 +174,23 @@ def test_who_has_no_controller_is_not_judged():
     assert judge(story.run()) == []
 
 
+def known(silence, **more):
+    return Machine(**{"powered": True, "boot_id": "boot", "silence": silence, "lately": silence, "domain": "x", **more})
+
+
 def test_what_is_known_of_an_order():
-    silences = {"a": 30.0, "b": 60.0, "c": 1.0, "d": 99.0}
-    found = order(
-        9.0,
-        "a",
-        "a",
-        silences=silences,
-        suspect_after=20.0,
-        ready={"c": "boot"},
-        before=[told(hit="b")],
-        domains={"a": "x", "b": "x", "c": "x", "d": "y"},
-        powered=True,
-        boot_id="boot",
-    )
-    assert (found.silence, found.away, found.healthy, found.every) == (30.0, ("b",), 1, 4)
+    machines = {
+        "a": known(1.0, lately=30.0, held=5.0),
+        "b": known(25.0, ready="boot-b"),
+        "c": known(1.0, ready="boot"),
+        "d": known(60.0, domain="y"),
+        "e": known(25.0, ready="another"),
+    }
+    before = [told(hit=name) for name in "bce"]
+    found = order(9.0, "a", "a", machines=machines, suspect_after=20.0, before=before)
+    assert (found.silence, found.held, found.every) == (30.0, 5.0, 5)
+    assert found.away == ("b",), "the others were heard of since, or are there with another boot"
+    assert found.healthy == 2, "neither d, which is long silent, nor b"
 
 
 # -- how it is said ----------------------------------------------------------------------------------------------------

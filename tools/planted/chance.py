@@ -1,8 +1,8 @@
 """Tries seeds until one of them breaks a promise, within the tree on its path.
 
-    python chance.py FIRST LAST [SCENARIO.yaml] [--shrink]
+    python chance.py FIRST LAST [SCENARIO.yaml | failover-chaos] [--shrink]
 
-Plays chaos, or a scenario from a file. Prints the seed and the promise, and nothing if none is broken. What breaks off by
+Plays chaos, failover-chaos, or a scenario from a file. Prints the seed and the promise, and nothing if none is broken. What breaks off by
 a mistake, or does not come to an end, counts as found too. ``--shrink`` adds a line: the shortest scenario that shows it.
 """
 
@@ -16,9 +16,10 @@ from typing import NoReturn
 
 from lastcall.adapters.clock import SystemClock
 from lastcall.errors import LastcallError
-from lastcall.lab.simulation import chaos
+from lastcall.lab.simulation import chaos, failover_chaos
 from lastcall.lab.simulation.playing import always, hush, play
 from lastcall.lab.simulation.scenario import Scenario, Workload
+from lastcall.lab.simulation.shipped import FAILOVER_CHAOS
 from lastcall.lab.simulation.shrink import Shows, shows, shrink
 from lastcall.lab.simulation.wording.reading import read
 from lastcall.lab.simulation.wording.sentences import of_event
@@ -85,8 +86,10 @@ def main(arguments: Sequence[str]) -> None:
     hush()
     first, last, *files = [one for one in arguments if one != "--shrink"]
     story: Callable[[int], Scenario] = chaos.scenario
-    if files:
+    if files and files != [FAILOVER_CHAOS]:
         story = partial(always, read(Path(files[0]).read_bytes(), files[0]))
+    if files == [FAILOVER_CHAOS]:
+        story = failover_chaos.scenario
     for seed in range(int(first), int(last) + 1):
         if why := broken(story(seed), seed):
             sys.stdout.write(f"{seed} {why}\n")

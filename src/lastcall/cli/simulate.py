@@ -4,7 +4,7 @@ import json
 import shutil
 import sys
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -12,8 +12,10 @@ from lastcall.cli import options
 from lastcall.errors import LastcallError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from lastcall.lab.simulation.playing import Story
-    from lastcall.lab.simulation.scenario import Scenario
+    from lastcall.lab.simulation.scenario import Scenario, Verb
     from lastcall.lab.simulation.state.reading import State
 
 TOLD = 25
@@ -40,8 +42,8 @@ def command(
 ) -> None:
     """A cluster in virtual time: what happens to its workloads when nodes go down, and whether what must hold holds.
 
-    SCENARIO is a YAML file, - for standard input, or the name of a scenario that comes with lastcall; chaos is one of
-    them, in which each seed has other machines, workloads, shutdowns and faults. Control plane,
+    SCENARIO is a YAML file, - for standard input, or the name of a scenario that comes with lastcall; chaos and
+    failover-chaos are two of them, in which each seed has other workloads, shutdowns and faults. Control plane,
     kubelets and agents are the lab's and lastcall's own; minutes pass in milliseconds, and nothing of this machine is
     touched.
 
@@ -75,18 +77,36 @@ def command(
 
 def _story(scenario: str, state: str | None) -> "Story":
     """Chance tells a story of its own with each seed."""
-    from lastcall.lab.simulation import chaos
     from lastcall.lab.simulation.playing import always
-    from lastcall.lab.simulation.shipped import CHAOS, data_of
+    from lastcall.lab.simulation.shipped import data_of
     from lastcall.lab.simulation.wording.reading import read
 
-    if scenario == CHAOS:
+    if chance := _chance().get(scenario):
         if state:
-            raise click.UsageError(f"{CHAOS} has machines of its own: --state cannot be given")
-        return chaos.scenario
+            raise click.UsageError(f"{scenario} has machines of its own: --state cannot be given")
+        return chance.scenario
     cluster = _cluster(state) if state else None
     data = sys.stdin.buffer.read() if scenario == "-" else data_of(scenario)
     return partial(always, read(data, _source(scenario), cluster))
+
+
+class _Chance(NamedTuple):
+    """A story that each seed tells in its own way, and all that can happen in it."""
+
+    scenario: "Story"
+    verbs: "Sequence[Verb]"
+    description: str
+
+
+def _chance() -> "Mapping[str, _Chance]":
+    """By name."""
+    from lastcall.lab.simulation import chaos, failover_chaos
+    from lastcall.lab.simulation.shipped import CHAOS, FAILOVER_CHAOS
+
+    return {
+        name: _Chance(one.scenario, one.VERBS, one.DESCRIPTION)
+        for name, one in ((CHAOS, chaos), (FAILOVER_CHAOS, failover_chaos))
+    }
 
 
 def _cluster(path: str) -> "State":
@@ -104,11 +124,11 @@ def _source(scenario: str) -> str:
 
 
 def _list() -> None:
-    from lastcall.lab.simulation import chaos
-    from lastcall.lab.simulation.shipped import CHAOS, data_of, shipped
+    from lastcall.lab.simulation.shipped import data_of, shipped
     from lastcall.lab.simulation.wording.reading import read
 
-    found = {name: read(data_of(name), name).description for name in shipped()} | {CHAOS: chaos.DESCRIPTION}
+    found = {name: read(data_of(name), name).description for name in shipped()}
+    found |= {name: one.description for name, one in _chance().items()}
     width = max(map(len, found))
     for name, description in found.items():
         first = " ".join(description.split()).partition(". ")[0]
@@ -139,13 +159,12 @@ def _columns() -> int:
 
 def _many(story: "Story", seeds: range, output: str) -> bool:
     """The same for many seeds: a line for each that fails, and a summary; of chaos also which faults have struck."""
-    from lastcall.lab.simulation import chaos
     from lastcall.lab.simulation.playing import play_all
     from lastcall.lab.simulation.report import document, text
-    from lastcall.lab.simulation.shipped import CHAOS
     from lastcall.lab.simulation.tally import Tally
 
-    tally = Tally(CHAOS, chaos.VERBS) if story is chaos.scenario else Tally(story(seeds[0]).name)
+    chance = {name: one for name, one in _chance().items() if one.scenario is story}
+    [tally] = [Tally(name, one.verbs) for name, one in chance.items()] or [Tally(story(seeds[0]).name)]
     for outcome in play_all(story, seeds):
         tally.add(outcome)
         if output == "text" and not outcome.good:
@@ -156,7 +175,7 @@ def _many(story: "Story", seeds: range, output: str) -> bool:
         click.echo(json.dumps(document.summary(tally), indent=2))
     else:
         click.echo(text.summary(tally))
-        if story is chaos.scenario:
+        if chance:
             click.echo(text.coverage(tally, _columns()), nl=False)
     return not tally.failed
 

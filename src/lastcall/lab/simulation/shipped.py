@@ -8,6 +8,9 @@ from lastcall.errors import InvalidInput
 CHAOS = "chaos"
 """The name of the story that each seed tells in its own way (``chaos.scenario``): there is no file of it."""
 
+FAILOVER_CHAOS = "failover-chaos"
+"""Another one, with the failover controller (``failover_chaos.scenario``)."""
+
 _DIRECTORY = Path(__file__).parent / "scenarios"
 
 
@@ -22,7 +25,7 @@ def data_of(scenario: str) -> bytes:
     try:
         return known.get(scenario, Path(scenario)).read_bytes()
     except FileNotFoundError as error:
-        rule = f"neither a file nor one of the shipped scenarios, {', '.join([*known, CHAOS])}"
+        rule = f"neither a file nor one of the shipped scenarios, {', '.join([*known, CHAOS, FAILOVER_CHAOS])}"
         raise InvalidInput("simulate", [f"SCENARIO: {scenario}: {rule}"]) from error
     except OSError as error:
         raise InvalidInput(scenario, [f"cannot be read: {error.strerror}"]) from error

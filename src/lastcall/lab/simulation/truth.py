@@ -79,6 +79,8 @@ class Order(NamedTuple):
     away: tuple[str, ...]
     healthy: int
     every: int
+    held: float = 0.0
+    """For how many seconds more it has said itself that it goes down."""
 
 
 class Truth:

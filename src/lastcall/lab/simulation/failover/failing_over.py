@@ -1,13 +1,20 @@
 """The failover of a simulated cluster: BMCs, what is needed in the API, and the controller's replicas."""
 
+from datetime import datetime
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from lastcall.errors import NotFound
+from lastcall.lab.apiserver.store import Key
 from lastcall.lab.making import make
 from lastcall.lab.simulation.failover import manifests, orders
 from lastcall.lab.simulation.failover.bmcs import Bmcs
 from lastcall.lab.simulation.failover.hearing import Hearing
 from lastcall.lab.simulation.failover.replicas import Replica, Replicas
+from lastcall.lab.simulation.scenario import Failover
+from lastcall.model.observed import WatchedShutdown
+from lastcall.model.shutdown import Outcome
 
 if TYPE_CHECKING:
     from lastcall.lab.simulation.cluster import Cluster
@@ -61,12 +68,32 @@ class FailingOver:
             cluster.clock.boottime(),
             node,
             hit,
-            silences={name: self._hearing.silence(name) for name in cluster.machines},
+            machines={name: self._machine(name, self._settings, self._hearing) for name in cluster.machines},
             suspect_after=self._settings.suspect_after,
-            ready=cluster.standing.ready,
             before=cluster.truth.orders,
-            domains={name: labels.get(self._settings.domain_label, "") for name, labels in cluster.labels.items()},
-            powered=cluster.machines[hit].powered,
-            boot_id=cluster.hosts[hit].profile.boot_id,
         )
         cluster.truth.orders.append(order)
+
+    def _machine(self, name: str, settings: Failover, hearing: Hearing) -> orders.Machine:
+        cluster = self._cluster
+        return orders.Machine(
+            powered=cluster.machines[name].powered,
+            boot_id=cluster.hosts[name].profile.boot_id,
+            silence=hearing.silence(name),
+            lately=hearing.lately(name),
+            ready=cluster.standing.ready.get(name, ""),
+            domain=cluster.labels[name].get(settings.domain_label, ""),
+            held=self._held(name),
+        )
+
+    def _held(self, name: str) -> float:
+        """For how long the machine has said that it goes down; what a clock that is wrong says counts for nothing."""
+        cluster = self._cluster
+        stored = cluster.plane.server.store.get(Key("nodeshutdowns.lastcall.dev", "", name))
+        if stored is None or cluster.hosts[name].clock.skew:
+            return 0.0
+        word = msgspec.json.decode(stored.data, type=WatchedShutdown)
+        status, same = word.status, word.spec.boot_id == cluster.hosts[name].profile.boot_id
+        if not same or not status.deadline_time or status.outcome == Outcome.CANCELLED.value:
+            return 0.0
+        return max(0.0, datetime.fromisoformat(status.deadline_time).timestamp() - cluster.clock.wall())

@@ -7,7 +7,6 @@ from lastcall.model.snapshot import NODE_LEASES
 from lastcall.ports import Clock
 
 _LEASES = "leases.coordination.k8s.io"
-_NEVER = float("-inf")
 
 
 class Heard(NamedTuple):
@@ -38,10 +37,14 @@ class Hearing:
         store.on_change = hear
 
     def silence(self, node: str) -> float:
-        """Seconds of the longest silence that lasts, or has ended a moment ago."""
+        """Seconds since it was heard of."""
+        found = self._heard.get(node)
+        return self._clock.boottime() - found[-1].at if found else float("inf")
+
+    def lately(self, node: str) -> float:
+        """The longest silence that lasts, or that was over a moment ago."""
         now, found = self._clock.boottime(), self._heard.get(node, [])
-        lasting = now - found[-1].at if found else float("inf")
-        return max([lasting, *(one.silence for one in found if one.at >= now - LATELY)])
+        return max([self.silence(node), *(one.silence for one in found if one.at >= now - LATELY)])
 
     def _renewed(self, node: str) -> None:
         now, found = self._clock.boottime(), self._heard.setdefault(node, [])

@@ -1,6 +1,7 @@
-"""What is known of each order to a BMC at its moment, so that it can be judged afterwards."""
+"""What is known of each order to a BMC at its moment, so that it can be judged afterwards (pure)."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from lastcall.lab.simulation.truth import Order
 
@@ -8,30 +9,44 @@ OVERLOOKED = 30.0
 """Seconds for which nobody is blamed that he has not noticed yet that a machine is silent."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """``silence`` lasts now; ``lately`` is the longest of those that last, or that were over a moment ago.
+
+    ``ready``: the boot of its node, if that is ready; ``held``: for how long more it has said that it goes down.
+    """
+
+    powered: bool
+    boot_id: str
+    silence: float
+    lately: float
+    ready: str = ""
+    domain: str = ""
+    held: float = 0.0
+
+
 def order(
-    at: float,
-    node: str,
-    hit: str,
-    *,
-    silences: Mapping[str, float],
-    suspect_after: float,
-    ready: Mapping[str, str],
-    before: Sequence[Order],
-    domains: Mapping[str, str],
-    powered: bool,
-    boot_id: str,
+    at: float, node: str, hit: str, *, machines: Mapping[str, Machine], suspect_after: float, before: Sequence[Order]
 ) -> Order:
-    """``silences`` and ``domains`` are those of all machines; ``ready``: the boot of each node that is ready."""
-    away = {one.hit for one in before} - ready.keys() - {hit}
-    lost = {name for name, seconds in silences.items() if seconds > suspect_after + OVERLOOKED}
+    """``before``: the orders until now."""
+    this, others = machines[hit], {name: one for name, one in machines.items() if name != hit}
+    told = {one.hit: one.boot_id for one in before}
+    away = [name for name, one in others.items() if name in told and _away(one, told[name], suspect_after)]
+    lost = [name for name, one in others.items() if one.silence > suspect_after + OVERLOOKED]
     return Order(
         at=at,
         node=node,
         hit=hit,
-        powered=powered,
-        boot_id=boot_id,
-        silence=silences[hit],
-        away=tuple(sorted(one for one in away if domains[one] == domains[hit])),
-        healthy=len(silences.keys() - away - lost - {hit}),
-        every=len(silences),
+        powered=this.powered,
+        boot_id=this.boot_id,
+        silence=this.lately,
+        away=tuple(sorted(name for name in away if machines[name].domain == this.domain)),
+        healthy=len(others.keys() - set(away) - set(lost)),
+        every=len(machines),
+        held=this.held,
     )
+
+
+def _away(machine: Machine, boot_id: str, suspect_after: float) -> bool:
+    """It was told to switch off, and has not come back: its node is not ready, or ready as it was before, and silent."""
+    return machine.silence >= suspect_after and machine.ready in ("", boot_id)

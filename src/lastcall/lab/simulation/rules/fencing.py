@@ -31,6 +31,9 @@ def _target(order: Order, failover: Failover) -> Iterator[Violation]:
     elif order.powered and order.silence < failover.suspect_after - _SLACK:
         what = f"{order.hit} was told to switch off, and had been silent for {order.silence:.1f} s"
         yield Violation(order.at, Rule.TARGET, what)
+    elif order.powered and order.held > _SLACK:
+        what = f"{order.hit} was told to switch off {order.held:.1f} s before the end that it had stated itself"
+        yield Violation(order.at, Rule.TARGET, what)
 
 
 def _limits(order: Order, failover: Failover, count: int) -> Iterator[Violation]:

@@ -1,0 +1,127 @@
+"""A seed's story for the failover controller: machines are lost, and so are controllers and BMCs (pure)."""
+
+from collections.abc import Sequence
+from random import Random
+
+from lastcall.graceful.config import AgentConfig
+from lastcall.lab.simulation.scenario import Event, Failover, Kind, NodeGroup, Scenario, Verb, Workload
+from lastcall.lab.simulation.seeds import random_of
+from lastcall.model.shutdown import PhasePlan
+from lastcall.names import AGENT_CONFIGURATION
+
+DESCRIPTION = "Three machines, of which some are lost, and everything that can be wrong with who fails them over."
+
+STORM = 70.0
+"""Seconds in which everything begins."""
+
+QUIET = 250.0
+"""Seconds afterwards in which everything must come to its end; the longest fault is over after the first of them."""
+
+_NODES = ("node-1", "node-2", "node-3")
+_LOSSES = {Verb.POWER_CUT: 3, Verb.HANG: 3, Verb.PARTITION: 4, Verb.REBOOT: 2, Verb.KILL_AGENT: 1}
+_CONTROLLER = {Verb.KILL_FAILOVER: 6, Verb.CUT_FAILOVER: 3, Verb.STOP_FAILOVER: 1}
+_BMC = {
+    Verb.BMC_SAYS_ON: 1,
+    Verb.BMC_SAYS_OFF: 2,
+    Verb.BMC_DEAF: 2,
+    Verb.BMC_STUCK: 2,
+    Verb.BMC_LATE: 2,
+    Verb.BMC_WIRED: 1,
+}
+_WEATHER = {
+    Verb.API_DOWN: 1,
+    Verb.API_RESTART: 1,
+    Verb.API_ERRORS: 2,
+    Verb.API_SLOW: 2,
+    Verb.WATCH_LATE: 2,
+    Verb.WATCH_DOUBLE: 1,
+    Verb.WATCH_TORN: 1,
+    Verb.WATCH_SILENT: 2,
+    Verb.KILL_CONTROLLERS: 2,
+}
+VERBS = (*_LOSSES, *_CONTROLLER, *_BMC, *_WEATHER)
+"""All that can happen."""
+
+_AMOUNTS = {
+    Verb.API_ERRORS: (0.05, 0.2),
+    Verb.API_SLOW: (0.1, 1.0, 5.0),
+    Verb.WATCH_LATE: (0.5, 3.0, 10.0),
+    Verb.WATCH_DOUBLE: (0.5,),
+    Verb.WATCH_TORN: (0.2,),
+    Verb.BMC_LATE: (1.0, 4.0, 12.0),
+}
+_LASTS = {
+    **dict.fromkeys((Verb.POWER_CUT, Verb.HANG, Verb.PARTITION), (5.0, 25.0, 60.0, 110.0)),
+    **dict.fromkeys((Verb.REBOOT, Verb.KILL_AGENT), (2.0, 20.0)),
+    **dict.fromkeys((*_CONTROLLER, *_WEATHER), (1.0, 10.0, 45.0)),
+    **dict.fromkeys(_BMC, (20.0, 60.0, 110.0)),
+}
+"""Seconds."""
+
+
+def scenario(seed: int) -> Scenario:
+    """The story of a seed."""
+    random = random_of(str(seed), "failover chaos")
+    losses = _losses(random)
+    others = [_other(random, losses) for _ in range(random.choice((0, 1, 2, 3)))]
+    return Scenario(
+        name=f"failover-chaos-{seed}",
+        description=DESCRIPTION,
+        nodes=(NodeGroup(count=3),),
+        workloads=_workloads(random),
+        agent=AgentConfig(
+            kind=AGENT_CONFIGURATION,
+            groups=(PhasePlan(priority=0, seconds=15), PhasePlan(priority=2_000_000_000, seconds=5)),
+        ),
+        failover=Failover(
+            replicas=random.choice((1, 2)),
+            suspect_after=random.choice((15.0, 20.0, 40.0)),
+            power_on=random.random() < 0.7,
+            min_healthy=random.choice(("51%", "1")),
+            settle=random.choice((1.0, 5.0)),
+        ),
+        boot=5.0,
+        timeline=tuple(sorted((*losses, *others), key=lambda event: event.at)),
+        lasts=STORM + QUIET,
+    )
+
+
+def _workloads(random: Random) -> tuple[Workload, ...]:
+    ends = random.choice((0.0, 2.0, 8.0))
+    return (
+        Workload(kind=Kind.STATEFUL_SET, name="db", replicas=2, volume=True, writes=0.5, grace=10, ends=ends),
+        Workload(kind=Kind.DEPLOYMENT, name="web", replicas=2, grace=10),
+    )
+
+
+def _losses(random: Random) -> list[Event]:
+    """One machine, or two soon after each other; what has a short fault may be back when it is to be switched off."""
+    nodes = random.sample(_NODES, random.choice((1, 1, 1, 2)))
+    verbs = random.choices(list(_LOSSES), list(_LOSSES.values()), k=len(nodes))
+    found, at = [], _moment(random, 1, 15)
+    for node, verb in zip(nodes, verbs, strict=True):
+        found.append(Event(at=at, verb=verb, nodes=(node,), lasts=random.choice(_LASTS[verb])))
+        at = _moment(random, at, at + random.choice((1.0, 20.0, 40.0)))
+    return found
+
+
+def _other(random: Random, losses: Sequence[Event]) -> Event:
+    """Near a loss: while the machine is suspected, fenced, or its pods are forced."""
+    near = random.choice(losses)
+    table = random.choice((_CONTROLLER, _CONTROLLER, _BMC, _WEATHER))
+    verb = random.choices(list(table), list(table.values()))[0]
+    lasts, at = random.choice(_LASTS[verb]), _moment(random, near.at, min(near.at + 45.0, STORM))
+    amount = random.choice(_AMOUNTS.get(verb, (0.0,)))
+    if verb is Verb.KILL_FAILOVER:
+        amount = float(random.randint(1, random.choice((30, 150, 400))))
+    if verb in _BMC:
+        wired = random.choice([node for node in _NODES if node not in near.nodes])
+        if verb is Verb.BMC_WIRED:
+            return Event(at=0.0, verb=verb, nodes=near.nodes, lasts=STORM, other=wired)
+        return Event(at=_moment(random, 0.0, at), verb=verb, nodes=near.nodes, lasts=lasts, amount=amount)
+    return Event(at=at, verb=verb, lasts=lasts, amount=amount)
+
+
+def _moment(random: Random, first: float, last: float) -> float:
+    """To the millisecond, so that it can be written down."""
+    return round(random.uniform(first, last), 3)

@@ -1,0 +1,59 @@
+"""60 seeds of machines that are lost, of controllers that die, and of BMCs that lie: no promise is broken.
+
+``LASTCALL_FAILOVER_SEEDS`` names others: how many from 1 on, or ``FIRST:LAST``.
+"""
+
+import os
+
+import pytest
+
+from lastcall.lab.simulation import failover_chaos
+from lastcall.lab.simulation.coverage import kinds
+from lastcall.lab.simulation.playing import play
+from lastcall.lab.simulation.report import text
+from lastcall.lab.simulation.wording.reading import read
+from lastcall.lab.simulation.wording.writing import write
+
+BATCHES = 6
+
+
+def seeds():
+    first, _, last = os.environ.get("LASTCALL_FAILOVER_SEEDS", "60").rpartition(":")
+    return range(int(first or 1), int(last) + 1)
+
+
+def batches():
+    """So many that all processors have enough to do."""
+    wanted = seeds()
+    size = -(-len(wanted) // BATCHES)
+    return [wanted[at : at + size] for at in range(0, len(wanted), size)]
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("batch", batches(), ids=lambda batch: f"{batch[0]}-{batch[-1]}")
+def test_no_promise_is_broken(batch):
+    fenced = 0
+    for seed in batch:
+        outcome = play(failover_chaos.scenario(seed), seed)
+        if outcome.violations:
+            again = f"lastcall simulate failover-chaos --seed {seed}"
+            pytest.fail(f"{text.text(outcome)}\n{again}\n{again} --shrink", pytrace=False)
+        fenced += any("switched off by its BMC" in line.text for line in outcome.lines)
+    assert fenced or len(batch) < 10, "machines are fenced in many of them"
+
+
+def test_everything_happens_to_somebody():
+    happens = {event.verb for seed in range(1, 301) for event in failover_chaos.scenario(seed).timeline}
+    assert happens == set(failover_chaos.VERBS)
+    assert all(kinds(verb) for verb in happens)
+
+
+@pytest.mark.parametrize("seed", range(1, 30))
+def test_a_story_can_be_written_down(seed):
+    told = failover_chaos.scenario(seed)
+    assert read(write(told).encode(), "x") == told
+
+
+def test_the_same_seed_is_the_same_run():
+    told = failover_chaos.scenario(2)
+    assert play(told, 2) == play(told, 2)
