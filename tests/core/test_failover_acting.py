@@ -34,9 +34,12 @@ class Leads:
         self.leads, self.sure, self.holder = True, True, "me"
         self.leading_until, self.sole_until = 1000.0, 1000.0
         self.confirmed = 0
+        self.answers = asyncio.Event()
+        self.answers.set()
 
     async def confirm(self):
         self.confirmed += 1
+        await self.answers.wait()
         return self.sure
 
 
@@ -221,15 +224,47 @@ async def test_who_does_not_lead_any_more_does_nothing():
     assert world.fences.fence.within == []
 
 
-async def test_it_holds_for_a_second_and_not_beyond_leadership_or_a_sign_of_life():
+async def test_while_one_looks_again_the_others_go_on_for_the_rest_of_the_second():
     world = World()
     await world.subject()
     surety = world.surety()
     await surety.check()
-    world.clock.now += 0.9
+    world.clock.now += 0.8
+    answered = world.leads.answers = asyncio.Event()
+    one = asyncio.create_task(surety.check())
+    await asyncio.sleep(0)
+    await surety.check()
+    assert world.leads.confirmed == 2
+    assert not one.done()
+    world.clock.now += 0.6
+    late = asyncio.create_task(surety.check())
+    await asyncio.sleep(0)
+    assert not late.done()
+    answered.set()
+    await asyncio.gather(one, late)
+
+
+async def test_what_has_turned_out_not_to_be_so_holds_for_nobody():
+    world = World()
+    await world.subject()
+    surety = world.surety()
+    await surety.check()
+    world.clock.now += 0.8
+    world.leads.sure = False
+    for _ in range(2):
+        with pytest.raises(RefusedForSafety, match="does not lead"):
+            await surety.check()
+
+
+async def test_it_holds_for_most_of_a_second_and_not_beyond_leadership_or_a_sign_of_life():
+    world = World()
+    await world.subject()
+    surety = world.surety()
+    await surety.check()
+    world.clock.now += 0.4
     await surety.check()
     assert world.leads.confirmed == 1
-    world.clock.now += 0.2
+    world.clock.now += 0.4
     await surety.check()
     assert world.leads.confirmed == 2
     world.leads.leads = False

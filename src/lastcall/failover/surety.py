@@ -16,6 +16,8 @@ from lastcall.ports import Clock
 
 HOLDS = 1.0
 """Seconds for which what was made sure of holds for the next call of the same step: pods go by the hundred."""
+AHEAD = 0.7
+"""Seconds after which one call looks again while the others go on: all would wait else, once a second, for a busy server."""
 NEVER = float("-inf")
 
 
@@ -47,6 +49,7 @@ class Surety:
         self._decided = node
         self._at = NEVER
         self._lock = asyncio.Lock()
+        self._looking = False
 
     async def check(self) -> None:
         """RefusedForSafety if it is not so any more; the API's error if that cannot be known."""
@@ -54,7 +57,18 @@ class Surety:
             return
         async with self._lock:
             if not self._fresh():
-                await self.look(lease=self._at == NEVER)
+                await self._again()
+
+    async def _again(self) -> None:
+        """What is not so any more holds for nobody, however short a time ago it was so."""
+        self._looking = True
+        try:
+            await self.look(lease=self._at == NEVER)
+        except BaseException:
+            self._at = NEVER
+            raise
+        finally:
+            self._looking = False
 
     async def look(self, *, lease: bool = True) -> LiveNode:
         """The same, always read anew; the Node as it is. ``lease``: the Lease too, else it is left to the watch."""
@@ -84,7 +98,7 @@ class Surety:
 
     def _fresh(self) -> bool:
         """What was heard of the node meanwhile by the watch counts at once."""
-        held = self._clock.boottime() < self._at + HOLDS
+        held = self._clock.boottime() < self._at + (HOLDS if self._looking else AHEAD)
         return held and self._leadership.leads and self._seen.heard == self._heard
 
 
