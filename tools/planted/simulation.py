@@ -132,13 +132,6 @@ BUGS = [
         "self._ran = False",
         seeds=60,
     ),
-    Bug(
-        "a watch event that comes twice starts a pod twice",
-        "lab/kubelet/pods.py",
-        "        elif worker:\n            worker.update(pod)\n",
-        '        elif worker and worker.record.pod["metadata"]["resourceVersion"] != pod["metadata"]["resourceVersion"]:\n            worker.update(pod)\n',
-        seeds=60,
-    ),
     # -- the client ----------------------------------------------------------------------------------------------------
     Bug(
         "after 410 Gone nobody looks what has been deleted",
