@@ -62,7 +62,7 @@ async def test_metrics_before_and_after_a_shutdown(node):
     assert after['lastcall_shutdown_pods_total{outcome="Graceful"}'] == "2.0"
     assert after['lastcall_shutdown_pods_total{outcome="Killed"}'] == "1.0"
     assert after["lastcall_shutdown_pods_cut_short_total"] == "1.0"
-    assert 5 < float(after['lastcall_shutdown_phase_duration_seconds{priority="0"}']) <= 6.1
+    assert 5 < float(after['lastcall_shutdown_phase_duration_seconds{priority="0"}']) < 9
     assert after["lastcall_agent_armed"] == "0.0"
 
 
