@@ -1,4 +1,4 @@
-"""60 seeds of machines that are lost, of controllers that die, and of BMCs that lie: no promise is broken.
+"""300 seeds of machines that are lost, of controllers that die, and of BMCs that lie: no promise is broken.
 
 ``LASTCALL_FAILOVER_SEEDS`` names others: how many from 1 on, or ``FIRST:LAST``.
 """
@@ -14,11 +14,11 @@ from lastcall.lab.simulation.report import text
 from lastcall.lab.simulation.wording.reading import read
 from lastcall.lab.simulation.wording.writing import write
 
-BATCHES = 6
+BATCHES = 12
 
 
 def seeds():
-    first, _, last = os.environ.get("LASTCALL_FAILOVER_SEEDS", "60").rpartition(":")
+    first, _, last = os.environ.get("LASTCALL_FAILOVER_SEEDS", "300").rpartition(":")
     return range(int(first or 1), int(last) + 1)
 
 
