@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import os
 import shutil
 import uuid
@@ -13,6 +14,7 @@ from typing import NamedTuple
 
 from lastcall.adapters.kube.client import Client
 from lastcall.aio import Group
+from lastcall.errors import LastcallError
 from lastcall.graceful.config import AgentConfig
 from lastcall.graceful.recorder import Listener
 from lastcall.lab import runtimes, shutdown_managers
@@ -28,6 +30,8 @@ from lastcall.lab.traffic.table import Table
 from lastcall.lab.volumes.node_driver import NodeDriver
 from lastcall.lab.volumes.storage import Storage
 from lastcall.ports import Clock
+
+log = logging.getLogger(__name__)
 
 PROPAGATION_DELAY = 0.1
 """Seconds from a change of endpoints to a node's knowing it, if nobody says otherwise."""
@@ -105,13 +109,21 @@ class LocalHost:
         self._holder.drop()
         await self._machine.cancel()
         runtime, self._runtime = self._runtime, None
-        if runtime:
-            for live in await runtime.refresh():
-                await runtime.remove(live.pod.metadata.uid)
+        try:
+            if runtime:
+                await self._kill(runtime)
+        finally:
             await self._opened.aclose()
         self._site.storage.power_lost(self.name)
         for name in ("runtime", "pods"):
             await asyncio.to_thread(shutil.rmtree, self.directory / name, ignore_errors=True)
+
+    async def _kill(self, runtime: NodeRuntime) -> None:
+        try:
+            for live in await runtime.refresh():
+                await runtime.remove(live.pod.metadata.uid)
+        except LastcallError as error:
+            log.warning("%s: its pods end with their runtime, which does not answer: %s", self.name, error)
 
     async def press(self) -> bool:
         """The power button; what holds the machine's lock does so until the pods have ended."""

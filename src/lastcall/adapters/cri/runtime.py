@@ -54,8 +54,10 @@ class CriRuntime:
 
     async def close(self) -> None:
         """Ends that, and whatever is under way. Containers are not touched."""
-        await self._mirror.stop()
-        self.connection.close()
+        try:
+            await self._mirror.stop()
+        finally:
+            self.connection.close()
 
     async def pods(self) -> Sequence[LivePod]:
         """As of the last event or, where the runtime has no events for several listeners, of the last ten seconds."""
