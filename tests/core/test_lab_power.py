@@ -230,3 +230,31 @@ def test_a_cut_cable_answers_nobody_and_ends_streams():
         assert (await client.get(NAMESPACES, "default"))["metadata"]["name"] == "default"
 
     virtual.run(run())
+
+
+def test_a_machine_is_on_until_its_power_is_gone_and_starts_again_only_then():
+    """What still runs may still write: nobody is told that it is off, and no boot begins in the middle of its end."""
+
+    async def run():
+        one, clock = machine()
+        await one.turn(Switch.ON)
+        gone = asyncio.Event()
+
+        async def die():
+            await gone.wait()
+            one.host.done.append("die")
+
+        one.host.die = die
+        off = asyncio.create_task(one.turn(Switch.OFF))
+        await clock.sleep(1)
+        assert (one.switch, one.powered) == (Switch.OFF, True)
+        on = asyncio.create_task(one.turn(Switch.ON))
+        await clock.sleep(1)
+        assert one.host.done == ["boot"]
+        gone.set()
+        await off
+        await on
+        assert one.host.done == ["boot", "die", "boot"]
+        assert (one.switch, one.powered) == (Switch.ON, True)
+
+    virtual.run(run())

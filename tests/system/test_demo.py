@@ -46,7 +46,7 @@ def check(output, tmp_path):
         ("kube-system/log-shipper", "Graceful"),
     ):
         assert f"{pod} has ended: {outcome}" in output
-    assert re.search(r"Pods +11: .*\d of them cut short", output), output
+    assert re.search(r"Pods +1[12]: .*\d of them cut short", output), output
     page = Path(re.findall(r"The same as a page: (\S+)", output)[0])
     assert tmp_path in page.parents
     text = page.read_text()

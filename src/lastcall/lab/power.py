@@ -127,19 +127,24 @@ class Machine:
         self._fault = Switch.ON
         self._going_down: asyncio.Event | None = None
         """Set when it does so no more, for whatever reason."""
+        self._dying: asyncio.Event | None = None
+        """Set when its power is gone, and nothing on it runs any more."""
         self.on_fault: Callable[[Switch], None] = lambda _: None
         """Hears of each fault, and ``ON`` when one is taken back; not of its end by power off."""
 
     @property
     def powered(self) -> bool:
         """Whether something may run on it, as a BMC that tells the truth sees it."""
-        return self.switch is not Switch.OFF
+        return self.switch is not Switch.OFF or self._dying is not None
 
     async def turn(self, to: Switch) -> None:
         """From any position to any other; to ``button`` it returns when the machine is off, or its shutdown called off.
 
-        The button takes no fault back, and no fault keeps a machine that goes down from going off; ``on`` ends both.
+        The button takes no fault back, and no fault keeps a machine that goes down from going off; ``on`` ends both. A
+        machine that is losing its power has lost it before anything else is done to it.
         """
+        if self._dying:
+            await self._dying.wait()
         if to is self.switch:
             return
         log.info("%s: %s", self.name, to.value)
@@ -173,7 +178,7 @@ class Machine:
 
     async def mend(self, fault: Switch) -> None:
         """Takes this fault back, if it is there; a machine that goes down, or has gone off, does so all the same."""
-        if self._fault is fault and self.powered:
+        if self._fault is fault and self.switch is not Switch.OFF:
             await self._mend()
             self.on_fault(Switch.ON)
             if self.switch is fault:
@@ -209,7 +214,12 @@ class Machine:
     async def _go_off(self) -> None:
         self.switch, self.cable.cut = Switch.OFF, True
         self._goes_down_no_more()
-        await self.host.die()
+        dying = self._dying = asyncio.Event()
+        try:
+            await self.host.die()
+        finally:
+            self._dying = None
+            dying.set()
         fault, self._fault = self._fault, Switch.ON
         if fault is Switch.NO_STORAGE:
             await self.host.cut_storage(cut=False)
