@@ -168,6 +168,7 @@ class TestHooks:
         hook = shell('echo HOOK >> "$OUT"; sleep 5; echo late >> "$OUT"')
         running_hook = asyncio.create_task(world.runtime.run_hook(live, "main", hook, 30))
         await says(world, "web.main", "ready", "HOOK")
+        await asyncio.sleep(0.5)  # the runtime has heard from its shim, too, that the hook has started
         await cancel(running_hook)
         await asyncio.sleep(5.5)
         assert told(world, "web.main") == ["ready", "HOOK"]
