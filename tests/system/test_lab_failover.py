@@ -77,6 +77,8 @@ class Cluster:
 def cluster(tmp_path):
     made = Cluster(tmp_path / "lab")
     yield made
+    run("down", made.where)  # with its pods, which a killed lab would leave running
+    made.process.process.wait(30)
     made.process.kill()
 
 
