@@ -1,39 +1,41 @@
-"""How many stories of chance a machine plays in a second, and what came of them: ``lastcall simulate chaos``."""
+"""How many stories of chance a machine plays in a second, and what came of them: ``lastcall simulate chaos`` and its like."""
 
 import os
 import time
 
 from figures import Figures, Row
 
-from lastcall.lab.simulation import chaos
+from lastcall.lab.simulation import chaos, failover_chaos
 from lastcall.lab.simulation.playing import play_all
 from lastcall.lab.simulation.report import text
-from lastcall.lab.simulation.shipped import CHAOS
+from lastcall.lab.simulation.shipped import CHAOS, FAILOVER_CHAOS
 from lastcall.lab.simulation.tally import Tally
 
+STORIES = {CHAOS: chaos, FAILOVER_CHAOS: failover_chaos}
 SEEDS = 5000
 TOLD = 250
 
 
 class Chaos:
-    """``seeds`` from 1 on, on all processors."""
+    """The seeds of one of ``STORIES``, from 1 on, on all processors."""
 
-    def __init__(self, *, quick, tell):
+    def __init__(self, name, *, quick, tell):
+        self._name = name
         self._seeds = 4 if quick else SEEDS
         self._tell = tell
-        self._tally = Tally(CHAOS, chaos.VERBS)
+        self._tally = Tally(name, STORIES[name].VERBS)
 
     def rows(self):
         """Plays them all."""
         began = time.perf_counter()
-        for outcome in play_all(chaos.scenario, range(1, self._seeds + 1)):
+        for outcome in play_all(STORIES[self._name].scenario, range(1, self._seeds + 1)):
             self._tally.add(outcome)
             if not outcome.good:
                 self._tell(text.line(outcome))
             if self._tally.seeds % TOLD == 0:
-                self._tell(f"{self._tally.seeds} seeds of chaos")
+                self._tell(f"{self._tally.seeds} seeds of {self._name}")
         seconds = time.perf_counter() - began
-        what = f"{self._seeds} seeds of chaos in virtual time, {len(os.sched_getaffinity(0))} processors"
+        what = f"{self._seeds} seeds of {self._name} in virtual time, {len(os.sched_getaffinity(0))} processors"
         never = len(self._tally.coverage.never())
         return [
             Row(f"{what}: seeds in a second", None, Figures((self._seeds / seconds,), "seeds")),

@@ -22,7 +22,7 @@ from nodes import ContainerNode, ProcessNode
 from lastcall.lab import containerd
 from lastcall.lab.private_logind import PrivateLogind
 
-PARTS = ("help", "lab", "simulate", "chaos", "failover", "processes", "rest", "containerd")
+PARTS = ("help", "lab", "simulate", *chaos.STORIES, "failover", "processes", "rest", "containerd")
 
 
 def arguments():
@@ -54,7 +54,9 @@ class Bench:
         self.failover_rows = []
         self.api = chosen.api
         self.left_out = []
-        self.chaos = chaos.Chaos(quick=chosen.quick, tell=_tell)
+        self.chances = [
+            chaos.Chaos(name, quick=chosen.quick, tell=_tell) for name in chaos.STORIES if name in self.parts
+        ]
 
     async def run(self):
         no_logind, no_containerd = PrivateLogind.why_not(), containerd.why_not()
@@ -64,8 +66,8 @@ class Bench:
             self.lab_rows = await lab.Lab(quick=self.quick, tell=_tell).rows()
         if "simulate" in self.parts:
             self.rows += await asyncio.to_thread(simulate.rows, quick=self.quick, tell=_tell)
-        if "chaos" in self.parts:
-            self.rows += await asyncio.to_thread(self.chaos.rows)
+        for chance in self.chances:
+            self.rows += await asyncio.to_thread(chance.rows)
         if "failover" in self.parts:
             self.failover_rows = await failover.Failover(quick=self.quick, tell=_tell, access=self.api).rows()
         if no_logind:
@@ -110,8 +112,8 @@ class Bench:
             if rows:
                 yield table(rows, head)
                 yield ""
-        if "chaos" in self.parts:
-            yield from self.chaos.told()
+        for chance in self.chances:
+            yield from chance.told()
             yield ""
         yield f"{verdicts.count(True)} of {len(verdicts)} targets met."
         yield from (f"Not measured: {reason}." for reason in self.left_out)
