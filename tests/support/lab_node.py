@@ -204,6 +204,11 @@ class LabNode:
         await self.until(lambda: self.phase(name) == "Running")
         return made
 
+    async def deleted(self, name="web", **options):
+        """A pod that has been deleted is gone."""
+        await self.delete(name, **options)
+        await self.until(lambda: self.pod(name) is None)
+
 
 def on_node(behave=None, settings=None, **options):
     """Runs a test with such a node."""

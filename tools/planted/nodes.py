@@ -2,9 +2,14 @@
 
 from planted.bug import Bug
 
-END = ("tests/core/test_lab_kubelet_end.py",)
-KUBELET = ("tests/core/test_lab_kubelet.py",)
-SHUTDOWN = ("tests/core/test_lab_kubelet_shutdown.py",)
+DELETION = ("tests/core/test_lab_kubelet_deletion.py",)
+OFFLINE = ("tests/core/test_lab_kubelet_offline.py",)
+ANEW = ("tests/core/test_lab_kubelet_anew.py",)
+PROBES = ("tests/core/test_lab_kubelet_probes.py",)
+RESTARTS = ("tests/core/test_lab_kubelet_restarts.py",)
+STATUS = ("tests/core/test_lab_kubelet_status.py",)
+START = ("tests/core/test_lab_kubelet_start.py",)
+SHUTDOWN = ("tests/core/test_lab_node_shutdown.py",)
 MOUNTS = ("tests/core/test_lab_kubelet_volumes.py",)
 STORAGE = ("tests/core/test_lab_volumes.py",)
 TRAFFIC = ("tests/core/test_traffic.py",)
@@ -16,49 +21,49 @@ BUGS = [
         "lab/kubelet/worker.py",
         'grace=0, uid=metadata["uid"]',
         "grace=0",
-        END,
+        OFFLINE,
     ),
     Bug(
         "the kubelet's status may be another pod's of that name",
         "lab/kubelet/pod_status.py",
         'return {"metadata": {"uid": uid}, "status": {**changed, **gone}}',
         'return {"status": {**changed, **gone}}',
-        END,
+        OFFLINE,
     ),
     Bug(
         "the kubelet skips preStop",
         "lab/kubelet/ending.py",
         "before=tuple(self._records.values()),",
         "before=tuple(self._records.get(name) or ContainerRecord(name=name, hook_ended=0.0) for name in left),",
-        END,
+        DELETION,
     ),
     Bug(
         "a second deletion gives the kubelet more time",
         "lab/kubelet/ending.py",
         "        if deadline < self._deadline:\n",
         "        if True:\n",
-        END,
+        DELETION,
     ),
     Bug(
         "a second deletion before the end has begun gives more time",
         "lab/kubelet/worker.py",
         "grace=min(order.grace, self._order.grace)",
         "grace=order.grace",
-        END,
+        DELETION,
     ),
     Bug(
         "the deletion's own grace period is ignored",
         "lab/kubelet/ending.py",
         'said = pod["metadata"].get("deletionGracePeriodSeconds")',
         "said = None",
-        END,
+        DELETION,
     ),
     Bug(
         "the pod goes before its last status is written",
         "lab/kubelet/worker.py",
         "            await first(self.record.writer.settled(), self._gone.wait())\n",
         "",
-        END,
+        DELETION,
     ),
     Bug(
         "the pod goes before its volumes are unmounted",
@@ -72,7 +77,7 @@ BUGS = [
         "lab/kubelet/worker.py",
         'if (self.record.pod.get("status") or {}).get("phase") in FINISHED:',
         "if False:",
-        END,
+        ANEW,
     ),
     Bug(
         "a volume is mounted before it is attached",
@@ -100,42 +105,42 @@ BUGS = [
         "lab/kubelet/worker.py",
         "elif not self._ran and (refusal := self._means.refusal()):",
         "elif False and (refusal := self._means.refusal()):",
-        (*KUBELET, *SHUTDOWN),
+        (*START, *SHUTDOWN),
     ),
     Bug(
         "pauses between restarts do not grow",
         "lab/kubelet/backoff.py",
         "min(2 * pause.seconds, settings.backoff_longest)",
         "pause.seconds",
-        KUBELET,
+        RESTARTS,
     ),
     Bug(
         "one failure of a probe is enough",
         "lab/kubelet/probes.py",
         "reached = length >= (probe.successes if ok else probe.failures)",
         "reached = True",
-        END,
+        PROBES,
     ),
     Bug(
         "a container with a startup probe is ready before it has started",
         "lab/kubelet/facts.py",
         'started = "startupProbe" not in container',
         "started = True",
-        END,
+        PROBES,
     ),
     Bug(
         "restartPolicy Never restarts",
         "lab/kubelet/containers.py",
         'if known.ended and (self._policy == "Never" or',
         "if known.ended and (",
-        KUBELET,
+        RESTARTS,
     ),
     Bug(
         "main containers do not wait for init containers",
         "lab/kubelet/containers.py",
         '    return all(_passed(one, facts.of(one["name"])) for one in init_containers(pod))\n',
         "    return True\n",
-        KUBELET,
+        STATUS,
     ),
     Bug(
         "a node that is cut off from the storage goes on writing",

@@ -1,0 +1,176 @@
+"""What the lab's kubelet says of a pod that starts: its status, conditions, init containers and environment."""
+
+from support.lab_node import on_node
+
+from lastcall.adapters.kube.resources import PODS, SERVICES
+from lastcall.lab.actors import Behaviour
+
+
+def states(known):
+    return {name: sorted(known[name]) for name in ("state", "lastState")}
+
+
+# -- status ------------------------------------------------------------------------------------------------------------
+
+
+@on_node()
+async def test_a_pod_runs(node):
+    await node.started("web")
+    await node.until(lambda: node.ready("web"))
+    status, pod = node.status("web"), node.pod("web")
+    assert [one["type"] for one in status["conditions"]] == [
+        "PodReadyToStartContainers",
+        "Initialized",
+        "Ready",
+        "ContainersReady",
+        "PodScheduled",
+    ]
+    assert {one["status"] for one in status["conditions"]} == {"True"}
+    assert not any(one.get("reason") for one in status["conditions"])
+    assert (status["hostIP"], status["hostIPs"]) == ("127.0.1.1", [{"ip": "127.0.1.1"}])
+    assert status["podIPs"] == [{"ip": status["podIP"]}]
+    assert status["qosClass"] == "BestEffort"
+    assert status["observedGeneration"] == pod["metadata"]["generation"]
+    main = node.container("web")
+    assert states(main) == {"state": ["running"], "lastState": []}
+    assert (main["ready"], main["started"], main["restartCount"], main["image"]) == (True, True, 0, "i")
+    assert main["containerID"] == f"lastcall://{pod['metadata']['uid']}/main"
+    assert status["startTime"] <= main["state"]["running"]["startedAt"]
+
+
+@on_node()
+async def test_what_it_tells_meanwhile(node):
+    await node.started("web")
+    await node.clock.sleep(1)
+    assert node.events("web") == [
+        ("Pulled", 'Container image "i" already present on machine and can be accessed by the pod'),
+        ("Created", "Container created"),
+        ("Started", "Container started"),
+    ]
+
+
+@on_node({"main": Behaviour(takes=5)})
+async def test_before_it_runs(node):
+    await node.create("web")
+    await node.clock.sleep(2)
+    assert node.phase("web") == "Pending"
+    assert node.container("web")["state"] == {"waiting": {"reason": "ContainerCreating"}}
+    conditions = node.conditions("web")
+    assert conditions["PodReadyToStartContainers"]["status"] == "True"
+    assert conditions["Initialized"]["status"] == "True"
+    for kind in ("Ready", "ContainersReady"):
+        assert conditions[kind]["reason"] == "ContainersNotReady"
+        assert conditions[kind]["message"] == "containers with unready status: [main]"
+    await node.until(lambda: node.ready("web"), 10)
+    after = node.conditions("web")
+    assert after["Initialized"]["lastTransitionTime"] == conditions["Initialized"]["lastTransitionTime"]
+    assert after["Ready"]["lastTransitionTime"] > conditions["Ready"]["lastTransitionTime"]
+
+
+@on_node()
+async def test_others_conditions_stay(node):
+    await node.started("web")
+    said = {"type": "example.com/gate", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    old = node.status("web")["conditions"]
+    await node.client.patch(
+        PODS, "web", {"status": {"conditions": [*old, said]}}, namespace="default", subresource="status"
+    )
+    await node.runtime.stop(f"{node.uids['web']}/main", 1)
+    await node.until(lambda: node.container("web")["restartCount"] == 1)
+    assert node.conditions("web")["example.com/gate"]["status"] == "True"
+
+
+@on_node()
+async def test_readiness_gates(node):
+    await node.started("web", readinessGates=[{"conditionType": "example.com/gate"}])
+    await node.until(lambda: node.conditions("web")["ContainersReady"]["status"] == "True")
+    ready = node.conditions("web")["Ready"]
+    assert (ready["status"], ready["reason"]) == ("False", "ReadinessGatesNotReady")
+    assert "does not exist" in ready["message"]
+    said = {"type": "example.com/gate", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    conditions = [*node.status("web")["conditions"], said]
+    await node.client.patch(
+        PODS, "web", {"status": {"conditions": conditions}}, namespace="default", subresource="status"
+    )
+    await node.until(lambda: node.ready("web"), 10)
+
+
+# -- init --------------------------------------------------------------------------------------------------------------
+
+
+@on_node({"one": Behaviour(lives=3), "two": Behaviour(lives=3), "main": Behaviour(code=0)})
+async def test_init_containers_run_one_after_the_other(node):
+    await node.create("web", initContainers=[{"name": "one"}, {"name": "two"}])
+    await node.clock.sleep(1)
+    assert node.phase("web") == "Pending"
+    initialized = node.conditions("web")["Initialized"]
+    assert (initialized["status"], initialized["reason"]) == ("False", "ContainersNotInitialized")
+    assert initialized["message"] == "containers with incomplete status: [one two]"
+    assert node.container("web")["state"] == {"waiting": {"reason": "PodInitializing"}}
+    assert "running" in node.container("web", "one", "initContainerStatuses")["state"]
+    await node.clock.sleep(3)
+    assert node.conditions("web")["Initialized"]["message"] == "containers with incomplete status: [two]"
+    await node.until(lambda: node.ready("web"), 10)
+    over = node.container("web", "one", "initContainerStatuses")
+    assert over["state"]["terminated"]["reason"] == "Completed"
+    assert over["ready"]
+    uid = node.uids["web"]
+    starts = [one.container for one in node.runtime.deliveries if one.uid == uid and one.what == "start"]
+    assert starts == ["one", "two", "main"]
+
+
+@on_node({"one": Behaviour(lives=1, code=2)})
+async def test_an_init_container_that_fails_fails_a_pod_that_never_restarts(node):
+    await node.create("web", initContainers=[{"name": "one"}], restartPolicy="Never")
+    await node.until(lambda: node.phase("web") == "Failed", 10)
+    assert node.container("web")["state"] == {"waiting": {"reason": "PodInitializing"}}
+
+
+@on_node({"one": [Behaviour(lives=1, code=2), Behaviour(lives=1)]})
+async def test_else_it_is_tried_again(node):
+    await node.create("web", initContainers=[{"name": "one"}])
+    await node.until(lambda: node.ready("web"), 10)
+    assert node.container("web", "one", "initContainerStatuses")["restartCount"] == 1
+
+
+@on_node({"side": Behaviour(ready_after=5), "main": Behaviour(lives=20)})
+async def test_a_sidecar_runs_before_and_ends_after(node):
+    probe = {"httpGet": {"port": 80}, "periodSeconds": 1, "failureThreshold": 60}
+    side = {"name": "side", "restartPolicy": "Always", "startupProbe": probe}
+    await node.create("job", initContainers=[side], restartPolicy="Never")
+    await node.clock.sleep(3)
+    assert node.phase("job") == "Pending"
+    await node.until(lambda: node.phase("job") == "Succeeded", 60)
+    uid = node.uids["job"]
+    told = [(one.container, one.what) for one in node.runtime.deliveries if one.uid == uid]
+    assert told == [("side", "start"), ("main", "start"), ("main", "exit"), ("side", "TERM"), ("side", "exit")]
+
+
+# -- services ----------------------------------------------------------------------------------------------------------
+
+
+@on_node()
+async def test_services_are_told_by_this_nodes_addresses(node):
+    service = {"metadata": {"name": "shop-api"}, "spec": {"clusterIP": "10.96.1.2", "ports": [{"port": 80}]}}
+    await node.client.create(SERVICES, service, namespace="default")
+    seen = {}
+    launch = node.runtime.launch
+
+    async def spy(pod, container, **options):
+        seen.update({one.name: one.value for one in container.env})
+        return await launch(pod, container, **options)
+
+    node.runtime.launch = spy
+    await node.clock.sleep(1)
+    env = [
+        {"name": "URL", "value": "http://$(SHOP_API_SERVICE_HOST):$(SHOP_API_SERVICE_PORT)/$$(X)/$(UNKNOWN)"},
+        {"name": "ME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+        {"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
+        {"name": "CPU", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}},
+    ]
+    await node.started("web", {"name": "main", "env": env})
+    assert seen["URL"] == "http://127.128.1.2:20080/$(X)/$(UNKNOWN)"
+    assert seen["SHOP_API_PORT_80_TCP_ADDR"] == "127.128.1.2"
+    assert seen["KUBERNETES_SERVICE_PORT_HTTPS"] == "20443"
+    assert (seen["ME"], seen["IP"], seen["CPU"]) == ("web", node.status("web")["podIP"], "4")
+    assert (seen["POD_NAME"], seen["NODE_NAME"]) == ("web", "n1")
