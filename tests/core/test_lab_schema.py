@@ -1,28 +1,18 @@
-"""Bodies as Go's typed decoder reads them: what it makes of them, and its words for what is wrong.
+"""Bodies as Go's typed decoder reads them: what it makes of them, and how lists and maps of their types merge.
 
-Sources: ``sigs.k8s.io/json`` and ``encoding/json``, ``test/integration/apiserver/field_validation_test.go``,
-``apimachinery/pkg/runtime/serializer/json``, ``apiserver/pkg/endpoints/handlers`` (``transformDecodeError``).
+Sources: ``sigs.k8s.io/json`` and ``encoding/json``, ``apimachinery/pkg/runtime/serializer/json``.
 """
 
 import json
 import re
 
-import pytest
+from support.lab_bodies import POD, SCHEMAS, SCHEME, context, read, refusal, spec
 from support.replay import cases
 
-from lastcall.lab.apiserver.catalog import built_in
-from lastcall.lab.apiserver.context import Context
 from lastcall.lab.apiserver.kinds.base import Behaviour
-from lastcall.lab.apiserver.request import Request
-from lastcall.lab.apiserver.routes import Route
-from lastcall.lab.apiserver.schema import Schemas, bodies, gojson
 from lastcall.lab.apiserver.schema.decode import Decoder
-from lastcall.lab.apiserver.scheme import Resource, Scheme
-from lastcall.lab.apiserver.status import ApiError
+from lastcall.lab.apiserver.scheme import Resource
 
-SCHEMAS = Schemas()
-SCHEME = Scheme(built_in())
-POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
 WIDGET = Resource(
     "example.com",
     "v1",
@@ -53,29 +43,6 @@ WIDGET = Resource(
         }
     },
 )
-
-
-def context(body, *, validation="", media="application/json", resource=None):
-    resource = resource or SCHEME.find("", "v1", "pods")
-    data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    query = {"fieldValidation": [validation]} if validation else {}
-    request = Request("POST", "/", query, {"content-type": media}, data)
-    return Context(request, Route("create", resource, "default", "", ""))
-
-
-def read(body, **how):
-    return SCHEMAS.read(context(body, **how))
-
-
-def refusal(body, **how):
-    with pytest.raises(ApiError) as error:
-        read(body, **how)
-    assert error.value.code == 400
-    return error.value.message
-
-
-def spec(**fields):
-    return {**POD, "spec": {"containers": [{"name": "c"}], **fields}}
 
 
 # -- what becomes of a body --------------------------------------------------------------------------------------------
@@ -164,252 +131,6 @@ def test_what_a_real_server_has_answered_stays_as_it_is():
         assert (decoder.decode(filled, node.struct), decoder.unknown) == (filled, [])
 
 
-# -- what is refused ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("body", "why"),
-    [
-        (spec(containers="no"), "string into Go struct field PodSpec.spec.containers of type []v1.Container"),
-        (spec(containers=["no"]), "string into Go struct field PodSpec.spec.containers of type v1.Container"),
-        (spec(restartPolicy=5), "number into Go struct field PodSpec.spec.restartPolicy of type v1.RestartPolicy"),
-        (spec(hostNetwork="yes"), "string into Go struct field PodSpec.spec.hostNetwork of type bool"),
-        (
-            spec(terminationGracePeriodSeconds="30"),
-            "string into Go struct field PodSpec.spec.terminationGracePeriodSeconds of type int64",
-        ),
-        (spec(priority=1.5), "number 1.5 into Go struct field PodSpec.spec.priority of type int32"),
-        (spec(priority=3_000_000_000), "number 3000000000 into Go struct field PodSpec.spec.priority of type int32"),
-        (spec(nodeSelector={"a": 1}), "number into Go struct field PodSpec.spec.nodeSelector of type string"),
-        (spec(nodeSelector=[]), "array into Go struct field PodSpec.spec.nodeSelector of type map[string]string"),
-        (
-            spec(volumes=[{"emptyDir": "x"}]),
-            "string into Go struct field Volume.spec.volumes.emptyDir of type v1.EmptyDirVolumeSource",
-        ),
-        (
-            spec(containers=[{"ports": [{"containerPort": "x"}]}]),
-            "string into Go struct field ContainerPort.spec.containers.ports.containerPort of type int32",
-        ),
-        (
-            spec(containers=[{"livenessProbe": {"httpGet": {"port": True}}}]),
-            "bool into Go struct field HTTPGetAction.spec.containers.livenessProbe.httpGet.port of type int32",
-        ),
-        ({**POD, "spec": "x"}, "string into Go struct field Pod.spec of type v1.PodSpec"),
-        (
-            {**POD, "metadata": {"labels": "x"}},
-            "string into Go struct field ObjectMeta.metadata.labels of type map[string]string",
-        ),
-        (
-            {**POD, "metadata": {"creationTimestamp": 5}},
-            "number into Go struct field ObjectMeta.metadata.creationTimestamp of type string",
-        ),
-    ],
-)
-def test_wrong_types(body, why):
-    assert refusal(body) == f'Pod in version "v1" cannot be handled as a Pod: json: cannot unmarshal {why}'
-
-
-@pytest.mark.parametrize(
-    ("quantity", "why"),
-    [
-        ("a lot", r"quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"),
-        ("10kk", "unable to parse quantity's suffix"),
-        ("k", "unable to parse numeric part of quantity"),
-    ],
-)
-def test_bad_quantities(quantity, why):
-    body = spec(containers=[{"name": "c", "resources": {"limits": {"cpu": quantity}}}])
-    assert refusal(body) == f'Pod in version "v1" cannot be handled as a Pod: {why}'
-
-
-@pytest.mark.parametrize(
-    ("time", "why"),
-    [
-        ("soon", '"soon" as "2006-01-02T15:04:05Z07:00": cannot parse "soon" as "2006"'),
-        ("2026-01-01", '"2026-01-01" as "2006-01-02T15:04:05Z07:00": cannot parse "" as "T"'),
-        ("2026-13-01T00:00:00Z", '"2026-13-01T00:00:00Z": month out of range'),
-        ("2026-01-01T00:00:00Zx", '"2026-01-01T00:00:00Zx": extra text: "x"'),
-    ],
-)
-def test_bad_times(time, why):
-    body = {**POD, "status": {"startTime": time}}
-    assert refusal(body) == f'Pod in version "v1" cannot be handled as a Pod: parsing time {why}'
-
-
-def test_a_lease_wants_six_digits():
-    leases = SCHEME.find("coordination.k8s.io", "v1", "leases")
-    body = {"metadata": {"name": "l"}, "spec": {"renewTime": "2026-01-01T00:00:00Z"}}
-    assert refusal(body, resource=leases).endswith(
-        'parsing time "2026-01-01T00:00:00Z" as "2006-01-02T15:04:05.000000Z07:00": cannot parse "Z" as ".000000"'
-    )
-    body["spec"]["renewTime"] = "2026-01-01T02:00:00.123456+02:00"
-    assert read(body, resource=leases)["spec"]["renewTime"] == "2026-01-01T00:00:00.123456Z"
-
-
-def test_only_base64_is_bytes():
-    secrets = SCHEME.find("", "v1", "secrets")
-    assert read({"metadata": {"name": "s"}, "data": {"a": "YQ==", "b": ""}}, resource=secrets)["data"] == {
-        "a": "YQ==",
-        "b": "",
-    }
-    assert refusal({"metadata": {"name": "s"}, "data": {"a": "no way"}}, resource=secrets) == (
-        'Secret in version "v1" cannot be handled as a Secret: illegal base64 data at input byte 2'
-    )
-
-
-@pytest.mark.parametrize(
-    ("body", "message"),
-    [
-        (b"", "couldn't get version/kind; json parse error: unexpected end of JSON input (<empty>)"),
-        (
-            b"{not json",
-            (
-                "couldn't get version/kind; json parse error: invalid character 'n' looking for beginning of"
-                " object key string ({not json)"
-            ),
-        ),
-        (
-            b'"a text"',
-            (
-                "couldn't get version/kind; json parse error: json: cannot unmarshal string into Go value of type"
-                ' struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
-                " (2261207465787422)"
-            ),
-        ),
-        (
-            b'{"kind": 5}',
-            (
-                "couldn't get version/kind; json parse error: json: cannot unmarshal number into Go struct"
-                ' field .kind of type string ({"kind": 5})'
-            ),
-        ),
-        (
-            b'{"apiVersion": "a/b/c", "kind": "Pod"}',
-            ('unexpected GroupVersion string: a/b/c ({"apiVersion": "a/b/c", "kind" ...)'),
-        ),
-    ],
-)
-def test_bodies_that_do_not_say_what_they_are(body, message):
-    assert refusal(body) == f"the object provided is unrecognized (must be of type Pod): {message}"
-
-
-@pytest.mark.parametrize(
-    ("said", "message"),
-    [
-        (
-            ("v1", "ConfigMap"),
-            (
-                'ConfigMap in version "v1" cannot be handled as a Pod: converting (v1.ConfigMap) to'
-                " (core.Pod): unknown conversion"
-            ),
-        ),
-        (
-            ("v2", "Pod"),
-            (
-                'Pod in version "v2" cannot be handled as a Pod: no kind "Pod" is registered for version "v2"'
-                ' in scheme "pkg/runtime/scheme.go:111"'
-            ),
-        ),
-        (
-            ("apps/v1", "Nothing"),
-            (
-                'Nothing in version "v1" cannot be handled as a Pod: no kind "Nothing" is registered'
-                ' for version "apps/v1" in scheme "pkg/runtime/scheme.go:111"'
-            ),
-        ),
-    ],
-)
-def test_other_kinds(said, message):
-    assert refusal({"apiVersion": said[0], "kind": said[1], "metadata": {"name": "p"}}) == message
-
-
-def test_the_same_kind_in_another_version():
-    autoscalers = SCHEME.find("autoscaling", "v2", "horizontalpodautoscalers")
-    body = {"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "h"}}
-    assert refusal(body, resource=autoscalers) == (
-        "the API version in the data (autoscaling/v1) does not match the expected API version (autoscaling/v2)"
-    )
-
-
-def test_too_large():
-    with pytest.raises(ApiError) as error:
-        bodies.check_size(context(b"x" * (3 << 20) + b"x").request)
-    assert (error.value.code, error.value.reason) == (413, "RequestEntityTooLarge")
-
-
-def test_media_types():
-    with pytest.raises(ApiError) as error:
-        read(POD, media="text/plain")
-    assert error.value.code == 415
-    assert read(POD, media="application/json; charset=utf-8")["metadata"]["name"] == "p"
-
-
-# -- strict ------------------------------------------------------------------------------------------------------------
-
-DEPLOYMENT = b"""
-{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": {
- "unknown1": "a", "unknownTwice": "b", "unknownTwice": "c", "paused": true, "paused": false,
- "template": {"spec": {"containers": [
-  {"name": "c", "unknownNested": 1, "imagePullPolicy": "Always", "imagePullPolicy": "Never"}]}}}}
-"""
-
-
-def test_strict_tells_what_is_unknown_or_repeated_in_the_order_of_the_text():
-    deployments = SCHEME.find("apps", "v1", "deployments")
-    assert refusal(DEPLOYMENT, validation="Strict", resource=deployments) == (
-        'Deployment in version "v1" cannot be handled as a Deployment: strict decoding error: unknown field'
-        ' "spec.unknown1", unknown field "spec.unknownTwice", duplicate field "spec.paused", unknown field'
-        ' "spec.template.spec.containers[0].unknownNested", duplicate field'
-        ' "spec.template.spec.containers[0].imagePullPolicy"'
-    )
-
-
-def test_strict_yaml_tells_the_lines():
-    body = b"metadata:\n  name: p\nspec:\n  zzz: 1\n  nodeName: a\n  nodeName: b\n  aaa: 1\n"
-    assert refusal(body, validation="Strict", media="application/yaml") == (
-        'Pod in version "v1" cannot be handled as a Pod: strict decoding error: yaml: unmarshal errors:\n'
-        '  line 6: key "nodeName" already set in map, unknown field "spec.aaa", unknown field "spec.zzz"'
-    )
-
-
-def test_a_wrong_type_is_told_before_unknown_fields():
-    message = refusal(spec(foo=1, hostNetwork=3), validation="Strict")
-    assert message.endswith("cannot unmarshal number into Go struct field PodSpec.spec.hostNetwork of type bool")
-
-
-def test_a_patch_that_makes_nonsense_is_422():
-    with pytest.raises(ApiError) as error:
-        SCHEMAS.checked({**POD, "spec": {"containers": 1}}, context(POD))
-    assert error.value.code == 422
-    assert error.value.message.startswith(' "" is invalid: patch: Invalid value: "{')
-    assert error.value.message.endswith("PodSpec.spec.containers of type []v1.Container")
-
-
-@pytest.mark.parametrize(
-    ("fields", "why"),
-    [
-        ({"activeDeadlineSeconds": "x"}, "unrecognized type: int64"),
-        ({"activeDeadlineSeconds": 1.5}, "cannot convert float64 to int64"),
-        ({"hostNetwork": "x"}, "unrecognized type: bool"),
-        ({"restartPolicy": 5}, "cannot convert int64 to v1.RestartPolicy"),
-        ({"nodeName": True}, "unrecognized type: string"),
-        ({"containers": "x"}, "cannot restore slice from string"),
-        ({"nodeSelector": []}, "cannot restore map from slice"),
-        ({"securityContext": 1}, "cannot restore struct from: int64"),
-        ({"nodeName": 1, "containers": "x"}, "cannot restore slice from string"),
-    ],
-)
-def test_strategic_patches_have_words_of_their_own(fields, why):
-    with pytest.raises(ApiError) as error:
-        SCHEMAS.checked(spec(**fields), context(POD), shown=lambda _: "map[]", strategic=True)
-    assert error.value.message == f' "" is invalid: patch: Invalid value: "map[]": {why}'
-
-
-def test_strategic_patches_may_say_whole_numbers_with_a_fraction():
-    made = SCHEMAS.checked(spec(activeDeadlineSeconds=5.0), context(POD), strategic=True)
-    assert repr(made["spec"]["activeDeadlineSeconds"]) == "5"
-
-
 # -- custom resources --------------------------------------------------------------------------------------------------
 
 
@@ -455,37 +176,3 @@ def test_how_lists_and_maps_merge():
     assert pod.at("spec").at("tolerations").atomic
     assert pod.at("metadata").at("labels").element.kind == "string"
     assert pod.at("nothing") is None
-
-
-# -- the words of Go's scanner -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("[1,]", "invalid character ']' looking for beginning of value"),
-        ('{"a" 1}', "invalid character '1' after object key"),
-        ('{"a":1 "b"}', "invalid character '\"' after object key:value pair"),
-        ("[1 2]", "invalid character '2' after array element"),
-        ('{"a":1,}', "invalid character '}' looking for beginning of object key string"),
-        ("{'a':1}", "invalid character '\\'' looking for beginning of object key string"),
-        ('{"a":tru}', "invalid character '}' in literal true (expecting 'e')"),
-        ('"a\nb"', "invalid character '\\n' in string literal"),
-        (r'"\q"', "invalid character 'q' in string escape code"),
-        (r'"\u12g4"', r"invalid character 'g' in \u hexadecimal character escape"),
-        ("1.x", "invalid character 'x' after decimal point in numeric literal"),
-        ("1e", "unexpected end of JSON input"),
-        ("-x", "invalid character 'x' in numeric literal"),
-        ("{} x", "invalid character 'x' after top-level value"),
-        ('{"a":[1,{"b":"c"}]}', ""),
-        ("  null ", ""),
-    ],
-)
-def test_syntax_errors(text, why):
-    assert gojson.fault(text) == why
-
-
-def test_repeated_fields_are_seen_through_escapes():
-    assert gojson.complaints(b'{"a":"\\u0022","a":1}', {"a": 1}) == ['duplicate field "a"']
-    assert gojson.complaints(b'{"a":{"b":1,"b":"\\"x"}}', {"a": {"b": '"x'}}) == ['duplicate field "a.b"']
-    assert gojson.complaints(b'{"a":"\\"x"}', {"a": '"x'}) == []
