@@ -4,6 +4,15 @@ from collections.abc import Iterator
 
 import pytest
 from blockbuster import blockbuster_ctx
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "lastcall",
+    deadline=None,  # how long an example takes says how busy the machine is
+    suppress_health_check=[HealthCheck.too_slow],  # and so does how long it takes to be made up
+    derandomize=True,  # what fails fails by the change at hand, and again
+)
+settings.load_profile("lastcall")
 
 ALLOWED = {
     # What is told must be in the kernel's hands before it is done; one shutdown's journal is read in a millisecond.
