@@ -109,6 +109,18 @@ async def test_a_status_that_met_a_conflict_is_written_later(node):
     assert node.line.transport.times == 0
 
 
+@on_node({"main": Behaviour(after_term=1, code=0)})
+async def test_a_last_status_that_met_a_conflict_is_written_before_the_pod_goes(node):
+    seen = []
+    node.server.store.on_change = lambda change: seen.append(change.new.object())
+    await node.started("web")
+    node.line.transport = Refusing(node.line.transport, "PATCH", "/pods/web/status", times=3)
+    await node.deleted()
+    assert node.line.transport.times == 0
+    last = [one for one in seen if one["metadata"]["name"] == "web"][-1]
+    assert last["status"]["phase"] == "Succeeded"
+
+
 @on_node({"main": Behaviour(after_term=1)})
 async def test_a_deletion_that_met_a_conflict_is_asked_for_again(node):
     await node.started("web")

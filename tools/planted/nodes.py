@@ -63,7 +63,7 @@ BUGS = [
         "lab/kubelet/worker.py",
         "            await first(self.record.writer.settled(), self._gone.wait())\n",
         "",
-        DELETION,
+        OFFLINE,
     ),
     Bug(
         "the pod goes before its volumes are unmounted",
