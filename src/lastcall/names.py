@@ -58,7 +58,7 @@ MACHINE_SERIAL = _name(
 ACKNOWLEDGED_DEAD = _name(
     "annotation",
     f"{GROUP}/acknowledged-dead",
-    "on a Node, by a person: the boot id of its machine that is off; `lastcall failover acknowledge` writes it",
+    "on a Node, by a person: the boot id of its machine that is off, and the last renewal of its Lease; `lastcall failover acknowledge` writes it",
 )
 
 SYSTEM_NAMESPACE = _name("namespace", "lastcall-system", "where lastcall's own objects are")

@@ -9,7 +9,7 @@ from support.kube_clusters import TOKEN, kube_cluster
 from support.lab_front import serving
 
 from lastcall import names
-from lastcall.adapters.kube.resources import NODES
+from lastcall.adapters.kube.resources import LEASES, NODES
 from lastcall.cli.failover_acknowledge import acknowledge
 from lastcall.cli.main import cli
 from lastcall.errors import Conflict, InvalidInput, RefusedForSafety
@@ -20,24 +20,37 @@ from lastcall.failover.facts import Acknowledged, Boot, LeaseSeen
 BOOT = "3f1c-a"
 
 
-@pytest.mark.parametrize("written", [BOOT, f" {BOOT}\n"])
+BEGUN = Boot(id=BOOT, system_uuid="m", since=0)
+LAST = "2026-11-22T00:00:00.000000Z"
+
+
+@pytest.mark.parametrize("written", [BOOT, f" {BOOT}\n", f"{BOOT} {LAST}", f" {BOOT}  {LAST} "])
 def test_the_annotation_names_the_boot_that_is_over(written):
-    fact = acknowledgement.acknowledged({names.ACKNOWLEDGED_DEAD: written}, boot_id=BOOT, at=50)
+    fact = acknowledgement.acknowledged(written, BEGUN, seen=50, renewed=(LAST, 20))
     assert isinstance(fact, Acknowledged)
     assert (fact.boot_id, fact.at) == (BOOT, 50)
-    boot = Boot(id=BOOT, system_uuid="m", since=0)
-    verdict = assess(boot, [fact], 60)
+    verdict = assess(BEGUN, [fact], 60)
     assert verdict.state is State.DEAD
     assert "by the annotation lastcall.dev/acknowledged-dead" in verdict.reasons[0]
-    assert assess(boot, [fact, LeaseSeen(boot_id=BOOT, at=55)], 60).state is State.ALIVE
+    assert assess(BEGUN, [fact, LeaseSeen(boot_id=BOOT, at=55)], 60).state is State.ALIVE
 
 
-@pytest.mark.parametrize(
-    ("annotations", "boot_id"),
-    [({}, BOOT), ({names.ACKNOWLEDGED_DEAD: "another"}, BOOT), ({names.ACKNOWLEDGED_DEAD: ""}, "")],
-)
-def test_no_word_on_this_boot(annotations, boot_id):
-    assert acknowledgement.acknowledged(annotations, boot_id=boot_id, at=50) is None
+@pytest.mark.parametrize("written", ["", "another", f"another {LAST}", f"{BOOT} {LAST} more", f"{BOOT} later", " "])
+def test_no_word_on_this_boot_and_this_silence(written):
+    assert acknowledgement.acknowledged(written, BEGUN, seen=50, renewed=(LAST, 20)) is None
+
+
+def test_a_word_on_the_last_renewal_counts_for_who_finds_it_and_however_late_he_has_heard_of_that():
+    for seen, renewed in ((0, 0), (50, 50.5)):
+        fact = acknowledgement.acknowledged(f"{BOOT} {LAST}", BEGUN, seen=seen, renewed=(LAST, renewed))
+        known = [fact, LeaseSeen(boot_id=BOOT, at=renewed)] if renewed else [fact]
+        assert assess(BEGUN, known, 100).state is State.DEAD
+    assert acknowledgement.acknowledged(f"{BOOT} {LAST}", BEGUN, seen=50, renewed=None) is None
+
+
+def test_a_word_that_says_nothing_of_renewals_counts_only_for_who_has_seen_it_come():
+    found = acknowledgement.acknowledged(BOOT, BEGUN, seen=0, renewed=(LAST, 0))
+    assert assess(BEGUN, [found], 100).state is State.UNKNOWN
 
 
 async def put(cluster, ready="Unknown", boot_id=BOOT, name="n1"):
@@ -58,6 +71,12 @@ async def written(cluster, name="n1"):
     return found["metadata"].get("annotations", {}).get(names.ACKNOWLEDGED_DEAD)
 
 
+async def renew(cluster, at, name="n1"):
+    """Its kubelet renews its Lease for the first time."""
+    lease = {"metadata": {"name": name}, "spec": {"holderIdentity": name, "renewTime": at}}
+    await cluster.admin.create(LEASES, lease, namespace="kube-node-lease")
+
+
 @pytest.fixture
 async def cluster(tmp_path):
     async with kube_cluster("lab", tmp_path) as cluster:
@@ -70,6 +89,13 @@ async def test_it_is_written_and_may_be_said_again(cluster, ready):
     await acknowledge(cluster.client, "n1", BOOT)
     await acknowledge(cluster.client, "n1", BOOT)
     assert await written(cluster) == BOOT
+
+
+async def test_it_names_the_last_renewal(cluster):
+    await put(cluster)
+    await renew(cluster, LAST)
+    await acknowledge(cluster.client, "n1", BOOT)
+    assert await written(cluster) == f"{BOOT} {LAST}"
 
 
 REFUSED = {
@@ -99,9 +125,9 @@ class Late:
     def __init__(self, client, changes):
         self._client, self._changes = client, changes
 
-    async def get(self, *args, **rest):
-        found = await self._client.get(*args, **rest)
-        if self._changes:
+    async def get(self, resource, *args, **rest):
+        found = await self._client.get(resource, *args, **rest)
+        if self._changes and resource is NODES:
             await self._changes.pop()()
         return found
 

@@ -304,3 +304,51 @@ async def test_a_word_that_was_wrong_does_not_wait_for_the_next_controller(world
     await world.nodes.back(node)
     await world.until(lambda: not world.mark(node), 120)
     assert world.node(node)["metadata"]["annotations"] == {"mine": "stays"}
+
+
+def renewed(world, node):
+    """``renewTime`` of its Lease."""
+    return world.cluster.get(LEASES, node)["spec"]["renewTime"]
+
+
+async def says(world, node, word):
+    """A person writes it by hand."""
+    said = {"metadata": {"annotations": {"lastcall.dev/acknowledged-dead": word}}}
+    await world.cluster.patch(NODES, node, said, namespace="")
+
+
+@pytest.mark.parametrize("by_hand", [True, False])
+def test_a_word_that_was_refuted_before_anything_was_done_never_counts_for_a_later_silence(by_hand):
+    """It is written while the node is well; a controller that is started later finds it there, and the node cut off."""
+
+    @failing_over
+    async def scenario(world):
+        first = world.start("a")
+        node = world.place()
+        word = f"boot-{node}-1" if by_hand else f"boot-{node}-1 {renewed(world, node)}"
+        await says(world, node, word)
+        await world.cluster.settle(30)
+        first.process.kill()
+        world.start("b")
+        world.fences[node].away = True
+        world.nodes.silent.add(node)
+        await world.cluster.settle(120)
+        assert world.mark(node), "it is suspected"
+        assert not world.out_of_service(node)
+        assert world.verbs("force-delete") == []
+        await says(world, node, f"boot-{node}-1 {renewed(world, node)}")
+        world.nodes.pull(node)
+        await failed_over(world, node)
+
+    scenario()
+
+
+@failing_over
+async def test_a_word_on_this_silence_counts_for_a_controller_that_finds_it(world):
+    node = world.place()
+    world.fences[node].away = True
+    world.nodes.pull(node)
+    await says(world, node, f"boot-{node}-1 {renewed(world, node)}")
+    world.start()
+    await failed_over(world, node)
+    assert world.verbs("off") == []

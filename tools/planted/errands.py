@@ -117,8 +117,15 @@ BUGS = [
     Bug(
         "an acknowledgement of one boot counts for the next",
         "failover/acknowledgement.py",
-        "if not said or said != boot_id:",
-        "if not said:",
+        "if word is None or word.boot_id != boot.id:",
+        "if word is None:",
+        WORD,
+    ),
+    Bug(
+        "an acknowledgement of one silence counts for a later one",
+        "failover/acknowledgement.py",
+        "if renewed is None or word.renewed != renewed[0]:",
+        "if renewed is None:",
         WORD,
     ),
     Bug(

@@ -28,7 +28,7 @@ def command(*, node: str, boot_id: str, kubeconfig: str | None, context: str | N
 
     The controller then takes the node's pods and volumes away by force, unless something else says that the machine is
     alive. Make sure of it first: that it is silent is no sign. Refused (exit code 3) if the node is Ready or shows
-    another boot.
+    another boot. It counts until the node renews its Lease again.
     """
     boot_id = boot_id.strip()
     asyncio.run(_run(node, boot_id, kubeconfig or "", context or ""))
@@ -52,15 +52,17 @@ async def _run(node: str, boot_id: str, kubeconfig: str, context: str) -> None:
 async def acknowledge(client: "Client", node: str, boot_id: str) -> None:
     """Writes the annotation on the Node as it was read right before: nothing is written on one that has changed since.
 
+    It names the last renewal of the node's Lease, so that it never counts for a later silence of the same boot.
     RefusedForSafety if it is alive or another boot; InvalidInput if there is none of that name, or without a boot id.
     """
     from lastcall import names
     from lastcall.adapters.kube.resources import NODES
-    from lastcall.failover.acknowledgement import refusals
+    from lastcall.failover.acknowledgement import Word, refusals, write
 
     if not boot_id:
         raise InvalidInput("--boot-id", ["is empty"])
     for attempt in range(_ATTEMPTS):
+        renewed = await _renewed(client, node)
         try:
             found = await client.get(NODES, node)
         except NotFound:
@@ -69,7 +71,7 @@ async def acknowledge(client: "Client", node: str, boot_id: str) -> None:
         if wrong := refusals(node, ready=ready, boot_id=shown, wanted=boot_id):
             raise RefusedForSafety("\n".join(wrong))
         revision = found["metadata"]["resourceVersion"]
-        annotations = {names.ACKNOWLEDGED_DEAD: boot_id}
+        annotations = {names.ACKNOWLEDGED_DEAD: write(Word(boot_id=boot_id, renewed=renewed))}
         try:
             await client.patch(NODES, node, {"metadata": {"resourceVersion": revision, "annotations": annotations}})
         except Conflict:
@@ -77,6 +79,18 @@ async def acknowledge(client: "Client", node: str, boot_id: str) -> None:
                 raise
         else:
             return
+
+
+async def _renewed(client: "Client", node: str) -> str:
+    """``renewTime`` of the node's Lease, read before the Node is: what follows it makes the word count no more."""
+    from lastcall.adapters.kube.resources import LEASES
+    from lastcall.model.snapshot import NODE_LEASES
+
+    try:
+        found = await client.get(LEASES, node, namespace=NODE_LEASES)
+    except NotFound:
+        return ""
+    return str((found.get("spec") or {}).get("renewTime") or "")
 
 
 def _shown(node: "Object") -> tuple[str, str]:

@@ -1,25 +1,57 @@
 """A person's word that a machine is dead (pure): ``lastcall.dev/acknowledged-dead`` on the Node names the boot that is over.
 
-It is of use where no device can be asked, and for the fencer ``manual``. It holds for one boot: the machine's next boot
-has another id, so what is left standing on the Node is never taken for a word on that one.
+It is of use where no device can be asked, and for the fencer ``manual``. It holds for one boot, since the machine's next one
+has another id, and for one silence: a boot that was wrongly said to be over lives on, and what is left standing on its Node
+must not be taken for a word on the day on which it is silent again. So what is written names also the last renewal of the
+node's Lease, and counts as long as no other has followed. A word without it, as a person may write it by hand, counts for
+who has seen it come alone: he knows what was heard of the node afterwards.
 """
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 
 from lastcall import names
-from lastcall.failover.facts import Acknowledged
+from lastcall.failover.facts import Acknowledged, Boot
+
+TICK = 1e-3
+"""Seconds by which a word is later than what it is known to follow."""
 
 
-def acknowledged(annotations: Mapping[str, str], *, boot_id: str, at: float) -> Acknowledged | None:
-    """The evidence, if the Node's annotations acknowledge the boot that it shows; else None.
+@dataclass(frozen=True, kw_only=True)
+class Word:
+    """What stands on a Node; ``renewed`` is ``spec.renewTime`` of its Lease when it was said, empty if it does not say."""
 
-    ``at`` is when the observer first saw it beside this boot id, on his own clock. What is written by hand may have blanks
-    around it; an id that is empty acknowledges nothing.
-    """
-    said = annotations.get(names.ACKNOWLEDGED_DEAD, "").strip()
-    if not said or said != boot_id:
+    boot_id: str
+    renewed: str = ""
+
+
+def write(word: Word) -> str:
+    """The annotation's value."""
+    return f"{word.boot_id} {word.renewed}".strip()
+
+
+def read(text: str) -> Word | None:
+    """What is written by hand may have blanks around it. None if it names no boot, or is something else."""
+    parts = text.split()
+    if len(parts) not in (1, 2):
         return None
-    return Acknowledged(boot_id=boot_id, how=f"the annotation {names.ACKNOWLEDGED_DEAD}", at=at)
+    return Word(boot_id=parts[0], renewed=parts[1] if len(parts) > 1 else "")
+
+
+def acknowledged(text: str, boot: Boot, *, seen: float, renewed: tuple[str, float] | None) -> Acknowledged | None:
+    """The evidence, if the Node's annotation acknowledges the boot that it shows, and this silence; else None.
+
+    ``seen``: since when the observer sees it, on his own clock. ``renewed``: the Lease's ``renewTime`` as it was read last,
+    and when that was first seen; None if there is none. One that names its renewal is later than that, however late the
+    observer has heard of it; and it counts also for who finds it standing there.
+    """
+    word = read(text)
+    if word is None or word.boot_id != boot.id:
+        return None
+    if word.renewed:
+        if renewed is None or word.renewed != renewed[0]:
+            return None
+        seen = max(seen, boot.since + TICK, renewed[1] + TICK)
+    return Acknowledged(boot_id=boot.id, how=f"the annotation {names.ACKNOWLEDGED_DEAD}", at=seen)
 
 
 def refusals(node: str, *, ready: str, boot_id: str, wanted: str) -> list[str]:

@@ -63,7 +63,6 @@ class Gathering:
         self._clock = clock
         self._terms = terms
         self._claims: dict[str, tuple[str, str] | None] = {}
-        self._words: dict[str, Acknowledged] = {}
         self._etcd: frozenset[str] = frozenset()
         self.guard = Guard(cluster, observing)
 
@@ -85,7 +84,7 @@ class Gathering:
         needed = self._terms.detach or left.volumes_stay(pods, node, self._clock.wall())
         claims = await self._claims_of(attachments) if needed else {}
         now, wall = self._clock.boottime(), self._clock.wall()
-        facts = tuple(self._facts(name, knot, node, more, now))
+        facts = tuple(self._facts(knot, node, more))
         case = Case(
             name=name,
             me=self._terms.me,
@@ -166,29 +165,18 @@ class Gathering:
 
     # -- concluding ----------------------------------------------------------------------------------------------------
 
-    def _facts(self, name: str, knot: Knot, node: LiveNode, more: Sequence[Fact], now: float) -> Iterator[Fact]:
+    def _facts(self, knot: Knot, node: LiveNode, more: Sequence[Fact]) -> Iterator[Fact]:
         yield from knot.seen.facts()
         yield from more
-        boot = knot.seen.boot
+        boot, said = knot.seen.boot, knot.seen.word
         if boot is None:
             return
-        if word := self._word(name, boot, node, now):
+        if said and (word := acknowledged(said[0], boot, seen=said[1], renewed=knot.seen.renewed)):
             yield word
         by_hand = [taint for taint in node.spec.taints if taint.key == names.OUT_OF_SERVICE]
         mark = _node_now(node).mark
         if by_hand and knot.seen.tainted is not None and not (isinstance(mark, OwnerMark) and mark.tainted):
             yield Acknowledged(boot_id=boot.id, how=f"the taint {names.OUT_OF_SERVICE}", at=knot.seen.tainted)
-
-    def _word(self, name: str, boot: Boot, node: LiveNode, now: float) -> Acknowledged | None:
-        """It counts from when it was seen first; it names the boot, so that it is later than the boot's beginning."""
-        at = max(now, boot.since + 1e-3)
-        word = acknowledged(node.metadata.annotations, boot_id=boot.id, at=at)
-        before = self._words.get(name)
-        if word is None:
-            self._words.pop(name, None)
-        elif before is None or before.boot_id != word.boot_id:
-            self._words[name] = word
-        return self._words.get(name)
 
     def _policy(self, policy: FencePolicy | None, fresh: float) -> Policy | None:
         if policy is None:

@@ -182,7 +182,9 @@ def _facts(objects: Objects, node: LiveNode, heard: float | None, begun: float) 
     if by_hand and not (isinstance(mark, OwnerMark) and mark.tainted):
         added = max((one.time_added.timestamp() for one in by_hand if one.time_added), default=last + _TICK)
         yield Acknowledged(boot_id=info.boot_id, how=f"the taint {names.OUT_OF_SERVICE}", at=added)
-    if word := acknowledged(node.metadata.annotations, boot_id=info.boot_id, at=last + _TICK):
+    renewed = next((one.spec.renew_time for one in objects.leases if one.metadata.name == node.metadata.name), "")
+    boot = Boot(id=info.boot_id, system_uuid=info.system_uuid, since=begun)
+    if word := acknowledged(node.acknowledged, boot, seen=last + _TICK, renewed=(renewed, last)):
         yield word
     for one in objects.shutdowns:
         if one.metadata.name == node.metadata.name and one.status.deadline_time and one.status.start_time:

@@ -22,8 +22,8 @@ class Sightings:
     """Of one node, which is ``observed`` since then."""
 
     __slots__ = (
-        *("_bases", "_boots", "_more", "_renewed", "_reported", "_revisions", "_seen"),
-        *("back", "boot", "fresh", "heard", "name", "observed", "tainted"),
+        *("_bases", "_boots", "_more", "_reported", "_revisions", "_seen"),
+        *("back", "boot", "fresh", "heard", "name", "observed", "renewed", "tainted", "word"),
     )
 
     def __init__(self, name: str, observed: float) -> None:
@@ -39,10 +39,13 @@ class Sightings:
         """``proofs.Terms.fresh`` by the Lease as it was read last."""
         self.tainted: float | None = None
         """Since when it is seen to have the taint out-of-service without a break; None if it has not."""
+        self.renewed: tuple[str, float] | None = None
+        """``renewTime`` of its Lease, and when that was first seen; None if there was never any."""
+        self.word: tuple[str, float] | None = None
+        """A person's word that its machine is dead, and since when it is seen without a break; None if there is none."""
         self._boots: dict[str, Boot] = {}
         self._seen: dict[str, NodeSeen | LeaseSeen] = {}
         self._reported: tuple[str, ...] = ()
-        self._renewed: str | None = None
         self._revisions = [0, 0]
         self._more: list[Fact] | None = None
         self._bases: Mapping[str, object] = {}
@@ -65,6 +68,7 @@ class Sightings:
             self._change(info.boot_id, info.system_uuid, now)
         tainted = any(taint.key == names.OUT_OF_SERVICE for taint in node.spec.taints)
         self.tainted = (self.tainted or now) if tainted else None
+        self._note_word(node.acknowledged, now)
         self._note_back(info.boot_id, now, ready=ready.status == "True")
         reported = (info.boot_id, info.system_uuid, ready.status, ready.last_heartbeat_time)
         if reported == self._reported or not info.boot_id:
@@ -85,9 +89,9 @@ class Sightings:
         if self._older(1, lease.metadata.resource_version):
             return False
         self.fresh = freshness(lease.spec.lease_duration_seconds)
-        if renewed == self._renewed or not renewed:
+        if not renewed or (self.renewed and renewed == self.renewed[0]):
             return False
-        self._renewed = renewed
+        self.renewed = (renewed, now)
         if first:
             return False
         self.heard = now
@@ -143,6 +147,12 @@ class Sightings:
             self.back = None
         elif self.back is None or self.back[0] != boot_id:
             self.back = (boot_id, now)
+
+    def _note_word(self, text: str, now: float) -> None:
+        if not text:
+            self.word = None
+        elif self.word is None or self.word[0] != text:
+            self.word = (text, now)
 
     def _note(self, fact: NodeSeen | LeaseSeen) -> None:
         """The last of each kind and boot, but what a kubelet wrote is not replaced by what others wrote in its place."""

@@ -56,6 +56,7 @@ class OurAnnotations(Facts, frozen=True):
     """Those that lastcall itself writes; others are not kept of 5,000 nodes."""
 
     mark: str = msgspec.field(name=MARK, default="")
+    acknowledged: str = msgspec.field(name=names.ACKNOWLEDGED_DEAD, default="")
 
 
 class WatchedMeta(Facts, frozen=True):
@@ -85,6 +86,11 @@ class WatchedNode(Facts, frozen=True):
         """The text of our mark; empty if there is none."""
         return self.metadata.annotations.mark
 
+    @property
+    def acknowledged(self) -> str:
+        """A person's word that its machine is dead; empty if there is none."""
+        return self.metadata.annotations.acknowledged
+
 
 class NodeMeta(Facts, frozen=True):
     """v1.ObjectMeta of a node that is read live."""
@@ -112,6 +118,11 @@ class LiveNode(Facts, frozen=True):
     def mark(self) -> str:
         """The text of our mark; empty if there is none."""
         return self.metadata.annotations.get(MARK, "")
+
+    @property
+    def acknowledged(self) -> str:
+        """A person's word that its machine is dead; empty if there is none."""
+        return self.metadata.annotations.get(names.ACKNOWLEDGED_DEAD, "")
 
     @property
     def fence_node(self) -> FenceNode:
