@@ -13,6 +13,7 @@ import pytest_asyncio
 import yaml
 from support import lab_front
 from support.cluster_api import Api
+from support.cluster_custom import definition, letters, served
 from support.cluster_webhooks import Answers, Hooks, address_towards
 
 from lastcall.adapters.clock import SystemClock
@@ -106,3 +107,11 @@ async def hooks(api, webhook_server):
     """Admission webhooks of this case."""
     answers, url, authority = webhook_server
     return Hooks(api, url, authority, answers)
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def widgets(api):
+    """A resource of this case, and its kind."""
+    plural = letters()
+    made = await served(api, definition(plural, plural.title()))
+    yield made, plural.title()

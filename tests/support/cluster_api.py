@@ -16,11 +16,15 @@ from lastcall.adapters.kube.resources import NAMESPACES, PODS, resource
 
 APPLY = "application/apply-patch+yaml"
 JSON = "application/json"
-SECONDS = 10.0
+SECONDS = 60.0
 """How long something may take that a server does by and by."""
 
 SERVICE_ACCOUNTS = resource("", "v1", "serviceaccounts")
 __all__ = ["APPLY", "JSON", "JSON_PATCH", "MERGE", "STRATEGIC", "Api", "Reply", "unique"]
+
+INVALID, REQUIRED, UNSUPPORTED = "FieldValueInvalid", "FieldValueRequired", "FieldValueNotSupported"
+FORBIDDEN, DUPLICATE, MISSING = "FieldValueForbidden", "FieldValueDuplicate", "FieldValueNotFound"
+"""Reasons of causes."""
 
 _numbers = itertools.count(1)
 _run = secrets.token_hex(3)
