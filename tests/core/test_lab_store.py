@@ -2,7 +2,7 @@
 
 import pytest
 
-from lastcall.lab.apiserver.store import Compacted, Key, Outdated, Store
+from lastcall.lab.apiserver.store import FIRST, Compacted, Key, Outdated, Store
 
 
 def put(store, name, *, resource="pods", namespace="n", **labels):
@@ -180,3 +180,69 @@ def test_what_was_written_down_goes_on():
         again.feed("pods", 6)
     again.describe(lambda resource, obj: {"f": resource + obj["metadata"]["name"]})
     assert again.get(Key("pods", "n", "a")).fields == {"f": "podsa"}
+
+
+# -- the index of pods by their node ---------------------------------------------------------------------------------
+
+
+def by_node(resource, obj):
+    """As the API server has it: empty fields are left out."""
+    return {"spec.nodeName": name} if (name := obj.get("spec", {}).get("nodeName")) else {}
+
+
+def bind(store, name, node, *, resource="pods", namespace="n"):
+    key = Key(resource, namespace, name)
+    old = store.get(key)
+    obj = {"metadata": {"name": name}, "spec": {"nodeName": node}}
+    store.put(key, obj, expected=old.revision if old else None)
+
+
+def on(store, node, resource="pods", namespace="", after=FIRST):
+    return names(store.objects(resource, namespace, after, ("spec.nodeName", node)))
+
+
+def test_pods_of_a_node_are_found_without_the_others():
+    store = Store(by_node)
+    bind(store, "b", "n1")
+    bind(store, "a", "n1")
+    bind(store, "c", "n2")
+    bind(store, "d", "")
+    bind(store, "a", "n1", namespace="m")
+    assert on(store, "n1") == "m/a n/a n/b"
+    assert on(store, "n1", namespace="n") == "n/a n/b"
+    assert on(store, "n1", after=("n/", "a")) == "n/b"
+    assert on(store, "") == "n/d"
+    assert on(store, "n3") == ""
+
+
+def test_a_pod_is_found_where_it_is_now():
+    store = Store(by_node)
+    bind(store, "a", "")
+    bind(store, "b", "n1")
+    bind(store, "a", "n1")
+    assert on(store, "") == ""
+    assert on(store, "n1") == "n/a n/b"
+    remove(store, "b")
+    assert on(store, "n1") == "n/a"
+
+
+def test_what_has_no_index_is_searched():
+    store = Store(by_node)
+    bind(store, "a", "n1")
+    bind(store, "b", "n2")
+    bind(store, "c", "n1", resource="other")
+    bind(store, "d", "n2", resource="other")
+    assert on(store, "n1", "other") == "n/c n/d"
+    assert names(store.objects("pods", "", FIRST, ("metadata.name", "a"))) == "n/a n/b"
+
+
+def test_an_index_knows_what_was_there_at_the_beginning():
+    before = Store()
+    bind(before, "a", "n1")
+    bind(before, "b", "n2")
+    store = Store()
+    store.load(2, [(one.key, one.revision, one.data) for one in before.objects("pods")])
+    store.describe(by_node)
+    assert on(store, "n1") == "n/a"
+    bind(store, "a", "n2")
+    assert on(store, "n2") == "n/a n/b"

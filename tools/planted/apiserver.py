@@ -157,6 +157,13 @@ BUGS = [
         EVICTION,
     ),
     Bug(
+        "a pod that is bound is still listed among those without a node",
+        "lab/apiserver/store.py",
+        "            indexed.remove(where, change.old.fields)\n",
+        "            pass\n",
+        STORE,
+    ),
+    Bug(
         "a reader who has fallen behind misses events without a word",
         "lab/apiserver/changelog.py",
         "            raise Compacted\n        start = place - self._dropped\n",

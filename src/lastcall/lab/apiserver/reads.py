@@ -101,7 +101,7 @@ class Reader:
         options = list_options.read(context.request)
         chosen = selection(context, options)
         start = self._start(options, namespaced=context.route.resource.namespaced)
-        found = chosen.of(self._at(context, start, paged=bool(options.token)))
+        found = chosen.of(self._at(context, start, chosen.interest, paged=bool(options.token)))
         # A list of any revision comes from the API server's memory at once: it has no pages.
         limit = 0 if options.revision == "0" and not options.token else options.limit
         revision = start.revision if start.revision > 0 else self._store.revision
@@ -126,10 +126,10 @@ class Reader:
         exact = options.match == "Exact" or (not options.match and options.limit > 0)
         return Continuation(revision if exact else 0, FIRST)
 
-    def _at(self, context: Context, start: Continuation, *, paged: bool) -> Sequence[Stored]:
+    def _at(self, context: Context, start: Continuation, interest: Interest, *, paged: bool) -> Sequence[Stored]:
         storage, namespace = context.route.resource.storage, context.route.namespace
         if start.revision <= 0 or start.revision == self._store.revision:
-            return self._store.objects(storage, namespace, start.after)
+            return self._store.objects(storage, namespace, start.after, interest)
         self._reached(start.revision)
         try:
             return self._store.objects_at(storage, namespace, start.revision, start.after)

@@ -12,7 +12,9 @@ from typing import Protocol
 
 import msgspec
 
+from lastcall.lab.apiserver import index
 from lastcall.lab.apiserver.changelog import Change, ChangeLog, Compacted, Feed, Key, Kind, Stored
+from lastcall.lab.apiserver.index import Index
 from lastcall.lab.apiserver.request import Object
 from lastcall.lab.apiserver.waiting import Interest
 
@@ -62,6 +64,7 @@ class Store:
     _objects: dict[str, dict[Place, Stored]] = field(default_factory=dict)
     _order: dict[str, list[Place]] = field(default_factory=dict)
     _logs: dict[str, ChangeLog] = field(default_factory=dict)
+    _indexes: dict[str, Index] = field(default_factory=lambda: {name: Index(of) for name, of in index.FIELDS.items()})
 
     def get(self, key: Key) -> Stored | None:
         """The object as it is now."""
@@ -85,9 +88,14 @@ class Store:
         self._apply(Change(Kind.DELETED, last, old))
         return last
 
-    def objects(self, resource: str, namespace: str = "", after: Place = FIRST) -> Sequence[Stored]:
-        """Those of one resource as they are now, in order, behind ``after``."""
+    def objects(
+        self, resource: str, namespace: str = "", after: Place = FIRST, interest: Interest = None
+    ) -> Sequence[Stored]:
+        """Those of one resource as they are now, in order, behind ``after``; some without ``interest`` may be left out."""
         order, found = self._order.get(resource, []), self._objects.get(resource, {})
+        indexed = self._indexes.get(resource)
+        if interest and indexed and indexed.field == interest[0]:
+            order = indexed.places(interest[1])
         start, end = bisect.bisect_right(order, after), len(order)
         if namespace:
             start = max(start, bisect.bisect_left(order, (f"{namespace}/", "")))
@@ -148,6 +156,7 @@ class Store:
             self._order.setdefault(key.resource, []).append(place(key))
         for order in self._order.values():
             order.sort()
+        self._build()
 
     def describe(self, fields_of: Callable[[str, Object], Mapping[str, str]]) -> None:
         """Says what field selectors can ask for, of objects that are there and of those to come."""
@@ -155,6 +164,14 @@ class Store:
         for objects in self._objects.values():
             for where, stored in objects.items():
                 objects[where] = self._restored(stored.key, stored.revision, stored.data)
+        self._build()
+
+    def _build(self) -> None:
+        """All indexes anew."""
+        for name, old in self._indexes.items():
+            self._indexes[name] = Index(old.field)
+            for where, stored in self._objects.get(name, {}).items():
+                self._indexes[name].add(where, stored.fields)
 
     def _log(self, resource: str) -> ChangeLog:
         log = self._logs.get(resource)
@@ -183,11 +200,22 @@ class Store:
             objects[where] = change.new
             if change.kind is Kind.ADDED:
                 bisect.insort(order, where)
+        self._keep_found(where, change)
         self.revision = change.revision
         if self.journal:
             self.journal.append(change)
         self._log(key.resource).append(change)
         self.on_change(change)
+
+    def _keep_found(self, where: Place, change: Change) -> None:
+        """The index of its resource, if there is one."""
+        indexed = self._indexes.get(change.new.key.resource)
+        if indexed is None:
+            return
+        if change.old:
+            indexed.remove(where, change.old.fields)
+        if change.kind is not Kind.DELETED:
+            indexed.add(where, change.new.fields)
 
 
 def _labels(obj: Object) -> Mapping[str, str]:

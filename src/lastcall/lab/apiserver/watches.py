@@ -99,7 +99,7 @@ class Watcher:
 
     def _begin(self, storage: str, chosen: Selection, *, ended: bool) -> Sequence[Event]:
         """What is there already, and the bookmark that ends it."""
-        found = chosen.of(self._store.objects(storage, chosen.namespace))
+        found = chosen.of(self._store.objects(storage, chosen.namespace, interest=chosen.interest))
         end = [Event("BOOKMARK", revision=self._store.revision, initial=True)] if ended else []
         return [*(Event("ADDED", one) for one in found), *end]
 
