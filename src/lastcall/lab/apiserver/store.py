@@ -92,10 +92,7 @@ class Store:
         self, resource: str, namespace: str = "", after: Place = FIRST, interest: Interest = None
     ) -> Sequence[Stored]:
         """Those of one resource as they are now, in order, behind ``after``; some without ``interest`` may be left out."""
-        order, found = self._order.get(resource, []), self._objects.get(resource, {})
-        indexed = self._indexes.get(resource)
-        if interest and indexed and indexed.field == interest[0]:
-            order = indexed.places(interest[1])
+        order, found = self._places(resource, interest), self._objects.get(resource, {})
         start, end = bisect.bisect_right(order, after), len(order)
         if namespace:
             start = max(start, bisect.bisect_left(order, (f"{namespace}/", "")))
@@ -206,6 +203,12 @@ class Store:
             self.journal.append(change)
         self._log(key.resource).append(change)
         self.on_change(change)
+
+    def _places(self, resource: str, interest: Interest) -> Sequence[Place]:
+        indexed = self._indexes.get(resource)
+        if interest and indexed and indexed.field == interest[0]:
+            return indexed.places(interest[1])
+        return self._order.get(resource, ())
 
     def _keep_found(self, where: Place, change: Change) -> None:
         """The index of its resource, if there is one."""
