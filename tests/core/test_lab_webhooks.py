@@ -7,9 +7,11 @@ from random import Random
 
 import pytest
 from support.lab_front import serving
+from support.lab_webhooks import RULE, Hooks, World, hook
 from support.virtual import in_virtual_time
 
 from lastcall import errors
+from lastcall.adapters.clock import SystemClock
 from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.resources import (
     CONFIG_MAPS,
@@ -21,50 +23,11 @@ from lastcall.adapters.kube.resources import (
     VALIDATING_WEBHOOKS,
 )
 from lastcall.lab import virtual
-from lastcall.lab.apiserver import ApiServer, warnings
-from lastcall.lab.apiserver.admission import matching, reviews
-from lastcall.lab.apiserver.admission.calling import HttpsCaller, Reply
-from lastcall.lab.apiserver.admission.chain import Attributes
+from lastcall.lab.apiserver import ApiServer
+from lastcall.lab.apiserver.admission.calling import HttpsCaller
 from lastcall.lab.apiserver.admission.webhooks import VALIDATING
 from lastcall.lab.apiserver.inprocess import InProcess
-from lastcall.lab.apiserver.request import ADMIN, Identity, Response
-from lastcall.lab.apiserver.status import ApiError
-
-RULE = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["configmaps"]}
-
-
-class Hooks:
-    """Webhooks by the path of their URL; each answers a request with parts of a response, or raises."""
-
-    def __init__(self, **answers):
-        self.answers, self.asked = answers, []
-
-    async def call(self, destination, body):
-        request = json.loads(body)["request"]
-        name = destination.url.rpartition("/")[2].partition("?")[0]
-        self.asked.append((name, request))
-        answer = self.answers[name]
-        answer = await answer(request) if asyncio.iscoroutinefunction(answer) else answer
-        if isinstance(answer, Reply):
-            return answer
-        response = {"uid": request["uid"], "allowed": True, **answer}
-        review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
-        return Reply(200, "application/json", json.dumps(review).encode())
-
-    @property
-    def names(self):
-        return [name for name, _ in self.asked]
-
-
-def hook(name, **rest):
-    return {
-        "name": f"{name}.example.com",
-        "clientConfig": {"url": f"https://hooks.example/{name}"},
-        "rules": [RULE],
-        "sideEffects": "None",
-        "admissionReviewVersions": ["v1"],
-        **rest,
-    }
+from lastcall.lab.apiserver.request import Response
 
 
 def patch(*operations):
@@ -73,22 +36,6 @@ def patch(*operations):
 
 def adds(key, value="x"):
     return patch({"op": "add", "path": f"/data/{key}", "value": value})
-
-
-class World:
-    def __init__(self, hooks):
-        self.server = ApiServer(virtual.VirtualClock(), Random(1))
-        self.server.webhooks.caller = self.hooks = hooks
-        self.client = Client(InProcess(self.server, ADMIN))
-
-    async def configure(self, resource, *hooks, name="hooks"):
-        kind = {MUTATING_WEBHOOKS: "MutatingWebhookConfiguration"}.get(resource, "ValidatingWebhookConfiguration")
-        body = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": name}}
-        await self.client.create(resource, {**body, "webhooks": list(hooks)})
-
-    async def write(self, name="a", **rest):
-        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a": "1"}}
-        return await self.client.create(CONFIG_MAPS, body, namespace="default", **rest)
 
 
 # -- mutating ----------------------------------------------------------------------------------------------------------
@@ -256,151 +203,6 @@ async def test_the_old_labels_of_an_object_select_it_too():
         await world.client.patch(CONFIG_MAPS, "a", {"metadata": {"labels": None}}, namespace="default")
 
 
-# -- pure --------------------------------------------------------------------------------------------------------------
-
-
-def attributes(world, **rest):
-    group, plural = rest.pop("group", ""), rest.pop("plural", "pods")
-    values = {
-        "operation": "CREATE",
-        "resource": world.server.scheme.find(group, "v1", plural),
-        "subresource": "",
-        "namespace": "default",
-        "name": "a",
-        "user": Identity("bob", ("g",)),
-        "obj": {"kind": "Pod", "apiVersion": "v1", "metadata": {}},
-        "old": None,
-        "dry_run": False,
-        "options": {},
-        **rest,
-    }
-    return Attributes(**values)
-
-
-RULES = [
-    ({}, {}, True),
-    ({"resources": ["*"]}, {}, True),
-    ({"resources": ["*"]}, {"subresource": "status"}, False),
-    ({"resources": ["*/*"]}, {"subresource": "status"}, True),
-    ({"resources": ["*/*"]}, {}, True),
-    ({"resources": ["pods/*"]}, {"subresource": "eviction"}, True),
-    ({"resources": ["*/status"]}, {"subresource": "status"}, True),
-    ({"resources": ["*/status"]}, {}, False),
-    ({"resources": ["services", "pods/eviction"]}, {"subresource": "eviction"}, True),
-    ({"operations": ["DELETE", "UPDATE"]}, {}, False),
-    ({"operations": ["*"]}, {"operation": "CONNECT"}, True),
-    ({"apiGroups": ["apps"]}, {}, False),
-    ({"apiGroups": ["*"], "apiVersions": ["*"]}, {}, True),
-    ({"apiVersions": ["v2"]}, {}, False),
-    ({"scope": "Namespaced"}, {}, True),
-    ({"scope": "Cluster"}, {}, False),
-    ({"scope": "Cluster", "resources": ["nodes"]}, {"plural": "nodes", "namespace": ""}, True),
-    ({"scope": "Namespaced", "resources": ["nodes"]}, {"plural": "nodes", "namespace": ""}, False),
-    ({"scope": "Cluster", "resources": ["namespaces"]}, {"plural": "namespaces", "namespace": "default"}, True),
-    ({"scope": "Namespaced", "resources": ["namespaces"]}, {"plural": "namespaces", "namespace": "default"}, False),
-]
-
-
-@pytest.mark.parametrize(("rule", "write", "asked"), RULES)
-def test_rules(rule, write, asked):
-    async def test():
-        world = World(Hooks())
-        one = {**RULE, "operations": ["CREATE"], "resources": ["pods"], **rule}
-        [parsed] = matching.hooks({"metadata": {"name": "c"}, "webhooks": [hook("h", rules=[one])]})
-        found = matching.concerned(parsed, attributes(world, **write), {"metadata": {}}, ())
-        assert (found is not None) is asked
-
-    virtual.run(test())
-
-
-@in_virtual_time
-async def test_conditions():
-    world = World(Hooks())
-
-    def met(*expressions, **rest):
-        conditions = [{"name": str(number), "expression": one} for number, one in enumerate(expressions)]
-        [parsed] = matching.hooks(
-            {"metadata": {"name": "c"}, "webhooks": [hook("h", matchConditions=conditions, **rest)]}
-        )
-        write = attributes(world)
-        return matching.conditions_met(parsed, write, reviews.request(write, write.resource, "u"))
-
-    assert met("request.userInfo.username == 'bob'", "object.kind == 'Pod'")
-    assert not met("'x' in request.userInfo.groups")
-    assert met("oldObject == null", "request.operation == 'CREATE' && !request.dryRun")
-    assert not met("object.spec.a == 1", "false")  # one that is false decides
-    assert not met("object.spec.a == 1", "true", failurePolicy="Ignore")
-    with pytest.raises(ApiError) as caught:
-        met("oldObject.spec.a == 1", "object.spec.b == 1")
-    assert caught.value.message == (
-        "pods \"a\" is forbidden: [expression 'oldObject.spec.a == 1' resulted in error: no such key: spec,"
-        " expression 'object.spec.b == 1' resulted in error: no such key: spec]"
-    )
-
-
-@in_virtual_time
-async def test_another_version_of_a_resource_is_shown_as_the_one_the_rules_name():
-    world = World(Hooks(one={}))
-    resource = world.server.scheme.find("autoscaling", "v2", "horizontalpodautoscalers")
-    write = attributes(world, resource=resource, obj={"kind": resource.kind, "apiVersion": "autoscaling/v2"})
-    rule = {**RULE, "apiGroups": ["autoscaling"], "apiVersions": ["v1"], "resources": ["*"]}
-    older = type(resource)("autoscaling", "v1", resource.plural, resource.kind, resource.behaviour)
-    configuration = {"metadata": {"name": "c"}, "webhooks": [hook("h", rules=[rule])]}
-    [parsed] = matching.hooks(configuration)
-    assert matching.concerned(parsed, write, {"metadata": {}}, (older,)) is older
-    shown = reviews.request(write, older, "u")
-    assert shown["kind"]["version"] == shown["resource"]["version"] == "v1"
-    assert shown["requestKind"]["version"] == shown["requestResource"]["version"] == "v2"
-    assert shown["object"]["apiVersion"] == "autoscaling/v1"
-    configuration["webhooks"][0]["matchPolicy"] = "Exact"
-    [parsed] = matching.hooks(configuration)
-    assert matching.concerned(parsed, write, {"metadata": {}}, (older,)) is None
-
-
-ANSWERS = {
-    "a list": (b"[]", "failed to call webhook: couldn't get version/kind; json parse error"),
-    "empty": (b"", "failed to call webhook: couldn't get version/kind; json parse error: unexpected end of JSON input"),
-    "another kind": (b'{"apiVersion":"v1","kind":"Pod"}', 'failed to call webhook: no kind "Pod" is registered'),
-    "no response": (b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}', "webhook response was absent"),
-    "another uid": (
-        b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"v"}}',
-        'received invalid webhook response: expected response.uid="u", got "v"',
-    ),
-}
-
-
-@pytest.mark.parametrize(("body", "said"), ANSWERS.values(), ids=ANSWERS)
-def test_an_answer_that_does_not_count(body, said):
-    with pytest.raises(reviews.CallFailed) as caught:
-        reviews.understood(body, "u", mutating=False)
-    assert said in str(caught.value)
-
-
-DENIALS = [
-    ({}, 400, "", "without explanation"),
-    ({"code": 200, "message": "odd"}, 400, "", "denied the request: odd"),
-    ({"code": 403, "reason": "Forbidden"}, 403, "Forbidden", "denied the request: Forbidden"),
-    ({"code": 429, "details": {"retryAfterSeconds": 7}}, 429, "", "without explanation"),
-]
-
-
-@pytest.mark.parametrize(("status", "code", "reason", "said"), DENIALS)
-def test_denials(status, code, reason, said):
-    denied = reviews.Denied("h", status)
-    assert (denied.code, denied.reason) == (code, reason)
-    assert denied.message.endswith(said)
-    assert denied.retry_after == status.get("details", {}).get("retryAfterSeconds", 0)
-
-
-def test_warnings_are_quoted_once_and_cut_when_they_are_many():
-    assert warnings.headers(["a", "", "a", "b\nc", 'say "ü"\\']) == [
-        '299 - "a"',
-        '299 - "say \\"' + "ü".encode().decode("latin-1") + '\\"\\\\"',
-    ]
-    many = warnings.headers([str(number) * 1000 for number in range(5)])
-    assert [len(header) for header in many] == [len('299 - ""') + 256] * 5
-
-
 # -- over the network --------------------------------------------------------------------------------------------------
 
 
@@ -415,8 +217,6 @@ class Denying:
 
 
 async def test_a_webhook_behind_https_and_one_behind_a_service(tmp_path):
-    from lastcall.adapters.clock import SystemClock
-
     server = ApiServer(SystemClock(), Random(1))
     client = Client(InProcess(server))
     caller = HttpsCaller()

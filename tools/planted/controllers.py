@@ -220,7 +220,7 @@ BUGS = [
         "lab/controllers/job_failures.py",
         "return Backoff(len(since), max(since, default=0.0))",
         "return Backoff(self.failures + len(since), max(since, default=self.last))",
-        ("tests/core/test_lab_jobs.py",),
+        ("tests/core/test_lab_job_rules.py",),
     ),
     Bug(
         "a controller decides before it sees what it has written",
