@@ -143,6 +143,33 @@ def test_one_whose_lease_was_given_to_another_by_hand_stops_at_once():
     lives(scene)
 
 
+def test_many_live_looks_at_once_are_two_renewals():
+    async def scene(world):
+        one = world.candidate("a").election
+        await asyncio.sleep(5)
+        patch, sent = one._patch, []
+
+        async def slow(lease, record):
+            sent.append(world.now)
+            await asyncio.sleep(0.1)
+            return await patch(lease, record)
+
+        one._patch = slow
+
+        async def asked(number):
+            await asyncio.sleep(number / 1000)
+            begun = world.now
+            assert await one.confirm()
+            assert any(at >= begun for at in sent), "who asks is confirmed by what was sent since"
+
+        await asyncio.gather(*(asked(number) for number in range(20)))
+        assert len(sent) == 2
+        one._until = -1.0
+        assert not await one.confirm()
+
+    lives(scene)
+
+
 def test_a_live_look_renews():
     async def scene(world):
         first = world.candidate("a")

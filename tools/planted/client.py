@@ -17,6 +17,13 @@ BUGS = [
         ELECTION,
     ),
     Bug(
+        "who makes sure that he leads is content with a renewal from before",
+        "adapters/kube/election.py",
+        "self._until > asked + self._terms.renew:",
+        "self._until > asked:",
+        ELECTION,
+    ),
+    Bug(
         "a leader acts until its lease has run out",
         "adapters/kube/election.py",
         "self._until = sent + self._terms.renew",

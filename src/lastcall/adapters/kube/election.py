@@ -77,6 +77,7 @@ class Election:
     async def confirm(self) -> bool:
         """A live look: renews now, if we lead, and says whether that was confirmed; so no cache is asked.
 
+        Of many who ask at once the first renews, and the next one for all who have begun to ask before that is sent.
         TimedOut or the API's error if it cannot be known; then we lead until ``leading_until``, but have not looked.
         """
         begun = self._clock.boottime()
@@ -84,7 +85,7 @@ class Election:
             return False
         try:
             async with asyncio.timeout(self._patience()):
-                await self._turn()
+                await self._turn(asked=begun)
         except TimeoutError:
             raise TimedOut(f"lease {self._lease.namespace}/{self._lease.name}: no answer in time") from None
         return self._until >= begun + self._terms.renew
@@ -179,8 +180,11 @@ class Election:
         left = self._until - self._clock.boottime()
         return min(self._terms.renew / 2, left) if left > 0 else self._terms.renew / 2
 
-    async def _turn(self) -> None:
+    async def _turn(self, *, asked: float | None = None) -> None:
+        """``asked``: nothing is to be done if we have been confirmed by a renewal that was sent after that."""
         async with self._turns:
+            if asked is not None and self.leads and self._until > asked + self._terms.renew:
+                return
             if not self.leads:
                 await self._look()
             if not await self._stepped():
