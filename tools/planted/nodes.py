@@ -94,10 +94,10 @@ BUGS = [
         MOUNTS,
     ),
     Bug(
-        "a node that goes down starts its containers again",
-        "lab/kubelet/running.py",
-        "                await self._record.moved.wait()\n                continue\n",
-        "                pass\n",
+        "a node that goes down starts what was being prepared",
+        "lab/kubelet/starter.py",
+        'if self._means.held(pod["metadata"]["uid"]):',
+        "if False:",
         SHUTDOWN,
     ),
     Bug(
