@@ -27,7 +27,6 @@ def systemd(request, tmp_path, monkeypatch):
         (lambda: systemd_notify.status("armed"), "STATUS=armed"),
         (systemd_notify.stopping, "STOPPING=1"),
         (lambda: systemd_notify.reloading(123), "RELOADING=1\nMONOTONIC_USEC=123"),
-        (lambda: systemd_notify.extend_timeout(1.5), "EXTEND_TIMEOUT_USEC=1500000"),
         (systemd_notify.watchdog, "WATCHDOG=1"),
     ],
 )

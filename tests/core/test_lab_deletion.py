@@ -23,10 +23,6 @@ class Orphaning(Behaviour):
     dependents = Dependents.ORPHANED
 
 
-class Childless(Behaviour):
-    dependents = Dependents.NONE
-
-
 def at(seconds):
     return f"2026-01-01T12:00:{seconds:02d}Z"
 

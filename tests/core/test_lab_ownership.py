@@ -11,7 +11,7 @@ from lastcall.lab.apiserver.patches.shapes import Shape
 from lastcall.lab.apiserver.schema.types import Types
 
 TYPES = Types()
-POD, SERVICE, MAP = (Shape(TYPES.find("", "v1", kind)) for kind in ("Pod", "Service", "ConfigMap"))
+POD, MAP = (Shape(TYPES.find("", "v1", kind)) for kind in ("Pod", "ConfigMap"))
 FREE = Shape(None)
 L = field_sets.LEAF
 

@@ -54,11 +54,6 @@ def reloading(monotonic_usec: int) -> bool:
     return notify(f"RELOADING=1\nMONOTONIC_USEC={monotonic_usec}")
 
 
-def extend_timeout(seconds: float) -> bool:
-    """Starting or stopping takes so much longer, from now on; to be said again before that time is over."""
-    return notify(f"EXTEND_TIMEOUT_USEC={round(seconds * 1_000_000)}")
-
-
 def watchdog() -> bool:
     """The service lives; to be said at least every ``watchdog_seconds``."""
     return notify("WATCHDOG=1")

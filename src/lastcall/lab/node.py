@@ -41,7 +41,6 @@ class LabNode:
         self._status = status
         self._clock = clock
         self._refusing = False
-        self._ready_since = clock.wall()
         self._codes: dict[str, dict[str, int | None]] = {}
         self._known: dict[str, Pod] = {}
         self._told: dict[str, str] = {}

@@ -7,7 +7,6 @@ microseconds and has other words.)
 
 import re
 
-NANOSECOND = 1
 SECOND = 1_000_000_000
 MAX = 2**63 - 1
 """The largest duration that Go can hold, some 292 years."""
