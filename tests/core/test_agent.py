@@ -23,9 +23,7 @@ async def test_arms_and_raises_the_limit(machine):
 
 @on_machine(groups=())
 async def test_nothing_is_delayed_until_somebody_asks_for_it(machine):
-    await machine.start_agent()
-    pressed = machine.clock.boottime()
-    await machine.logind.power_off()
+    pressed = await machine.going_down()
     assert await machine.off() == pressed
     assert machine.status.state is State.IDLE
 
@@ -80,9 +78,7 @@ async def test_started_late_without_a_lock_it_still_ends_the_pods(machine):
 @on_machine(mode=Mode.OBSERVE)
 async def test_observing_holds_nothing_up(machine):
     machine.runtime.add(pod("web", uid="web"), {"main": Behaviour(after_term=3)})
-    await machine.start_agent()
-    pressed = machine.clock.boottime()
-    await machine.logind.power_off()
+    pressed = await machine.going_down()
     assert await machine.off() == pressed
     assert machine.runtime.deliveries == []
     [record] = machine.disk.records()

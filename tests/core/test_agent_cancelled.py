@@ -12,13 +12,16 @@ from lastcall.lab.actors import Behaviour
 from lastcall.model.shutdown import Outcome
 
 
-@on_machine()
-async def test_a_cancel_spares_the_next_phase_and_arms_again(machine):
+def begun_and_spared(machine):
+    """A pod of the first phase, which takes five seconds to end, and one of the last."""
     machine.runtime.add(pod("begun"), {"main": Behaviour(after_term=5)})
     machine.runtime.add(pod("spared", uid="spared", priority=2_000_000_000))
-    await machine.start_agent()
-    await machine.logind.power_off()
-    await machine.clock.sleep(2)
+
+
+@on_machine()
+async def test_a_cancel_spares_the_next_phase_and_arms_again(machine):
+    begun_and_spared(machine)
+    await machine.going_down(2)
     await machine.logind.cancel_schedule()  # 257: no PrepareForShutdown(false), only the property
     await machine.clock.sleep(2)
     assert machine.node.told[-1][1] == "back"
@@ -37,11 +40,8 @@ async def test_a_cancel_spares_the_next_phase_and_arms_again(machine):
 
 @on_machine()
 async def test_logind_restarted_in_the_middle_forgets_the_shutdown(machine):
-    machine.runtime.add(pod("begun"), {"main": Behaviour(after_term=5)})
-    machine.runtime.add(pod("spared", uid="spared", priority=2_000_000_000))
-    await machine.start_agent()
-    await machine.logind.power_off()
-    await machine.clock.sleep(2)
+    begun_and_spared(machine)
+    await machine.going_down(2)
     machine.logind.restart_logind()
     await machine.until(lambda: machine.status.state is State.ARMED, 3)
     await machine.clock.sleep(10)
@@ -52,11 +52,8 @@ async def test_logind_restarted_in_the_middle_forgets_the_shutdown(machine):
 
 @on_machine()
 async def test_cancelled_while_no_agent_was_running(machine):
-    machine.runtime.add(pod("begun"), {"main": Behaviour(after_term=5)})
-    machine.runtime.add(pod("spared", uid="spared", priority=2_000_000_000))
-    await machine.start_agent()
-    await machine.logind.power_off()
-    await machine.clock.sleep(1)
+    begun_and_spared(machine)
+    await machine.going_down(1)
     await machine.kill_agent()
     machine.logind.restart_logind()
     await machine.clock.sleep(5)
@@ -71,11 +68,8 @@ async def test_cancelled_while_no_agent_was_running(machine):
 
 @on_machine()
 async def test_a_cancel_without_any_signal_is_seen_all_the_same(machine):
-    machine.runtime.add(pod("begun"), {"main": Behaviour(after_term=5)})
-    machine.runtime.add(pod("spared", uid="spared", priority=2_000_000_000))
-    await machine.start_agent()
-    await machine.logind.power_off()
-    await machine.clock.sleep(2)
+    begun_and_spared(machine)
+    await machine.going_down(2)
     machine.logind._forget()
     await machine.clock.sleep(2)
     assert machine.node.told[-1][1] == "back"
@@ -87,9 +81,7 @@ async def test_a_cancel_without_any_signal_is_seen_all_the_same(machine):
 async def test_a_node_that_was_slow_to_be_told_is_ready_after_a_cancel(machine):
     """Nothing of the announcement comes after the node is ready again."""
     machine.node.slow = 1.5
-    await machine.start_agent()
-    await machine.logind.power_off()
-    await machine.clock.sleep(0.5)
+    await machine.going_down(0.5)
     await machine.logind.cancel_schedule()
     await machine.clock.sleep(10)
     assert [what for _, what in machine.node.told] == ["refuse", "back"]
@@ -106,9 +98,7 @@ async def test_a_node_that_cannot_be_made_ready_is_tried_again_while_the_agent_i
         await back()
 
     machine.node.back = fail
-    await machine.start_agent()
-    await machine.logind.power_off()
-    await machine.clock.sleep(0.5)
+    await machine.going_down(0.5)
     assert machine.logind.descriptors == {}, "nothing ran: it is released"
     machine.logind.restart_logind()
     await machine.clock.sleep(2)
@@ -123,9 +113,7 @@ async def test_a_node_that_cannot_be_made_ready_is_tried_again_while_the_agent_i
 async def test_killed_before_the_node_is_ready_again_the_next_life_sees_to_it(machine):
     machine.node.slowly_back = 2
     machine.runtime.add(pod("web"), {"main": Behaviour(after_term=3)})
-    await machine.start_agent()
-    await machine.logind.power_off()
-    await machine.clock.sleep(1)
+    await machine.going_down(1)
     await machine.logind.cancel_schedule()
     await machine.clock.sleep(1)
     await machine.kill_agent()
@@ -178,9 +166,7 @@ async def test_a_new_shutdown_goes_on_with_what_a_cancelled_one_had_begun(machin
 async def test_a_new_shutdown_is_not_undone_by_the_end_of_the_one_before(machine):
     machine.node.slowly_back = 3
     machine.runtime.add(pod("web"), {"main": Behaviour(after_term=9)})
-    await machine.start_agent()
-    await machine.logind.power_off()
-    await machine.clock.sleep(1)
+    await machine.going_down(1)
     await machine.logind.cancel_schedule()
     await machine.clock.sleep(1)
     await machine.logind.power_off()
@@ -192,10 +178,7 @@ async def test_a_new_shutdown_is_not_undone_by_the_end_of_the_one_before(machine
 @on_machine()
 async def test_a_restart_does_not_give_the_two_seconds_after_sigterm_again(machine):
     machine.runtime.add(pod("web", uid="web", grace=0), STUBBORN)
-    await machine.start_agent()
-    pressed = machine.clock.boottime()
-    await machine.logind.power_off()
-    await machine.clock.sleep(0.5)
+    pressed = await machine.going_down(0.5)
     await machine.kill_agent()
     await machine.start_agent()
     await machine.off()
@@ -205,10 +188,7 @@ async def test_a_restart_does_not_give_the_two_seconds_after_sigterm_again(machi
 @on_machine()
 async def test_a_restarted_agent_goes_on_waiting_for_a_kill_that_has_not_worked(machine):
     machine.runtime.add(pod("stuck", grace=1), {"main": Behaviour(after_term=math.inf, after_kill=22)})
-    await machine.start_agent()
-    pressed = machine.clock.boottime()
-    await machine.logind.power_off()
-    await machine.clock.sleep(21)
+    pressed = await machine.going_down(21)
     await machine.kill_agent()
     await machine.start_agent()
     assert await machine.off() == pytest.approx(pressed + 2 + 22), "there was time until 30"
@@ -218,9 +198,7 @@ async def test_a_restarted_agent_goes_on_waiting_for_a_kill_that_has_not_worked(
 async def test_a_lock_of_an_earlier_life_is_replaced_at_rest(machine):
     """It may have the deadline of a shutdown that was called off, and would be gone some time later."""
     machine.runtime.add(pod("web"), STUBBORN)
-    await machine.start_agent()
-    await machine.logind.power_off()
-    await machine.clock.sleep(1)
+    await machine.going_down(1)
     await machine.kill_agent()
     machine.logind.restart_logind()
     await machine.clock.sleep(1)
@@ -233,9 +211,7 @@ async def test_a_lock_of_an_earlier_life_is_replaced_at_rest(machine):
 @on_machine()
 async def test_leaving_before_logind_could_be_asked_leaves_the_lock_to_its_holder(machine):
     machine.runtime.add(pod("web", uid="web"), {"main": Behaviour(after_term=8)})
-    await machine.start_agent()
-    await machine.logind.power_off()
-    await machine.clock.sleep(1)
+    await machine.going_down(1)
     await machine.kill_agent()
     machine.logind.stop_bus()
     await machine.start_agent()
@@ -251,10 +227,7 @@ async def test_told_to_do_nothing_it_still_goes_on_with_what_it_has_begun(machin
     """The new configuration is for the next shutdown, also over a restart."""
     machine.runtime.add(pod("web", uid="web"), {"main": Behaviour(after_term=5)})
     machine.runtime.add(pod("dns", uid="dns", priority=2_000_000_000), {"main": Behaviour(after_term=1)})
-    await machine.start_agent()
-    pressed = machine.clock.boottime()
-    await machine.logind.power_off()
-    await machine.clock.sleep(1)
+    pressed = await machine.going_down(1)
     await machine.kill_agent()
     machine.config = AgentConfig(kind="AgentConfiguration")
     await machine.start_agent()
@@ -264,9 +237,7 @@ async def test_told_to_do_nothing_it_still_goes_on_with_what_it_has_begun(machin
 @on_machine()
 async def test_told_to_do_nothing_it_still_undoes_what_was_called_off_while_it_was_dead(machine):
     machine.runtime.add(pod("web"), {"main": Behaviour(after_term=5)})
-    await machine.start_agent()
-    await machine.logind.power_off()
-    await machine.clock.sleep(1)
+    await machine.going_down(1)
     await machine.kill_agent()
     machine.logind.restart_logind()
     machine.config = AgentConfig(kind="AgentConfiguration")

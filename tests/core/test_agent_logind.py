@@ -12,9 +12,7 @@ from lastcall.ports import Inhibitor
 async def test_a_bus_that_is_lost_in_the_middle_stops_nothing(machine):
     machine.runtime.add(pod("a", grace=60), {"main": Behaviour(after_term=4)})
     machine.runtime.add(pod("dns", uid="dns", priority=2_000_000_000), {"main": Behaviour(after_term=3)})
-    await machine.start_agent()
-    await machine.logind.power_off()
-    await machine.clock.sleep(1)
+    await machine.going_down(1)
     machine.logind.stop_bus()
     await machine.clock.sleep(8)
     assert not machine.runtime.running()

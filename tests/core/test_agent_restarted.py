@@ -57,10 +57,7 @@ async def test_a_restart_does_not_prolong_a_phase(machine):
     """Even where there would be time, as here that of the phase without pods."""
     machine.runtime.add(pod("stuck", grace=60), {"main": Behaviour(after_term=math.inf, after_kill=math.inf)})
     machine.runtime.add(pod("dns", uid="dns", priority=2_000_000_000), {"main": Behaviour(after_term=1)})
-    await machine.start_agent()
-    pressed = machine.clock.boottime()
-    await machine.logind.power_off()
-    await machine.clock.sleep(5)
+    pressed = await machine.going_down(5)
     await machine.kill_agent()
     await machine.clock.sleep(2)
     await machine.start_agent()
@@ -72,9 +69,7 @@ async def test_a_restart_does_not_prolong_a_phase(machine):
 async def test_agent_and_holder_killed_together(machine):
     """The known limit: the lock is gone, logind goes down at once; what is left of the time is still used."""
     machine.runtime.add(pod("web", uid="web"), {"main": Behaviour(after_term=3)})
-    await machine.start_agent()
-    await machine.logind.power_off()
-    await machine.clock.sleep(1)
+    await machine.going_down(1)
     await machine.kill_agent(holder_too=True)
     killed = machine.clock.boottime()
     assert await machine.off() == killed
@@ -83,9 +78,7 @@ async def test_agent_and_holder_killed_together(machine):
 @on_machine()
 async def test_a_journal_of_an_earlier_boot_is_history(machine):
     machine.runtime.add(pod("web", uid="web"), {"main": Behaviour(after_term=30)})
-    await machine.start_agent()
-    await machine.logind.power_off()
-    await machine.clock.sleep(1)
+    await machine.going_down(1)
     await machine.kill_agent(holder_too=True)
     machine.boot = "boot-2"
     machine.logind.restart_logind()
@@ -103,9 +96,7 @@ async def test_a_journal_of_an_earlier_boot_is_history(machine):
 @on_machine()
 async def test_an_earlier_boots_shutdown_is_not_gone_on_with_in_a_new_one(machine):
     machine.runtime.add(pod("web", uid="web"), {"main": Behaviour(after_term=30)})
-    await machine.start_agent()
-    await machine.logind.power_off()
-    await machine.clock.sleep(1)
+    await machine.going_down(1)
     await machine.kill_agent(holder_too=True)
     machine.boot = "boot-2"
     machine.logind.restart_logind()
@@ -121,9 +112,7 @@ async def test_an_earlier_boots_shutdown_is_not_gone_on_with_in_a_new_one(machin
 @on_machine()
 async def test_leaving_in_a_shutdown_leaves_the_lock_to_its_holder(machine):
     machine.runtime.add(pod("web", uid="web"), {"main": Behaviour(after_term=5)})
-    await machine.start_agent()
-    await machine.logind.power_off()
-    await machine.clock.sleep(1)
+    await machine.going_down(1)
     machine.agent.leave()
     await machine.task
     machine.keeper.die()
@@ -139,10 +128,7 @@ async def test_nobody_comes_back_and_the_lock_is_closed_at_the_deadline(machine)
     machine.runtime.add(pod("web", uid="web"), STUBBORN)
     machine.logind.files.put("zzz.conf", "300")
     machine.logind.reload()
-    await machine.start_agent()
-    pressed = machine.clock.boottime()
-    await machine.logind.power_off()
-    await machine.clock.sleep(1)
+    pressed = await machine.going_down(1)
     await machine.kill_agent()
     assert await machine.off() == pytest.approx(pressed + 30)
 
@@ -151,9 +137,7 @@ async def test_nobody_comes_back_and_the_lock_is_closed_at_the_deadline(machine)
 async def test_a_pod_that_ended_while_no_agent_ran_gets_its_last_status(machine):
     machine.runtime.add(pod("web", uid="web"), {"main": Behaviour(after_term=2)})
     machine.runtime.add(pod("dns", uid="dns", priority=2_000_000_000))
-    await machine.start_agent()
-    await machine.logind.power_off()
-    await machine.clock.sleep(1)
+    await machine.going_down(1)
     await machine.kill_agent()
     await machine.clock.sleep(3)
     await machine.start_agent()
@@ -166,8 +150,7 @@ async def test_a_pod_that_ended_while_no_agent_ran_gets_its_last_status(machine)
 @on_machine()
 async def test_a_restart_after_the_release_keeps_what_was_written(machine):
     machine.runtime.add(pod("web"), {"main": Behaviour(after_term=3)})
-    await machine.start_agent()
-    await machine.logind.power_off()
+    await machine.going_down()
     await machine.off()
     await machine.clock.sleep(1)
     began = machine.disk.states[-1][0]
@@ -183,8 +166,7 @@ async def test_a_restart_after_the_release_keeps_what_was_written(machine):
 
 @on_machine(mode=Mode.OBSERVE)
 async def test_who_only_observes_refuses_no_pods_after_a_restart_either(machine):
-    await machine.start_agent()
-    await machine.logind.power_off()
+    await machine.going_down()
     await machine.off()
     await machine.kill_agent()
     await machine.start_agent()

@@ -11,9 +11,7 @@ from lastcall.lab.actors import Behaviour
 async def test_a_full_disk_stops_nothing(machine):
     machine.disk.full = True
     machine.runtime.add(pod("web", uid="web"), {"main": Behaviour(after_term=3)})
-    await machine.start_agent()
-    pressed = machine.clock.boottime()
-    await machine.logind.power_off()
+    pressed = await machine.going_down()
     assert await machine.off() == pytest.approx(pressed + 3)
     assert len(machine.terms("web")) == 1
 
@@ -34,10 +32,7 @@ async def test_a_full_disk_is_told(machine, caplog):
 async def test_a_journal_that_cannot_be_opened_again_stops_nothing(machine):
     machine.runtime.add(pod("web", uid="web"), {"main": Behaviour(after_term=5)})
     machine.runtime.add(pod("dns", uid="dns", priority=2_000_000_000))
-    await machine.start_agent()
-    pressed = machine.clock.boottime()
-    await machine.logind.power_off()
-    await machine.clock.sleep(1)
+    pressed = await machine.going_down(1)
     await machine.kill_agent()
 
     def reopen(_):
@@ -54,9 +49,7 @@ async def test_a_status_that_cannot_be_written_stops_nothing(machine):
     """Of a pod that has ended while no agent was there to see it."""
     machine.runtime.add(pod("web", uid="web"), {"main": Behaviour(after_term=2)})
     machine.runtime.add(pod("dns", uid="dns", priority=2_000_000_000), {"main": Behaviour(after_term=1)})
-    await machine.start_agent()
-    await machine.logind.power_off()
-    await machine.clock.sleep(1)
+    await machine.going_down(1)
     await machine.kill_agent()
     await machine.clock.sleep(3)
 

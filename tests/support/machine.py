@@ -215,6 +215,14 @@ class Machine:
     def agent_lives(self):
         return self.life is not None and self.life.alive and not self.task.done()
 
+    async def going_down(self, seconds=0.0):
+        """An agent is started, and the machine has been going down for so long; when the button was pressed."""
+        await self.start_agent()
+        pressed = self.clock.boottime()
+        await self.logind.power_off()
+        await self.clock.sleep(seconds)
+        return pressed
+
     async def kill_agent(self, *, holder_too=False):
         """SIGKILL: it does nothing more; the kernel closes its descriptors."""
         if holder_too:
