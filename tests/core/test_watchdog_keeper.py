@@ -1,47 +1,42 @@
-"""The agent's watchdog mode: when it is armed, petted, taken back and left to fire, at the lab's API server."""
+"""The agent's watchdog mode: when it is armed, petted and left to fire, at the lab's API server."""
 
 import asyncio
 import logging
 
 import pytest
-from support.watchdogs import BOUND, NODE, SETTINGS, lives
+from support.watchdogs import BOUND, NODE, SETTINGS, lives, on_watchdog
 
 from lastcall import names
 from lastcall.adapters.kube.resources import LEASES
 from lastcall.adapters.watchdog_device import CAN_KEEPALIVE, CAN_SETTIMEOUT, ONLY_ALARM
 from lastcall.lab.fake_watchdog import USUAL
-from lastcall.watchdog.keeper import LEAVE_SECONDS
 
 GOING_DOWN = "the node goes down"
 LEASE, TIMEOUT = SETTINGS.lease_seconds, SETTINGS.timeout_seconds
 
 
-def test_it_is_armed_and_says_so_with_what_the_driver_reports():
-    async def scene(world):
-        world.agent()
-        await asyncio.sleep(100)
-        promise = await world.promise()
-        assert (promise.boot_id, promise.armed, promise.timeout_seconds) == ("boot-0", True, 12)
-        assert (promise.lease_seconds, promise.pet_seconds, promise.drift) == (20, 4, 0)
-        assert world.resets == []
-        assert world.dog.pets >= 100 / 4
-        told = world.rounds[-1]
-        assert (told.armed, told.bound, told.failed, told.withheld) == (True, 20 + 3 * 12, 0, 0)
-        assert "(20 s lease + 3 * 12 s timeout)" in told.sentence
-        lease = await world.lease()
-        assert (lease.spec.holder_identity, lease.spec.lease_duration_seconds) == (NODE, 20)
-
-    lives(scene, rounded=lambda seconds: -(-seconds // 4) * 4)
+@on_watchdog(rounded=lambda seconds: -(-seconds // 4) * 4)
+async def test_it_is_armed_and_says_so_with_what_the_driver_reports(world):
+    world.agent()
+    await asyncio.sleep(100)
+    promise = await world.promise()
+    assert (promise.boot_id, promise.armed, promise.timeout_seconds) == ("boot-0", True, 12)
+    assert (promise.lease_seconds, promise.pet_seconds, promise.drift) == (20, 4, 0)
+    assert world.resets == []
+    assert world.dog.pets >= 100 / 4
+    told = world.rounds[-1]
+    assert (told.armed, told.bound, told.failed, told.withheld) == (True, 20 + 3 * 12, 0, 0)
+    assert "(20 s lease + 3 * 12 s timeout)" in told.sentence
+    lease = await world.lease()
+    assert (lease.spec.holder_identity, lease.spec.lease_duration_seconds) == (NODE, 20)
 
 
-def test_an_agent_that_begins_while_the_node_goes_down_arms_nothing():
-    async def scene(world):
-        world.agent(held=GOING_DOWN)
-        await asyncio.sleep(60)
-        assert not world.dog.held
-        assert (await world.promise()).why == GOING_DOWN
-
-    lives(scene)
+@on_watchdog()
+async def test_an_agent_that_begins_while_the_node_goes_down_arms_nothing(world):
+    world.agent(held=GOING_DOWN)
+    await asyncio.sleep(60)
+    assert not world.dog.held
+    assert (await world.promise()).why == GOING_DOWN
 
 
 @pytest.mark.parametrize("way", ["cut", "hangs", "deaf"])
@@ -82,202 +77,64 @@ def test_why_the_lease_cannot_be_renewed_is_told_once(caplog):
     assert told == [f"the watchdog's Lease: {why}" for why in ("cut off", "no answer in time", "cut off")]
 
 
-def test_a_short_outage_is_lived_through():
-    async def scene(world):
-        world.agent()
-        for _ in range(5):
-            await asyncio.sleep(30)
-            world.line.cut = True
-            await asyncio.sleep(LEASE - 5)
-            world.line.cut = False
-        await asyncio.sleep(30)
-        assert world.resets == []
-        assert world.rounds[-1].failed > 10
-
-    lives(scene)
-
-
-def test_after_a_reset_it_is_armed_for_the_new_boot():
-    async def scene(world):
-        world.agent()
+@on_watchdog()
+async def test_a_short_outage_is_lived_through(world):
+    world.agent()
+    for _ in range(5):
         await asyncio.sleep(30)
         world.line.cut = True
-        await asyncio.sleep(40)
+        await asyncio.sleep(LEASE - 5)
         world.line.cut = False
-        await asyncio.sleep(60)
-        assert len(world.resets) == 1
-        promise = await world.promise()
-        assert (promise.boot_id, promise.armed) == ("boot-1", True)
-
-    lives(scene)
+    await asyncio.sleep(30)
+    assert world.resets == []
+    assert world.rounds[-1].failed > 10
 
 
-def test_an_agent_that_is_killed_and_comes_back_goes_on():
-    async def scene(world):
-        world.agent()
-        for _ in range(5):
-            await asyncio.sleep(17)
-            world.process.kill()
-        await asyncio.sleep(30)
-        assert world.resets == []
-        assert (await world.promise()).armed
+@on_watchdog()
+async def test_after_a_reset_it_is_armed_for_the_new_boot(world):
+    world.agent()
+    await asyncio.sleep(30)
+    world.line.cut = True
+    await asyncio.sleep(40)
+    world.line.cut = False
+    await asyncio.sleep(60)
+    assert len(world.resets) == 1
+    promise = await world.promise()
+    assert (promise.boot_id, promise.armed) == ("boot-1", True)
 
-    lives(scene)
 
-
-def test_an_agent_that_is_killed_and_stays_away_costs_a_reset():
-    async def scene(world):
-        world.agent()
+@on_watchdog()
+async def test_an_agent_that_is_killed_and_comes_back_goes_on(world):
+    world.agent()
+    for _ in range(5):
         await asyncio.sleep(17)
-        world.restarts = False
         world.process.kill()
-        killed = world.now
-        await asyncio.sleep(100)
-        assert world.resets == [killed + TIMEOUT]
-        assert world.proofs["boot-0"] > world.resets[0]
-
-    lives(scene)
+    await asyncio.sleep(30)
+    assert world.resets == []
+    assert (await world.promise()).armed
 
 
-def test_a_life_that_cannot_reach_the_api_server_does_not_pet_what_an_earlier_one_has_promised():
-    async def scene(world):
-        world.agent()
-        await asyncio.sleep(17)
-        world.line.cut = True
-        world.process.kill()
-        killed = world.now
-        await asyncio.sleep(25)
-        assert world.resets == [killed + TIMEOUT]
-
-    lives(scene)
-
-
-def test_a_clean_stop_takes_the_promise_back_and_then_stops_the_device():
-    async def scene(world):
-        world.agent()
-        await asyncio.sleep(30)
-        world.restarts = False
-        world.leave()
-        await asyncio.sleep(1)
-        assert world.task.done()
-        assert not world.dog.running
-        promise = await world.promise()
-        assert (promise.armed, promise.why) == (False, "the agent ends")
-        await asyncio.sleep(200)
-        assert (world.resets, world.proofs) == ([], {})
-
-    lives(scene)
+@on_watchdog()
+async def test_an_agent_that_is_killed_and_stays_away_costs_a_reset(world):
+    world.agent()
+    await asyncio.sleep(17)
+    world.restarts = False
+    world.process.kill()
+    killed = world.now
+    await asyncio.sleep(100)
+    assert world.resets == [killed + TIMEOUT]
+    assert world.proofs["boot-0"] > world.resets[0]
 
 
-def test_a_clean_stop_without_the_api_server_leaves_the_device_running(caplog):
-    async def scene(world):
-        world.agent()
-        await asyncio.sleep(30)
-        world.restarts = False
-        world.line.cut = True
-        world.leave()
-        await asyncio.sleep(LEAVE_SECONDS - 1)
-        assert not world.task.done()
-        await asyncio.sleep(2.1)
-        assert world.task.done()
-        world.process.kill()
-        assert world.dog.running
-        await asyncio.sleep(100)
-        assert len(world.resets) == 1
-
-    with caplog.at_level(logging.WARNING):
-        lives(scene)
-    assert "the watchdog is left to reset this machine" in caplog.text
-
-
-def test_an_agent_that_could_never_ask_ends_all_the_same():
-    async def scene(world):
-        world.line.cut = True
-        world.agent()
-        await asyncio.sleep(30)
-        world.restarts = False
-        world.leave()
-        await asyncio.sleep(LEAVE_SECONDS + 1.1)
-        assert world.task.done()
-        assert not world.dog.running
-
-    lives(scene)
-
-
-def test_an_agent_that_is_stopped_when_it_has_just_come_back_stops_what_the_killed_one_has_left_running():
-    async def scene(world):
-        world.agent()
-        await asyncio.sleep(30)
-        world.process.kill()
-        await asyncio.sleep(1)
-        world.restarts = False
-        world.leave()
-        await asyncio.sleep(1)
-        assert world.task.done()
-        assert not world.dog.running
-        assert not (await world.promise()).armed
-
-    lives(scene)
-
-
-def test_a_node_that_goes_down_takes_it_back_and_is_not_reset():
-    """Longer than the lease without the API server: pods may take their time to end."""
-
-    async def scene(world):
-        world.agent()
-        await asyncio.sleep(30)
-        world.hold(GOING_DOWN)
-        await asyncio.sleep(0.5)
-        assert (await world.promise()).why == GOING_DOWN
-        assert not world.dog.running
-        world.line.cut = True
-        await asyncio.sleep(200)
-        assert (world.resets, world.proofs) == ([], {})
-
-    lives(scene)
-
-
-def test_a_shutdown_that_is_called_off_arms_it_again():
-    async def scene(world):
-        world.agent()
-        await asyncio.sleep(30)
-        world.hold(GOING_DOWN)
-        await asyncio.sleep(30)
-        world.hold("")
-        await asyncio.sleep(1)
-        assert (await world.promise()).armed
-        assert world.dog.running
-
-    lives(scene)
-
-
-def test_what_cannot_be_taken_back_in_a_shutdown_stays_true():
-    async def scene(world):
-        world.agent()
-        await asyncio.sleep(30)
-        world.restarts = False
-        world.line.cut = True
-        world.hold(GOING_DOWN)
-        await asyncio.sleep(100)
-        assert len(world.resets) == 1
-        assert "boot-0" in world.proofs
-
-    lives(scene)
-
-
-def test_a_device_that_a_killed_life_has_left_running_is_stopped_in_a_shutdown():
-    async def scene(world):
-        world.agent()
-        await asyncio.sleep(30)
-        world.held = GOING_DOWN
-        world.process.kill()
-        await asyncio.sleep(5)
-        assert not world.dog.running
-        assert not (await world.promise()).armed
-        await asyncio.sleep(100)
-        assert world.resets == []
-
-    lives(scene)
+@on_watchdog()
+async def test_a_life_that_cannot_reach_the_api_server_does_not_pet_what_an_earlier_one_has_promised(world):
+    world.agent()
+    await asyncio.sleep(17)
+    world.line.cut = True
+    world.process.kill()
+    killed = world.now
+    await asyncio.sleep(25)
+    assert world.resets == [killed + TIMEOUT]
 
 
 UNFIT = {
@@ -306,108 +163,63 @@ def test_a_device_that_does_not_fit_is_not_armed_and_the_arithmetic_is_told(devi
     lives(scene, **device)
 
 
-def test_a_device_that_does_not_fit_and_cannot_be_stopped_is_petted_on():
-    async def scene(world):
-        world.agent()
-        await asyncio.sleep(60)
-        assert not (await world.promise()).armed
-        world.line.cut = True
-        await asyncio.sleep(200)
-        assert world.dog.running
-        assert world.resets == []
-
-    lives(scene, nowayout=True, rounded=lambda _: 7)
+@on_watchdog(nowayout=True, rounded=lambda _: 7)
+async def test_a_device_that_does_not_fit_and_cannot_be_stopped_is_petted_on(world):
+    world.agent()
+    await asyncio.sleep(60)
+    assert not (await world.promise()).armed
+    world.line.cut = True
+    await asyncio.sleep(200)
+    assert world.dog.running
+    assert world.resets == []
 
 
-def test_a_device_that_cannot_be_stopped_is_petted_on_in_a_shutdown_and_armed_again_after_it():
-    async def scene(world):
-        world.agent()
-        await asyncio.sleep(30)
-        world.hold(GOING_DOWN)
-        await asyncio.sleep(1)
-        world.line.cut = True
-        await asyncio.sleep(100)
-        assert world.resets == []
-        world.line.cut = False
-        world.hold("")
-        await asyncio.sleep(5)
-        assert (await world.promise()).armed
-
-    lives(scene, nowayout=True)
+@on_watchdog()
+async def test_a_device_that_another_program_holds_is_tried_again(world):
+    descriptor = world.dog.open("/dev/watchdog0")
+    world.dog.write(descriptor, b"V")
+    world.agent()
+    await asyncio.sleep(5)
+    assert "another program holds it" in world.rounds[-1].sentence
+    assert "another program holds it" in (await world.promise()).why
+    world.dog.close(descriptor)
+    await asyncio.sleep(40)
+    assert (await world.promise()).armed
 
 
-def test_a_device_that_another_program_holds_is_tried_again():
-    async def scene(world):
-        descriptor = world.dog.open("/dev/watchdog0")
-        world.dog.write(descriptor, b"V")
-        world.agent()
-        await asyncio.sleep(5)
-        assert "another program holds it" in world.rounds[-1].sentence
-        assert "another program holds it" in (await world.promise()).why
-        world.dog.close(descriptor)
-        await asyncio.sleep(40)
-        assert (await world.promise()).armed
-
-    lives(scene)
-
-
-def test_a_write_that_arrives_late_does_not_undo_what_was_taken_back():
-    """The request is on the network when its sender has given up, taken the promise back and stopped the device."""
-
-    async def scene(world):
-        world.agent()
-        await asyncio.sleep(30)
-        world.line.late["PATCH"] = 9
-        await asyncio.sleep(4.5)
-        world.hold(GOING_DOWN)
-        await asyncio.sleep(4)
-        assert not world.dog.running
-        await asyncio.sleep(60)
-        assert not (await world.promise()).armed
-
-    lives(scene)
-
-
-def test_a_renewal_counts_from_when_it_was_sent():
+@on_watchdog()
+async def test_a_renewal_counts_from_when_it_was_sent(world):
     """The server may have shown it to others ever since."""
-
-    async def scene(world):
-        world.agent()
-        await asyncio.sleep(30)
-        world.line.slow = 1.9
-        await asyncio.sleep(8.1)
-        asked = world.now
-        world.line.cut = True
-        world.restarts = False
-        await asyncio.sleep(100)
-        assert world.resets[0] <= asked + LEASE + TIMEOUT
-        assert world.keeper._standing.renewed <= asked - 1.9
-
-    lives(scene)
+    world.agent()
+    await asyncio.sleep(30)
+    world.line.slow = 1.9
+    await asyncio.sleep(8.1)
+    asked = world.now
+    world.line.cut = True
+    world.restarts = False
+    await asyncio.sleep(100)
+    assert world.resets[0] <= asked + LEASE + TIMEOUT
+    assert world.keeper._standing.renewed <= asked - 1.9
 
 
-def test_a_lease_that_somebody_has_deleted_is_made_again():
-    async def scene(world):
-        world.agent()
-        await asyncio.sleep(30)
-        await world.admin.delete(LEASES, NODE, namespace=names.SYSTEM_NAMESPACE)
-        await asyncio.sleep(10)
-        assert (await world.promise()).armed
-        assert world.resets == []
-
-    lives(scene)
+@on_watchdog()
+async def test_a_lease_that_somebody_has_deleted_is_made_again(world):
+    world.agent()
+    await asyncio.sleep(30)
+    await world.admin.delete(LEASES, NODE, namespace=names.SYSTEM_NAMESPACE)
+    await asyncio.sleep(10)
+    assert (await world.promise()).armed
+    assert world.resets == []
 
 
-def test_somebody_elses_change_costs_no_renewal():
-    async def scene(world):
-        world.agent()
-        for number in range(20):
-            await asyncio.sleep(4)
-            await world.change(labels={"round": str(number)})
-        assert world.rounds[-1].failed == 0
-        assert (await world.promise()).armed
-
-    lives(scene)
+@on_watchdog()
+async def test_somebody_elses_change_costs_no_renewal(world):
+    world.agent()
+    for number in range(20):
+        await asyncio.sleep(4)
+        await world.change(labels={"round": str(number)})
+    assert world.rounds[-1].failed == 0
+    assert (await world.promise()).armed
 
 
 def test_a_fault_of_ours_is_told_and_does_not_end_it(caplog):
@@ -430,23 +242,20 @@ def test_a_fault_of_ours_is_told_and_does_not_end_it(caplog):
     assert "the watchdog's round broke off" in caplog.text
 
 
-def test_the_worst_that_can_happen_is_within_the_bound_and_needs_all_of_its_parts():
+@on_watchdog()
+async def test_the_worst_that_can_happen_is_within_the_bound_and_needs_all_of_its_parts(world):
     """The last pet is as late as the one before it allows, and just before the device fires the agent is killed."""
-
-    async def scene(world):
-        world.agent()
-        await asyncio.sleep(30)
-        world.restarts = False
-        world.line.cut = True
-        world.dog.late = TIMEOUT - SETTINGS.pet_seconds - 0.1
-        renewed = world.keeper._standing.renewed
-        while world.now < renewed + LEASE + TIMEOUT:
-            await asyncio.sleep(0.1)
-        await asyncio.sleep(world.dog._timer.when() - world.now - 0.1)
-        world.process.kill()
-        await asyncio.sleep(30)
-        [reset] = world.resets
-        assert renewed + LEASE + 2 * TIMEOUT < reset < renewed + BOUND
-        assert renewed + BOUND <= world.proofs["boot-0"] < renewed + BOUND + 1
-
-    lives(scene)
+    world.agent()
+    await asyncio.sleep(30)
+    world.restarts = False
+    world.line.cut = True
+    world.dog.late = TIMEOUT - SETTINGS.pet_seconds - 0.1
+    renewed = world.keeper._standing.renewed
+    while world.now < renewed + LEASE + TIMEOUT:
+        await asyncio.sleep(0.1)
+    await asyncio.sleep(world.dog._timer.when() - world.now - 0.1)
+    world.process.kill()
+    await asyncio.sleep(30)
+    [reset] = world.resets
+    assert renewed + LEASE + 2 * TIMEOUT < reset < renewed + BOUND
+    assert renewed + BOUND <= world.proofs["boot-0"] < renewed + BOUND + 1

@@ -5,6 +5,7 @@ takes for proved has happened to the machine.
 """
 
 import asyncio
+import functools
 from random import Random
 
 from lastcall import names
@@ -219,3 +220,17 @@ def lives(scene, **rest):
             return result
 
     return virtual.run(run())
+
+
+def on_watchdog(**rest):
+    """Runs an async test so, with the world of a node with a watchdog."""
+
+    def decorate(test):
+        @functools.wraps(test)
+        def run():
+            lives(test, **rest)
+
+        del run.__wrapped__
+        return run
+
+    return decorate

@@ -3,7 +3,7 @@
 from planted.bug import Bug
 
 PETTING = ("tests/core/test_watchdog_petting.py",)
-KEEPER = ("tests/core/test_watchdog_keeper.py",)
+KEEPER = ("tests/core/test_watchdog_keeper.py", "tests/core/test_watchdog_taken_back.py")
 KILLED = ("tests/core/test_watchdog_killed.py",)
 LIVES = (*KEEPER, *KILLED)
 DEVICE = ("tests/contract/test_watchdog_device.py",)
