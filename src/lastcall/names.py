@@ -61,6 +61,12 @@ ACKNOWLEDGED_DEAD = _name(
     "on a Node, by a person: the boot id of its machine that is off, and the last renewal of its Lease; `lastcall failover acknowledge` writes it",
 )
 
+FENCED = _name(
+    "annotation",
+    f"{GROUP}/fenced",
+    "on a Node, as JSON: which of its boots lastcall has had switched off, and when that was over; kept for an hour",
+)
+
 SYSTEM_NAMESPACE = _name("namespace", "lastcall-system", "where lastcall's own objects are")
 WATCHDOG = _name(
     "annotation",

@@ -70,8 +70,9 @@ class Cluster:
             {"metadata": {"name": name, "resourceVersion": "1"}, "spec": {"renewTime": self.renewed}}, WatchedLease
         )
 
-    async def change_node(self, node, *, mark=None, taints=None):
+    async def change_node(self, node, *, mark=None, fenced=None, taints=None):
         self.calls.append(("node", node.metadata.resource_version, mark, taints))
+        self.fenced = fenced
         return node
 
     async def fail_pod(self, pod, condition=None):

@@ -4,6 +4,7 @@ from planted.bug import Bug
 
 PARTS = ("tests/core/test_failover_parts.py",)
 ACTING = ("tests/core/test_failover_acting.py",)
+FENCED = ("tests/core/test_failover_fenced.py",)
 WORLD = ("tests/core/test_failover_controller.py",)
 ADVERSITY = ("tests/core/test_failover_adversity.py",)
 
@@ -175,6 +176,20 @@ BUGS = [
         "            self._gathering.guard.claim(self.name, step.mark)\n",
         "            pass\n",
         WORLD,
+    ),
+    Bug(
+        "a new leader does not know what was fenced within the last hour",
+        "failover/acting.py",
+        'mark="", fenced=self._fenced(_live(subject), None))',
+        'mark="")',
+        FENCED,
+    ),
+    Bug(
+        "what stands on a Node and cannot be read counts as nothing",
+        "failover/overview.py",
+        '        yield closed(name, "", now)\n',
+        "",
+        FENCED,
     ),
     Bug(
         "who has come back is never noticed to be late again",

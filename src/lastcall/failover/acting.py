@@ -14,7 +14,7 @@ from lastcall.errors import (
     TimedOut,
     Unavailable,
 )
-from lastcall.failover import fencing, marks, owner, steps, taints
+from lastcall.failover import fenced, fencing, marks, owner, steps, taints
 from lastcall.failover.case import Refusal
 from lastcall.failover.devices import Devices
 from lastcall.failover.gathering import Gathered
@@ -84,7 +84,7 @@ class Acting:
             case steps.Untaint():
                 await self._untaint(step, subject)
             case steps.Unmark():
-                await self._cluster.change_node(_live(subject), mark="")
+                await self._cluster.change_node(_live(subject), mark="", fenced=self._fenced(_live(subject), None))
             case steps.Delete():
                 await self._delete(step, subject)
             case steps.ForceDelete():
@@ -138,7 +138,14 @@ class Acting:
             raise RefusedForSafety(f"the mark on node {node.metadata.name} {merged.why}")
         if not await self._leadership.confirm():
             raise RefusedForSafety(f"{self._me} does not lead any more")
-        await self._cluster.change_node(node, mark=owner.write(merged), taints=wanted)
+        await self._cluster.change_node(
+            node, mark=owner.write(merged), fenced=self._fenced(node, merged), taints=wanted
+        )
+
+    def _fenced(self, node: LiveNode, wanted: OwnerMark | None) -> str | None:
+        """What the Node has to say of its last hour when the mark that is there makes way; None: nothing new."""
+        over = fenced.ended(node.mark, wanted)
+        return fenced.added(node.fenced, over, wall=self._clock.wall()) if over else None
 
     async def _taint(self, step: steps.Taint, subject: Subject) -> None:
         """The taint and the mark that says whose it is, in one write."""

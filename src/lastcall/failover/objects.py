@@ -14,7 +14,7 @@ from lastcall.failover import evidence, left, policies, storms
 from lastcall.failover.acknowledgement import acknowledged
 from lastcall.failover.case import Case, Device, NodeNow, Policy
 from lastcall.failover.facts import Acknowledged, Boot, Fact, LastWord, LeaseSeen, NodeSeen
-from lastcall.failover.overview import CONTROL_PLANE, ETCD
+from lastcall.failover.overview import CONTROL_PLANE, ETCD, over
 from lastcall.failover.owner import OwnerMark, read
 from lastcall.failover.proofs import LIVES, Terms, freshness, patience
 from lastcall.failover.storms import Answer, Fencing, Member, View
@@ -244,6 +244,7 @@ def _storm(objects: Objects, found: FencePolicy | None, name: str, boot_id: str,
             fencings.append(
                 Fencing(node=member.name, boot_id=mark.boot_id, domain=domain, control_plane=control, began=at)
             )
+        fencings += over(member.name, node.fenced, now=now, wall=now)
     view = View(members=members, fencings=fencings)
     return storms.may_fence(name, boot_id, view, policies.storm_limits(spec.limits), now)
 

@@ -66,9 +66,14 @@ class Cluster(Protocol):
         ...
 
     async def change_node(
-        self, node: LiveNode, *, mark: str | None = None, taints: Sequence[DatedTaint] | None = None
+        self,
+        node: LiveNode,
+        *,
+        mark: str | None = None,
+        fenced: str | None = None,
+        taints: Sequence[DatedTaint] | None = None,
     ) -> LiveNode:
-        """Our mark (empty: none any more), the taints, or both in one write; None leaves what is there.
+        """Our mark (empty: none any more), what it was fenced for, the taints, in one write; None leaves what is there.
 
         With the mark goes a person's word that the machine is dead. Conflict if the Node is not as it was read, so that nothing of others is lost.
         """

@@ -1,12 +1,12 @@
-"""What the storm guard is to know of the cluster (pure): all nodes, and the fencings that marks on them tell of."""
+"""What the storm guard is to know of the cluster (pure): all nodes, and the fencings that are told of on them."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 
-from lastcall.failover import owner
+from lastcall.failover import fenced, owner
 from lastcall.failover.observing import Knot
 from lastcall.failover.owner import OwnerMark
-from lastcall.failover.storms import Fencing, Member
+from lastcall.failover.storms import HOUR, Fencing, Member
 from lastcall.model.observed import WatchedNode
 
 CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
@@ -31,7 +31,7 @@ def members(knots: Iterable[Knot], *, domain: str, etcd: Collection[str], now: f
 def fencings(
     knots: Iterable[Knot], claims: Mapping[str, OwnerMark], *, domain: str, now: float, wall: float
 ) -> Iterator[Fencing]:
-    """Those that are open: a node is marked, or is about to be (``claims``).
+    """Those that are open: a node is marked, or is about to be (``claims``); and those that are over, of the last hour.
 
     What a mark says of its beginning is on a wall clock: it may be wrong, but is not taken to lie in the future.
     """
@@ -45,6 +45,24 @@ def fencings(
                 control_plane=_control_plane(knot.node),
                 began=now - max(0.0, wall - _seconds(mark.began, wall)),
             )
+        ended = over(knot.node.metadata.name, knot.node.fenced, now=now, wall=wall)
+        yield from (one for one in ended if mark is None or one.boot_id != mark.boot_id)
+
+
+def over(name: str, text: str, *, now: float, wall: float) -> Iterator[Fencing]:
+    """Those of one node that are over; what cannot be read counts as one that is so just now."""
+    found = fenced.read(text)
+    if isinstance(found, fenced.Unreadable):
+        yield closed(name, "", now)
+        return
+    for one in found:
+        if (age := fenced.age(one, wall)) < HOUR:
+            yield closed(name, one.boot_id, now - age)
+
+
+def closed(name: str, boot_id: str, at: float) -> Fencing:
+    """A fencing that is over since ``at``: it counts for its hour, and for nothing else."""
+    return Fencing(node=name, boot_id=boot_id, domain="", control_plane=False, began=at, open=False)
 
 
 def mark_of(node: WatchedNode) -> OwnerMark | None:

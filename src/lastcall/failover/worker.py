@@ -87,12 +87,16 @@ class Worker:
         replaced = await self._replacements.look()
         gathered = await self._gathering.gather(self.name, self._devices, self._refusals, replaced)
         self.gathered = gathered
+        for complaint in self._gathering.guard.complaints():
+            log.warning("%s", complaint)
         now = self._clock.boottime()
         step = course.decide(gathered.case, now)
         if isinstance(step, steps.Mark):
             self._gathering.guard.claim(self.name, step.mark)
         self._note(step, gathered)
         knot = self._observing.knots.get(self.name)
+        if gathered.node is None:
+            self._gathering.guard.deleted(self.name, now)
         if isinstance(step, steps.Wait | steps.Done) or knot is None:
             return step
         subject = Subject(gathered=gathered, seen=knot.seen, devices=self._devices, refusals=self._refusals)

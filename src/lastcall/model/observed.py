@@ -57,6 +57,7 @@ class OurAnnotations(Facts, frozen=True):
 
     mark: str = msgspec.field(name=MARK, default="")
     acknowledged: str = msgspec.field(name=names.ACKNOWLEDGED_DEAD, default="")
+    fenced: str = msgspec.field(name=names.FENCED, default="")
 
 
 class WatchedMeta(Facts, frozen=True):
@@ -90,6 +91,11 @@ class WatchedNode(Facts, frozen=True):
     def acknowledged(self) -> str:
         """A person's word that its machine is dead; empty if there is none."""
         return self.metadata.annotations.acknowledged
+
+    @property
+    def fenced(self) -> str:
+        """What it was fenced for; empty if that is nothing."""
+        return self.metadata.annotations.fenced
 
 
 class NodeMeta(Facts, frozen=True):
@@ -125,10 +131,15 @@ class LiveNode(Facts, frozen=True):
         return self.metadata.annotations.get(names.ACKNOWLEDGED_DEAD, "")
 
     @property
+    def fenced(self) -> str:
+        """What it was fenced for; empty if that is nothing."""
+        return self.metadata.annotations.get(names.FENCED, "")
+
+    @property
     def fence_node(self) -> FenceNode:
-        """What fences are chosen, set up and checked by; our mark, which comes and goes, is no part of it."""
+        """What fences are chosen, set up and checked by; what we write there, which comes and goes, is no part of it."""
         metadata, info = self.metadata, self.status.node_info
-        annotations = {key: value for key, value in metadata.annotations.items() if key != MARK}
+        annotations = {key: value for key, value in metadata.annotations.items() if key not in (MARK, names.FENCED)}
         return FenceNode(
             name=metadata.name,
             system_uuid=info.system_uuid,

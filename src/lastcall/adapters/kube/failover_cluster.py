@@ -161,9 +161,14 @@ class KubeCluster:
     # -- writes --------------------------------------------------------------------------------------------------------
 
     async def change_node(
-        self, node: LiveNode, *, mark: str | None = None, taints: Sequence[DatedTaint] | None = None
+        self,
+        node: LiveNode,
+        *,
+        mark: str | None = None,
+        fenced: str | None = None,
+        taints: Sequence[DatedTaint] | None = None,
     ) -> LiveNode:
-        """Our mark (empty: none any more), the taints, or both in one write; None leaves what is there.
+        """Our mark (empty: none any more), what it was fenced for, the taints, in one write; None leaves what is there.
 
         With the mark goes a person's word that the machine is dead: that boot is over, or it lives, and who observes later
         would believe the word. Conflict if the Node is not as it was read, so that nothing of others is lost.
@@ -175,6 +180,8 @@ class KubeCluster:
         return await self._client.patch(_NODES, node.metadata.name, patch, kind=MERGE)
 
     async def fail_pod(self, pod: LivePod, condition: Mapping[str, str] | None = None) -> LivePod:
+        if fenced is not None:
+            metadata.setdefault("annotations", {})[names.FENCED] = fenced
         """Its phase becomes Failed; the pod as it is then. Conflict if it is another pod, NotFound if it is gone."""
         status: Object = {"phase": "Failed", **({"conditions": [condition]} if condition else {})}
         return await self._client.patch(

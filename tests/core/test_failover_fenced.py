@@ -1,0 +1,114 @@
+"""How many nodes were fenced within the last hour is known to whoever leads next: it stands on the Nodes."""
+
+import json
+
+import pytest
+from support.failing_over import failing_over
+
+from lastcall.adapters.kube.resources import NODES
+from lastcall.failover import fenced, overview, owner
+
+WALL = 1_795_262_400.0
+MARK = owner.OwnerMark(boot_id="a", policy="p", began="2026-11-21T11:00:00Z", by="me", switched_off=True)
+EARLIER = [{"bootID": "z", "at": "2026-11-21T11:30:00Z"}, {"bootID": "y", "at": "2026-11-21T10:59:00Z"}]
+ENDED = {
+    "the mark goes": (MARK, None, True),
+    "another boot is marked": (MARK, owner.OwnerMark(boot_id="b", policy="p", began="", by="me"), True),
+    "the same boot's mark changes": (MARK, owner.OwnerMark(boot_id="a", policy="p", began="", by="you"), False),
+    "it was never told to go off": (owner.OwnerMark(boot_id="a", policy="p", began="", by="me"), None, False),
+    "there is no mark": (None, None, False),
+}
+
+
+@pytest.mark.parametrize("case", ENDED)
+def test_when_a_fencing_is_over(case):
+    there, wanted, over = ENDED[case]
+    found = fenced.ended(owner.write(there) if there else "", wanted)
+    assert found == (there if over else None)
+    assert fenced.ended("{", wanted) is None
+
+
+def test_what_is_written_keeps_the_last_hour_and_each_boot_once():
+    text = fenced.added(json.dumps(EARLIER), MARK, wall=WALL)
+    assert json.loads(text) == [EARLIER[0], {"bootID": "a", "at": "2026-11-21T12:00:00Z"}]
+    assert json.loads(fenced.added(text, MARK, wall=WALL + 60)) == [
+        EARLIER[0],
+        {"bootID": "a", "at": "2026-11-21T12:01:00Z"},
+    ]
+    assert json.loads(fenced.added("", MARK, wall=WALL)) == [{"bootID": "a", "at": "2026-11-21T12:00:00Z"}]
+
+
+BAD = ["x", "{}", "7", '[{"bootID": "a"}]', '[{"bootID": "a", "at": "yesterday"}]', "[" * 5000, '"\ud800"']
+
+
+@pytest.mark.parametrize("text", BAD)
+def test_what_cannot_be_read_counts_as_one_that_is_over_just_now(text):
+    (found,) = overview.over("n", text, now=50.0, wall=WALL)
+    assert (found.node, found.began, found.open) == ("n", 50.0, False)
+    assert len(json.loads(fenced.added(text, MARK, wall=WALL))) == 2
+
+
+def test_the_times_are_ages_and_none_lies_in_the_future():
+    text = json.dumps([*EARLIER, {"bootID": "f", "at": "2026-11-21T13:00:00Z"}])
+    found = {one.boot_id: one.began for one in overview.over("n", text, now=5000.0, wall=WALL)}
+    assert found == {"z": 3200.0, "f": 5000.0}
+
+
+@pytest.mark.parametrize("another", [True, False])
+def test_it_is_the_same_for_who_has_led_and_for_who_leads_next(another):
+    @failing_over(policy={"limits": {"minHealthy": 1, "settle": "5s", "perHour": 1}})
+    async def scenario(world):
+        first = world.start("a")
+        node = world.place()
+        world.nodes.pull(node)
+        await world.until(lambda: world.place() not in (None, node), 180)
+        await world.nodes.boot(node)
+        await world.until(lambda: not world.mark(node), 240)
+        if another:
+            first.process.kill()
+            world.start("b")
+        next_one = world.place()
+        world.nodes.pull(next_one)
+        await world.cluster.settle(90)
+        assert len(world.verbs("off")) == 1
+        assert not world.mark(next_one)
+        said = world.node(node)["metadata"]["annotations"]["lastcall.dev/fenced"]
+        assert [one["bootID"] for one in json.loads(said)] == [f"boot-{node}-1"]
+
+    scenario()
+
+
+def test_who_finds_what_cannot_be_read_fences_nobody_and_says_so(caplog):
+    @failing_over(policy={"limits": {"minHealthy": 1, "settle": "5s", "perHour": 1}})
+    async def scenario(world):
+        candidate = world.start()
+        node = world.place()
+        other = next(name for name in world.fences.bmcs if name != node)
+        said = {"metadata": {"annotations": {"lastcall.dev/fenced": "yesterday"}}}
+        await world.cluster.patch(NODES, other, said, namespace="")
+        world.nodes.pull(node)
+        await world.cluster.settle(120)
+        assert world.verbs() == []
+        assert "within the last hour" in " ".join(one.sentence for one in candidate.controller.workers)
+        said = {"metadata": {"annotations": {"lastcall.dev/fenced": None}}}
+        await world.cluster.patch(NODES, other, said, namespace="")
+        await world.until(lambda: world.place() not in (None, node), 180)
+        told = [one.getMessage() for one in caplog.records if "lastcall.dev/fenced" in one.getMessage()]
+        assert len(told) == 1
+        assert f"of node {other} cannot be read" in told[0]
+
+    caplog.set_level("WARNING")
+    scenario()
+
+
+@failing_over(policy={"limits": {"minHealthy": 1, "settle": "5s", "perHour": 1}})
+async def test_a_node_that_is_deleted_while_it_is_fenced_counts_all_the_same(world):
+    world.start()
+    node = world.place()
+    world.nodes.pull(node)
+    await world.until(lambda: world.verbs("off"), 120)
+    await world.cluster.delete(NODES, node, namespace="")
+    await world.until(lambda: world.place() not in (None, node), 600)
+    world.nodes.pull(world.place())
+    await world.cluster.settle(90)
+    assert len(world.verbs("off")) == 1
