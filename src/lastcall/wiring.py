@@ -23,9 +23,9 @@ from lastcall.adapters.logind import SystemLogind
 from lastcall.adapters.logind_conf import LogindConf
 from lastcall.adapters.manifests import StaticPods
 from lastcall.adapters.metrics import Metrics
-from lastcall.adapters.status_server import TEXT, StatusServer
+from lastcall.adapters.status_server import TEXT, alive, serving
 from lastcall.aio import cancel
-from lastcall.errors import InvalidInput, LastcallError
+from lastcall.errors import InvalidInput
 from lastcall.graceful import config as configuration
 from lastcall.graceful.agent import Agent, Outside, Status
 from lastcall.graceful.config import AgentConfig
@@ -205,26 +205,12 @@ class Program:
             withheld=told.withheld - (before.withheld if before else 0),
         )
 
-    @contextlib.asynccontextmanager
-    async def _status_page(self) -> AsyncIterator[None]:
-        server = StatusServer({"/metrics": self._metrics_page, "/healthz": self._health, "/readyz": self._readiness})
-        if self._settings.metrics:
-            host, port = self._settings.metrics
-            try:
-                chosen = await server.start(host, port)
-            except OSError as error:
-                raise LastcallError(f"--metrics-bind-address {host}:{port}: {error.strerror or error}") from error
-            log.info("metrics at http://%s:%s/metrics", host, chosen)
-        try:
-            yield
-        finally:
-            server.close()
+    def _status_page(self) -> contextlib.AbstractAsyncContextManager[None]:
+        paths = {"/metrics": self._metrics_page, "/healthz": alive, "/readyz": self._readiness}
+        return serving(paths, self._settings.metrics)
 
     def _metrics_page(self) -> tuple[int, str, bytes]:
         return 200, "text/plain; version=0.0.4; charset=utf-8", self._metrics.text()
-
-    def _health(self) -> tuple[int, str, bytes]:
-        return 200, TEXT, b"ok\n"
 
     def _readiness(self) -> tuple[int, str, bytes]:
         """Ready means that a shutdown would be handled: armed, ending, or told to do nothing."""

@@ -6,7 +6,7 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from random import SystemRandom
 
@@ -22,9 +22,8 @@ from lastcall.adapters.kube.election import Election
 from lastcall.adapters.kube.failover_cluster import COMPONENT, KubeCluster
 from lastcall.adapters.kube.http import Http, Limits
 from lastcall.adapters.kube.watching import Key
-from lastcall.adapters.status_server import TEXT, StatusServer
+from lastcall.adapters.status_server import TEXT, alive, serving
 from lastcall.aio import first
-from lastcall.errors import LastcallError
 from lastcall.failover import audit
 from lastcall.failover.controller import CONCURRENCY, Controller, Outside
 from lastcall.failover.gathering import Terms
@@ -131,36 +130,20 @@ class Program:
                     verb, namespace=namespace, reason=reason.value if reason else "", failed=bool(error)
                 )
 
-    @contextlib.asynccontextmanager
-    async def _status_page(self) -> AsyncIterator[None]:
-        server = StatusServer(
-            {
-                "/metrics": self._metrics_page,
-                "/healthz": self._health,
-                "/readyz": self._readiness,
-                "/failover": self._failover_page,
-            }
-        )
-        if self._settings.metrics:
-            host, port = self._settings.metrics
-            try:
-                chosen = await server.start(host, port)
-            except OSError as error:
-                raise LastcallError(f"--metrics-bind-address {host}:{port}: {error.strerror or error}") from error
-            log.info("metrics at http://%s:%s/metrics", host, chosen)
-        try:
-            yield
-        finally:
-            server.close()
+    def _status_page(self) -> contextlib.AbstractAsyncContextManager[None]:
+        paths = {
+            "/metrics": self._metrics_page,
+            "/healthz": alive,
+            "/readyz": self._readiness,
+            "/failover": self._failover_page,
+        }
+        return serving(paths, self._settings.metrics)
 
     def _metrics_page(self) -> tuple[int, str, bytes]:
         status = self.controller.status
         nodes = {"All": status.nodes, "InTrouble": status.in_trouble, "Marked": status.marked}
         self._metrics.status(leads=status.leads, nodes=nodes)
         return 200, "text/plain; version=0.0.4; charset=utf-8", self._metrics.text()
-
-    def _health(self) -> tuple[int, str, bytes]:
-        return 200, TEXT, b"ok\n"
 
     def _readiness(self) -> tuple[int, str, bytes]:
         """Ready means that it sees the cluster as it is; whether it leads is another question."""

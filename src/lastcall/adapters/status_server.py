@@ -2,7 +2,12 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping
+
+from lastcall.errors import LastcallError
+
+log = logging.getLogger(__name__)
 
 Answer = Callable[[], tuple[int, str, bytes]]
 """Gives status code, content type and body."""
@@ -12,6 +17,28 @@ _PATIENCE = 5.0
 """Seconds in which a client must have sent its request."""
 
 TEXT = "text/plain; charset=utf-8"
+
+
+def alive() -> tuple[int, str, bytes]:
+    """The answer of a process that answers at all."""
+    return 200, TEXT, b"ok\n"
+
+
+@contextlib.asynccontextmanager
+async def serving(paths: Mapping[str, Answer], address: tuple[str, int] | None) -> AsyncIterator[None]:
+    """Serves ``paths`` meanwhile on host and port, and says where; nowhere if there are none. LastcallError if taken."""
+    server = StatusServer(paths)
+    if address:
+        host, port = address
+        try:
+            chosen = await server.start(host, port)
+        except OSError as error:
+            raise LastcallError(f"--metrics-bind-address {host}:{port}: {error.strerror or error}") from error
+        log.info("metrics at http://%s:%s/metrics", host, chosen)
+    try:
+        yield
+    finally:
+        server.close()
 
 
 class StatusServer:
