@@ -1,0 +1,181 @@
+"""A cluster in little: one node, its pods and its fence, and what the failover controller acts on them with."""
+
+import asyncio
+import contextlib
+
+import msgspec
+
+from lastcall.failover import left, owner
+from lastcall.failover.acting import Acting, Subject
+from lastcall.failover.case import Case, NodeNow
+from lastcall.failover.devices import Devices
+from lastcall.failover.gathering import Gathered
+from lastcall.failover.happenings import Acted
+from lastcall.failover.pool import Pool
+from lastcall.failover.sightings import Sightings
+from lastcall.failover.surety import Surety
+from lastcall.model.fence_policy import FencePolicy
+from lastcall.model.observed import LiveNode, LivePod, WatchedLease
+from lastcall.model.power import Power
+from lastcall.ports import FenceAnswer, FenceTarget
+from support.clocks import Hand
+
+MARK = {"boot_id": "b1", "policy": "p", "began": "2026-01-01T00:00:00Z", "by": "me"}
+MINE = owner.OwnerMark(**MARK, fencer="f", switched_off=True)
+
+
+class Leads:
+    """``ports`` of leadership, said by a test."""
+
+    def __init__(self):
+        self.leads, self.sure, self.holder = True, True, "me"
+        self.leading_until, self.sole_until = 1000.0, 1000.0
+        self.confirmed = 0
+        self.answers = asyncio.Event()
+        self.answers.set()
+
+    async def confirm(self):
+        self.confirmed += 1
+        await self.answers.wait()
+        return self.sure
+
+
+class Cluster:
+    """One node ``n`` and some pods; ``calls`` are what was asked to be written."""
+
+    def __init__(self):
+        self.boot, self.beat, self.renewed, self.mark, self.revision = "b1", "1", "r1", MINE, 1
+        self.calls, self.trouble = [], {}
+        self.most = self.now = 0
+        self.taints = ()
+
+    async def node(self, name):
+        said = {
+            "metadata": {"name": name, "uid": "u", "resourceVersion": str(self.revision)},
+            "spec": {"taints": list(self.taints)},
+            "status": {
+                "nodeInfo": {"bootID": self.boot, "systemUUID": "s"},
+                "conditions": [{"type": "Ready", "status": "True", "lastHeartbeatTime": self.beat}],
+            },
+        }
+        if self.mark:
+            said["metadata"]["annotations"] = {"lastcall.dev/failover": owner.write(self.mark)}
+        return msgspec.convert(said, LiveNode)
+
+    async def lease(self, name):
+        return msgspec.convert(
+            {"metadata": {"name": name, "resourceVersion": "1"}, "spec": {"renewTime": self.renewed}}, WatchedLease
+        )
+
+    async def change_node(self, node, *, mark=None, fenced=None, taints=None):
+        self.calls.append(("node", node.metadata.resource_version, mark, taints))
+        self.fenced = fenced
+        return node
+
+    async def fail_pod(self, pod, condition=None):
+        await self._call("fail", pod.metadata.uid)
+        changes = self.trouble.get("answer", {})
+        return msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, **changes))
+
+    async def delete_pod(self, namespace, name, *, uid, grace):
+        await self._call("delete", uid, grace)
+
+    async def delete_attachment(self, name, *, uid):
+        await self._call("detach", uid, name)
+
+    async def _call(self, *what):
+        self.now += 1
+        self.most = max(self.most, self.now)
+        await asyncio.sleep(0)
+        self.now -= 1
+        if errors := self.trouble.get(what[1]):
+            error = errors.pop(0)
+            if error:
+                raise error
+        self.calls.append(what)
+
+
+class Fence:
+    """Accepts everything."""
+
+    name = "f"
+
+    def __init__(self):
+        self.within = []
+
+    async def target(self):
+        return FenceTarget(system_uuid="1")
+
+    async def status(self):
+        return FenceAnswer(power=Power.OFF)
+
+    async def off(self, within):
+        self.within.append(within)
+
+    on = off
+
+
+class Fences:
+    def __init__(self):
+        self.fence, self.made, self.error = Fence(), 0, None
+
+    async def of(self, node, policy):
+        self.made += 1
+        if self.error:
+            raise self.error
+        return [self.fence]
+
+
+POLICY = msgspec.convert({"metadata": {"name": "p"}, "spec": {"fencers": [{"name": "f", "manual": {}}]}}, FencePolicy)
+
+
+def pod(uid, phase="Running", grace=30, terminating=True):
+    metadata = {"name": uid, "namespace": "d", "uid": uid}
+    if terminating:
+        metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    spec = {"nodeName": "n", "terminationGracePeriodSeconds": grace}
+    return msgspec.convert({"metadata": metadata, "spec": spec, "status": {"phase": phase}}, LivePod)
+
+
+class World:
+    """One node, and all that acts on it."""
+
+    def __init__(self, room=50):
+        self.clock, self.cluster, self.leads, self.fences = Hand(100.0), Cluster(), Leads(), Fences()
+        self.told = []
+        self.seen = Sightings("n", 0.0)
+        self.devices = Devices(self.fences, self.clock)
+        pool = Pool(room, self.clock)
+        self.acting = Acting(self.cluster, self.leads, self.clock, pool, me="me", tell=self.told.append)
+
+    async def subject(self, *pods):
+        node = await self.cluster.node("n")
+        self.seen.node(node, self.clock.now)
+        self.seen.lease(await self.cluster.lease("n"), self.clock.now, first=True)
+        await self.devices.prepare(node.fence_node, POLICY, "b1")
+        now = NodeNow(boot_id="b1", ready="Unknown", taints=node.spec.taints, mark_text=node.mark)
+        case = Case(
+            name="n", me="me", leader="me", wall=0.0, node=now, policy=None, observed=0.0, heard=self.seen.heard
+        )
+        by_uid = {one.metadata.uid: one for one in pods}
+        gathered = Gathered(case=case, node=node, pods=by_uid, attachments=(), facts=())
+        self.refusals = {}
+        return Subject(gathered=gathered, seen=self.seen, devices=self.devices, refusals=self.refusals)
+
+    async def carry_out(self, kind, *pods, **more):
+        subject = await self.subject(*pods)
+        if pods:
+            node = subject.gathered.node
+            more["pods"] = tuple(left.pod(one, node, {}, {}, 0.0) for one in pods)
+        with contextlib.suppress(KeyError):
+            await self.acting.carry_out(kind(boot_id="b1", why="w", **more), subject)
+        return subject
+
+    def surety(self):
+        node = NodeNow(boot_id="b1", ready="Unknown", mark_text=owner.write(MINE))
+        rest = {"me": "me", "boot_id": "b1", "heard": self.seen.heard, "node": node}
+        return Surety(self.cluster, self.leads, self.clock, self.seen, **rest)
+
+    @property
+    def acted(self):
+        return [one for one in self.told if isinstance(one, Acted)]
