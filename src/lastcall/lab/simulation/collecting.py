@@ -1,5 +1,6 @@
 """Python's garbage collector, for programs that make many objects and keep most of them."""
 
+import functools
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,14 +13,23 @@ _SELDOM = (200_000, 20, 50)
 def seldom_collected() -> Iterator[None]:
     """The collector looks seldom within: else it goes through all of a large cluster again and again, for nothing.
 
-    What is there already is not looked at.
+    It begins with a look at everything, so that the looks within come at the same moments in every run.
     """
     before = gc.get_threshold()
+    if before == _SELDOM:
+        yield
+        return
+    _set_programs_aside()
     gc.collect()
-    gc.freeze()
     gc.set_threshold(*_SELDOM)
     try:
         yield
     finally:
         gc.set_threshold(*before)
-        gc.unfreeze()
+
+
+@functools.cache
+def _set_programs_aside() -> None:
+    """Once in a process: modules, classes and functions stay until its end, and need not be looked at again."""
+    gc.collect()
+    gc.freeze()

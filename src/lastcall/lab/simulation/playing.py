@@ -10,6 +10,7 @@ from lastcall.adapters.kube.resources import NODES, PODS, Object
 from lastcall.errors import ApiFailure, InvalidInput, LastcallError
 from lastcall.lab import virtual
 from lastcall.lab.simulation.cluster import Cluster, condition
+from lastcall.lab.simulation.collecting import seldom_collected
 from lastcall.lab.simulation.measure import outcome
 from lastcall.lab.simulation.outcome import Outcome
 from lastcall.lab.simulation.rehearsal import Rehearsal
@@ -27,7 +28,8 @@ def play(scenario: Scenario, seed: int) -> Outcome:
     InvalidInput if the API server refuses an object of the scenario; LastcallError if its workloads do not all run
     before anything happens.
     """
-    return virtual.run(_play(scenario, seed))
+    with seldom_collected():
+        return virtual.run(_play(scenario, seed))
 
 
 def always(scenario: Scenario, seed: int) -> Scenario:

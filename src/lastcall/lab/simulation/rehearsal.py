@@ -49,9 +49,8 @@ class Rehearsal:
         """From power on to the end of the scenario."""
         with seldom_collected():
             await self.cluster.begin()
-        if self.scenario.recorded:
-            self._excused = frozenset(unfinished.left(self.cluster))
-        with seldom_collected():
+            if self.scenario.recorded:
+                self._excused = frozenset(unfinished.left(self.cluster))
             await self._play()
 
     async def _play(self) -> None:

@@ -1,0 +1,31 @@
+"""Within a rehearsal the garbage collector looks seldom, and afterwards as often as before."""
+
+import gc
+
+import pytest
+
+from lastcall.lab.simulation.collecting import seldom_collected
+
+
+def test_it_looks_seldom_within_and_as_often_as_before_afterwards():
+    before = gc.get_threshold()
+    with seldom_collected():
+        assert gc.get_threshold()[0] > 100 * before[0]
+    assert gc.get_threshold() == before
+
+
+def test_an_inner_one_ends_nothing():
+    before = gc.get_threshold()
+    with seldom_collected():
+        seldom = gc.get_threshold()
+        with seldom_collected():
+            assert gc.get_threshold() == seldom
+        assert gc.get_threshold() == seldom
+    assert gc.get_threshold() == before
+
+
+def test_a_failure_ends_it_too():
+    before = gc.get_threshold()
+    with pytest.raises(ValueError, match="no"), seldom_collected():
+        raise ValueError("no")
+    assert gc.get_threshold() == before
