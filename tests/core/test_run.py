@@ -1,18 +1,13 @@
 """One shutdown in virtual time, judged by what really reached the containers."""
 
-import asyncio
 import math
 
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.core import RecordingNode, phases, pod
+from support.core import phases, pod
+from support.shutdown_run import Shutdown
 
-from lastcall.graceful.phases import index_for
-from lastcall.graceful.run import Run
-from lastcall.lab import virtual
-from lastcall.lab.actors import ActorRuntime, Behaviour
-from lastcall.model.pods import ExecAction, Handler
+from lastcall.lab.actors import Behaviour
 from lastcall.model.shutdown import (
     Mode,
     Noted,
@@ -25,47 +20,7 @@ from lastcall.model.shutdown import (
     PodUnmounted,
 )
 
-EXEC = Handler(exec=ExecAction(command=("true",)))
 TWO = phases((0, 20), (2_000_000_000, 10))
-
-
-class Shutdown:
-    """Runs a Run to its end and keeps what there is to judge."""
-
-    def __init__(self, plan, pods, *, granted=math.inf, mode=Mode.ENFORCE, until=None, margin=0.1, **node):
-        self.plan, self.events = plan, []
-
-        async def main():
-            clock = virtual.VirtualClock()
-            self.runtime = ActorRuntime(clock, kill_margin=margin)
-            self.node = RecordingNode(clock, **node)
-            for spec, behaviours in pods:
-                self.runtime.add(spec, behaviours)
-            asked = sum(phase.seconds for phase in plan)
-            self.deadline = min(asked, granted)
-            run = Run(
-                plan,
-                deadline=self.deadline,
-                mode=mode,
-                runtime=self.runtime,
-                node=self.node,
-                clock=clock,
-                tell=self.events.append,
-            )
-            self.run = run
-            if until:
-                asyncio.get_running_loop().create_task(until(self, clock))
-            await run.carry_out()
-            self.over = clock.boottime()
-            await clock.sleep(1000)
-
-        virtual.run(main())
-
-    def of(self, kind):
-        return [event for event in self.events if isinstance(event, kind)]
-
-    def deliveries(self, what, uid=None):
-        return [d for d in self.runtime.deliveries if d.what == what and uid in (None, d.uid)]
 
 
 def test_lowest_priority_first_and_each_phase_as_soon_as_it_can():
@@ -322,106 +277,9 @@ def test_a_pod_that_has_ended_by_itself_is_not_waited_for():
     assert [e.end for e in shutdown.of(PhaseEnded)] == [PhaseEnd.DONE, PhaseEnd.EMPTY]
 
 
-# -- properties --------------------------------------------------------------------------------------------------------
-
-seconds = st.integers(0, 40)
-priorities = st.sampled_from([-100, 0, 999, 1000, 50_000, 2_000_000_000, 2_000_001_000])
 behaviours = st.builds(
     Behaviour,
     after_term=st.sampled_from([0.0, 0.5, 3.0, 17.0, math.inf]),
     after_kill=st.sampled_from([0.0, 0.02, 0.05]),
     hook=st.sampled_from([0.0, 1.5, 12.0, 100.0]),
 )
-pods_ = st.lists(
-    st.tuples(
-        priorities,
-        st.none() | seconds,
-        st.sampled_from([None, EXEC, 3]),
-        st.integers(1, 2),
-        st.integers(0, 2),
-        behaviours,
-        st.sampled_from(["Running", "Running", "Running", "Succeeded", "Failed"]),
-    ),
-    max_size=8,
-)
-plans = st.lists(st.tuples(st.sampled_from([0, 1000, 50_000, 2_000_000_000]), seconds), min_size=1, max_size=4).map(
-    lambda pairs: phases(*sorted(dict(pairs).items()))
-)
-granteds = st.sampled_from([math.inf, 100.0, 30.0, 12.3, 5.0])
-
-
-def build(specs):
-    made = []
-    for i, (priority, grace, hook, mains, cars, behaviour, phase) in enumerate(specs):
-        names = [f"m{n}" for n in range(mains)] + [f"s{n}" for n in range(cars)]
-        made.append(
-            (
-                pod(
-                    f"p{i}",
-                    uid=f"p{i}",
-                    priority=priority,
-                    grace=grace,
-                    hook=hook,
-                    containers=names[:mains],
-                    sidecars=names[mains:],
-                    phase=phase,
-                ),
-                dict.fromkeys(names, behaviour),
-            )
-        )
-    return made
-
-
-@settings(max_examples=300, deadline=None)
-@given(plans, pods_, granteds)
-def test_whatever_the_pods_do(plan, specs, granted):
-    pods = build(specs)
-    shutdown = Shutdown(plan, pods, granted=granted)
-    unfinished = {spec.metadata.uid: spec for spec, _ in pods if not spec.finished}
-    ran_out = any(e.end is PhaseEnd.RAN_OUT for e in shutdown.of(PhaseEnded))
-
-    started = [e.uid for e in shutdown.of(PodStarted)]
-    assert sorted(started) == sorted(unfinished), "every unfinished pod is in exactly one phase"
-    assert shutdown.over <= shutdown.deadline + 1e-6, "never beyond what is granted"
-
-    given_ = {e.index: e for e in shutdown.of(PhaseStarted)}
-    for event in shutdown.of(PodStarted):
-        spec = unfinished[event.uid]
-        assert event.phase == index_for(plan, spec.spec.priority)
-        phase = given_[event.phase]
-        assert phase.seconds <= plan[event.phase].seconds
-        assert event.grace <= phase.seconds
-        mine = [d for d in shutdown.runtime.deliveries if d.uid == event.uid]
-        term, kill = [d for d in mine if d.what == "TERM"], [d for d in mine if d.what == "KILL"]
-        assert len(term) == len({d.container for d in term}), "SIGTERM once"
-        for d in kill:
-            asked = spec.spec.termination_grace_period_seconds
-            own = math.inf if asked is None else asked
-            assert d.at <= phase.at + min(own + 2, max(phase.seconds, 0.1)) + 1e-6, "grace and two seconds, capped"
-            full = min(own, phase.seconds) - 0.11
-            assert d.at >= phase.at + min(full, phase.seconds / 2) - 1e-6, "no kill while there is time left"
-        hooks = {d.container: d.at for d in mine if d.what == "hook over"}
-        for d in term:
-            assert d.at >= hooks.get(d.container, 0), "SIGTERM only after the hook"
-        mains = [d.at for d in mine if d.what == "exit" and d.container.startswith("m")]
-        for d in term:
-            if d.container.startswith("s") and len(mains) == len(spec.spec.containers):
-                polite = phase.at + min(math.inf if asked_of(spec) is None else asked_of(spec), phase.seconds)
-                assert d.at >= min(max(mains), polite - 0.11, phase.at + phase.seconds / 2) - 1e-6, "sidecars last"
-
-    ends = {e.index: e for e in shutdown.of(PhaseEnded)}
-    for index, phase in given_.items():
-        for earlier in range(index):
-            assert ends[earlier].at <= phase.at + 1e-9, "no phase before its predecessor is over"
-    if not ran_out:
-        last_exit = {}
-        for d in shutdown.deliveries("exit"):
-            last_exit[d.uid] = d.at
-        for event in shutdown.of(PodStarted):
-            for other in shutdown.of(PodStarted):
-                if other.phase < event.phase:
-                    assert last_exit[other.uid] <= given_[event.phase].at + 1e-9
-
-
-def asked_of(spec):
-    return spec.spec.termination_grace_period_seconds

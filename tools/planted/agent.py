@@ -2,7 +2,8 @@
 
 from planted.bug import Bug
 
-CORE = tuple(f"tests/core/test_{name}.py" for name in ("run", "agent", "agent_cancelled", "phases", "budget"))
+_CORE = ("run", "run_properties", "agent", "agent_cancelled", "phases", "budget")
+CORE = tuple(f"tests/core/test_{name}.py" for name in _CORE)
 
 BUGS = [
     Bug(
