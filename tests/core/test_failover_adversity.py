@@ -4,9 +4,10 @@ import asyncio
 
 import pytest
 from support.failing_over import ELECTION, failing_over, uuid
+from support.lab_kubelets import pod
 
 from lastcall.adapters.kube.failover_cluster import POLICIES
-from lastcall.adapters.kube.resources import LEASES, NODES
+from lastcall.adapters.kube.resources import LEASES, NODES, PODS
 from lastcall.failover import steps
 from lastcall.failover.happenings import Acted, Decided
 from lastcall.lab.simulation.weather import Condition
@@ -352,3 +353,27 @@ async def test_a_word_on_this_silence_counts_for_a_controller_that_finds_it(worl
     world.start()
     await failed_over(world, node)
     assert world.verbs("off") == []
+
+
+@failing_over
+async def test_a_node_whose_network_plugin_does_not_tolerate_the_taint_becomes_ready_again(world):
+    """It boots and is not Ready; the pod that it needs for that is none of those that are let on it while it is tainted."""
+    candidate = world.start()
+    node = world.place()
+    world.nodes.pull(node)
+    await failed_over(world, node)
+    assert world.out_of_service(node)
+    world.nodes.boots[node] += 1
+    world.nodes.off.discard(node)
+    world.nodes.silent.discard(node)
+    await world.nodes.show(node)
+    await world.nodes.say(node, "False")
+    await world.until(lambda: not world.out_of_service(node), 60)
+    assert world.mark(node), "it is not Ready yet"
+    await world.cluster.create(PODS, pod("network", nodeName=node))
+    await world.cluster.settle(60)
+    assert "deletionTimestamp" not in world.cluster.get(PODS, "network")["metadata"]
+    await world.nodes.say(node, "True")
+    await world.until(lambda: not world.mark(node), 60)
+    forced = [one for one in candidate.happened if isinstance(one, Acted) and one.name == "network"]
+    assert forced == []

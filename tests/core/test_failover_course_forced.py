@@ -127,6 +127,10 @@ def test_a_node_from_which_nothing_is_left_to_force(changes, kind, more):
     check(replace(EMPTY, **changes), kind, **more)
 
 
+COMING = {"node": marked(OURS, boot="b", ready="False", tainted=True), "pods": (), "attachments": ()}
+"""It speaks, but is not Ready, and nothing of its last boot is left."""
+
+
 @pytest.mark.parametrize(
     ("changes", "kind", "more"),
     [
@@ -134,7 +138,18 @@ def test_a_node_from_which_nothing_is_left_to_force(changes, kind, more):
         ({"node": marked(boot="b", ready="True")}, Unmark, {"says": "back and Ready"}),
         ({"node": marked(OURS, boot="b", ready="True")}, Unmark, {}),
         ({"node": marked(BY_HAND, boot="b", ready="True"), "policy": replace(POLICY, remove_by_hand=True)}, Untaint, {"by_hand": True}),
-        ({"node": marked(OURS, boot="b", ready="False", tainted=True)}, Wait, {"says": "not Ready yet"}),
+        (COMING, Untaint, {"mark": MARK, "by_hand": False, "says": "nothing of its last boot"}),
+        ({**COMING, "pods": (DB,)}, Wait, {"says": "not Ready yet"}),
+        ({**COMING, "pods": (ENDING,)}, Wait, {"says": "not Ready yet"}),
+        ({**COMING, "pods": (STUCK,)}, Untaint, {}),
+        ({**COMING, "pods": (replace(DB, tolerates=True),), "attachments": (VA,)}, Untaint, {}),
+        ({**COMING, "attachments": (VA,)}, Wait, {"says": "not Ready yet"}),
+        ({**COMING, "heard": NOW - 30}, Wait, {"until": NOW + 10}),
+        ({**COMING, "policy": replace(POLICY, remove_by_hand=True)}, Untaint, {"by_hand": False}),
+        ({**COMING, "node": marked(OURS, boot="b", ready="Unknown", tainted=True)}, Wait, {"says": "not Ready yet"}),
+        ({**COMING, "node": marked(OURS, boot="b", ready="False")}, Wait, {"says": "not Ready yet"}),
+        ({**COMING, "node": marked(BY_HAND, boot="b", ready="False", tainted=True)}, Wait, {"says": "not Ready yet"}),
+        ({**COMING, "node": marked(boot="b", ready="False")}, Wait, {"says": "not Ready yet"}),
         ({"back_since": None}, Wait, {"says": "not Ready yet"}),
         ({"pods": (ENDING,)}, Wait, {"until": NOW + 55, "says": "ends shop/db-0"}),
         ({"pods": (ENDING,), "back_since": NOW - 60}, Untaint, {}),

@@ -190,6 +190,20 @@ BUGS = [
         WORLD,
     ),
     Bug(
+        "a node keeps our taint until it is Ready, whatever it needs for that",
+        "failover/returning.py",
+        "return _early(case, mark) or Wait(",
+        "return Wait(",
+        TABLES,
+    ),
+    Bug(
+        "our taint goes from a node that is not Ready while volumes of its last boot are attached",
+        "failover/returning.py",
+        "or remaining.anything(case):\n        return None\n    why",
+        "or remaining.going(case):\n        return None\n    why",
+        TABLES,
+    ),
+    Bug(
         "our taint goes before the node is Ready",
         "failover/returning.py",
         'if case.node.ready != "True" or case.back_since is None:',

@@ -45,14 +45,17 @@ def nothing_left(case: Case, now: float) -> Step | None:
 
 
 def back(case: Case, now: float) -> Step | None:
-    """The machine has booted again: nothing is forced from it any more; when it is Ready, what is ours goes."""
+    """The machine has booted again: nothing is forced from it any more; when it is Ready, what is ours goes.
+
+    The taint may go before that (``_early``).
+    """
     mark = case.mark
     assert case.node
     assert mark
     if not suspicion.awake(case, now):
         return None
     if case.node.ready != "True" or case.back_since is None:
-        return Wait(f"node {case.name} has booted again, and is not Ready yet")
+        return _early(case, mark) or Wait(f"node {case.name} has booted again, and is not Ready yet")
     ending = [pod for pod in remaining.going(case) if pod.terminating]
     until = case.back_since + (case.policy.linger if case.policy else 0.0)
     if ending and now < until:
@@ -61,6 +64,22 @@ def back(case: Case, now: float) -> Step | None:
     if (mark.tainted and remaining.our_taint(case)) or (by_hand and remaining.out_of_service(case)):
         return Untaint(mark=replace(mark, tainted=False), by_hand=by_hand, why=f"node {case.name} is back and Ready")
     return Unmark(why=f"node {case.name} is back and Ready")
+
+
+def _early(case: Case, mark: OwnerMark) -> Step | None:
+    """Our taint goes from a node that is not Ready, once nothing is left there that it was set for.
+
+    What makes it Ready may be a pod that does not tolerate the taint, such as a network plugin's: as long as the taint
+    stands, taint eviction deletes it, and Pod GC removes it by force. But the taint also lets volumes be detached, and pods
+    be removed, that the last boot has left, so it stays for these. That the new boot runs only its own kubelet says: by
+    Ready=False, not by the Unknown that others write in its place. The mark stays until the node is Ready.
+    """
+    assert case.node
+    speaks = bool(case.node.boot_id) and case.node.ready == "False"
+    if not speaks or not (mark.tainted and remaining.our_taint(case)) or remaining.anything(case):
+        return None
+    why = f"node {case.name} has booted again, and nothing of its last boot is left: it may need this to become Ready"
+    return Untaint(mark=replace(mark, tainted=False), by_hand=False, why=why)
 
 
 def _switch_on(case: Case, mark: OwnerMark, now: float) -> Step:
