@@ -73,6 +73,12 @@ WATCHDOG = _name(
     f"{GROUP}/watchdog",
     "on a node's Lease in lastcall-system, as JSON: whether its agent's watchdog is armed, for which boot, and how",
 )
+PEERS_SECRET = _name(
+    "Secret", "lastcall-watchdog-peers", "in lastcall-system: the keys by which agents believe each other's messages"
+)
+PEERS_KEY = _name(
+    "key of a Secret", "key", "in lastcall-watchdog-peers: the one that signs; all others there are believed too"
+)
 
 # Kubernetes' own labels and annotations on sandboxes and containers (pkg/kubelet/kuberuntime/labels.go).
 POD_NAME = _name("label", "io.kubernetes.pod.name", "on sandboxes and containers, set by the kubelet")

@@ -3,7 +3,7 @@
 Times are seconds. ``boottime`` is CLOCK_BOOTTIME: it never jumps and means the same to every process of one boot.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Protocol
 
@@ -430,4 +430,36 @@ class WatchdogLease(Protocol):
         Answers what it said before this life's first write, or since its last one; None if it said nothing. LastcallError:
         whether it has been written is not known.
         """
+        ...
+
+
+class Membership(Facts, frozen=True):
+    """All nodes of the cluster, each with its internal address ("" if it has none), and the keys that their agents share."""
+
+    addresses: Mapping[str, str]
+    keys: tuple[bytes, ...]
+    """The first one signs."""
+
+
+class Members(Protocol):
+    """Who is asked whether the API server is lost to them too."""
+
+    async def read(self) -> Membership:
+        """As it is at the API server now; LastcallError if it cannot be known, or there is no key."""
+        ...
+
+
+class Datagrams(Protocol):
+    """A socket for datagrams, bound to one address of this node."""
+
+    def send(self, data: bytes, to: tuple[str, int]) -> None:
+        """Sends it at once, or loses it; never waits, never fails."""
+        ...
+
+    async def receive(self) -> tuple[bytes, tuple[str, int]]:
+        """The next one, and where an answer goes to. Errors of single datagrams are passed over."""
+        ...
+
+    def close(self) -> None:
+        """Gives the address back."""
         ...

@@ -8,14 +8,18 @@ from contextlib import AbstractAsyncContextManager
 
 from lastcall.adapters.boot import boot_id
 from lastcall.adapters.clock import SystemClock
+from lastcall.adapters.datagrams import udp
 from lastcall.adapters.kube import kubeconfig as access
 from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.http import Http
+from lastcall.adapters.kube.members import KubeMembers
 from lastcall.adapters.kube.watchdog_lease import KubeWatchdogLease
 from lastcall.adapters.watchdog_device import Kernel, WatchdogFile
 from lastcall.aio import cancel
 from lastcall.model.watchdog import WatchdogSettings
+from lastcall.ports import Clock
 from lastcall.watchdog.keeper import Keeper, Told
+from lastcall.watchdog.peers import Peers
 
 Keeping = Callable[[WatchdogSettings, Callable[[Told], None]], AbstractAsyncContextManager[Keeper]]
 """Keeps a watchdog while the context lasts; the second argument hears of each round."""
@@ -37,19 +41,39 @@ async def kept(
     clock = SystemClock()
     found = access.find(clock, os.environ, kubeconfig=kubeconfig)
     http = Http(found.endpoint, found.credentials)
+    client = Client(http.urgent, manager="lastcall-agent")
+    peers = _peers(settings, node_name, Client(http, manager="lastcall-agent"), clock)
     keeper = Keeper(
         settings,
         device=WatchdogFile(settings.device, kernel),
-        lease=KubeWatchdogLease(Client(http.urgent, manager="lastcall-agent"), node_name, clock),
+        lease=KubeWatchdogLease(client, node_name, clock),
         clock=clock,
         boot_id=boot_id(),
+        peers=peers,
         on_round=on_round,
     )
+    talking = [asyncio.create_task(peers.run(), name="the watchdog's peers")] if peers else []
     keeping = asyncio.create_task(keeper.run(), name="the machine's watchdog")
     try:
         yield keeper
         keeper.leave()
         await keeping
     finally:
-        await cancel(keeping)
+        await cancel(keeping, *talking)
         http.close()
+
+
+def _peers(settings: WatchdogSettings, node_name: str, client: Client, clock: Clock) -> Peers | None:
+    """Who is asked when the API server is lost; None if nobody is."""
+    if settings.peers is None:
+        return None
+    return Peers(
+        node_name,
+        port=settings.peers.port,
+        members=KubeMembers(client),
+        opens=udp,
+        clock=clock,
+        pet=settings.pet_seconds,
+        report=settings.armed().report,
+        draw=os.urandom,
+    )

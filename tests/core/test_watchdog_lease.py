@@ -50,7 +50,7 @@ def test_what_promises_nothing(text):
 
 
 def test_fields_of_later_versions_are_passed_over():
-    assert promised({names.WATCHDOG: '{"bootID":"b1","peers":3}'}) == Promise(boot_id="b1")
+    assert promised({names.WATCHDOG: '{"bootID":"b1","later":3}'}) == Promise(boot_id="b1")
 
 
 def test_a_renewal_is_never_the_same_text_again():

@@ -202,9 +202,9 @@ BUGS = [
     ),
     Bug(
         "the bound is over although the Lease was not read again",
-        "failover/proofs.py",
-        "            since = fact.renewed + fact.settings.bound\n            if fact.read >= since:",
-        "            since = fact.renewed + fact.settings.bound\n            if True:",
+        "failover/facts.py",
+        "if over is None or self.read < over:",
+        "if over is None:",
         PROOF,
     ),
     Bug(

@@ -49,8 +49,8 @@ BUGS = [
     Bug(
         "a renewal counts from its answer",
         "watchdog/keeper.py",
-        "armed=armed, sent=sent)",
-        "armed=armed, sent=self._clock.boottime())",
+        "sent=sent, nodes=nodes)",
+        "sent=self._clock.boottime(), nodes=nodes)",
         KEEPER,
     ),
     Bug(

@@ -26,9 +26,13 @@ def controller_command(*, namespace: str, image: str, replicas: int) -> None:
 
 
 @command.command("agent")
-def agent_command() -> None:
-    """What lastcall agent needs to tell that its node goes down, and to keep a watchdog: a ServiceAccount and its roles."""
+@click.option("--watchdog-peers", is_flag=True, help="Also what watchdog.peers of its configuration needs.")
+def agent_command(*, watchdog_peers: bool) -> None:
+    """What lastcall agent needs to tell that its node goes down, and to keep a watchdog: a ServiceAccount and its roles.
+
+    The key that agents share is not printed: the Secret lastcall-watchdog-peers is made by hand, once.
+    """
     from lastcall.manifests.agent import objects
     from lastcall.manifests.text import to_yaml
 
-    click.echo(to_yaml(objects()), nl=False)
+    click.echo(to_yaml(objects(peers=watchdog_peers)), nl=False)

@@ -1,9 +1,9 @@
 """A node's own Lease, as its agent renews it, as a fact about its watchdog (pure)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from lastcall.failover.facts import WatchdogSeen
+from lastcall.failover.facts import Calm, WatchdogSeen
 from lastcall.model.watchdog_lease import Promise, promised
 
 
@@ -37,18 +37,21 @@ def looked(before: Watched | None, *, annotations: Mapping[str, str], renewed: s
     return Watched(promise=promise, renewed=renewed, since=now)
 
 
-def watchdog_seen(watched: Watched, *, read: float, contacts: Sequence[Contact]) -> WatchdogSeen | None:
+def watchdog_seen(
+    watched: Watched, *, read: float, contacts: Sequence[Contact], calm: Sequence[Calm] = ()
+) -> WatchdogSeen | None:
     """That the node's watchdog was armed, and its agent has not renewed since; None if it promises nothing.
 
     ``read`` is when the last **live** look at the Lease (a quorum read: no ``resourceVersion`` in the request) was asked
     for: it is then that the Lease was still as it is. ``contacts`` are in order of time; while there is none, nothing is
-    known of the nodes, and the bound will prove nothing.
+    known of the nodes, and the bound will prove nothing. ``calm`` is about the nodes that its agent counts, if it does: what is
+    seen of them first, then what has been confirmed.
     """
     settings = watched.promise.settings if watched.promise else None
     if watched.promise is None or settings is None or read < watched.since:
         return None
     told = _during(contacts, watched.since, read)
-    return WatchdogSeen(
+    fact = WatchdogSeen(
         boot_id=watched.promise.boot_id,
         settings=settings,
         renewed=watched.since,
@@ -56,6 +59,10 @@ def watchdog_seen(watched: Watched, *, read: float, contacts: Sequence[Contact])
         reachable=min((one.reachable for one in told), default=0),
         nodes=max((one.nodes for one in told), default=0),
     )
+    if not settings.peers:
+        return fact
+    facts = [replace(fact, peers=one) for one in (calm or [Calm(nodes=0, calm=0)])]
+    return next((one for one in facts if one.expired), facts[0])
 
 
 def _during(contacts: Sequence[Contact], begin: float, end: float) -> Sequence[Contact]:

@@ -32,10 +32,10 @@ def _bounds(own: Iterable[Fact]) -> Iterator[Awaited]:
     """Of the last renewals alone: each makes those before it meaningless."""
     watched = [fact for fact in own if isinstance(fact, WatchdogSeen)]
     if watched and counts(last := max(watched, key=lambda one: (one.renewed, one.read))):
-        yield Awaited(
-            f"that its watchdog has reset it: {last.settings.arithmetic} after the last renewal",
-            last.renewed + last.settings.bound,
-        )
+        text = f"that its watchdog has reset it: {last.settings.arithmetic} after the last renewal"
+        if last.peers:
+            text += ", and that half of the nodes confirm that they took no part in an agreement to let it live"
+        yield Awaited(text, last.over)
     stored = [fact for fact in own if isinstance(fact, StorageLease) and fact.dead_after is not None]
     if stored:
         lease = max(stored, key=lambda one: (one.renewed, one.read))

@@ -95,6 +95,19 @@ class StorageLease:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Calm:
+    """Of ``nodes`` nodes ``calm`` have told no other one that the API server is lost to them, from ``since`` to ``until``.
+
+    ``since`` is None if these are less than half, ``until`` if it is so by all that is seen, and not confirmed.
+    """
+
+    nodes: int
+    calm: int
+    since: float | None = None
+    until: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class WatchdogSeen:
     """The agent held an armed watchdog, as its own Lease said that it renewed at ``renewed`` and nothing since.
 
@@ -110,6 +123,21 @@ class WatchdogSeen:
     """Nodes that the API server has heard from at every moment from ``renewed`` to ``read``: the fewest at a time."""
     nodes: int
     """All nodes of the cluster."""
+    peers: Calm | None = None
+    """Of the nodes that its agent counts, if it pets by agreement with them; then what is said above of nodes is of no use."""
+
+    @property
+    def over(self) -> float | None:
+        """When it has reset for certain, if nothing follows; None if nobody can say."""
+        return self.settings.reset_by(self.renewed, self.peers.since if self.peers else None)
+
+    @property
+    def expired(self) -> bool:
+        """Whether that has been seen: nothing had followed by then, and it could not have agreed with others."""
+        over = self.over
+        if over is None or self.read < over:
+            return False
+        return self.peers is None or (self.peers.until is not None and self.peers.until >= over)
 
 
 @dataclass(frozen=True, kw_only=True)

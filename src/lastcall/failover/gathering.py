@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from lastcall import names
 from lastcall.errors import NotFound
-from lastcall.failover import armed, evidence, last_words, left, overview, proofs
+from lastcall.failover import armed, calm, evidence, last_words, left, overview, proofs
 from lastcall.failover.acknowledgement import acknowledged
 from lastcall.failover.case import Case, NodeNow, Policy, Refusal
 from lastcall.failover.devices import Devices
@@ -153,7 +153,18 @@ class Gathering:
         if lease is None:
             return None
         watched = self._observing.look_at_watchdog(name, lease, self._clock.boottime())
-        return armed.watchdog_seen(watched, read=asked, contacts=self._observing.contacts)
+        fact = self._seen(watched, asked)
+        if fact and fact.peers and calm.due(fact, self._observing.calmness.surveyed_at, asked):
+            leases = await self._cluster.watchdogs()
+            self._observing.calmness.surveyed(calm.survey(asked, leases))
+            fact = self._seen(watched, asked)
+        return fact
+
+    def _seen(self, watched: armed.Watched, read: float) -> WatchdogSeen | None:
+        """By what its Lease has said since it was seen to say so, and by what those say whom its agent counts."""
+        peers = watched.promise.peers if watched.promise else None
+        others = self._observing.calmness.by(peers.nodes) if peers else []
+        return armed.watchdog_seen(watched, read=read, contacts=self._observing.contacts, calm=others)
 
     async def _claims_of(self, attachments: Sequence[WatchedAttachment]) -> Mapping[tuple[str, str], str]:
         """The volumes that are attached, by their claims. What is bound stays bound, so that each is asked for once."""

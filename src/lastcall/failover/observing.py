@@ -12,6 +12,7 @@ from lastcall import names
 from lastcall.failover import armed, last_words, policies, proofs
 from lastcall.failover.alarms import Alarms
 from lastcall.failover.armed import Contact
+from lastcall.failover.calm import Calmness
 from lastcall.failover.own_clock import OwnClock
 from lastcall.failover.policies import Choice
 from lastcall.failover.sightings import Sightings
@@ -68,6 +69,7 @@ class Observing:
     def __init__(self, touched: Callable[[str], None]) -> None:
         self.clock = OwnClock()
         self.contacts: list[Contact] = []
+        self.calmness = Calmness()
         self._touched = touched
         self._knots: dict[str, Knot] = {}
         self._leases: dict[str, WatchedLease] = {}
@@ -87,6 +89,7 @@ class Observing:
         """Something that is watched is as it is told now."""
         if not heard.name:
             self._synced.add(heard.what)
+            self._count_nodes()
             if self.ready:
                 self._touch_all()
             return
@@ -108,6 +111,7 @@ class Observing:
         before = self._knots.get(name)
         if node is None:
             if self._knots.pop(name, None):
+                self._count_nodes()
                 self._touched(name)
             return
         assert isinstance(node, WatchedNode)
@@ -119,6 +123,7 @@ class Observing:
         choice = before.choice if before and same else policies.choose(node.metadata.labels, self._entries)
         knot = self._knots[name] = Knot(node, seen, choice)
         if before is None:
+            self._count_nodes()
             self._alarms.set(name, seen.quiet_since + knot.patience)
         if before is None or not lived or _differ(before.node, node):
             self._touched(name)
@@ -140,9 +145,15 @@ class Observing:
     def _hear_watchdog(self, name: str, lease: Any, now: float) -> None:
         if lease is None:
             self._watchdogs.pop(name, None)
+            self.calmness.hear(name, None, uid="", now=now)
         else:
             assert isinstance(lease, WatchedLease)
             self.look_at_watchdog(name, lease, now)
+
+    def _count_nodes(self) -> None:
+        """Which nodes there are, once that is known: agents count them too."""
+        if Watched.NODES in self._synced:
+            self.calmness.rosters.now(self._knots)
 
     def _hear_shutdown(self, name: str, shutdown: Any, now: float) -> None:
         if shutdown is None:
@@ -224,6 +235,7 @@ class Observing:
         watched = self._watchdogs[name] = armed.looked(
             self._watchdogs.get(name), annotations=lease.metadata.annotations, renewed=lease.spec.renew_time, now=now
         )
+        self.calmness.hear(name, watched.promise, uid=lease.metadata.uid, now=now)
         return watched
 
     # -- time ----------------------------------------------------------------------------------------------------------

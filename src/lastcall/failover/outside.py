@@ -41,6 +41,10 @@ class Cluster(Protocol):
         """The Lease by which a node's agent tells of its watchdog, read live; None if there is none."""
         ...
 
+    async def watchdogs(self) -> Sequence[WatchedLease]:
+        """All Leases by which agents tell of their watchdogs, read live."""
+        ...
+
     async def shutdown(self, name: str) -> NodeShutdown | None:
         """A node's own word on its going down, read live; None if there is none."""
         ...

@@ -124,8 +124,11 @@ def switched(fact: PowerSeen | InstanceSeen) -> Power:
 def counts(fact: WatchdogSeen) -> bool:
     """Whether the node cannot have petted its watchdog by agreement with others.
 
-    It may do so while a strict majority of all nodes reports that the API server is lost to them.
+    Where its Lease says that it may, half of the nodes have to have said that they took no part (``calm``). Else it does
+    not, and it is a precaution that half of the nodes have to have been heard of.
     """
+    if fact.peers:
+        return fact.peers.since is not None
     return 0 < fact.nodes <= 2 * fact.reachable
 
 
@@ -180,10 +183,11 @@ def _switched_off(own: Iterable[Fact], terms: Terms) -> Iterator[Proof]:
 
 def _expired(own: Iterable[Fact]) -> Iterator[Proof]:
     for fact in own:
-        if isinstance(fact, WatchdogSeen) and counts(fact):
-            since = fact.renewed + fact.settings.bound
-            if fact.read >= since:
-                yield Proof(since, f"its watchdog has reset it, as no renewal followed in {fact.settings.arithmetic}")
+        if isinstance(fact, WatchdogSeen) and counts(fact) and fact.expired and fact.over is not None:
+            what = f"its watchdog has reset it, as no renewal followed in {fact.settings.arithmetic}"
+            if fact.peers:
+                what += f", and {fact.peers.calm} of {fact.peers.nodes} nodes never told it that they had lost the API server"
+            yield Proof(fact.over, what)
         if isinstance(fact, StorageLease) and fact.dead_after is not None:
             since = fact.renewed + fact.dead_after
             if fact.read >= since:

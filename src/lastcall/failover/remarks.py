@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from lastcall.failover.facts import (
     Boot,
+    Calm,
     Fact,
     InstanceSeen,
     NodeSeen,
@@ -54,6 +55,11 @@ def _remark(fact: Fact) -> str:
             return f"{by} ordered a reboot, which proves nothing"
         case StorageLease(source=source, dead_after=None):
             return f"no watchdog stands behind its lease on {source}"
+        case WatchdogSeen(peers=Calm(nodes=0)):
+            return "its watchdog proves nothing: it is not known which nodes its agent counts"
+        case WatchdogSeen(peers=Calm() as peers) if not counts(fact):
+            seen = f"only {peers.calm} of the {peers.nodes} nodes that it counts say that they told nobody so"
+            return f"its watchdog proves nothing: {seen}, so that a majority without the API server may let it live on"
         case WatchdogSeen() if not counts(fact):
             seen = f"only {fact.reachable} of {fact.nodes} nodes surely had the API server"
             return f"its watchdog proves nothing: {seen}, so that a majority without it may have let the node live on"

@@ -20,6 +20,7 @@ from lastcall.model.base import Facts
 from lastcall.model.pods import SYSTEM_CRITICAL, Int32, Int64
 from lastcall.model.shutdown import Mode, PhasePlan
 from lastcall.model.watchdog import WatchdogSettings
+from lastcall.model.watchdog_peers import PeerSettings
 
 KUBELET_KIND = "KubeletConfiguration"
 KUBELET_API_VERSION = "kubelet.config.k8s.io/v1beta1"
@@ -226,7 +227,10 @@ def _unknown_fields(document: Mapping[str, Any]) -> list[str]:
     groups = document.get("shutdownGracePeriodByPodPriority")
     for index, group in enumerate(groups if isinstance(groups, list) else ()):
         found += _unknown(group, list(_ITEM), f"{rules.LIST}[{index}].")
-    found += _unknown(document.get("watchdog"), _names(WatchdogSettings), "watchdog.")
+    watchdog = document.get("watchdog")
+    found += _unknown(watchdog, _names(WatchdogSettings), "watchdog.")
+    peers = watchdog.get("peers") if isinstance(watchdog, dict) else None
+    found += _unknown(peers, _names(PeerSettings), "watchdog.peers.")
     found += _unknown(document.get("featureGates"), [GRACEFUL_GATE, PRIORITY_GATE], "featureGates.")
     return found
 

@@ -2,7 +2,7 @@
 
 from lastcall.manifests.rbac import Grant, Object
 from lastcall.manifests.roles import granted
-from lastcall.names import GROUP, SYSTEM_NAMESPACE
+from lastcall.names import GROUP, PEERS_SECRET, SYSTEM_NAMESPACE
 
 NAME = "lastcall-agent"
 """Of the ServiceAccount, the roles and their bindings."""
@@ -13,18 +13,23 @@ _LABELS = {
 }
 
 
-def grants() -> list[Grant]:
-    """All that it asks for."""
+def grants(*, peers: bool = False) -> list[Grant]:
+    """All that it asks for; with ``peers`` also what it needs to know of those who are asked when the API server is lost."""
     verbs = ("get", "create", "patch")
     why = "the Lease of its node, which promises the watchdog's reset"
-    return [
+    always = [
         Grant("nodeshutdowns", ("create", "patch"), "its node's own word on its going down", GROUP),
         Grant("leases", verbs, why, "coordination.k8s.io", SYSTEM_NAMESPACE),
     ]
+    asked = [
+        Grant("nodes", ("list",), "which nodes there are, and where they are asked"),
+        Grant("secrets", ("get",), "the keys that agents share", "", SYSTEM_NAMESPACE, (PEERS_SECRET,)),
+    ]
+    return [*always, *asked] if peers else always
 
 
-def objects() -> list[Object]:
+def objects(*, peers: bool = False) -> list[Object]:
     """In the order in which they can be made; their namespace is there already."""
     metadata = {"name": NAME, "namespace": SYSTEM_NAMESPACE, "labels": _LABELS}
     account: Object = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
-    return [account, *granted(grants(), to=NAME, of=SYSTEM_NAMESPACE, labels=_LABELS)]
+    return [account, *granted(grants(peers=peers), to=NAME, of=SYSTEM_NAMESPACE, labels=_LABELS)]

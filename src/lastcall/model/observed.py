@@ -162,6 +162,7 @@ class LeaseMeta(Facts, frozen=True):
     """v1.ObjectMeta of a Lease."""
 
     name: str
+    uid: str = ""
     resource_version: str = ""
     annotations: Mapping[str, str] = {}
 

@@ -13,6 +13,10 @@ The agent decides to pet the watchdog only while the last renewal of its own Lea
 
 The observer saw the renewal later than it was sent, so to count from what he saw is safe. Clocks differ: the sum is
 stretched by ``drift``.
+
+With ``peers`` the agent decides to pet also while more than half of all nodes have reported, in answer to what it asked less
+than ``report`` seconds ago, that the API server is lost to them. Then the sum begins when neither holds any more: half of
+the nodes, or more, have reported nothing of that kind for ``report`` seconds.
 """
 
 from collections.abc import Iterator
@@ -23,6 +27,7 @@ from msgspec import Meta
 
 from lastcall.errors import InvalidInput
 from lastcall.model.base import Facts
+from lastcall.model.watchdog_peers import PeerSettings
 
 MOST_DRIFT = 0.1
 
@@ -47,6 +52,8 @@ class Watchdog:
     magic close, or it is set to ``nowayout``. Other devices are disarmed by a crash."""
     resets: bool = True
     """The device resets the machine, and does not only raise an alarm."""
+    peers: bool = False
+    """The agent pets by agreement too."""
 
     def __post_init__(self) -> None:
         if wrong := [f"{field}: {text}" for field, text in self._wrong()]:
@@ -56,6 +63,24 @@ class Watchdog:
     def bound(self) -> float:
         """So many seconds after a renewal the node has reset, if no other renewal has followed."""
         return (self.lease + 3 * self.timeout) * (1 + self.drift)
+
+    @property
+    def report(self) -> float:
+        """After so long without a renewal an agent says that the API server is lost to it, and so long its word counts."""
+        return self.lease / 2
+
+    def reset_by(self, renewed: float, calm_since: float | None = None) -> float | None:
+        """When the node has reset for certain, on the observer's clock; None if nobody can say.
+
+        ``renewed`` is when the last renewal was seen. With ``peers`` half of the nodes that it counts, or more, have to
+        have reported nothing from ``calm_since`` until then.
+        """
+        if not self.peers:
+            return renewed + self.bound
+        if calm_since is None:
+            return None
+        petted = max(renewed + self.lease * (1 + self.drift), calm_since + self.report * (1 + self.drift))
+        return petted + 3 * self.timeout * (1 + self.drift)
 
     @property
     def arithmetic(self) -> str:
@@ -75,6 +100,9 @@ class Watchdog:
         if not lease > late:
             sum_ = f"2 * {pet:g} s pet = {late:g} s"
             yield "lease", f"{lease:g}: must be more than {sum_}, or one late renewal resets a healthy node"
+        elif self.peers and not lease / 2 > 4 * pet:
+            sum_ = f"2 * 4 * {pet:g} s pet = {8 * pet:g} s"
+            yield "lease", f"{lease:g}: must be more than {sum_} with peers, or nodes reset before they have agreed"
         if not self.survives_close:
             yield "survives_close", "false: the device is disarmed when the agent is killed, so that no bound holds"
         if not self.resets:
@@ -98,6 +126,8 @@ class WatchdogSettings(Facts, frozen=True):
     timeout_seconds: Annotated[int, Meta(ge=1, le=65535)] = 15
     """What the device is asked for: it knows whole seconds alone."""
     drift: float = 0.01
+    peers: PeerSettings | None = None
+    """With it the agent also pets while a strict majority of all nodes has lost the API server."""
 
     def armed(self, *, timeout: float | None = None, survives_close: bool = True, resets: bool = True) -> Watchdog:
         """With a device that is like this; InvalidInput if no bound follows from it."""
@@ -108,4 +138,5 @@ class WatchdogSettings(Facts, frozen=True):
             drift=self.drift,
             survives_close=survives_close,
             resets=resets,
+            peers=self.peers is not None,
         )

@@ -17,6 +17,7 @@ from lastcall.errors import InvalidInput
 from lastcall.model.base import Facts
 from lastcall.model.leadership import Record
 from lastcall.model.watchdog import Watchdog
+from lastcall.model.watchdog_peers import PeerTerms
 
 
 class Promise(Facts, frozen=True, omit_defaults=True):
@@ -31,9 +32,13 @@ class Promise(Facts, frozen=True, omit_defaults=True):
     drift: float = 0.0
     why: str = ""
     """Why it is not armed, for people."""
+    peers: PeerTerms | None = None
+    """With it the bound begins later: when too few nodes can have agreed to let this one live on."""
+    sequence: int = 0
+    """One more than that of the promise which the writer knew to stand there before."""
 
     @classmethod
-    def of(cls, boot_id: str, settings: Watchdog) -> Self:
+    def of(cls, boot_id: str, settings: Watchdog, peers: PeerTerms | None = None) -> Self:
         """That the device is armed with these."""
         return cls(
             boot_id=boot_id,
@@ -42,6 +47,7 @@ class Promise(Facts, frozen=True, omit_defaults=True):
             pet_seconds=settings.pet,
             timeout_seconds=settings.timeout,
             drift=settings.drift,
+            peers=peers,
         )
 
     @property
@@ -51,7 +57,11 @@ class Promise(Facts, frozen=True, omit_defaults=True):
             return None
         try:
             return Watchdog(
-                lease=self.lease_seconds, pet=self.pet_seconds, timeout=self.timeout_seconds, drift=self.drift
+                lease=self.lease_seconds,
+                pet=self.pet_seconds,
+                timeout=self.timeout_seconds,
+                drift=self.drift,
+                peers=self.peers is not None,
             )
         except InvalidInput:
             return None
@@ -82,6 +92,11 @@ def promised(annotations: Mapping[str, str]) -> Promise | None:
         return msgspec.json.decode(annotations.get(names.WATCHDOG, ""), type=Promise)
     except (msgspec.DecodeError, ValueError, RecursionError):
         return None
+
+
+def following(before: Promise | None, promise: Promise) -> Promise:
+    """With the next ``sequence``; ``before`` is what the writer knows to stand there, and the write is bound to it."""
+    return msgspec.structs.replace(promise, sequence=1 + max(0, before.sequence if before else 0))
 
 
 def annotated(promise: Promise) -> dict[str, str]:

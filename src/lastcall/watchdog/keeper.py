@@ -12,6 +12,8 @@ from lastcall.model.watchdog import Watchdog, WatchdogSettings
 from lastcall.model.watchdog_lease import Promise
 from lastcall.ports import Clock, WatchdogDevice, WatchdogLease
 from lastcall.watchdog import petting
+from lastcall.watchdog.agreement import Agreement, agree
+from lastcall.watchdog.peers import Peers
 from lastcall.watchdog.petting import Situation, Standing, Step
 
 RETRY_SECONDS = 30.0
@@ -41,7 +43,10 @@ class Told:
 
 
 class Keeper:
-    """The watchdog of one boot of one node. It does nothing until ``hold`` has said for the first time whether it may."""
+    """The watchdog of one boot of one node. It does nothing until ``hold`` has said for the first time whether it may.
+
+    With ``peers``, which somebody else runs, it also pets by agreement with them.
+    """
 
     def __init__(
         self,
@@ -51,6 +56,7 @@ class Keeper:
         lease: WatchdogLease,
         clock: Clock,
         boot_id: str,
+        peers: Peers | None = None,
         on_round: Callable[[Told], None] = lambda _: None,
     ) -> None:
         self._settings = settings
@@ -59,6 +65,9 @@ class Keeper:
         self._clock = clock
         self._boot_id = boot_id
         self._on_round = on_round
+        self._peers = peers
+        if peers:
+            peers.lost = self._lost
         self._wake = asyncio.Event()
         self._begun = asyncio.Event()
         self._standing = Standing()
@@ -146,8 +155,9 @@ class Keeper:
     async def _write(self, *, armed: bool) -> bool:
         """``sent`` is taken before anything is asked of the server: others may have seen the renewal ever since."""
         promise = self._promise(armed=armed)
+        nodes = self._peers.nodes if self._peers and promise.peers else None
         sent = self._clock.boottime()
-        self._standing = petting.sending(self._standing, armed=armed)
+        self._standing = petting.sending(self._standing, armed=armed, nodes=nodes)
         try:
             async with asyncio.timeout(self._settings.pet_seconds / 2):
                 before = await self._lease.write(promise)
@@ -158,7 +168,7 @@ class Keeper:
         self._accepted += 1
         self._complaint = ""
         self._reason = promise.why
-        self._standing = petting.accepted(self._standing, armed=armed, sent=sent)
+        self._standing = petting.accepted(self._standing, armed=armed, sent=sent, nodes=nodes)
         if not self._told:
             self._told, self._stray = True, before is not None and before.boot_id == self._boot_id
         return True
@@ -170,7 +180,7 @@ class Keeper:
 
     def _promise(self, *, armed: bool) -> Promise:
         if armed and self._armed:
-            return Promise.of(self._boot_id, self._armed)
+            return Promise.of(self._boot_id, self._armed, self._peers.terms if self._peers else None)
         return Promise(boot_id=self._boot_id, why=self._why())
 
     def _open(self) -> bool:
@@ -197,11 +207,29 @@ class Keeper:
         except LastcallError as error:
             log.error("the watchdog may run on, and reset this machine: %s", error)
 
+    def _lost(self) -> bool:
+        """Whether the API server is lost to this node, as others are told."""
+        if self._armed is None or not self._device.open:
+            return False
+        return petting.lost(self._standing, report=self._armed.report, now=self._clock.boottime())
+
+    def _agreement(self) -> Agreement:
+        """What the answers of others allow now."""
+        if self._peers is None or self._armed is None:
+            return Agreement(pets=False, reason="other nodes are not counted")
+        now = self._clock.boottime()
+        counted, reports = self._standing.counted, self._peers.reports
+        return agree(counted, reports, me=self._peers.me, now=now, report=self._armed.report)
+
+    def _may_pet(self) -> bool:
+        now, lease = self._clock.boottime(), self._settings.lease_seconds
+        return petting.may_pet(self._standing, lease=lease, now=now, agreed=self._agreement().pets)
+
     def _pet(self) -> None:
         """Right after the decision, without any wait between."""
         if not self._device.open:
             return
-        if not petting.may_pet(self._standing, lease=self._settings.lease_seconds, now=self._clock.boottime()):
+        if not self._may_pet():
             self._withheld += 1
             return
         try:
@@ -237,8 +265,20 @@ class Keeper:
         if not self._standing.promised or not self._armed:
             return f"it runs, and nothing is promised: {self._why()}"
         if not petting.may_pet(self._standing, lease=self._settings.lease_seconds, now=now):
+            return self._late()
+        if self._peers and self._peers.problem:
+            alone = f", and other nodes are not counted: {self._peers.problem}"
+        else:
+            alone = ""
+        return f"armed: without a renewal this machine has reset itself after {self._armed.arithmetic}{alone}"
+
+    def _late(self) -> str:
+        """The lease is over."""
+        if self._peers is None:
             return "the Lease could not be renewed for too long: this machine is left to be reset"
-        return f"armed: without a renewal this machine has reset itself after {self._armed.arithmetic}"
+        agreement = self._agreement()
+        outcome = "this machine lives on" if agreement.pets else "this machine is left to be reset"
+        return f"the Lease could not be renewed for too long, and {agreement.reason}: {outcome}"
 
     def _why(self) -> str:
         if self._held:

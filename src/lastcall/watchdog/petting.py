@@ -1,7 +1,7 @@
 """Whether the watchdog may be petted, and what is done next with it and with the node's Lease (pure).
 
 While the Lease may say ``armed``, the controller may count on the bound: then a pet needs a renewal that was accepted and
-was sent less than ``lease`` seconds ago. While it says ``armed`` for certain no longer, and before it has said so, pets
+was sent less than ``lease`` seconds ago, or an agreement (``watchdog.agreement``) by whatever terms it may say. While it says ``armed`` for certain no longer, and before it has said so, pets
 are free: nothing follows from the device.
 
 So the Lease says ``armed`` only when the device runs, with what the driver reports. And the device is stopped, or opened
@@ -10,6 +10,8 @@ by a next life of the agent, only when the answer has come that the Lease says o
 
 from dataclasses import dataclass, replace
 from enum import Enum
+
+from lastcall.watchdog.agreement import Counted
 
 NEVER = float("-inf")
 
@@ -22,21 +24,32 @@ class Standing:
     """It may say that the watchdog is armed: so it was sent, or left by an earlier life, and not taken back since."""
     renewed: float = NEVER
     """When the last write of it that was accepted was sent (boottime)."""
+    counted: Counted = (None,)
+    """The nodes by which it may say that others are counted; None among them: that none are."""
 
 
-def sending(standing: Standing, *, armed: bool) -> Standing:
+def sending(standing: Standing, *, armed: bool, nodes: frozenset[str] | None = None) -> Standing:
     """A write is about to be sent. That may be the last that is ever heard of it."""
-    return replace(standing, promised=standing.promised or armed)
+    counted = standing.counted if not armed or nodes in standing.counted else (*standing.counted, nodes)
+    return replace(standing, promised=standing.promised or armed, counted=counted)
 
 
-def accepted(standing: Standing, *, armed: bool, sent: float) -> Standing:
+def accepted(standing: Standing, *, armed: bool, sent: float, nodes: frozenset[str] | None = None) -> Standing:
     """The write that was sent then was answered: it stands."""
-    return replace(standing, promised=armed, renewed=sent)
+    return replace(standing, promised=armed, renewed=sent, counted=(nodes,))
 
 
-def may_pet(standing: Standing, *, lease: float, now: float) -> bool:
+def may_pet(standing: Standing, *, lease: float, now: float, agreed: bool = False) -> bool:
     """The rule from which the bound follows."""
-    return not standing.promised or now - standing.renewed < lease
+    return not standing.promised or now - standing.renewed < lease or agreed
+
+
+def lost(standing: Standing, *, report: float, now: float) -> bool:
+    """Whether the agent is to say that the API server is lost to it: it has promised for certain that it counts others.
+
+    An agent that promises nothing does not renew, so that its silence would say nothing of the server.
+    """
+    return standing.promised and None not in standing.counted and now - standing.renewed >= report
 
 
 class Step(Enum):

@@ -116,6 +116,10 @@ class KubeCluster:
         """The Lease by which a node's agent tells of its watchdog; None if there is none."""
         return await self._lease(name, WATCHDOG_LEASES)
 
+    async def watchdogs(self) -> Sequence[WatchedLease]:
+        """All Leases by which agents tell of their watchdogs."""
+        return (await self._client.list(_LEASES, namespace=WATCHDOG_LEASES)).items
+
     async def _lease(self, name: str, namespace: str) -> WatchedLease | None:
         try:
             return await self._client.get(_LEASES, name, namespace=namespace)
@@ -176,12 +180,12 @@ class KubeCluster:
         metadata: Object = {"uid": node.metadata.uid, "resourceVersion": node.metadata.resource_version}
         if mark is not None:
             metadata["annotations"] = {MARK: mark} if mark else {MARK: None, names.ACKNOWLEDGED_DEAD: None}
+        if fenced is not None:
+            metadata.setdefault("annotations", {})[names.FENCED] = fenced
         patch = {"metadata": metadata, **({} if taints is None else {"spec": {"taints": list(taints)}})}
         return await self._client.patch(_NODES, node.metadata.name, patch, kind=MERGE)
 
     async def fail_pod(self, pod: LivePod, condition: Mapping[str, str] | None = None) -> LivePod:
-        if fenced is not None:
-            metadata.setdefault("annotations", {})[names.FENCED] = fenced
         """Its phase becomes Failed; the pod as it is then. Conflict if it is another pod, NotFound if it is gone."""
         status: Object = {"phase": "Failed", **({"conditions": [condition]} if condition else {})}
         return await self._client.patch(

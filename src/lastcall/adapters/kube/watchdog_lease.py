@@ -40,7 +40,7 @@ class KubeWatchdogLease:
         )
         metadata = {
             "resourceVersion": before.metadata.resource_version,
-            "annotations": watchdog_lease.annotated(promise),
+            "annotations": watchdog_lease.annotated(watchdog_lease.following(before.promise, promise)),
         }
         wanted = {"metadata": metadata, "spec": record}
         self._known = await self._client.patch(_LEASES, self._node, wanted, namespace=names.SYSTEM_NAMESPACE)

@@ -1,0 +1,63 @@
+"""``ports.Datagrams`` over UDP."""
+
+import asyncio
+import contextlib
+import ipaddress
+import socket
+
+from lastcall.errors import LastcallError, Unavailable
+
+_LONGEST = 2048
+"""What is longer is cut, and fits no signature then."""
+_ROOM = 1 << 20
+"""Bytes asked for that the kernel keeps until they are read; the kernel has a limit of its own."""
+
+
+class Udp:
+    """One socket."""
+
+    def __init__(self, bound: socket.socket) -> None:
+        self._socket = bound
+
+    @property
+    def port(self) -> int:
+        """The one that is bound."""
+        return int(self._socket.getsockname()[1])
+
+    def send(self, data: bytes, to: tuple[str, int]) -> None:
+        """``ports.Datagrams.send``."""
+        with contextlib.suppress(OSError):  # a full buffer, no way, or what ICMP said of an earlier one
+            self._socket.sendto(data, to)
+
+    async def receive(self) -> tuple[bytes, tuple[str, int]]:
+        """``ports.Datagrams.receive``."""
+        while True:
+            try:
+                data, sender = await asyncio.get_running_loop().sock_recvfrom(self._socket, _LONGEST)
+            except OSError:
+                await asyncio.sleep(
+                    0.01
+                )  # what ICMP said of an earlier one; if it comes again and again, not all the time
+                continue
+            return data, sender
+
+    def close(self) -> None:
+        """``ports.Datagrams.close``."""
+        self._socket.close()
+
+
+def udp(address: str, port: int) -> Udp:
+    """Bound to an IP address of this machine, IPv4 or 6; Unavailable if it is none, or the port is taken."""
+    try:
+        version = ipaddress.ip_address(address).version
+    except ValueError as error:
+        raise LastcallError(f"{address}: is no IP address") from error
+    opened = socket.socket(socket.AF_INET if version == 4 else socket.AF_INET6, socket.SOCK_DGRAM)
+    try:
+        opened.setblocking(False)
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _ROOM)
+        opened.bind((address, port))
+    except OSError as error:
+        opened.close()
+        raise Unavailable(f"UDP {address} port {port}: {error.strerror or error}") from error
+    return Udp(opened)

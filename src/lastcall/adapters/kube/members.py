@@ -1,0 +1,65 @@
+"""All nodes, and the keys that agents share, at the API server."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from lastcall import names
+from lastcall.adapters.kube.client import Client
+from lastcall.adapters.kube.resources import NODES, SECRETS
+from lastcall.errors import LastcallError, NotFound
+from lastcall.ports import Membership
+
+
+class _Address(msgspec.Struct, gc=False):
+    type: str = ""
+    address: str = ""
+
+
+class _Status(msgspec.Struct, gc=False):
+    addresses: Sequence[_Address] = ()
+
+
+class _Meta(msgspec.Struct, gc=False):
+    name: str
+
+
+class _Node(msgspec.Struct, gc=False):
+    metadata: _Meta
+    status: _Status = msgspec.field(default_factory=_Status)
+
+    @property
+    def internal(self) -> str:
+        """The first of its internal addresses; empty if it has none."""
+        return next((one.address for one in self.status.addresses if one.type == "InternalIP"), "")
+
+
+class _Secret(msgspec.Struct, gc=False):
+    data: dict[str, bytes] | None = None
+
+
+_NODES, _SECRETS = NODES.read_as(_Node), SECRETS.read_as(_Secret)
+
+
+class KubeMembers:
+    """``ports.Members``. Needs the verb list on Nodes, and get on the Secret of the keys in lastcall-system."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def read(self) -> Membership:
+        """``ports.Members.read``."""
+        nodes = await self._client.list(_NODES)
+        try:
+            secret = await self._client.get(_SECRETS, names.PEERS_SECRET, namespace=names.SYSTEM_NAMESPACE)
+        except NotFound as error:
+            raise LastcallError(f"Secret {names.SYSTEM_NAMESPACE}/{names.PEERS_SECRET} is missing") from error
+        return Membership(
+            addresses={node.metadata.name: node.internal for node in nodes.items}, keys=_keys(secret.data or {})
+        )
+
+
+def _keys(data: dict[str, bytes]) -> tuple[bytes, ...]:
+    """``key`` signs; others, in the order of their names, are still believed, or already."""
+    ordered = sorted(data, key=lambda name: (name != names.PEERS_KEY, name))
+    return tuple(data[name] for name in ordered) if names.PEERS_KEY in data else ()

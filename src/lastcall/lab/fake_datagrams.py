@@ -1,0 +1,74 @@
+"""A network for datagrams that is none: addresses by name, and whoever uses it decides what is lost, and how late the rest is."""
+
+import asyncio
+from collections.abc import Callable
+
+from lastcall.errors import LastcallError, Unavailable
+
+Address = tuple[str, int]
+_ROOM = 256
+"""Datagrams that wait to be read; what comes beyond is lost, as the kernel does it."""
+
+
+class FakeNetwork:
+    """``lag`` gives, for a sender's and a receiver's address, the seconds that a datagram takes; None: it is lost."""
+
+    def __init__(self, lag: Callable[[str, str], float | None] = lambda _, __: 0.0) -> None:
+        self.lag = lag
+        self.sent = 0
+        self._bound: dict[Address, FakeDatagrams] = {}
+
+    def open(self, address: str, port: int) -> "FakeDatagrams":
+        """A socket; Unavailable if the port is taken."""
+        if not address:
+            raise LastcallError(f"{address}: is no address")
+        if (address, port) in self._bound:
+            raise Unavailable(f"UDP {address} port {port}: Address already in use")
+        bound = self._bound[address, port] = FakeDatagrams(self, (address, port))
+        return bound
+
+    def carry(self, data: bytes, sender: Address, to: Address) -> None:
+        """Sends it on its way."""
+        self.sent += 1
+        lag = self.lag(sender[0], to[0])
+        if lag is not None:
+            asyncio.get_running_loop().call_later(lag, self._deliver, data, sender, to)
+
+    def _deliver(self, data: bytes, sender: Address, to: Address) -> None:
+        if to in self._bound:
+            self._bound[to].arrived(data, sender)
+
+    def closed(self, address: Address) -> None:
+        """Nobody is there any more."""
+        self._bound.pop(address, None)
+
+
+class FakeDatagrams:
+    """``ports.Datagrams`` on it."""
+
+    def __init__(self, network: FakeNetwork, address: Address) -> None:
+        self._network = network
+        self._address = address
+        self._waiting: asyncio.Queue[tuple[bytes, Address]] = asyncio.Queue(_ROOM)
+
+    @property
+    def port(self) -> int:
+        """The one that is bound."""
+        return self._address[1]
+
+    def arrived(self, data: bytes, sender: Address) -> None:
+        """One more."""
+        if not self._waiting.full():
+            self._waiting.put_nowait((data, sender))
+
+    def send(self, data: bytes, to: Address) -> None:
+        """``ports.Datagrams.send``."""
+        self._network.carry(data, self._address, to)
+
+    async def receive(self) -> tuple[bytes, Address]:
+        """``ports.Datagrams.receive``."""
+        return await self._waiting.get()
+
+    def close(self) -> None:
+        """``ports.Datagrams.close``."""
+        self._network.closed(self._address)

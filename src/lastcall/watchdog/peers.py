@@ -1,0 +1,190 @@
+"""The agents of one cluster ask each other whether the API server is lost to them too.
+
+Nobody asks while he has it, so that no datagram is sent then. What is asked and answered costs at most ``MOST`` messages a
+second; each is one datagram, and the rest waits in the socket until the kernel drops it.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+
+from lastcall.aio import cancel
+from lastcall.errors import LastcallError
+from lastcall.model.watchdog_peers import PeerTerms, fingerprint
+from lastcall.ports import Clock, Datagrams, Members, Membership
+from lastcall.watchdog import messages
+from lastcall.watchdog.messages import NONCE, Answer, Question
+
+REFRESH_SECONDS = 300.0
+"""Between two looks at all nodes: an object of every node is sent to every agent then."""
+RETRY_SECONDS = 30.0
+MOST = 4000
+"""Messages that are heard in one second."""
+
+_AT_ONCE = 32
+"""Messages between which others of this program may go on; and that are sent before their answers may come."""
+
+log = logging.getLogger(__name__)
+
+Opens = Callable[[str, int], Datagrams]
+"""Binds an address and a port; LastcallError."""
+
+
+class Peers:
+    """``lost`` says whether the API server is lost to this node; it is set by who renews, and false until then.
+
+    ``pet`` seconds lie between two questions, ``report`` seconds after a question its answers are forgotten. ``draw`` gives
+    so many random bytes that nobody can guess.
+    """
+
+    def __init__(
+        self,
+        me: str,
+        *,
+        port: int,
+        members: Members,
+        opens: Opens,
+        clock: Clock,
+        pet: float,
+        report: float,
+        draw: Callable[[int], bytes],
+    ) -> None:
+        self.me = me
+        self.problem = "all nodes have not been read yet"
+        """Why others are not counted; empty if they are."""
+        self.lost: Callable[[], bool] = lambda: False
+        self._port = port
+        self._members = members
+        self._opens = opens
+        self._clock = clock
+        self._pet = pet
+        self._report = report
+        self._draw = draw
+        self._membership: Membership | None = None
+        self._nodes: frozenset[str] = frozenset()
+        self._fingerprint = ""
+        self._address = ""
+        self._socket: Datagrams | None = None
+        self._listening: asyncio.Task[None] | None = None
+        self._asked: dict[bytes, float] = {}
+        self._reports: dict[str, float] = {}
+        self._calm = draw(NONCE).hex()
+
+    # -- what the keeper needs -----------------------------------------------------------------------------------------
+
+    @property
+    def nodes(self) -> frozenset[str] | None:
+        """All nodes by name, as read last; None while this node can neither ask nor answer."""
+        return self._nodes if self._socket else None
+
+    @property
+    def terms(self) -> PeerTerms | None:
+        """What the Lease is to say now; None like ``nodes``."""
+        return PeerTerms(nodes=self._fingerprint, calm=self._calm) if self._socket else None
+
+    @property
+    def reports(self) -> Mapping[str, float]:
+        """When each peer was asked last that has answered that the API server is lost to it (boottime)."""
+        return self._reports
+
+    async def run(self) -> None:
+        """Reads the nodes, asks and answers until it is cancelled."""
+        asking = asyncio.create_task(self._ask_on(), name="asking peers")
+        try:
+            while True:
+                pause = REFRESH_SECONDS if await self._refreshed() else RETRY_SECONDS
+                await self._clock.sleep(pause * (0.75 + self._draw(1)[0] / 512))
+        finally:
+            await cancel(asking)
+            await self._hang_up()
+
+    # -- who they are --------------------------------------------------------------------------------------------------
+
+    async def _refreshed(self) -> bool:
+        """Whether all nodes are known as they are now. What was known before stays known."""
+        try:
+            async with asyncio.timeout(RETRY_SECONDS):
+                membership = await self._members.read()
+                messages.checked(membership.keys)
+                await self._listen_at(membership.addresses.get(self.me, ""))
+        except (LastcallError, TimeoutError) as error:
+            why = str(error) or "all nodes could not be read in time"
+            log.log(logging.DEBUG if why == self.problem else logging.WARNING, "the watchdog's peers: %s", why)
+            self.problem = why
+            return False
+        self._membership = membership
+        self._nodes = frozenset(membership.addresses)
+        self._fingerprint = fingerprint(self._nodes)
+        self.problem = ""
+        return True
+
+    async def _listen_at(self, address: str) -> None:
+        if self._socket and address == self._address:
+            return
+        await self._hang_up()
+        if not address:
+            raise LastcallError(f"Node {self.me} is not there, or has no internal address")
+        self._socket, self._address = self._opens(address, self._port), address
+        self._listening = asyncio.create_task(self._listen(self._socket), name="hearing peers")
+
+    async def _hang_up(self) -> None:
+        if self._socket and self._listening:
+            await cancel(self._listening)
+            self._socket.close()
+        self._socket = self._listening = None
+
+    # -- asking --------------------------------------------------------------------------------------------------------
+
+    async def _ask_on(self) -> None:
+        while True:
+            begun = self._clock.boottime()
+            try:
+                await self._ask()
+            except Exception:
+                log.exception("peers could not be asked")
+            await self._clock.sleep(begun + self._pet - self._clock.boottime())
+
+    async def _ask(self) -> None:
+        """It counts from before the first of them is asked."""
+        if self._socket is None or self._membership is None or not self.lost():
+            return
+        nonce, now = self._draw(NONCE), self._clock.boottime()
+        self._asked = {old: asked for old, asked in self._asked.items() if now - asked < self._report}
+        self._asked[nonce] = now
+        data = messages.encode(Question(nonce), self._membership.keys)
+        others = [address for name, address in self._membership.addresses.items() if address and name != self.me]
+        for index, address in enumerate(others):
+            self._socket.send(data, (address, self._port))
+            if index % _AT_ONCE == _AT_ONCE - 1:
+                await self._clock.sleep(0.01)
+
+    # -- hearing -------------------------------------------------------------------------------------------------------
+
+    async def _listen(self, socket: Datagrams) -> None:
+        begun, heard = self._clock.boottime(), 0
+        while True:
+            data, sender = await socket.receive()
+            try:
+                self._hear(socket, data, sender)
+            except Exception:
+                log.exception("a message of a peer could not be answered")
+            heard += 1
+            now = self._clock.boottime()
+            if now - begun >= 1:
+                begun, heard = now, 0
+            if heard >= MOST:
+                await self._clock.sleep(begun + 1 - now)
+            elif heard % _AT_ONCE == 0:
+                await self._clock.sleep(0)
+
+    def _hear(self, socket: Datagrams, data: bytes, sender: tuple[str, int]) -> None:
+        if self._membership is None:
+            return
+        match messages.decode(data, self._membership.keys):
+            case Question(nonce=nonce) if self.lost():
+                self._calm = self._draw(NONCE).hex()  # before anybody can hear of it
+                socket.send(messages.encode(Answer(nonce, self.me), self._membership.keys), sender)
+            case Answer(nonce=nonce, name=name) if nonce in self._asked and name in self._nodes:
+                self._reports[name] = max(self._asked[nonce], self._reports.get(name, 0.0))
+            case _:
+                pass

@@ -1,0 +1,274 @@
+"""Several nodes whose watchdogs are petted by agreement too, in virtual time, at the lab's API server, and a controller.
+
+What is to hold at each moment: what the controller takes for dead has been reset.
+"""
+
+import asyncio
+import base64
+from random import Random
+
+from lastcall import names
+from lastcall.adapters.kube.client import Client
+from lastcall.adapters.kube.members import KubeMembers
+from lastcall.adapters.kube.resources import LEASES, NAMESPACES, NODES, SECRETS
+from lastcall.adapters.kube.watchdog_lease import KubeWatchdogLease
+from lastcall.adapters.watchdog_device import WatchdogFile
+from lastcall.aio import cancel
+from lastcall.failover import calm
+from lastcall.failover.armed import Contact, looked, watchdog_seen
+from lastcall.failover.calm import Calmness
+from lastcall.failover.evidence import State, assess
+from lastcall.failover.facts import Boot
+from lastcall.lab import virtual
+from lastcall.lab.apiserver import ApiServer
+from lastcall.lab.apiserver.inprocess import InProcess
+from lastcall.lab.fake_datagrams import FakeNetwork
+from lastcall.lab.fake_watchdog import FakeWatchdog
+from lastcall.lab.virtual import Process
+from lastcall.model.observed import WatchedLease
+from lastcall.model.watchdog import WatchdogSettings
+from lastcall.model.watchdog_peers import PeerSettings
+from lastcall.watchdog.keeper import Keeper
+from lastcall.watchdog.peers import Peers
+from support.watchdogs import Line
+
+SETTINGS = WatchdogSettings(
+    device="/dev/watchdog0", lease_seconds=45, pet_seconds=5, timeout_seconds=11, drift=0, peers=PeerSettings()
+)
+BOUND = 45 + 3 * 11
+KEY = bytes(range(32))
+_LEASES = LEASES.read_as(WatchedLease)
+
+
+class Machine:
+    """One node, its device and its agent."""
+
+    def __init__(self, cluster, name, address):
+        self.cluster, self.name, self.address = cluster, name, address
+        self.line = Line(InProcess(cluster.server))
+        self.dog = FakeWatchdog(self._reset)
+        self.boots, self.resets, self.rounds = 0, [], []
+        self.held = ""
+        self.comes_back = False
+        self.restarts = True
+        self.process = None
+
+    @property
+    def boot_id(self):
+        return f"boot-{self.name}-{self.boots}"
+
+    def agent(self):
+        """A life of the agent begins."""
+        self.process = Process(f"agent {self.name}", on_death=self._agent_died)
+        self.process.call(self._begin)
+        self.process.call(self.keeper.hold, self.held)
+
+    def _begin(self):
+        cluster, settings = self.cluster, self.cluster.settings
+        self.peers = Peers(
+            self.name,
+            port=settings.peers.port,
+            members=KubeMembers(Client(self.line, manager="agent")),
+            opens=cluster.network.open,
+            clock=cluster.clock,
+            pet=settings.pet_seconds,
+            report=settings.armed().report,
+            draw=cluster.random.randbytes,
+        )
+        self.keeper = Keeper(
+            settings,
+            device=WatchdogFile(settings.device, self.dog),
+            lease=KubeWatchdogLease(Client(self.line, manager="agent"), self.name, cluster.clock),
+            clock=cluster.clock,
+            boot_id=self.boot_id,
+            peers=self.peers,
+            on_round=self.rounds.append,
+        )
+        self.process.start(self.peers.run(), "peers")
+        self.process.start(self.keeper.run(), "watchdog")
+
+    def hold(self, why):
+        self.held = why
+        if self.process.alive:
+            self.process.call(self.keeper.hold, why)
+
+    def _agent_died(self):
+        self.dog.died()
+        self.cluster.network.closed((self.address, self.cluster.settings.peers.port))
+        if self.restarts and not self.cluster.over:
+            asyncio.get_running_loop().call_later(1, self._again)
+
+    def _again(self):
+        if self.restarts and not self.process.alive and not self.cluster.over:
+            self.agent()
+
+    def _reset(self):
+        self.resets.append(self.cluster.now)
+        self.boots += 1
+        self.held = ""
+        self.restarts = False
+        self.process.kill()
+        self.dog.switched_off()
+        self.restarts = self.comes_back
+        if self.comes_back and not self.cluster.over:
+            asyncio.get_running_loop().call_later(30, self._again)
+
+    def cut_off(self, *, api=True, peers=True):
+        """From the API server, from other nodes, or both."""
+        self.line.cut = self.line.cut or api
+        if peers:
+            self.cluster.apart.add(self.address)
+
+    def end(self):
+        self.restarts = False
+        self.process.kill()
+        self.dog.switched_off()
+
+
+class Cluster:
+    """``size`` nodes, n1 and so on, and a controller that looks at their Leases. ``apart``: addresses that reach no others."""
+
+    def __init__(self, size=3, *, settings=SETTINGS, seed=1):
+        self.clock, self.random = virtual.VirtualClock(), Random(seed)
+        self.server = ApiServer(self.clock, Random(1))
+        self.admin = Client(InProcess(self.server), manager="kubectl")
+        self.settings = settings
+        self.network = FakeNetwork(self._lag)
+        self.apart = set()
+        self.part_of = {}
+        self.lags = lambda: 0.001
+        self.watch_lag = 0.0
+        self.proofs = {}
+        self.over = False
+        self.machines = {f"n{n}": Machine(self, f"n{n}", f"10.0.0.{n}") for n in range(1, size + 1)}
+
+    @property
+    def now(self):
+        return asyncio.get_running_loop().time()
+
+    def _lag(self, sender, receiver):
+        if sender in self.apart or receiver in self.apart:
+            return None
+        return self.lags() if self.part_of.get(sender) == self.part_of.get(receiver) else None
+
+    def split(self, *parts):
+        """Each part of them, by name, reaches its own nodes alone; the first one has the API server."""
+        for number, part in enumerate(parts):
+            for name in part:
+                machine = self.machines[name]
+                self.part_of[machine.address] = number
+                machine.line.cut = number > 0
+
+    def heal(self):
+        self.apart.clear()
+        self.part_of.clear()
+        for machine in self.machines.values():
+            machine.line.cut = machine.line.deaf = machine.line.hangs = False
+
+    def outage(self):
+        """The API server is away for all agents."""
+        for machine in self.machines.values():
+            machine.line.cut = True
+
+    async def add_node(self, name, address):
+        status = {"addresses": [{"type": "InternalIP", "address": address}]}
+        await self.admin.create(NODES, {"metadata": {"name": name}, "status": status})
+        await self.admin.patch(NODES, name, {"status": status}, subresource="status")
+
+    async def __aenter__(self):
+        await self.admin.create(NAMESPACES, {"metadata": {"name": names.SYSTEM_NAMESPACE}})
+        secret = {"metadata": {"name": names.PEERS_SECRET}, "data": {"key": base64.b64encode(KEY).decode()}}
+        await self.admin.create(SECRETS, secret, namespace=names.SYSTEM_NAMESPACE)
+        for machine in self.machines.values():
+            await self.add_node(machine.name, machine.address)
+        self.controller()
+        self._looking = asyncio.create_task(self._look())
+        for machine in self.machines.values():
+            machine.agent()
+        return self
+
+    async def __aexit__(self, *_):
+        self.over = True
+        for machine in self.machines.values():
+            machine.end()
+        await cancel(self._looking)
+
+    # -- the controller ------------------------------------------------------------------------------------------------
+
+    def controller(self):
+        """One that has just begun."""
+        self.watched, self.calmness, self.coming = {}, Calmness(), []
+
+    async def _leases(self):
+        return (await self.admin.list(_LEASES, namespace=names.SYSTEM_NAMESPACE)).items
+
+    async def _look(self):
+        while True:
+            nodes = {node["metadata"]["name"] for node in (await self.admin.list(NODES)).items}
+            leases = await self._leases()
+            self.coming.append((self.now + self.watch_lag, nodes, leases))
+            while self.coming and self.coming[0][0] <= self.now:
+                _, nodes, leases = self.coming.pop(0)
+                self._hear(nodes, leases)
+            for name in list(self.watched):
+                await self._judge(name)
+            await asyncio.sleep(0.7)
+
+    def _hear(self, nodes, leases):
+        self.calmness.rosters.now(nodes)
+        for lease in leases:
+            name = lease.metadata.name
+            watched = self.watched[name] = self._looked(name, lease)
+            self.calmness.hear(name, watched.promise, uid=lease.metadata.uid, now=self.now)
+
+    def _looked(self, name, lease):
+        meta, spec = lease.metadata, lease.spec
+        return looked(self.watched.get(name), annotations=meta.annotations, renewed=spec.renew_time, now=self.now)
+
+    async def _judge(self, name):
+        """As ``failover.gathering`` does it."""
+        before = self.watched[name]
+        if before.promise is None or before.promise.settings is None:
+            return
+        if self.now < before.since + 30:
+            return
+        asked = self.now
+        live = {lease.metadata.name: lease for lease in await self._leases()}
+        if name not in live:
+            return
+        watched = self.watched[name] = self._looked(name, live[name])
+        fact = self._fact(watched, asked)
+        if fact and fact.peers and calm.due(fact, self.calmness.surveyed_at, asked):
+            self.calmness.surveyed(calm.survey(asked, live.values()))
+            fact = self._fact(watched, asked)
+        if fact:
+            self._conclude(self.machines[name], fact)
+
+    def _fact(self, watched, read):
+        peers = watched.promise.peers if watched.promise else None
+        others = self.calmness.by(peers.nodes) if peers else []
+        contacts = [Contact(at=-1, reachable=1, nodes=1)]
+        return watchdog_seen(watched, read=read, contacts=contacts, calm=others)
+
+    def _conclude(self, machine, fact):
+        if assess(Boot(id=fact.boot_id, system_uuid="m", since=-1), [fact], self.now).state is State.DEAD:
+            alive = machine.boot_id == fact.boot_id and machine.dog.running
+            assert not alive, f"{self.now}: {fact.boot_id} is taken for dead, and lives"
+            self.proofs.setdefault(fact.boot_id, self.now)
+
+    def look(self):
+        """Raises what was found not to hold."""
+        if self._looking.done():
+            self._looking.result()
+
+
+def together(scene, size=3, **rest):
+    """Runs ``scene(cluster)`` in virtual time."""
+
+    async def run():
+        async with Cluster(size, **rest) as cluster:
+            result = await scene(cluster)
+            cluster.look()
+            return result
+
+    return virtual.run(run())
