@@ -101,7 +101,7 @@ BUGS = [
         "graceful/roster.py",
         "for live in found if not live.pod.finished}",
         "for live in found}",
-        ("tests/core/test_run.py",),
+        ("tests/core/test_run_properties.py",),
     ),
     Bug("critical pods shrink too", "graceful/budget.py", "return group.priority >= SYSTEM_CRITICAL", "return False"),
     Bug("a pod goes to the next higher phase", "graceful/phases.py", "bisect_right", "bisect_left"),
