@@ -118,17 +118,26 @@ def test_a_node_said_to_be_dead_by_hand_is_failed_over_as_soon_as_its_silence_al
     assert (found["inTheWay"], found["latest"]) == ([], None)
 
 
-def test_the_nodes_own_word():
-    word = {
+def word(deadline):
+    return {
         "apiVersion": "lastcall.dev/v1alpha1",
         "kind": "NodeShutdown",
         "metadata": {"name": "n1"},
         "spec": {"nodeName": "n1", "bootID": "b-1"},
-        "status": {"startTime": "2026-11-21T11:58:00Z", "deadlineTime": "2026-11-21T12:03:00Z"},
+        "status": {"startTime": "2026-11-21T11:58:00Z", "deadlineTime": deadline},
     }
-    found = document("n1", *CLUSTER[2:], machine("n1"), lease("n1", 90), policy(), word)
+
+
+def test_the_nodes_own_word():
+    found = document("n1", *CLUSTER[2:], machine("n1"), lease("n1", 90), policy(), word("2026-11-21T12:03:00Z"))
     assert found["latest"] == "2026-11-21T12:03:00Z"
     assert "has said itself that it goes down" in found["inTheWay"][0]["why"]
+
+
+def test_a_node_that_is_past_its_own_deadline_before_it_is_suspected_is_awaited_until_then():
+    found = document("n1", *CLUSTER, policy(), word("2026-11-21T12:00:05Z"))
+    assert [one["until"] for one in found["inTheWay"]] == ["2026-11-21T12:00:15Z", "2026-11-21T12:00:05Z"]
+    assert found["latest"] == "2026-11-21T12:00:15Z"
 
 
 @pytest.mark.parametrize(

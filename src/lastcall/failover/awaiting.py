@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from lastcall.failover.facts import Boot, Fact, InstanceSeen, PowerSeen, StorageLease, WatchdogSeen, last_word
+from lastcall.failover.facts import Boot, Fact, InstanceSeen, PowerSeen, StorageLease, WatchdogSeen
 from lastcall.failover.proofs import Terms, counts, switched
 from lastcall.model.power import Power
 
@@ -16,12 +16,10 @@ class Awaited:
     at: float | None
 
 
-def of(boot: Boot, facts: Iterable[Fact], terms: Terms, *, now: float, quiet: float | None) -> list[Awaited]:
+def of(boot: Boot, facts: Iterable[Fact], terms: Terms, *, quiet: float | None) -> list[Awaited]:
     """The soonest first; ``quiet``: when a proof that a fresh sign of life outweighs will stand, if none follows."""
     own = [fact for fact in facts if fact.boot_id == boot.id]
     dated = list(_bounds(own))
-    if (word := last_word(boot, own)) and now < word.deadline:
-        dated.append(Awaited("that it has gone down by itself, as it said; it is not fenced before", word.deadline))
     if quiet is not None:
         dated.append(Awaited("that no other sign of life follows", quiet))
     anything = Awaited("OFF twice from a fence device or a cloud, a new boot id, or a person's acknowledgement", None)

@@ -57,7 +57,7 @@ def assess(boot: Boot, facts: Iterable[Fact], now: float, terms: Terms = DEFAULT
         boot,
         State.ALIVE if alive else State.UNKNOWN,
         [*why, *remarks.of(boot, known)],
-        awaiting.of(boot, known, terms, now=now, quiet=min(quiet, default=None)),
+        awaiting.of(boot, known, terms, quiet=min(quiet, default=None)),
     )
 
 
