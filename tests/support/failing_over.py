@@ -5,11 +5,12 @@ import functools
 from random import Random
 
 from lastcall.adapters.kube.election import Election
-from lastcall.adapters.kube.failover_cluster import POLICIES, SHUTDOWNS, KubeCluster
+from lastcall.adapters.kube.failover_cluster import POLICIES, KubeCluster
 from lastcall.adapters.kube.resources import (
     DEPLOYMENTS,
     LEASES,
     NAMESPACES,
+    NODE_SHUTDOWNS,
     NODES,
     PODS,
     STATEFUL_SETS,
@@ -217,9 +218,9 @@ class World:
             "metadata": {"name": node},
             "spec": {"nodeName": node, "bootID": f"boot-{node}-{self.nodes.boots[node]}"},
         }
-        await self.cluster.create(SHUTDOWNS, obj, namespace="")
+        await self.cluster.create(NODE_SHUTDOWNS, obj, namespace="")
         said = {"status": {**status, "pods": pods}}
-        await self.cluster.patch(SHUTDOWNS, node, said, subresource="status", namespace="")
+        await self.cluster.patch(NODE_SHUTDOWNS, node, said, subresource="status", namespace="")
 
     async def promises(self, node, promise):
         """The node's agent renews the Lease that says that its watchdog is armed."""

@@ -13,6 +13,7 @@ from lastcall.adapters.kube.resources import (
     ATTACHMENTS,
     EVENTS,
     LEASES,
+    NODE_SHUTDOWNS,
     NODES,
     PODS,
     VOLUMES,
@@ -45,12 +46,11 @@ from lastcall.ports import Clock
 POLICIES: Final = resource(names.GROUP, names.API_VERSION.partition("/")[2], "fencepolicies")
 WATCHDOG_LEASES = names.SYSTEM_NAMESPACE
 """The namespace of the Leases by which agents tell of their watchdogs; each has the name of its node."""
-SHUTDOWNS: Final = resource(names.GROUP, names.API_VERSION.partition("/")[2], "nodeshutdowns")
 COMPONENT = "lastcall-controller"
 
 _NODES, _PODS = NODES.read_as(LiveNode), PODS.read_as(LivePod)
 _LEASES, _ATTACHMENTS = LEASES.read_as(WatchedLease), ATTACHMENTS.read_as(WatchedAttachment)
-_SHUTDOWNS = SHUTDOWNS.read_as(NodeShutdown)
+_SHUTDOWNS = NODE_SHUTDOWNS.read_as(NodeShutdown)
 _VOLUMES = VOLUMES.read_as(PersistentVolume)
 _POLICIES = POLICIES.read_as(Written)
 _EVENTS = EVENTS.read_as(Written)
@@ -59,7 +59,7 @@ _FOLLOWED: Mapping[Watched, tuple[Resource[Any], str]] = {
     Watched.NODES: (NODES.read_as(WatchedNode), ""),
     Watched.LEASES: (_LEASES, NODE_LEASES),
     Watched.WATCHDOGS: (_LEASES, WATCHDOG_LEASES),
-    Watched.SHUTDOWNS: (SHUTDOWNS.read_as(WatchedShutdown), ""),
+    Watched.SHUTDOWNS: (NODE_SHUTDOWNS.read_as(WatchedShutdown), ""),
     Watched.ATTACHMENTS: (_ATTACHMENTS, ""),
     Watched.POLICIES: (POLICIES, ""),
 }
