@@ -291,16 +291,8 @@ class LivePod(Facts, frozen=True):
     @property
     def claims(self) -> tuple[tuple[str, str], ...]:
         """The claims of its volumes by namespace and name; those of generic ephemeral volumes follow from the pod's."""
-        return tuple(
-            (
-                self.metadata.namespace,
-                volume.persistent_volume_claim.claim_name
-                if volume.persistent_volume_claim
-                else f"{self.metadata.name}-{volume.name}",
-            )
-            for volume in self.spec.volumes
-            if volume.persistent_volume_claim or volume.ephemeral
-        )
+        claims = (volume.claim_of(self.metadata.name) for volume in self.spec.volumes)
+        return tuple((self.metadata.namespace, claim) for claim in claims if claim)
 
     @property
     def owner(self) -> Owner | None:

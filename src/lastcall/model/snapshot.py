@@ -101,6 +101,12 @@ class PodVolume(Facts, frozen=True):
     persistent_volume_claim: ClaimSource | None = None
     ephemeral: Nothing | None = None
 
+    def claim_of(self, pod: str) -> str:
+        """The name of its claim, in a pod of that name; empty if it has none."""
+        if self.persistent_volume_claim:
+            return self.persistent_volume_claim.claim_name
+        return f"{pod}-{self.name}" if self.ephemeral else ""
+
 
 class PodSpec(Facts, frozen=True):
     """v1.PodSpec."""
@@ -165,13 +171,7 @@ class Pod(Facts, frozen=True):
     @property
     def claims(self) -> tuple[str, ...]:
         """The names of the claims of its volumes; those of generic ephemeral volumes follow from the pod's."""
-        return tuple(
-            volume.persistent_volume_claim.claim_name
-            if volume.persistent_volume_claim
-            else f"{self.metadata.name}-{volume.name}"
-            for volume in self.spec.volumes
-            if volume.persistent_volume_claim or volume.ephemeral
-        )
+        return tuple(claim for volume in self.spec.volumes if (claim := volume.claim_of(self.metadata.name)))
 
 
 class AttachmentSource(Facts, frozen=True):
