@@ -105,10 +105,13 @@ def up(
     from lastcall.adapters import logs
     from lastcall.lab import up as program
     from lastcall.lab.shutdown_managers import Manager
+    from lastcall.lab.speaking import named
 
     gc.freeze()
     gc.enable()
     logs.set_up(as_json=False, verbose=verbose)
+    [handler] = logging.getLogger().handlers
+    named(handler)
     if not verbose:
         logging.getLogger("lastcall").setLevel(logging.WARNING)
     wanted = program.Wanted(

@@ -25,6 +25,7 @@ from lastcall.lab.kubelet.runtime import NodeRuntime
 from lastcall.lab.kubelet.settings import Profile, Settings
 from lastcall.lab.kubelet.volume_files import PodDirectories
 from lastcall.lab.shutdown_managers import Manager, Runs, Surroundings
+from lastcall.lab.speaking import speaking
 from lastcall.lab.traffic.proxy import Proxy
 from lastcall.lab.traffic.table import Table
 from lastcall.lab.volumes.node_driver import NodeDriver
@@ -99,8 +100,9 @@ class LocalHost:
         self.logind = FakeLogind(self._site.clock)
         self._holder = FakeHolder(self.logind, self._site.clock)
         self._machine = Group()
-        self._machine.start(self.table.run(), f"{self.name}: endpoints")
-        self._machine.start(self.proxy.run(), f"{self.name}: proxy")
+        with speaking(self.name):
+            self._machine.start(self.table.run(), f"{self.name}: endpoints")
+            self._machine.start(self.proxy.run(), f"{self.name}: proxy")
         await self.start_kubelet()
 
     async def die(self) -> None:
@@ -165,8 +167,9 @@ class LocalHost:
             )
         )
         self._node = Group()
-        self._node.start(self.kubelet.run(), f"{self.name}: kubelet")
-        self._node.start(manager.run(), f"{self.name}: shutdown manager")
+        with speaking(self.name):
+            self._node.start(self.kubelet.run(), f"{self.name}: kubelet")
+            self._node.start(manager.run(), f"{self.name}: shutdown manager")
 
     async def _manager(self, around: Surroundings) -> Runs:
         if self._site.manager is Manager.KUBELET:

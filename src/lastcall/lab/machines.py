@@ -87,7 +87,10 @@ class LocalMachines:
         ]
 
     async def switch(self, node: str, to: str) -> None:
-        """Turns a switch; a button that is pressed does its work afterwards."""
+        """Turns a switch; a button that is pressed does its work afterwards.
+
+        InvalidInput if there is no such machine or position, or if it cannot be turned so.
+        """
         machine = self._known("power", node, self._machines)
         try:
             position = Switch(to)
@@ -95,8 +98,11 @@ class LocalMachines:
             known = ", ".join(one.value for one in Switch)
             raise InvalidInput("power", [f'"{to}" is no position of a switch; there are {known}']) from None
         turning = self._turning.start(machine.turn(position), f"{node} {to}")
-        if position is not Switch.BUTTON:
-            await turning
+        if position is Switch.BUTTON:
+            await asyncio.sleep(0)  # it is pressed by then, or cannot be
+            if not turning.done():
+                return
+        await turning
 
     def bmc(self, node: str) -> Bmc:
         """What answers for a machine's power."""
