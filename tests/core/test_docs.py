@@ -106,6 +106,11 @@ def section(verb):
     return part + (section("agent") if verb == "lab node" else "")
 
 
+def test_every_command_is_in_the_table_of_the_reference():
+    table = CLI.read_text().partition("## Exit codes")[0]
+    assert [verb for verb in VERBS if f"| [`{verb}`](#lastcall-{verb.replace(' ', '-')}) |" not in table] == []
+
+
 def spellings(parameter):
     """Of an option: also the one that switches it off."""
     return [*parameter.opts, *parameter.secondary_opts]

@@ -216,7 +216,7 @@ class Demo:
         if latest is None:
             raise TimedOut(f"no shutdown was journalled in {self._directory}")
         record: Shutdown = fold(from_lines(latest[1]))
-        self._line(text(timeline(record)))
+        self._line("\n" + text(timeline(record)))
         path = self._directory / "report.html"
         path.write_text(html(timeline(record)))
         return path
