@@ -22,7 +22,7 @@ from lastcall.model.pods import Pod
 
 pytestmark = pytest.mark.xdist_group("containerd")
 
-SOON = 15.0
+SOON = 60.0
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ class TestStop:
     async def test_more_stops_under_way_than_a_node_has_pods_do_not_hold_up_a_kill(self, world):
         """Each is a stream of one connection, and containerd sets no limit to them."""
         _, main = await started(world, STUBBORN)
-        stops = [asyncio.create_task(world.runtime.stop(main, 60)) for _ in range(250)]
+        stops = [asyncio.create_task(world.runtime.stop(main, 600)) for _ in range(250)]
         await says(world, "web.main", "ready", "TERM")
         await asyncio.wait_for(world.runtime.kill(main), SOON)
         assert set(await asyncio.wait_for(asyncio.gather(*stops), SOON)) == {137}
@@ -90,7 +90,7 @@ class TestRestart:
         await asyncio.sleep(1)
         await asyncio.to_thread(containerd.restart)
         assert await asyncio.wait_for(stopping, SOON) == 137
-        assert 3.5 < time.monotonic() - begin < SOON
+        assert time.monotonic() - begin > 3.5
         # containerd forgets with its restart that it has sent SIGTERM.
         assert told(world, "web.main") in (["ready", "TERM"], ["ready", "TERM", "TERM"])
 
@@ -109,7 +109,7 @@ class TestRestart:
         live, _ = await started(world, OBEDIENT)
         await asyncio.to_thread(containerd.restart)
         assert [one.containers for one in await world.runtime.refresh()] == [live.containers]
-        assert (await world.runtime.run_hook(live, "main", shell("exit 0"), 10)).ok
+        assert (await world.runtime.run_hook(live, "main", shell("exit 0"), 60)).ok
 
     async def test_what_ended_meanwhile_is_told(self, world, containerd):
         script = 'echo ready >> "$OUT"; sleep 1; exit 9'
@@ -211,7 +211,7 @@ class TestPods:
         await asyncio.sleep(0.2)
         assert list(await agent.pods()) == []
         await started(world, OBEDIENT)
-        deadline = time.monotonic() + 8
+        deadline = time.monotonic() + 60
         while not await agent.pods():
             assert time.monotonic() < deadline
             await asyncio.sleep(0.05)

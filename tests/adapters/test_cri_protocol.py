@@ -79,18 +79,19 @@ class TestStop:
     async def test_a_stop_that_fails_is_repeated_with_the_time_that_is_left(self, peer, runtime, status):
         failures = [GRPCError(status, "not now")] * 6
         peer.answers["StopContainer"] = answers_in_turn(*failures, cri.StopContainerResponse())
-        assert await runtime.stop("c-1", 5) == 7
+        assert await runtime.stop("c-1", 60) == 7
         seconds = [request.timeout for request in peer.asked["StopContainer"]]
         assert len(seconds) == 7
-        assert seconds[0] == 5
+        assert seconds[0] == 60
         assert seconds == sorted(seconds, reverse=True)
-        assert seconds[-1] < 5
+        assert seconds[-1] < 60
 
     async def test_when_the_grace_is_over_the_last_try_is_a_kill(self, peer, runtime):
         peer.answers["StopContainer"] = answers_in_turn(GRPCError(Status.UNAVAILABLE, "gone fishing"))
         with pytest.raises(Unavailable, match=r"unix:///.*StopContainer: gone fishing"):
             await runtime.stop("c-1", 0.6)
-        assert [request.timeout for request in peer.asked["StopContainer"]] == [1, 1, 1, 0]
+        *tries, last = [request.timeout for request in peer.asked["StopContainer"]]
+        assert (set(tries), last) == ({1}, 0)
 
     async def test_what_is_not_found_has_ended(self, peer, runtime):
         peer.answers["StopContainer"] = answers_in_turn(GRPCError(Status.NOT_FOUND, "no such container"))
@@ -136,17 +137,15 @@ class TestHooks:
 
         async def answer(*_):
             try:
-                await asyncio.sleep(20)
+                await asyncio.sleep(1000)
             finally:
                 over.set()
 
         peer.answers["ExecSync"] = answer
-        begin = time.monotonic()
         hook = Handler(exec=ExecAction(command=("leave",)))
         result = await runtime.run_hook(WEB, "main", hook, 0.3)
         assert (result.ok, result.timed_out) == (False, True)
-        assert time.monotonic() - begin < 10
-        await asyncio.wait_for(over.wait(), 10)
+        await asyncio.wait_for(over.wait(), 60)
         (request,) = peer.asked["ExecSync"]
         assert (list(request.cmd), request.timeout) == (["leave"], 1)
 
@@ -238,7 +237,7 @@ class TestFreshness:
         peer.answers["Version"] = lambda *_: cri.VersionResponse(runtime_name="containerd", runtime_version="v2.1.9")
 
     async def eventually_listed(self, runtime, names):
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while self.names(await runtime.pods()) != names:
             assert time.monotonic() < deadline
             await asyncio.sleep(0.02)

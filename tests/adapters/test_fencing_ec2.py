@@ -20,7 +20,7 @@ from lastcall.adapters.fencing.errand_process import Turn
 from lastcall.errors import InvalidInput, TimedOut, Unavailable
 from lastcall.model.power import Instance, Power
 
-pytestmark = [pytest.mark.timeout(90), pytest.mark.xdist_group("ec2")]
+pytestmark = [pytest.mark.timeout(270), pytest.mark.xdist_group("ec2")]
 LONG = 30.0
 """Seconds for what is expected to go well."""
 ALONE = {"PATH": os.environ["PATH"], "AWS_EC2_METADATA_DISABLED": "true"}

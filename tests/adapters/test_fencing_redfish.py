@@ -15,7 +15,7 @@ from lastcall.adapters.fencing.redfish import RedfishSettings
 from lastcall.errors import InvalidInput, LastcallError, RefusedForSafety, Unavailable
 from lastcall.model.power import Power
 
-pytestmark = [pytest.mark.timeout(90), pytest.mark.xdist_group("redfish")]
+pytestmark = [pytest.mark.timeout(270), pytest.mark.xdist_group("redfish")]
 FIRST, SECOND = MACHINES
 LONG = 30.0
 """Seconds for what is expected to go well."""

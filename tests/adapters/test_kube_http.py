@@ -193,7 +193,7 @@ async def test_cancelling_gives_the_connection_up():
     async with talking(serve) as (client, _):
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(get(client), 0.1)
-        await asyncio.wait_for(gone.wait(), 5)
+        await asyncio.wait_for(gone.wait(), 60)
 
 
 async def test_a_peer_that_is_gone_without_a_word_costs_one_request_only():
@@ -208,7 +208,7 @@ async def test_a_peer_that_is_gone_without_a_word_costs_one_request_only():
             if not dead:
                 writer.write(OK)
 
-    async with talking(serve, limits=Limits(answer=0.3)) as (client, server):
+    async with talking(serve, limits=Limits(answer=2.0)) as (client, server):
         await asyncio.gather(*(get(client) for _ in range(3)))
         assert server.connections == 3
         silent = True
@@ -232,7 +232,7 @@ async def test_a_stream_comes_as_it_is_sent_and_closing_ends_it():
         assert await anext(answer.body) == b"a"
         await answer.body.aclose()
         await answer.body.aclose()
-        await asyncio.wait_for(gone.wait(), 5)
+        await asyncio.wait_for(gone.wait(), 60)
 
 
 async def test_a_stream_that_was_read_gives_its_connection_back():
@@ -385,7 +385,7 @@ async def test_what_is_urgent_waits_neither_for_others_nor_for_a_server_that_is_
         bulk = [asyncio.create_task(client.request("GET", "/slow", {}, b"")) for _ in range(12)]
         while len(counted.requests) < 3:
             await asyncio.sleep(0.01)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             for _ in range(5):
                 assert (await get(client.urgent)).body == b"ok"
             await asyncio.gather(*(get(client.urgent) for _ in range(6)))

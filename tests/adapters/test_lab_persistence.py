@@ -148,7 +148,7 @@ async def test_nothing_is_told_before_it_is_on_the_disk(tmp_path, monkeypatch):
     go, write = threading.Event(), database._write
 
     def slow(*arguments):
-        go.wait(20)
+        go.wait(60)
         write(*arguments)
 
     async with opened(tmp_path) as server:

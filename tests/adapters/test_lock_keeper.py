@@ -13,6 +13,7 @@ import pytest
 from support.locks import Lock, a_lock, gone  # noqa: F401  (a fixture)
 from support.logind import eventually, private_logind  # noqa: F401  (a fixture)
 
+from lastcall.adapters import holder_process
 from lastcall.adapters.clock import SystemClock
 from lastcall.adapters.descriptor_store import StoreKeeper
 from lastcall.adapters.holder_process import HolderProcess
@@ -21,6 +22,13 @@ from lastcall.adapters.logind import SystemLogind
 from lastcall.errors import ShutdownUnderWay
 
 CLOCK = SystemClock()
+
+
+@pytest.fixture(autouse=True)
+def patience(request, monkeypatch):
+    """A holder on a busy machine is not taken for one that hangs, but where it does."""
+    if "hangs" not in request.node.name:
+        monkeypatch.setattr(holder_process, "ANSWER_SECONDS", 60.0)
 
 
 @pytest.fixture
@@ -146,8 +154,11 @@ async def test_a_deadline_that_is_past_closes_at_once(keep, lock):
     await keep.close_at(CLOCK.boottime() - 1)
     assert lock.holders() == [os.getpid()]
     assert keep.held, "our own copy is closed by release"
-    await asyncio.sleep(0.2)
-    assert not Path(f"/proc/{pid}").exists()
+
+    async def there():
+        return Path(f"/proc/{pid}").exists()
+
+    assert not await eventually(there, False)
     assert lock.holders() == [os.getpid()], "no other holder is started"
 
 
@@ -159,10 +170,10 @@ async def test_a_lock_of_which_nobody_knows_any_more_is_let_go(lock, tmp_path):
 
 
 async def test_an_agent_that_comes_back_in_time_is_the_owner(tmp_path, lock):
-    await asyncio.to_thread(killed_agent, tmp_path, lock.writer, patience=1.0)
+    await asyncio.to_thread(killed_agent, tmp_path, lock.writer, patience=5.0)
     keep = HolderKeeper(tmp_path, CLOCK)
     assert await keep.recover()
-    assert not await gone(lock, 1.5)
+    assert not await gone(lock, 5.5)
     assert len(lock.holders()) == 2
     await keep.release()
 
@@ -184,12 +195,13 @@ async def test_the_deadline_is_recovered_too(keep, lock, tmp_path):
 async def test_a_new_lock_takes_the_place_of_the_old_one(keep, lock):
     other = Lock()
     await keep.keep(lock.writer)
-    await keep.close_at(CLOCK.boottime() + 3)
     pid = holder_pid(lock)
+    await asked(keep)
+    await keep.close_at(CLOCK.boottime() + 6)
     await keep.keep(other.writer)
     assert lock.gone()
     assert holder_pid(other) == pid, "the same holder"
-    assert not await gone(other, 3.3), "the deadline was the old one's"
+    assert not await gone(other, 6.3), "the deadline was the old one's"
     await keep.release()
     assert other.gone()
     os.close(other.reader)
@@ -288,7 +300,7 @@ async def test_nonsense_changes_nothing(keep, lock, tmp_path, request_):
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
         client.connect(str(tmp_path / "lock-holder.sock"))
         client.send(request_)
-        client.settimeout(5)
+        client.settimeout(60)
         assert await asyncio.to_thread(client.recv, 100) == b""
     assert await asked(keep) == b"inf"
 

@@ -89,9 +89,9 @@ class TestTheAgentDies:
             await asyncio.sleep(delay)
         await world.restarted()
         known = await world.runtime.pods()
-        await asyncio.sleep(1)  # a shim on its way has arrived, or has seen that it must not
         uids = {live.pod.metadata.uid for live in known}
-        assert all(processes_of(one.metadata.uid) == [] for one in pods if one.metadata.uid not in uids)
+        lost = [one.metadata.uid for one in pods if one.metadata.uid not in uids]
+        await eventually(lambda: not any(map(processes_of, lost)))  # a shim on its way sees that it must not
         for live in await world.runtime.pods():
             for container_id in live.containers.values():
                 assert await stop(world, container_id) in (0, 7, 143)
@@ -102,13 +102,14 @@ class TestTheAgentDies:
     async def test_a_shim_that_comes_too_late_starts_nothing(self, world, monkeypatch):
         """As if the agent had died after it had started the shim, and before that ran."""
         monkeypatch.setattr("lastcall.adapters.processes.container.sys.executable", _delayed(world))
-        starting = asyncio.create_task(world.runtime.start(pod(world, "web", container("main", OBEDIENT))))
+        made = pod(world, "web", container("main", OBEDIENT))
+        starting = asyncio.create_task(world.runtime.start(made))
         await eventually(lambda: bool(list(world.directory.parent.glob("state/pods/*/main/env"))))
         world.runtime.close()
         monkeypatch.undo()
         await world.restarted()
         (world.directory / "go").touch()
-        await asyncio.sleep(1)
+        await eventually(lambda: processes_of(made.metadata.uid) == [])
         assert told(world, "web.main") == []
         assert list(await world.runtime.refresh()) == []
         await world.restarted()

@@ -27,7 +27,7 @@ def lab(tmp_path):
 
 async def served(client):
     """A kind is served a moment after its definition was made."""
-    for _ in range(100):
+    for _ in range(600):
         try:
             return await client.list(NODE_SHUTDOWNS)
         except NotFound:

@@ -26,7 +26,7 @@ from lastcall.watchdog.keeper import Told
 from lastcall.wiring import Program, Settings
 from lastcall.wiring_watchdog import kept
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(180)
 
 CONFIG = """\
 apiVersion: lastcall.dev/v1alpha1
@@ -37,7 +37,7 @@ watchdog: {leaseSeconds: 40}
 """
 
 
-async def until(condition, seconds=25):
+async def until(condition, seconds=60):
     async with asyncio.timeout(seconds):
         while not await condition():
             await asyncio.sleep(0.02)

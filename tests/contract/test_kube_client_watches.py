@@ -11,7 +11,7 @@ from lastcall.adapters.kube.watching import Key, Kind
 
 
 async def told(changes, count):
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         return [short(await anext(changes)) for _ in range(count)]
 
 
@@ -53,7 +53,7 @@ async def listening(cluster, *names, **rest):
 
 async def opened(cluster, count):
     """Until so many watches have been answered."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while cluster.line.opened < count:
             await asyncio.sleep(0.01)
 
@@ -179,7 +179,7 @@ async def test_bookmarks_move_on_where_a_watch_goes_on_from(cluster):
 async def test_the_server_sends_a_bookmark_before_it_ends_a_watch(cluster):
     _, revision = await cluster.client.list_raw(CONFIG_MAPS, namespace=cluster.namespace)
     chunks = await cluster.client.watch(CONFIG_MAPS, revision, namespace=cluster.namespace, seconds=4)
-    async with asyncio.timeout(20), contextlib.aclosing(chunks):
+    async with asyncio.timeout(60), contextlib.aclosing(chunks):
         said = b"".join([chunk async for chunk in chunks])
     assert b'"type":"BOOKMARK"' in said
 

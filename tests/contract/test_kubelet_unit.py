@@ -68,7 +68,7 @@ def real_systemd():
 async def reached(address):
     """A systemd that has just been started comes to its bus a little later."""
     systemd = Systemd(address)
-    for _ in range(500):
+    for _ in range(3000):
         try:
             if await systemd.states():
                 return systemd
@@ -168,7 +168,7 @@ async def test_called_off_while_it_is_being_stopped(systemd):
         down = asyncio.ensure_future(agent.going_down(systemd.deadline()))
         await asyncio.sleep(delay)
         await agent.back()
-        await asyncio.wait_for(down, 5)
+        await asyncio.wait_for(down, 60)
         await systemd.until("active", "inactive")
 
 
@@ -181,7 +181,7 @@ async def test_the_newest_intention_counts(systemd):
             asyncio.gather(agent.going_down(deadline), agent.back(), agent.going_down(deadline)), timeout=20
         )
         assert await systemd.states() == ["inactive", "active"]
-        await asyncio.wait_for(asyncio.gather(agent.back(), agent.going_down(deadline), agent.back()), timeout=20)
+        await asyncio.wait_for(asyncio.gather(agent.back(), agent.going_down(deadline), agent.back()), timeout=60)
         await systemd.until("active", "inactive")
 
 
@@ -207,10 +207,10 @@ async def test_nobody_comes_back_and_the_timer_starts_it(real_systemd):
     systemd = await reached(real_systemd)
     await systemd.start()
     begin = time.monotonic()
-    await systemd.agent().going_down(systemd.deadline(3.0 - MARGIN))
+    await systemd.agent().going_down(systemd.deadline(8.0 - MARGIN))
     due = await next_elapse(systemd.address)
-    assert begin + 2.9 <= due <= time.monotonic() + 3.1
-    assert await eventually(systemd.states, ["active", "inactive"], seconds=15) == ["active", "inactive"]
+    assert begin + 7.9 <= due <= time.monotonic() + 8.1
+    assert await eventually(systemd.states, ["active", "inactive"], seconds=60) == ["active", "inactive"]
     assert time.monotonic() >= due - 0.1
     await systemd.agent().back()
     assert await systemd.states() == ["active", "inactive"]

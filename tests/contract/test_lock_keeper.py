@@ -39,11 +39,19 @@ class Node:
         else:
             keeper.die()
 
-    def kill_holder(self, keeper):
-        if self.machine.real:
-            signal.pidfd_send_signal(keeper._holder._pidfd, signal.SIGKILL)
-        else:
+    async def replace_holder(self, keeper):
+        """Kills the holder, and waits until there is another."""
+        if not self.machine.real:
             self.holder.die()
+            await asyncio.sleep(1.5)
+            return
+        before = keeper._holder
+        signal.pidfd_send_signal(before._pidfd, signal.SIGKILL)
+
+        async def another():
+            return keeper._holder not in (None, before)
+
+        assert await eventually(another, True)
 
     async def went_on(self):
         return bool(await self.machine.starts())
@@ -124,8 +132,7 @@ async def test_a_holder_that_dies_is_replaced_by_one_with_the_same_deadline(node
     await keeper.keep(await session.take_lock("because"))
     deadline = node.machine.clock.boottime() + 2.5
     await keeper.close_at(deadline)
-    node.kill_holder(keeper)
-    await asyncio.sleep(1.5)
+    await node.replace_holder(keeper)
     await node.machine.power_off()
     node.kill(keeper)
     assert (await node.machine.wait_for_start()).at >= deadline

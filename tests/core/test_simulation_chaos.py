@@ -43,7 +43,7 @@ def noted(tmp_path_factory):
     return directory
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("batch", batches(), ids=lambda batch: f"{batch[0]}-{batch[-1]}")
 def test_no_promise_is_broken_and_every_fault_strikes(batch, noted):
     """The batch that ends last sees to it that over all of them everything that can happen has happened."""
@@ -76,7 +76,7 @@ def eventful(least):
     return next(seed for seed in range(1000) if len(chaos.scenario(seed).timeline) >= least)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_neither_the_process_nor_its_hashes_matter():
     one = play_in(sys.executable, eventful(6), hashes=1)
     check_same(one, play_in(sys.executable, eventful(6), hashes=2))
@@ -85,7 +85,7 @@ def test_neither_the_process_nor_its_hashes_matter():
     assert len(one) > 5000
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_another_python_does_the_same():
     python, why = other_python()
     if not python:
@@ -94,7 +94,7 @@ def test_another_python_does_the_same():
     check_same(play_in(sys.executable, seed, hashes=1), play_in(python, seed, hashes=2))
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(360)
 def test_neither_do_earlier_runs_in_the_same_process():
     first, other, again = (play(chaos.scenario(seed), seed) for seed in (7, 8, 7))
     assert first == again

@@ -29,7 +29,7 @@ def batches():
     return [wanted[at : at + size] for at in range(0, len(wanted), size)]
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("batch", batches(), ids=lambda batch: f"{batch[0]}-{batch[-1]}")
 def test_no_promise_is_broken(batch):
     fenced = 0

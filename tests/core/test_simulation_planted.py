@@ -22,7 +22,7 @@ def tools(monkeypatch):
         del sys.modules[name]
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("name", "promise"),
     [

@@ -14,7 +14,7 @@ def scenario(name):
     return read(data_of(name), name)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(360)
 @pytest.mark.parametrize("name", shipped())
 def test_all_that_is_expected_holds(name):
     outcomes = [play(scenario(name), seed) for seed in SEEDS]

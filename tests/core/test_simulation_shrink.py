@@ -118,7 +118,7 @@ def test_what_shows_nothing_cannot_be_shortened():
         shrink(noisy(), lambda _: None, clock=Tick())
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_a_rehearsal_is_shortened():
     """A kubelet that dies lets the lock go, so that the machine goes down with its pods."""
     fatal = (

@@ -21,7 +21,7 @@ def swept():
     gc.collect()
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 @pytest.mark.usefixtures("swept")
 def test_a_hundred_nodes_are_rebooted_ten_at_a_time_and_nothing_is_missing_in_the_end():
     async def main():

@@ -11,7 +11,7 @@ def play(python, seed, hashes):
     return told_by(python, "support.repeatable", seed, "steps", hashes=hashes)
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(540)
 def test_neither_the_process_nor_its_hashes_matter():
     one = play(sys.executable, 23, hashes=1)
     check_same(one, play(sys.executable, 23, hashes=2))
@@ -20,7 +20,7 @@ def test_neither_the_process_nor_its_hashes_matter():
     assert len(one) > 5000
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(540)
 def test_another_python_does_the_same():
     python, why = other_python()
     if not python:
@@ -28,7 +28,7 @@ def test_another_python_does_the_same():
     check_same(play(sys.executable, 49, hashes=1), play(python, 49, hashes=2))
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(360)
 def test_neither_do_earlier_runs_in_the_same_process():
     """Names with counters of the whole process would show here; another seed shows that the trace sees anything."""
     from support.repeatable import scenario

@@ -63,7 +63,7 @@ class ControllerProcess:
         found = [json.loads(one["message"]) for one in self.said if one.get("logger") == "lastcall.audit"]
         return [one for one in found if one["audit"] == verb]
 
-    def until(self, what, seconds=25):
+    def until(self, what, seconds=90):
         """Waits until ``what()`` is true; what it says."""
         end = time.monotonic() + seconds
         while not (found := what()):
@@ -77,7 +77,7 @@ class ControllerProcess:
         pattern = re.compile(r"metrics at (http://\S+)/metrics")
         url = self.until(lambda: next((m[1] for one in self.said if (m := pattern.search(one["message"]))), None))
         try:
-            with urllib.request.urlopen(url + path, timeout=10) as answer:
+            with urllib.request.urlopen(url + path, timeout=60) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             with error:
@@ -86,7 +86,7 @@ class ControllerProcess:
     def stop(self):
         """SIGTERM; its exit code."""
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(15)
+        return self.process.wait(60)
 
     def kill(self):
         """SIGKILL; nothing if it has ended."""

@@ -20,7 +20,7 @@ from support import ec2_emulator as ec2
 from support import ipmi_emulator as ipmi
 from support import redfish_emulator as redfish
 
-LONG = 20.0
+LONG = 60.0
 """Seconds for what is expected to go well."""
 
 

@@ -51,7 +51,7 @@ class Kubectl:
             "COLUMNS": "200",
         }
 
-    def run(self, line, *more, given=None, timeout=20, **environment):
+    def run(self, line, *more, given=None, timeout=90, **environment):
         """Everything; ``given`` is its standard input: text, or an object."""
         text = given if given is None or isinstance(given, str) else json.dumps(given)
         done = subprocess.run(
@@ -81,7 +81,7 @@ class Kubectl:
         """What it prints as JSON."""
         return json.loads(self(f"{line} -o json", *more))
 
-    def until(self, line, condition, seconds=10.0):
+    def until(self, line, condition, seconds=60.0):
         """Its output as soon as ``condition`` holds of it."""
         end = time.monotonic() + seconds
         while True:
@@ -121,7 +121,7 @@ class Running:
     def said(self):
         return self._log.read_text()
 
-    def until(self, *words, seconds=10.0):
+    def until(self, *words, seconds=60.0):
         """What it has said as soon as all of these are in it."""
         end = time.monotonic() + seconds
         while not all(word in self.said for word in words):
@@ -156,7 +156,7 @@ class Lab:
 
     def do(self, work):
         """Runs a coroutine in the lab's loop."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(20)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(90)
 
     def kubectl(self, namespace):
         """In a namespace that is made if it is not there."""
@@ -202,7 +202,7 @@ class Lab:
 
     async def _end(self):
         self.plane.stop()
-        await asyncio.wait_for(asyncio.gather(self._task, return_exceptions=True), 10)
+        await asyncio.wait_for(asyncio.gather(self._task, return_exceptions=True), 60)
         await self._group.cancel()
         await cancel(*(task for task in asyncio.all_tasks() if task is not asyncio.current_task()))  # as asyncio.run
         await self._loop.shutdown_asyncgens()
@@ -211,7 +211,7 @@ class Lab:
         store = self.plane.server.store
         if store.get(Key("namespaces", "", name)) is None:
             await self._client.create(NAMESPACES, {"metadata": {"name": name}})
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while store.get(Key("serviceaccounts", name, "default")) is None:
                 await asyncio.sleep(0.01)
         return name
@@ -219,7 +219,7 @@ class Lab:
     async def _node(self, name, labels):
         node = self._nodes[name] = HollowNode(self.plane.server, self._clock, self._random, name, labels)
         self._tasks[name] = self._group.start(node.run(), name)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not await self._ready(name):
                 await asyncio.sleep(0.01)
 

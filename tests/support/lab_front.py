@@ -25,5 +25,5 @@ async def serving(handler, directory, upgrade=None, hosts=("127.0.0.1", "localho
         yield front.url, authority.certificate.decode()
     finally:
         front.stop()
-        await asyncio.wait_for(asyncio.gather(task, return_exceptions=True), 10)
+        await asyncio.wait_for(asyncio.gather(task, return_exceptions=True), 60)
         await cancel(task)

@@ -84,7 +84,7 @@ class Lab:
             programs.append(self.failover.run())
         running = asyncio.gather(*programs)
         try:
-            assert await first(asyncio.shield(running), self.machines.up(), asyncio.sleep(30)) == 1, "it is not up"
+            assert await first(asyncio.shield(running), self.machines.up(), asyncio.sleep(90)) == 1, "it is not up"
             yield self
         finally:
             await self.machines.clean_up()
@@ -125,7 +125,7 @@ class Lab:
         await self.until(check)
         return [pod for pod in await self.pods(app=app) if ready(pod)]
 
-    async def until(self, condition, seconds=60):
+    async def until(self, condition, seconds=120):
         """Waits until it holds: an asynchronous function."""
         async with asyncio.timeout(seconds):
             while not await condition():
@@ -151,9 +151,14 @@ class Lab:
     async def told(self):
         """The finished pods and the readiness of lab-1, in the order in which the API server has told them."""
         heard = []
+
+        async def listed():
+            names = {name for name, _ in heard}
+            return "lab-1" in names and len(names) > 1
+
         watches = [asyncio.ensure_future(self._hear(kind, heard)) for kind in (PODS, NODES)]
-        await asyncio.sleep(0.2)
         try:
+            await self.until(listed)
             yield heard
         finally:
             await cancel(*watches)
@@ -186,7 +191,7 @@ class Lab:
         async def seen():
             return bool(self.saw(pod, what, container))
 
-        await self.until(seen, 30)
+        await self.until(seen)
 
     # -- pods ----------------------------------------------------------------------------------------------------------
 

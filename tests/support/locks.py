@@ -46,7 +46,7 @@ def a_lock():
     os.close(lock.reader)
 
 
-async def gone(lock, seconds=5.0):
+async def gone(lock, seconds=60.0):
     async def read():
         return lock.gone()
 

@@ -22,7 +22,7 @@ def private_logind():
         yield private
 
 
-async def eventually(read: Callable[[], Awaitable[Any]], wanted: Any, *, seconds: float = 5.0) -> Any:
+async def eventually(read: Callable[[], Awaitable[Any]], wanted: Any, *, seconds: float = 60.0) -> Any:
     """What ``read`` gives when it gives ``wanted`` at last, or after so many seconds."""
     for _ in range(int(seconds / 0.02)):
         if await read() == wanted:

@@ -80,7 +80,7 @@ def shell(script: str) -> Handler:
     return Handler(exec=ExecAction(command=("sh", "-c", script)))
 
 
-async def eventually(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+async def eventually(condition: Callable[[], bool], seconds: float = 60.0) -> None:
     """Waits until it holds."""
     deadline = time.monotonic() + seconds
     while not condition():

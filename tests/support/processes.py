@@ -69,8 +69,8 @@ def processes_of(uid):
     return found
 
 
-async def stop(world, container_id, grace=10.0):
-    return await asyncio.wait_for(world.runtime.stop(container_id, grace), 20)
+async def stop(world, container_id, grace=50.0):
+    return await asyncio.wait_for(world.runtime.stop(container_id, grace), 60)
 
 
 @contextmanager

@@ -71,7 +71,7 @@ class RealNode:
     async def pod(self, name):
         return await self.client.get(PODS, name, namespace="default")
 
-    async def until(self, condition, name="web", seconds=20.0):
+    async def until(self, condition, name="web", seconds=60.0):
         """Waits until something holds of a pod's status; the status."""
         async with asyncio.timeout(seconds):
             while True:
@@ -81,7 +81,7 @@ class RealNode:
                 await asyncio.sleep(0.05)
 
     async def gone(self, name="web"):
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while any(stored.object()["metadata"]["name"] == name for stored in self.server.store.objects("pods")):
                 await asyncio.sleep(0.05)
 

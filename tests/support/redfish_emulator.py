@@ -79,7 +79,7 @@ class RedfishEmulator:
         request = urllib.request.Request(self.address + path, data=data)
         request.add_header("Authorization", "Basic " + base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode())
         request.add_header("Content-Type", "application/json")
-        with urllib.request.urlopen(request, context=context, timeout=20) as response:
+        with urllib.request.urlopen(request, context=context, timeout=60) as response:
             text = response.read()
         return json.loads(text) if text else None
 

@@ -159,7 +159,7 @@ class Play:
         for number, inner in enumerate(step.get("while_open", ()), 1):
             await self._step(inner, f"{where}, while open {number}")
             await self.server.pause(0.05)
-        await asyncio.wait_for(reading, 30)
+        await asyncio.wait_for(reading, 60)
         self._compare({**step["response"], "body": None}, (status, headers, None), where)
         difference = self.placeholders.difference(ordered(step["response"]["events"]), ordered(events), "events")
         assert not difference, f"{where}: {difference}"

@@ -73,7 +73,7 @@ def service_manager(state: Path, units: dict[str, str], *, start: str):
     remove_groups(group)
 
 
-def remove_groups(name, seconds=5.0):
+def remove_groups(name, seconds=60.0):
     """When their last processes have ended."""
     roots = [*Path("/sys/fs/cgroup").glob(name), *Path("/sys/fs/cgroup").glob(f"*/{name}")]
     deadline = time.monotonic() + seconds

@@ -17,7 +17,7 @@ from lastcall.adapters.lock_keeper import HolderKeeper
 from lastcall.adapters.logind import SystemLogind
 from lastcall.adapters.processes import ProcessRuntime
 from lastcall.model.record import fold
-from lastcall.model.shutdown import from_lines
+from lastcall.model.shutdown import Outcome, from_lines
 
 CONFIG = """\
 apiVersion: lastcall.dev/v1alpha1
@@ -27,6 +27,8 @@ shutdownGracePeriodByPodPriority:
 - {priority: 1000, shutdownGracePeriodSeconds: 6}
 - {priority: 2000000000, shutdownGracePeriodSeconds: 4}
 """
+PATIENT = CONFIG.replace("Seconds: 6}", "Seconds: 40}").replace("Seconds: 4}", "Seconds: 40}")
+"""No phase runs out, however busy the machine is."""
 SCRIPT = """\
 say() { read up rest </proc/uptime; echo "$up NAME $1" >>TRUTH; }
 trap 'say TERM; ON_TERM' TERM
@@ -146,14 +148,14 @@ class Node:
         finally:
             session.close()
 
-    async def until(self, condition, what, seconds=20.0):
+    async def until(self, condition, what, seconds=60.0):
         end = time.monotonic() + seconds
         while not await condition():
             if time.monotonic() > end or (self.process and self.process.returncode is not None):
                 raise AssertionError(f"waited in vain for {what}:\n{self.log.read_text()[-4000:]}\n{self.saw()}")
             await asyncio.sleep(0.02)
 
-    async def until_saw(self, pod, what, seconds=20.0):
+    async def until_saw(self, pod, what, seconds=60.0):
         async def seen():
             return any((s.pod, s.what) == (pod, what) for s in self.saw())
 
@@ -179,7 +181,7 @@ class Node:
     async def stop(self, number=signal.SIGTERM):
         if self.process:
             self.process.send_signal(number)
-            await asyncio.wait_for(self.process.wait(), 15)
+            await asyncio.wait_for(self.process.wait(), 60)
             code, self.process = self.process.returncode, None
             return code
         return None
@@ -194,6 +196,16 @@ class Node:
     def records(self):
         files = JournalFiles(self.state)
         return [fold(from_lines(files.load(i))) for i in files.ids()]
+
+    async def over(self):
+        """The one record there is, as soon as it is complete."""
+
+        async def completed():
+            return [record.outcome for record in self.records()] == [Outcome.COMPLETED]
+
+        await self.until(completed, "the record to be complete")
+        [record] = self.records()
+        return record
 
     async def clean_up(self):
         """Ends the program and whatever pods are left, as the next life of it would find them."""

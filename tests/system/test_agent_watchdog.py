@@ -17,7 +17,7 @@ from lastcall.adapters.kube.resources import LEASES, NAMESPACES
 from lastcall.errors import NotFound
 from lastcall.model.watchdog_lease import AgentLease
 
-pytestmark = pytest.mark.timeout(90)
+pytestmark = pytest.mark.timeout(270)
 
 CONFIG = """\
 apiVersion: lastcall.dev/v1alpha1
@@ -59,7 +59,7 @@ async def test_it_says_in_its_lease_why_it_is_not_armed(lab, tmp_path):
     process = await agent(tmp_path, "--kubeconfig", lab.kubeconfig)
     try:
         why = ""
-        async with asyncio.timeout(40):
+        async with asyncio.timeout(60):
             while "No such file or directory" not in why:
                 await asyncio.sleep(0.1)
                 try:
@@ -69,7 +69,7 @@ async def test_it_says_in_its_lease_why_it_is_not_armed(lab, tmp_path):
                 why = lease.promise.why if lease.promise else ""
         assert not lease.promise.armed
         process.send_signal(signal.SIGTERM)
-        _, said = await asyncio.wait_for(process.communicate(), 30)
+        _, said = await asyncio.wait_for(process.communicate(), 60)
     finally:
         http.close()
         if process.returncode is None:
@@ -82,7 +82,7 @@ async def test_it_says_in_its_lease_why_it_is_not_armed(lab, tmp_path):
 async def test_without_an_api_server_it_does_not_begin(tmp_path):
     process = await agent(tmp_path, "--kubeconfig", tmp_path / "none")
     try:
-        _, said = await asyncio.wait_for(process.communicate(), 40)
+        _, said = await asyncio.wait_for(process.communicate(), 60)
     finally:
         if process.returncode is None:
             process.kill()

@@ -18,16 +18,16 @@ async def output(*command):
     process = await asyncio.create_subprocess_exec(sys.executable, *command, cwd=ROOT, stdout=pipe, stderr=pipe)
     reading = asyncio.ensure_future(process.communicate())
     try:
-        printed, told = await asyncio.wait_for(asyncio.shield(reading), 100)
+        printed, told = await asyncio.wait_for(asyncio.shield(reading), 300)
     except TimeoutError:
         process.send_signal(signal.SIGINT)
         _, told = await reading
-        raise AssertionError(f"not done after 100 s:\n{told.decode()}") from None
+        raise AssertionError(f"not done after 300 s:\n{told.decode()}") from None
     assert process.returncode == 0, told.decode()
     return printed.decode()
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(360)
 async def test_a_quick_run_over_processes_prints_the_table():
     if reason := await asyncio.to_thread(PrivateLogind.why_not):
         pytest.skip(reason)

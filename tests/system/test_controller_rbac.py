@@ -28,7 +28,7 @@ from lastcall.manifests.rbac import Asked, beyond, unused
 from lastcall.model.watchdog import Watchdog
 from lastcall.model.watchdog_lease import Promise, annotated
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(360)
 
 NAMES = ("n1", "n2", "n3")
 ACCOUNTS = resources.resource("", "v1", "serviceaccounts")
@@ -133,7 +133,7 @@ async def prepare(client):
         await client.patch(resources.NODES, name, {"status": status}, subresource="status", kind=STRATEGIC)
 
 
-async def eventually(call, seconds=20):
+async def eventually(call, seconds=60):
     """Calls again until it is no NotFound."""
     for _ in range(seconds * 10):
         try:
@@ -184,8 +184,8 @@ async def test_every_request_is_within_the_roles_and_every_rule_is_used(lab, cli
     hearts = asyncio.create_task(beat(client))
     controller = ControllerProcess(tmp_path, access, f"--fence-agents={agents}", "--attach-detach=own")
     try:
-        await asyncio.to_thread(controller.until, lambda: controller.audit("force-delete"), 60)
-        await asyncio.to_thread(controller.until, lambda: controller.audit("detach"), 30)
+        await asyncio.to_thread(controller.until, lambda: controller.audit("force-delete"))
+        await asyncio.to_thread(controller.until, lambda: controller.audit("detach"))
         lease = ("lastcall-controller", NAMESPACE)
         await client.delete(resources.LEASES, lease[0], namespace=lease[1])
         await eventually(lambda: client.get(resources.LEASES, lease[0], namespace=lease[1]))

@@ -15,7 +15,7 @@ from lastcall.adapters.kube.http import Http
 from lastcall.errors import NotFound
 from lastcall.manifests.controller import Choices, objects
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(360)
 
 NODES, PODS, ATTACHMENTS = 5, 100, 10
 POLICY = {

@@ -13,7 +13,7 @@ from support import containerd_world
 
 from lastcall.lab.private_logind import PrivateLogind
 
-pytestmark = pytest.mark.timeout(200)
+pytestmark = pytest.mark.timeout(400)
 
 
 async def begin(tmp_path, *arguments):
@@ -27,7 +27,7 @@ async def begin(tmp_path, *arguments):
 
 async def demo(tmp_path, *arguments):
     process = await begin(tmp_path, *arguments)
-    output, _ = await asyncio.wait_for(process.communicate(), 190)
+    output, _ = await asyncio.wait_for(process.communicate(), 380)
     assert process.returncode == 0, output.decode()
     return output.decode()
 
@@ -88,11 +88,11 @@ async def test_a_shop_on_three_nodes(tmp_path):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 async def test_who_ends_it_early_is_left_nothing(tmp_path, number):
     process = await begin(tmp_path)
-    while b"pods run on three nodes" not in (line := await asyncio.wait_for(process.stdout.readline(), 100)):
+    while b"pods run on three nodes" not in (line := await asyncio.wait_for(process.stdout.readline(), 200)):
         assert line, "it has ended by itself"
     assert running(tmp_path)
     process.send_signal(number)
-    output, _ = await asyncio.wait_for(process.communicate(), 60)
+    output, _ = await asyncio.wait_for(process.communicate(), 120)
     assert process.returncode == 1
     assert output.endswith(b"Aborted!\n")
     assert not list(tmp_path.iterdir())

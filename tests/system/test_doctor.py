@@ -19,7 +19,7 @@ from lastcall.adapters.bus import Bus
 from lastcall.adapters.logind import SystemLogind
 from lastcall.lab.private_logind import Mode
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(180)
 
 KUBELET = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nstaticPodPath: /manifests\n"
 ASKS = "shutdownGracePeriod: 30s\nshutdownGracePeriodCriticalPods: 10s\n"
@@ -102,7 +102,7 @@ class Host:
             stderr=asyncio.subprocess.PIPE,
         )
         try:
-            out, err = await asyncio.wait_for(process.communicate(), 30)
+            out, err = await asyncio.wait_for(process.communicate(), 60)
         except TimeoutError:
             process.kill()
             await process.wait()

@@ -6,17 +6,17 @@ import signal
 
 import pytest
 from support.logind import private_logind  # noqa: F401
-from support.system import Node
+from support.system import CONFIG, PATIENT, Node
 
 from lastcall.adapters.holder_process import HolderProcess
 from lastcall.model.shutdown import Outcome, PhaseEnd
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(180)
 
 
 @pytest.fixture
 async def node(private_logind, tmp_path):  # noqa: F811
-    node = Node(tmp_path, private_logind)
+    node = Node(tmp_path, private_logind, config=PATIENT)
     yield node
     await node.clean_up()
 
@@ -48,9 +48,7 @@ async def test_killed_in_each_phase_and_started_again(node, pod):
     assert "lastcall" in await node.lock_holders()
     await node.start(wait=False)
     await gone_in_order(node)
-    await asyncio.sleep(0.2)
-    [record] = node.records()
-    assert record.outcome is Outcome.COMPLETED
+    record = await node.over()
     assert [phase.end for phase in record.phases] == [PhaseEnd.DONE] * 3
     for name in ("web", "db", "dns"):
         assert node.status(name)["reason"] == "Terminated"
@@ -83,22 +81,28 @@ async def test_killed_again_and_again(node):
 
 
 async def test_the_time_that_is_left_goes_on_while_the_agent_is_dead(node):
+    node.config.write_text(CONFIG)
     node.add("stubborn", grace=60, ignores_term=True)
     node.add("dns", priority=2_000_000_000)
     await node.start()
     await node.logind.power_off()
     await node.until_saw("stubborn", "TERM")
-    began = node.records()[0].boottime
     await node.kill()
     await asyncio.sleep(4)
     await node.start(wait=False)
     start = await node.logind.wait_for_start()
-    assert node.when("dns", "TERM") - began < 7.5, "six seconds for the first phase, not six and four"
+    record = await node.over()
+    [again] = [note.at for note in record.notes if "a restarted agent went on" in note.text]
+    [kill] = [one.kill for pod in record.pods for one in pod.containers if pod.name == "stubborn"]
+    assert 5 <= kill < again + 5, "not six seconds more: two of the six were left at most"
+    assert node.when("dns", "TERM") >= record.boottime + kill - 0.02
     assert node.when("dns", "exit") <= start.at + 0.02
     assert node.count("stubborn", "TERM") == 1
 
 
 async def test_nobody_comes_back_and_the_lock_is_closed_at_the_deadline(node):
+    """And not at logind's limit, which is far away."""
+    node.config.write_text(CONFIG)
     node.logind.write_drop_in("zzz.conf", "[Login]\nInhibitDelayMaxSec=300\n")
     node.add("stubborn", grace=60, ignores_term=True)
     await node.start()
@@ -107,7 +111,7 @@ async def test_nobody_comes_back_and_the_lock_is_closed_at_the_deadline(node):
     began = node.records()[0].boottime
     await node.kill()
     start = await node.logind.wait_for_start()
-    assert 15.5 < start.at - began < 18
+    assert start.at - began > 15.5
 
 
 async def test_the_keeper_of_the_lock_is_killed_and_replaced(node):
@@ -148,9 +152,9 @@ async def test_the_bus_restarted_at_rest(node):
     await node.until(node.armed, "the lock")
 
     async def back():
-        return node.log.read_text().rstrip().splitlines()[-1].endswith("16s for the pods when the machine goes down")
+        return node.log.read_text().rstrip().splitlines()[-1].endswith(" for the pods when the machine goes down")
 
-    await node.until(back, "the agent to be back on the bus", 15)
+    await node.until(back, "the agent to be back on the bus")
     await node.logind.power_off()
     await gone_in_order(node)
 
@@ -176,7 +180,7 @@ async def test_logind_comes_late(node):
     await node.until(node.running, "the pods")
     assert "INFO    armed" not in node.log.read_text()
     await asyncio.to_thread(node.logind.start_logind)
-    await node.until(node.armed, "the lock", 15)
+    await node.until(node.armed, "the lock")
 
 
 async def test_no_bus_at_all(node, tmp_path):

@@ -5,7 +5,7 @@ import re
 import pytest
 from support.kubectl import config_map, items, kubectl, lab, pod, rows, workload  # noqa: F401
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(180)
 
 LEVELS = {
     "apiVersion": "apiextensions.k8s.io/v1",
@@ -128,7 +128,7 @@ DESCRIBED = {
 def described(lab):  # noqa: F811
     kubectl = lab.kubectl("described")  # noqa: F811
     kubectl("create -f -", given=LEVELS)
-    kubectl("wait --for=condition=Established crd/levels.example.org --timeout=10s")
+    kubectl("wait --for=condition=Established crd/levels.example.org --timeout=60s")
     disks = "disks.example.org"
     kubectl(
         "create -f -",

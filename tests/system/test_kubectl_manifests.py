@@ -7,7 +7,7 @@ import pytest
 from support.kubectl import Kubectl, Lab, rows
 from support.policy_cases import fencer, policy
 
-pytestmark = pytest.mark.timeout(90)
+pytestmark = pytest.mark.timeout(270)
 
 KINDS = (
     "namespaces,customresourcedefinitions,serviceaccounts,clusterroles,clusterrolebindings,roles,rolebindings,leases,"
@@ -37,7 +37,7 @@ def revisions(kubectl):
 
 def settled(kubectl):
     """When the controllers have written what they write of it."""
-    kubectl("wait crd --all --for=condition=Established --timeout=10s")
+    kubectl("wait crd --all --for=condition=Established --timeout=60s")
     where = "-n lastcall-system -o jsonpath={.metadata.generation}={.status.observedGeneration}"
     # The controller writes an annotation of the Deployment, which counts as a change of it.
     kubectl.until(f"get deployment lastcall-controller {where}", lambda said: said == "2=2")

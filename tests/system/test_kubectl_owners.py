@@ -6,13 +6,13 @@ import pytest
 from support.kubectl import kubectl, lab, workload  # noqa: F401
 from support.lab_custom import custom, definition, owned, owner
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(180)
 
 
 def test_what_a_custom_resource_owns_goes_with_it_and_both_with_their_namespace(lab):  # noqa: F811
     kubectl = lab.kubectl("shop")  # noqa: F811
     kubectl("create -f -", given=definition())
-    kubectl("wait --for=condition=Established crd/widgets.x.example.com --timeout=10s")
+    kubectl("wait --for=condition=Established crd/widgets.x.example.com --timeout=60s")
     for name in ("one", "two"):
         kubectl("create -f -", given=custom(name))
         mine = owned(f"of-{name}", owner(kubectl.json(f"get widget {name}"), block=True))
@@ -25,14 +25,14 @@ def test_what_a_custom_resource_owns_goes_with_it_and_both_with_their_namespace(
     kubectl("delete widget two --cascade=orphan")
     assert "ownerReferences" not in kubectl.json("get cm of-two")["metadata"]
     kubectl("create -f -", given=custom("three"))
-    assert kubectl("delete namespace shop --timeout=15s") == 'namespace "shop" deleted\n'
+    assert kubectl("delete namespace shop --timeout=60s") == 'namespace "shop" deleted\n'
     assert lab.stored("widgets.x.example.com", "shop", "three") is None
-    assert kubectl("delete crd widgets.x.example.com --timeout=15s")
+    assert kubectl("delete crd widgets.x.example.com --timeout=60s")
 
 
 def test_that_pods_are_refused_is_described(kubectl):  # noqa: F811
     kubectl("create -f -", given=workload("Deployment", "web", pod_spec={"serviceAccountName": "nobody"}))
-    kubectl("wait deploy/web --for=condition=ReplicaFailure --timeout=10s")
+    kubectl("wait deploy/web --for=condition=ReplicaFailure --timeout=60s")
     said = kubectl("describe deploy web")
     assert re.search(r"ReplicaFailure +True +FailedCreate", said)
     said = kubectl.until("describe rs -l app=web", lambda said: "FailedCreate " in said)
@@ -40,5 +40,5 @@ def test_that_pods_are_refused_is_described(kubectl):  # noqa: F811
     why = r'Error creating: pods "web-\w+-" is forbidden: error looking up service account \S+: serviceaccount "nobody" not found'
     assert re.search(rf"Warning +FailedCreate +.* replicaset-controller +{why}", said)
     kubectl("create serviceaccount nobody")
-    kubectl("rollout status deploy/web --timeout=20s")
+    kubectl("rollout status deploy/web --timeout=60s")
     assert "ReplicaFailure" not in kubectl("describe deploy web")

@@ -7,7 +7,7 @@ import urllib.request
 import pytest
 from support.kubectl import config_map, items, kubectl, lab, pod, rows  # noqa: F401
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(180)
 
 
 def maps(kubectl):  # noqa: F811
@@ -142,7 +142,7 @@ def test_watch(kubectl):  # noqa: F811
 
 def test_watch_ends_when_it_should(kubectl):  # noqa: F811
     maps(kubectl)
-    said = kubectl.run("get cm b -w --request-timeout=1s")
+    said = kubectl.run("get cm b -w --request-timeout=5s")
     assert said.code == 0
     assert rows(said.out)[1][0] == "b"
 
@@ -251,5 +251,5 @@ def test_top_says_that_there_are_no_metrics(kubectl):  # noqa: F811
 def test_proxy(kubectl):  # noqa: F811
     with kubectl.running("proxy --port=0") as proxy:
         address = re.search(r"127\.0\.0\.1:\d+", proxy.until("Starting to serve on 127.0.0.1:"))[0]
-        with urllib.request.urlopen(f"http://{address}/api/v1/nodes/n1", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://{address}/api/v1/nodes/n1", timeout=60) as answer:
             assert json.load(answer)["kind"] == "Node"

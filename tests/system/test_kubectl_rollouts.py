@@ -5,20 +5,20 @@ import re
 import pytest
 from support.kubectl import kubectl, lab, rows, workload  # noqa: F401
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(180)
 
 
 @pytest.fixture
 def web(kubectl):  # noqa: F811
     """kubectl in a namespace with a Deployment ``web`` of two pods, rolled out."""
     kubectl("create -f -", given=workload("Deployment", "web", replicas=2, pod_spec={"nodeName": "n1"}))
-    kubectl("rollout status deploy web --timeout=20s")
+    kubectl("rollout status deploy web --timeout=60s")
     return kubectl
 
 
 def rolled_out(kubectl, name="deploy/web"):  # noqa: F811
     """Waits until it is; the image of each pod then."""
-    kubectl(f"rollout status {name} --timeout=20s")
+    kubectl(f"rollout status {name} --timeout=60s")
     line = f"get pods -l app={name.split('/')[1]} -o jsonpath='{{.items[*].spec.containers[0].image}}'"
     return kubectl.until(line, lambda said: len(said.split()) == 2).split()
 
@@ -33,7 +33,7 @@ def test_status(web):
     heading, row = rows(web("get deploy web"))
     assert heading == ["NAME", "READY", "UP-TO-DATE", "AVAILABLE", "AGE"]
     assert row[:4] == ["web", "2/2", "2", "2"]
-    assert web("wait deploy/web --for=condition=Available --timeout=10s") == "deployment.apps/web condition met\n"
+    assert web("wait deploy/web --for=condition=Available --timeout=60s") == "deployment.apps/web condition met\n"
     assert (
         web.fails("rollout status deploy none") == 'Error from server (NotFound): deployments.apps "none" not found\n'
     )
@@ -41,7 +41,7 @@ def test_status(web):
 
 def test_status_while_it_rolls_out(kubectl):  # noqa: F811
     kubectl("create -f -", given=workload("Deployment", "web", replicas=1, pod_spec={"nodeSelector": {"no": "such"}}))
-    said = kubectl.run("rollout status deploy web --timeout=1s")
+    said = kubectl.run("rollout status deploy web --timeout=5s")
     assert said.code == 1
     assert said.out.endswith(
         'Waiting for deployment "web" rollout to finish: 0 of 1 updated replicas are available...\n'
@@ -114,7 +114,7 @@ def test_a_stateful_set(kubectl):  # noqa: F811
     assert rolled_out(kubectl, "sts/db") == ["web:2", "web:2"]
     assert [revision for revision, _ in history(kubectl, "sts/db")] == ["1", "2"]
     assert kubectl("rollout undo sts db") == "statefulset.apps/db rolled back\n"
-    kubectl("rollout status sts db --timeout=20s")
+    kubectl("rollout status sts db --timeout=60s")
     kubectl.until("get pods -o jsonpath='{.items[*].spec.containers[0].image}'", lambda said: said == "web:1 web:1")
     assert kubectl("rollout restart sts db") == "statefulset.apps/db restarted\n"
     kubectl("scale sts db --replicas=1")

@@ -6,7 +6,7 @@ import stat
 import pytest
 from support.kubectl import config_map, items, kubectl, lab, pod, rows, workload  # noqa: F401
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(180)
 
 
 def stored(lab, kubectl, name, resource="configmaps"):  # noqa: F811
@@ -369,14 +369,14 @@ def test_delete_waits_for_finalizers(kubectl, lab):  # noqa: F811
     held = config_map("held")
     held["metadata"]["finalizers"] = ["example.org/held"]
     kubectl("create -f -", given=held)
-    said = kubectl.run("delete cm held --timeout=1s")
+    said = kubectl.run("delete cm held --timeout=4s")
     assert said.code == 1
     assert said.err.endswith("error: timed out waiting for the condition on configmaps/held\n")
     assert stored(lab, kubectl, "held")["metadata"]["deletionTimestamp"]
     assert kubectl("delete cm held --wait=false") == f'configmap "held" deleted from {kubectl.namespace} namespace\n'
-    with kubectl.running("wait cm/held --for=delete --timeout=20s") as waiting:
+    with kubectl.running("wait cm/held --for=delete --timeout=60s") as waiting:
         kubectl("patch cm held --type=merge -p", '{"metadata":{"finalizers":null}}')
-        assert waiting.process.wait(20) == 0
+        assert waiting.process.wait(60) == 0
         assert waiting.said in ("configmap/held condition met\n", "")
 
 
@@ -398,7 +398,7 @@ def test_delete_a_namespace_with_everything_in_it(kubectl, lab):  # noqa: F811
     kubectl.until("get sa default -n doomed", lambda said: True)
     kubectl("create -f - -n doomed", given=config_map("a"))
     kubectl("create deployment d --image=web:1 --replicas=1 -n doomed")
-    assert kubectl("delete namespace doomed --timeout=15s") == 'namespace "doomed" deleted\n'
+    assert kubectl("delete namespace doomed --timeout=60s") == 'namespace "doomed" deleted\n'
     assert lab.stored("configmaps", "doomed", "a") is None
     assert lab.stored("namespaces", "", "doomed") is None
     said = kubectl.fails("create -f - -n doomed", given=config_map("a"))
@@ -427,16 +427,16 @@ def test_delete_pods(kubectl, lab):  # noqa: F811
 
 def test_wait(kubectl):  # noqa: F811
     kubectl("create -f -", given=items(pod("web"), pod("nowhere", node="", nodeSelector={"no": "such"})))
-    assert kubectl("wait pod/web --for=condition=Ready --timeout=10s") == "pod/web condition met\n"
-    assert kubectl("wait pod/web --for=jsonpath={.status.phase}=Running --timeout=10s") == "pod/web condition met\n"
-    assert kubectl("wait pod/web --for=create --timeout=1s") == "pod/web condition met\n"
-    said = kubectl.fails("wait pod/nowhere --for=condition=Ready --timeout=1s")
+    assert kubectl("wait pod/web --for=condition=Ready --timeout=60s") == "pod/web condition met\n"
+    assert kubectl("wait pod/web --for=jsonpath={.status.phase}=Running --timeout=60s") == "pod/web condition met\n"
+    assert kubectl("wait pod/web --for=create --timeout=60s") == "pod/web condition met\n"
+    said = kubectl.fails("wait pod/nowhere --for=condition=Ready --timeout=4s")
     assert said == "error: timed out waiting for the condition on pods/nowhere\n"
-    said = kubectl.fails("wait pod/none --for=condition=Ready --timeout=1s")
+    said = kubectl.fails("wait pod/none --for=condition=Ready --timeout=4s")
     assert said == 'Error from server (NotFound): pods "none" not found\n'
-    with kubectl.running("wait pod/web --for=delete --timeout=20s") as waiting:
+    with kubectl.running("wait pod/web --for=delete --timeout=60s") as waiting:
         kubectl("delete pod web --now")
-        assert waiting.process.wait(20) == 0
-    with kubectl.running("wait cm/later --for=create --timeout=20s") as waiting:
+        assert waiting.process.wait(60) == 0
+    with kubectl.running("wait cm/later --for=create --timeout=60s") as waiting:
         kubectl("create -f -", given=config_map("later"))
-        assert waiting.process.wait(20) == 0
+        assert waiting.process.wait(60) == 0

@@ -10,7 +10,7 @@ from support import containerd_world
 from support.kubectl import Kubectl
 from support.lab_machines import Lab
 
-pytestmark = [pytest.mark.timeout(60), pytest.mark.xdist_group("containerd")]
+pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("containerd")]
 
 
 @pytest.fixture(params=["processes", "containerd"])
@@ -53,7 +53,7 @@ class Awaited:
                 if b"ready" in shown and text:
                     os.write(ours, text)
                     text = b""
-            return shown.decode().replace("\r\n", "\n"), process.wait(20)
+            return shown.decode().replace("\r\n", "\n"), process.wait(60)
         finally:
             process.kill()
             os.close(ours)

@@ -7,7 +7,7 @@ import pytest
 from support.kubectl import Kubectl
 from support.lab_process import LabProcess, run
 
-pytestmark = pytest.mark.timeout(150)
+pytestmark = pytest.mark.timeout(450)
 pytest.importorskip("sushy", reason="the extra redfish is not installed")
 
 DB = {
@@ -56,7 +56,7 @@ class Cluster:
     def read(self, what):
         return json.loads(self.kubectl(f"get {what} -o json"))
 
-    def until(self, what, check, seconds=90):
+    def until(self, what, check, seconds=180):
         end = time.monotonic() + seconds
         while True:
             try:
@@ -78,7 +78,7 @@ def cluster(tmp_path):
     made = Cluster(tmp_path / "lab")
     yield made
     run("down", made.where)  # with its pods, which a killed lab would leave running
-    made.process.process.wait(30)
+    made.process.process.wait(60)
     made.process.kill()
 
 

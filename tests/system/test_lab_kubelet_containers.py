@@ -9,7 +9,7 @@ from support.real_node import RealNode, ready, restarted
 from lastcall.adapters.kube.resources import CONFIG_MAPS, PODS
 from lastcall.lab.containerd import BUSYBOX
 
-pytestmark = [pytest.mark.xdist_group("containerd"), pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.xdist_group("containerd"), pytest.mark.timeout(270)]
 
 
 class ContainerNode(RealNode):
@@ -60,8 +60,8 @@ async def test_a_container_runs_as_a_pod_and_ends(node):
         },
         volumes=[{"name": "conf", "configMap": {"name": "conf"}}, {"name": "data", "emptyDir": {}}],
     )
-    await node.until(ready, seconds=40)
-    async with asyncio.timeout(10):
+    await node.until(ready, seconds=60)
+    async with asyncio.timeout(60):
         while await node.logs() != b"1\nkept\nhello\n":
             await asyncio.sleep(0.1)
     said = b"".join([data async for _, data in (await execution(node, ["sh", "-c", "echo $POD_NAME"])).output()])
@@ -78,9 +78,9 @@ async def test_its_files_change_but_for_those_that_it_has_one_by_one(node):
     ]
     volumes = [{"name": "conf", "configMap": {"name": "conf"}}]
     await create(node, "web", OBEDIENT, container={"volumeMounts": mounts}, volumes=volumes)
-    await node.until(ready, seconds=40)
+    await node.until(ready, seconds=60)
     await node.client.patch(CONFIG_MAPS, "conf", {"data": {"a": "2"}}, namespace="default")
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while await said(node, "cat /etc/conf/a") != b"2":
             await asyncio.sleep(0.1)
     assert await said(node, "cat /etc/one") == b"1"
@@ -92,14 +92,14 @@ async def said(node, command):
 
 async def test_a_container_that_ends_is_started_again(node):
     await create(node, "web", "echo run; exit 3")
-    status = await node.until(restarted, seconds=40)
+    status = await node.until(restarted, seconds=60)
     assert status["containerStatuses"][0]["lastState"]["terminated"]["exitCode"] == 3
     assert await node.logs(previous=True) == b"run\n"
 
 
 async def test_a_new_kubelet_takes_containers_over(node):
     await create(node, "web", OBEDIENT)
-    before = await node.until(ready, seconds=40)
+    before = await node.until(ready, seconds=60)
     await node.kill()
     await node.world.restarted()
     node.boot()

@@ -34,7 +34,7 @@ async def change(node, **data):
 
 async def says(node, command, words):
     """Waits until a program in the pod says it."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while (said := (await node.execute(["sh", "-c", command]))[0].decode()) != words:
             await asyncio.sleep(0.1)
     return said
@@ -71,7 +71,7 @@ async def test_a_reader_never_sees_one_file_new_and_another_old(node):
     for turn in "23456":
         await change(node, a=turn, b=turn)
         await says(node, 'cat "$VOLUME_CONF/a"', turn)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while b"\n66\n" not in await node.logs():
             await asyncio.sleep(0.1)
     pairs = {line for line in (await node.logs()).splitlines() if len(line) == 2 and line.isdigit()}

@@ -11,7 +11,7 @@ from lastcall.errors import InvalidInput
 from lastcall.lab.shutdown_managers import Manager
 from lastcall.lab.volumes.records import violations
 
-pytestmark = [pytest.mark.timeout(60), pytest.mark.xdist_group("containerd")]
+pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("containerd")]
 DEPLOYMENTS, STATEFUL_SETS = resource("apps", "v1", "deployments"), resource("apps", "v1", "statefulsets")
 ENDED = "Pod was terminated in response to imminent node shutdown."
 LOOP = 'trap "%s" TERM; while :; do sleep 1 & wait $!; done'

@@ -8,7 +8,7 @@ import pytest
 from support.kubectl import Kubectl
 from support.lab_process import LabProcess, run
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(360)
 
 PAGE = Path(__file__).parents[2] / "docs/how-to/lab.md"
 
@@ -34,7 +34,7 @@ def nodes(kubectl, *, phase="Running"):
     return [one["spec"]["nodeName"] for one in found if "deletionTimestamp" not in one["metadata"]]
 
 
-def until(condition, seconds=40):
+def until(condition, seconds=60):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end
@@ -45,19 +45,19 @@ def test_the_page(lab, kubectl):
     [manifest] = re.findall(r"^```yaml\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
     assert kubectl("get nodes -o name") == "node/lab-1\nnode/lab-2\nnode/lab-3\n"
     kubectl("apply -f -", given=manifest)
-    assert kubectl("rollout status deployment web --timeout=40s", timeout=60).endswith("successfully rolled out\n")
+    assert kubectl("rollout status deployment web --timeout=60s").endswith("successfully rolled out\n")
     assert sorted(nodes(kubectl)) == ["lab-1", "lab-2", "lab-3"]
     assert re.search(r"\d{4}\n$", kubectl("exec deployment/web -- date"))
     where = f"--kubeconfig={lab.kubeconfig}"
     assert re.search(r"^lab-1 +on", run("status", where)[0], re.MULTILINE)
 
     assert run("power", "lab-1", "button", where)[2] == 0
-    kubectl("wait node/lab-1 --for=condition=Ready=False --timeout=40s", timeout=60)
+    kubectl("wait node/lab-1 --for=condition=Ready=False --timeout=60s")
     until(lambda: sorted(set(nodes(kubectl))) == ["lab-2", "lab-3"] and len(nodes(kubectl)) == 3)
     assert run("power", "lab-1", "on", where)[2] == 0
-    kubectl("wait node/lab-1 --for=condition=Ready --timeout=40s", timeout=60)
+    kubectl("wait node/lab-1 --for=condition=Ready --timeout=60s")
 
-    said = kubectl("drain lab-2 --ignore-daemonsets --delete-emptydir-data --timeout=40s", timeout=60)
+    said = kubectl("drain lab-2 --ignore-daemonsets --delete-emptydir-data --timeout=60s")
     assert said.endswith("node/lab-2 drained\n")
     until(lambda: len(nodes(kubectl)) == 3 and "lab-2" not in nodes(kubectl))
     assert kubectl("uncordon lab-2") == "node/lab-2 uncordoned\n"

@@ -8,7 +8,7 @@ from lastcall.manifests import definitions
 from lastcall.model.node_shutdown_object import NodeShutdown
 from lastcall.model.shutdown import PodOutcome
 
-pytestmark = pytest.mark.timeout(90)
+pytestmark = pytest.mark.timeout(270)
 
 CONFIG = b"""\
 apiVersion: lastcall.dev/v1alpha1

@@ -13,14 +13,14 @@ from support.lab_machines import Lab, boottime, condition, ready
 
 from lastcall.adapters.kube.resources import NODES, PRIORITY_CLASSES, resource
 
-pytestmark = [pytest.mark.timeout(90), pytest.mark.xdist_group("containerd")]
+pytestmark = [pytest.mark.timeout(270), pytest.mark.xdist_group("containerd")]
 CONFIG = b"""\
 apiVersion: lastcall.dev/v1alpha1
 kind: AgentConfiguration
 shutdownGracePeriodByPodPriority:
-- {priority: 0, shutdownGracePeriodSeconds: 10}
-- {priority: 1000, shutdownGracePeriodSeconds: 10}
-- {priority: 2000000000, shutdownGracePeriodSeconds: 10}
+- {priority: 0, shutdownGracePeriodSeconds: 40}
+- {priority: 1000, shutdownGracePeriodSeconds: 40}
+- {priority: 2000000000, shutdownGracePeriodSeconds: 40}
 """
 CRITICAL = {"priorityClassName": "system-node-critical"}
 IMPORTANT = {"priorityClassName": "important"}
@@ -78,13 +78,17 @@ async def test_phases_hooks_and_a_sidecar_as_the_api_and_the_pods_tell_them(lab)
     async with lab.told() as told:
         await lab.machines.switch("lab-1", "button")
         await lab.until_off()
-        await asyncio.sleep(0.2)
+        wanted = [("lab-1", "Ready False"), ("web", "Failed"), ("mesh", "Failed"), ("dns", "Failed")]
+
+        async def all_told():
+            return set(wanted) <= set(told)
+
+        await lab.until(all_told)
     times = [lab.when("web", what) for what in ("hook", "hook-over", "TERM", "exit")]
     times += [lab.when("mesh", "TERM"), lab.when("mesh", "exit")]
     times += [lab.when("mesh", what, "sidecar") for what in ("TERM", "exit")]
     times += [lab.when("dns", what) for what in ("TERM", "exit")]
     assert times == sorted(times)
-    wanted = [("lab-1", "Ready False"), ("web", "Failed"), ("mesh", "Failed"), ("dns", "Failed")]
     assert [one for one in told if one in wanted] == wanted, "the API tells it in the order in which it was"
     assert await going_down(lab)
     since = datetime.fromisoformat(condition(await lab.node(), "Ready")["lastTransitionTime"]).timestamp()
@@ -106,7 +110,7 @@ async def test_a_shutdown_is_called_off_half_way(lab):
     await lab.running("shop", 2)
     [logs] = [one for one in await lab.running("logs", 2) if one["spec"]["nodeName"] == "lab-1"]
     await three(lab)
-    await lab.add("slow", takes=3)
+    await lab.add("slow", takes=8)
     await lab.until_ready("slow")
 
     await lab.machines.switch("lab-1", "button")
@@ -120,14 +124,14 @@ async def test_a_shutdown_is_called_off_half_way(lab):
         node = await lab.node()
         return ready(node) and not node["spec"].get("taints") and not node["spec"].get("unschedulable")
 
-    await lab.until(well, 15)
+    await lab.until(well)
     await lab.running("shop", 2)
     assert {one["spec"]["nodeName"] for one in await lab.running("logs", 2)} == {"lab-1", "lab-2"}, "it has a new one"
     await lab.until_saw("slow", "exit")
     await lab.add("newcomer", takes=0)
     await lab.until_ready("newcomer")
     for name in ("web", "slow"):
-        await lab.until(lambda name=name: has_failed(lab, name), 10)
+        await lab.until(lambda name=name: has_failed(lab, name))
     await terminated(lab, "web", "slow")
     for name in ("db", "dns"):
         assert ready(await lab.pod(name))
@@ -156,7 +160,7 @@ async def test_the_agent_and_the_kubelet_are_killed_and_started_again(lab, pod):
     await lab.host.start_kubelet()
     await lab.until_off()
     in_order(lab, "web", "db", "dns")
-    assert boottime(time.time()) - lab.when("web", "TERM") < 25, "not by logind's own limit of 30 s"
+    assert boottime(time.time()) - lab.when("web", "TERM") < 100, "not by logind's own limit of two minutes"
     assert await going_down(lab)
     await terminated(lab, "web", "db", "dns")
 
@@ -186,7 +190,7 @@ async def test_the_machine_is_cut_off_while_it_goes_down(lab):
     assert cable.cut
     cable.cut = False
     for name in ("web", "db"):
-        await lab.until(lambda name=name: has_failed(lab, name), 15)
+        await lab.until(lambda name=name: has_failed(lab, name))
     assert await going_down(lab)
     await lab.until_off()
     in_order(lab, "web", "db", "dns")

@@ -11,7 +11,7 @@ import pytest
 from support.logind import private_logind  # noqa: F401
 from support.system import Node
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(180)
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ async def node(private_logind, tmp_path):  # noqa: F811
 def get(node, path):
     port = re.findall(r"metrics at http://127.0.0.1:(\d+)/", node.log.read_text())[-1]
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=60) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         with error:
@@ -35,6 +35,16 @@ def metrics(node):
     status, text = get(node, "/metrics")
     assert status == 200
     return dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+
+
+async def until_completed(node):
+    """The metrics as soon as they count the shutdown, and its record."""
+
+    async def counted():
+        return (await asyncio.to_thread(metrics, node)).get('lastcall_shutdowns_total{outcome="Completed"}') == "1.0"
+
+    await node.until(counted, "the shutdown to be counted")
+    return await asyncio.to_thread(metrics, node), await node.over()
 
 
 async def test_metrics_before_and_after_a_shutdown(node):
@@ -50,19 +60,17 @@ async def test_metrics_before_and_after_a_shutdown(node):
     assert before["lastcall_agent_degraded"] == "0.0"
     assert before["kubelet_graceful_shutdown_start_time_seconds"] == "0.0"
     await node.logind.power_off()
-    start = await node.logind.wait_for_start()
-    await asyncio.sleep(0.3)
-    after = await asyncio.to_thread(metrics, node)
-    [record] = node.records()
+    await node.logind.wait_for_start()
+    after, record = await until_completed(node)
     assert float(after["kubelet_graceful_shutdown_start_time_seconds"]) == pytest.approx(record.wall)
-    assert float(after["kubelet_graceful_shutdown_end_time_seconds"]) == pytest.approx(
-        record.wall + start.at - record.boottime, abs=0.5
-    )
-    assert after['lastcall_shutdowns_total{outcome="Completed"}'] == "1.0"
+    assert float(after["kubelet_graceful_shutdown_end_time_seconds"]) == pytest.approx(record.wall + record.released)
     assert after['lastcall_shutdown_pods_total{outcome="Graceful"}'] == "2.0"
     assert after['lastcall_shutdown_pods_total{outcome="Killed"}'] == "1.0"
     assert after["lastcall_shutdown_pods_cut_short_total"] == "1.0"
-    assert 5 < float(after['lastcall_shutdown_phase_duration_seconds{priority="0"}']) < 9
+    first = record.phases[0]
+    assert float(after['lastcall_shutdown_phase_duration_seconds{priority="0"}']) == pytest.approx(
+        first.ended - first.started
+    )
     assert after["lastcall_agent_armed"] == "0.0"
 
 
@@ -75,8 +83,7 @@ async def test_a_restarted_agent_counts_the_whole_shutdown(node):
     await node.kill()
     await node.start(wait=False)
     await node.logind.wait_for_start()
-    await asyncio.sleep(0.3)
-    after = await asyncio.to_thread(metrics, node)
+    after, _ = await until_completed(node)
     assert after["lastcall_shutdown_resumed_total"] == "1.0"
     assert after['lastcall_shutdown_pods_total{outcome="Graceful"}'] == "2.0"
 
@@ -85,7 +92,7 @@ async def test_health_and_readiness(node):
     await node.start()
     assert await asyncio.to_thread(get, node, "/healthz") == (200, "ok\n")
     armed = (200, "armed: 16s for the pods when the machine goes down\n")
-    async with asyncio.timeout(10):  # until logind has raised its limit
+    async with asyncio.timeout(60):  # until logind has raised its limit
         while await asyncio.to_thread(get, node, "/readyz") != armed:
             await asyncio.sleep(0.1)
     await asyncio.to_thread(node.logind.stop_bus)
@@ -123,19 +130,23 @@ async def test_what_it_tells_systemd(node, tmp_path, monkeypatch):
         receiver.setblocking(False)
         monkeypatch.setenv("NOTIFY_SOCKET", str(place))
         monkeypatch.setenv("WATCHDOG_USEC", "1000000")
-        await node.start()
-        await asyncio.sleep(1)
-        node.process.send_signal(signal.SIGHUP)
-        await asyncio.sleep(0.3)
-        assert await node.stop() == 0
         told = []
-        while True:
-            try:
-                told += receiver.recv(4096).decode().splitlines()
-            except BlockingIOError:
-                break
+
+        async def heard(*words):
+            while True:
+                try:
+                    told.extend(receiver.recv(4096).decode().splitlines())
+                except BlockingIOError:
+                    break
+            return all(told.count(word) >= words.count(word) for word in words)
+
+        await node.start()
+        await node.until(lambda: heard("READY=1", "WATCHDOG=1", "WATCHDOG=1"), "the watchdog to be petted twice")
+        node.process.send_signal(signal.SIGHUP)
+        await node.until(lambda: heard("READY=1", "RELOADING=1", "READY=1"), "the configuration to be read anew")
+        assert await node.stop() == 0
+        assert await heard("STOPPING=1")
     assert told.index("READY=1") < told.index("RELOADING=1") < told.index("STOPPING=1")
     assert told[told.index("RELOADING=1") + 1].startswith("MONOTONIC_USEC=")
     assert "READY=1" in told[told.index("RELOADING=1") :]
     assert any(line.startswith("STATUS=armed: 16s for the pods") for line in told)
-    assert told.count("WATCHDOG=1") >= 2

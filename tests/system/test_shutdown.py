@@ -10,12 +10,12 @@ import time
 
 import pytest
 from support.logind import private_logind  # noqa: F401
-from support.system import Node
+from support.system import PATIENT, Node
 
 from lastcall.lab.private_logind import Mode
 from lastcall.model.shutdown import Outcome, PhaseEnd, PodOutcome
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(180)
 
 
 @pytest.fixture
@@ -50,7 +50,8 @@ async def test_holds_the_machine_until_the_last_pod_is_done(node):
     assert start.arguments[0] == "poweroff.target"
     assert in_order(node)
     assert start.at >= node.when("dns", "exit") - 0.02  # the pods' clock ticks in hundredths
-    assert start.at < node.when("dns", "exit") + 2
+    record = await node.over()
+    assert record.notes[-1].text == "the lock was released: all phases are over", "not at the deadline"
 
     ready = node.ready()
     assert (ready["status"], ready["reason"], ready["message"]) == ("False", "KubeletNotReady", "node is shutting down")
@@ -60,12 +61,13 @@ async def test_holds_the_machine_until_the_last_pod_is_done(node):
         assert status["message"] == "Pod was terminated in response to imminent node shutdown."
         [target] = [c for c in status["conditions"] if c["type"] == "DisruptionTarget"]
         assert (target["status"], target["reason"]) == ("True", "TerminationByKubelet")
-    await asyncio.sleep(0.2)
-    [record] = node.records()
-    assert record.outcome is Outcome.COMPLETED
     assert [phase.end for phase in record.phases] == [PhaseEnd.DONE] * 3
-    state = json.loads((node.state / "graceful_node_shutdown_state").read_text())
-    assert state["startTime"] < state["endTime"]
+
+    async def both():
+        state = json.loads((node.state / "graceful_node_shutdown_state").read_text())
+        return state["startTime"] < state["endTime"]
+
+    await node.until(both, "the kubelet's state file to have both times")
 
 
 async def test_hooks_come_first_and_stragglers_are_killed_in_their_phase(node):
@@ -76,18 +78,20 @@ async def test_hooks_come_first_and_stragglers_are_killed_in_their_phase(node):
     await node.start()
     await node.logind.power_off()
     start = await node.logind.wait_for_start()
-    began = node.records()[0].boottime
     assert node.when("hooked", "hook") < node.when("hooked", "hook-over") <= node.when("hooked", "TERM")
-    assert node.when("dns", "TERM") - began <= 6.1
     [record] = node.records()
+    began = record.boottime
     pods = {pod.name: pod for pod in record.pods}
     assert [pods[n].outcome for n in ("hooked", "stubborn", "overlong")] == [
         PodOutcome.GRACEFUL,
         PodOutcome.KILLED,
         PodOutcome.KILLED,
     ]
-    assert 2.9 <= pods["stubborn"].ended <= 4
-    assert 5 <= pods["overlong"].ended <= 6
+    assert (pods["stubborn"].grace, pods["overlong"].grace) == (3, 6), "no more than the phase has"
+    stubborn, overlong = (pods[name].containers[0] for name in ("stubborn", "overlong"))
+    assert 2.9 <= stubborn.kill <= overlong.kill <= record.phases[0].ended <= record.phases[2].started
+    assert overlong.kill >= 5, "not before its time"
+    assert node.when("dns", "TERM") >= began + overlong.kill - 0.02
     assert pods["overlong"].cut_short
     assert not pods["stubborn"].cut_short
     assert start.at >= began + record.pods[-1].ended
@@ -134,7 +138,7 @@ async def test_new_pods_are_refused_from_the_first_moment(node):
 async def test_a_rival_drop_in_that_wins_is_named_and_the_node_armed_all_the_same(node):
     node.logind.write_drop_in("zzz-corporate.conf", "[Login]\nInhibitDelayMaxSec=8\n")
     node.add("stubborn", grace=60, ignores_term=True)
-    node.add("dns", priority=2_000_000_000, takes=1)
+    node.add("dns", priority=2_000_000_000)
     await node.start()
 
     async def told():
@@ -145,10 +149,8 @@ async def test_a_rival_drop_in_that_wins_is_named_and_the_node_armed_all_the_sam
     start = await node.logind.wait_for_start()
     [record] = node.records()
     assert record.granted == 8
-    assert [phase.given for phase in record.phases][:1] == [pytest.approx(3.95, abs=0.1)], (
-        "the critical phase keeps 4 s"
-    )
-    assert start.at - record.boottime < 8, "not by logind's force"
+    assert 1 < record.phases[0].given <= 3.95, "the critical phase keeps 4 s"
+    assert record.phases[2].end is PhaseEnd.DONE
     assert node.when("dns", "exit") <= start.at + 0.02
 
 
@@ -183,10 +185,10 @@ async def test_the_commands_that_logind_serves(node, command, target):
 async def test_a_scheduled_shutdown(node):
     three(node)
     await node.start()
+    begins = time.clock_gettime(time.CLOCK_BOOTTIME) + 1.5
     await node.logind.schedule("reboot", 1.5)
-    await asyncio.sleep(0.7)
-    assert node.count("web", "TERM") == 0, "a schedule is not a shutdown yet"
     start = await node.logind.wait_for_start()
+    assert node.when("web", "TERM") >= begins - 0.02, "a schedule is not a shutdown yet"
     assert start.arguments[0] == "reboot.target"
     assert in_order(node)
     assert node.records()[0].how == "reboot"
@@ -195,9 +197,9 @@ async def test_a_scheduled_shutdown(node):
 async def test_a_cancelled_schedule_ends_nothing(node):
     three(node)
     await node.start()
-    await node.logind.schedule("poweroff", 1.5)
+    await node.logind.schedule("poweroff", 4)
     await node.logind.cancel_schedule()
-    await asyncio.sleep(2.5)
+    await asyncio.sleep(5)
     assert node.count("web", "TERM") == 0
     assert node.records() == []
 
@@ -212,8 +214,9 @@ async def test_the_api(node):
 
 async def test_cancelled_in_the_middle(node):
     """systemd refuses the job: PrepareForShutdown(false) comes while somebody else's lock still holds the machine."""
+    node.config.write_text(PATIENT)
     three(node)
-    node.add("slow", takes=3)
+    node.add("slow", takes=8)
     await node.start()
     await node.logind.power_off()
     await node.until_saw("slow", "TERM")
@@ -261,7 +264,7 @@ async def test_a_second_agent_is_refused(node):
     command = [sys.executable, "-m", "lastcall", "lab", "node", f"--manifests={node.manifests}"]
     command += [f"--config={node.config}", f"--state-dir={node.state}", "--metrics-bind-address=0"]
     second = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
-    _, told = await asyncio.wait_for(second.communicate(), 20)
+    _, told = await asyncio.wait_for(second.communicate(), 60)
     assert second.returncode == 3
     assert f"another lastcall agent (pid {node.process.pid})".encode() in told
 

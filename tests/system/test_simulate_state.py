@@ -15,7 +15,7 @@ from lastcall.lab.simulation.rehearsal import Rehearsal
 from lastcall.lab.simulation.state import reading as states
 from lastcall.lab.simulation.wording.reading import read
 
-pytestmark = pytest.mark.timeout(90)
+pytestmark = pytest.mark.timeout(270)
 
 KINDS = (
     "nodes,pods,pdb,priorityclasses,deployments,replicasets,statefulsets,daemonsets,jobs,services,endpointslices,"
@@ -91,7 +91,7 @@ def recorded(tmp_path):
         use = Kubectl(lab.kubeconfig, tmp_path / "home")
         use("apply -f -", given={"apiVersion": "v1", "kind": "List", "items": OBJECTS})
         running = "get pods -o jsonpath={.items[*].status.containerStatuses[*].ready}"
-        use.until(running, lambda said: said.split() == ["true"] * 9, seconds=40)
+        use.until(running, lambda said: said.split() == ["true"] * 9, seconds=120)
         path = tmp_path / "state.yaml"
         path.write_text(use(f"get {KINDS} -A -o yaml"))
         yield path
@@ -148,4 +148,4 @@ def test_the_command(recorded, tmp_path):
 
 def said(*arguments, given=""):
     command = [sys.executable, "-m", "lastcall", *map(str, arguments)]
-    return subprocess.run(command, input=given, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, input=given, capture_output=True, text=True, timeout=120, check=False)

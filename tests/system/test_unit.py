@@ -17,7 +17,7 @@ from support.logind import private_logind  # noqa: F401
 
 from lastcall.adapters.logind import SystemLogind
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(180)
 
 UNIT = Path(__file__).parents[2] / "deploy/systemd/lastcall-agent.service"
 CONFIG = """\
@@ -79,7 +79,7 @@ def locks(logind):
 
 
 def until(condition, what, log):
-    for _ in range(400):
+    for _ in range(1800):
         if condition():
             return
         time.sleep(0.05)

@@ -18,8 +18,8 @@ from lastcall.lab.private_logind.calls import BUS_PID, LOGIND_PID, kill
 from lastcall.lab.private_logind.verbs import Verbs
 from lastcall.ports import Clock
 
-_START_SECONDS = 10.0
-_END_SECONDS = 5.0
+_START_SECONDS = 60.0
+_END_SECONDS = 20.0
 
 
 class PrivateLogind(Verbs):

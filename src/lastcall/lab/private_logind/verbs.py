@@ -45,7 +45,7 @@ class Verbs:
         """The targets that logind has had started: the machine goes down at ``at``."""
         return [call for call in await self.calls("StartUnit") if str(call.arguments[0]).endswith(".target")]
 
-    async def wait_for_start(self, number: int = 1, *, seconds: float = 20.0) -> Call:
+    async def wait_for_start(self, number: int = 1, *, seconds: float = 60.0) -> Call:
         """The ``number``-th of ``starts``. TimeoutError if it has not come after so many seconds."""
         deadline = self._clock.boottime() + seconds
         while True:
