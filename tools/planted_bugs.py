@@ -32,6 +32,7 @@ from planted import (
     policies,
     simulation,
     watchdog,
+    watchdog_peers,
 )
 from planted.bug import Bug
 
@@ -51,6 +52,7 @@ BUGS = [
     *policies.BUGS,
     *simulation.BUGS,
     *watchdog.BUGS,
+    *watchdog_peers.BUGS,
 ]
 CHANCE = ROOT / "tools" / "planted" / "chance.py"
 

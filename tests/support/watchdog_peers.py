@@ -14,6 +14,7 @@ from lastcall.adapters.kube.resources import LEASES, NAMESPACES, NODES, SECRETS
 from lastcall.adapters.kube.watchdog_lease import KubeWatchdogLease
 from lastcall.adapters.watchdog_device import WatchdogFile
 from lastcall.aio import cancel
+from lastcall.errors import NotFound
 from lastcall.failover import calm
 from lastcall.failover.armed import Contact, looked, watchdog_seen
 from lastcall.failover.calm import Calmness
@@ -174,6 +175,16 @@ class Cluster:
         status = {"addresses": [{"type": "InternalIP", "address": address}]}
         await self.admin.create(NODES, {"metadata": {"name": name}, "status": status})
         await self.admin.patch(NODES, name, {"status": status}, subresource="status")
+
+    async def forget(self, name, *, node):
+        """Somebody deletes the Node, or the Lease of its agent."""
+        try:
+            if node:
+                await self.admin.delete(NODES, name)
+            else:
+                await self.admin.delete(LEASES, name, namespace=names.SYSTEM_NAMESPACE)
+        except NotFound:
+            pass
 
     async def __aenter__(self):
         await self.admin.create(NAMESPACES, {"metadata": {"name": names.SYSTEM_NAMESPACE}})

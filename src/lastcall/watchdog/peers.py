@@ -50,9 +50,8 @@ class Peers:
         draw: Callable[[int], bytes],
     ) -> None:
         self.me = me
-        self.problem = "all nodes have not been read yet"
-        """Why others are not counted; empty if they are."""
         self.lost: Callable[[], bool] = lambda: False
+        self._complaint = "all nodes have not been read yet"
         self._port = port
         self._members = members
         self._opens = opens
@@ -76,6 +75,11 @@ class Peers:
     def nodes(self) -> frozenset[str] | None:
         """All nodes by name, as read last; None while this node can neither ask nor answer."""
         return self._nodes if self._socket else None
+
+    @property
+    def problem(self) -> str:
+        """Why others are not counted; empty if they are."""
+        return "" if self._socket else self._complaint
 
     @property
     def terms(self) -> PeerTerms | None:
@@ -109,13 +113,13 @@ class Peers:
                 await self._listen_at(membership.addresses.get(self.me, ""))
         except (LastcallError, TimeoutError) as error:
             why = str(error) or "all nodes could not be read in time"
-            log.log(logging.DEBUG if why == self.problem else logging.WARNING, "the watchdog's peers: %s", why)
-            self.problem = why
+            log.log(logging.DEBUG if why == self._complaint else logging.WARNING, "the watchdog's peers: %s", why)
+            self._complaint = why
             return False
         self._membership = membership
         self._nodes = frozenset(membership.addresses)
         self._fingerprint = fingerprint(self._nodes)
-        self.problem = ""
+        self._complaint = ""
         return True
 
     async def _listen_at(self, address: str) -> None:

@@ -1,0 +1,98 @@
+"""One suite for real UDP sockets on loopback addresses, and for the network that the tests of agents play."""
+
+import asyncio
+from random import Random
+
+import pytest
+
+from lastcall.adapters.datagrams import udp
+from lastcall.errors import LastcallError, Unavailable
+from lastcall.lab.fake_datagrams import FakeNetwork
+
+HOSTS = [f"127.{Random().randrange(1, 250)}.{Random().randrange(1, 250)}.{last}" for last in (1, 2)]
+
+
+class Real:
+    """The first socket takes a port that is free, the others have the same."""
+
+    def __init__(self):
+        self.opened = []
+
+    def open(self, address, port=0):
+        self.opened.append(udp(address, port))
+        return self.opened[-1]
+
+    def close(self):
+        for one in self.opened:
+            one.close()
+
+
+class Fake(Real):
+    def __init__(self):
+        super().__init__()
+        self.network = FakeNetwork()
+
+    def open(self, address, port=9468):
+        self.opened.append(self.network.open(address, port))
+        return self.opened[-1]
+
+
+@pytest.fixture(params=[Real, Fake], ids=["udp", "fake"])
+def sockets(request):
+    sockets = request.param()
+    yield sockets
+    sockets.close()
+
+
+async def heard(socket):
+    async with asyncio.timeout(20):
+        return await socket.receive()
+
+
+async def test_what_is_sent_arrives_with_where_an_answer_goes_to(sockets):
+    one = sockets.open(HOSTS[0])
+    other = sockets.open(HOSTS[1])
+    one.send(b"question", (HOSTS[1], other.port))
+    data, sender = await heard(other)
+    assert (data, sender) == (b"question", (HOSTS[0], one.port))
+    other.send(b"answer", sender)
+    assert await heard(one) == (b"answer", (HOSTS[1], other.port))
+
+
+async def test_datagrams_stay_apart(sockets):
+    one = sockets.open(HOSTS[0])
+    for number in range(20):
+        one.send(b"%d" % number, (HOSTS[0], one.port))
+    assert [(await heard(one))[0] for _ in range(20)] == [b"%d" % number for number in range(20)]
+
+
+async def test_a_port_that_is_taken(sockets):
+    one = sockets.open(HOSTS[0])
+    with pytest.raises(Unavailable, match="in use"):
+        sockets.open(HOSTS[0], one.port)
+
+
+async def test_nobody_there_is_no_error(sockets):
+    one = sockets.open(HOSTS[0])
+    gone = sockets.open(HOSTS[1])
+    port = gone.port
+    gone.close()
+    for _ in range(3):
+        one.send(b"?", (HOSTS[1], port))
+        await asyncio.sleep(0.01)
+    one.send(b"!", (HOSTS[0], one.port))
+    assert (await heard(one))[0] == b"!"
+
+
+async def test_no_address(sockets):
+    with pytest.raises(LastcallError, match="is no"):
+        sockets.open("")
+
+
+async def test_who_waits_can_be_cancelled(sockets):
+    one = sockets.open(HOSTS[0])
+    waiting = asyncio.create_task(one.receive())
+    await asyncio.sleep(0.01)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting

@@ -1,0 +1,304 @@
+"""Which nodes have reported nothing, from when until when: tables, and a property over every course of writes."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lastcall.failover import calm
+from lastcall.failover.armed import looked as seen_to_say
+from lastcall.failover.armed import watchdog_seen
+from lastcall.failover.calm import CHAIN, Calmness, Rosters, Survey, Word, confirmed, heard, tally
+from lastcall.failover.facts import Calm
+from lastcall.model.observed import WatchedLease
+from lastcall.model.watchdog import Watchdog
+from lastcall.model.watchdog_lease import Promise, annotated, following
+from lastcall.model.watchdog_peers import PeerTerms, fingerprint
+from lastcall.watchdog.agreement import agree
+
+SETTINGS = Watchdog(lease=40, pet=4, timeout=10, drift=0, peers=True)  # a report counts for 20 s, the bound is 70 s
+
+
+def says(word, sequence=1, *, nodes="x", armed=True):
+    promise = Promise.of("b", SETTINGS, PeerTerms(nodes=nodes, calm=word))
+    return (
+        Promise(boot_id="b", sequence=sequence)
+        if not armed
+        else following(Promise(boot_id="b", sequence=sequence - 1), promise)
+    )
+
+
+def word(since=0.0, sequence=10, uid="u"):
+    return Word("w", since, sequence, uid)
+
+
+def test_a_word_counts_from_when_it_was_seen_first():
+    first = heard(None, says("a", 1), "u", 100)
+    assert first == Word("a", 100, 1, "u")
+    assert heard(first, says("a", 2), "u", 105) == Word("a", 100, 2, "u")
+    assert heard(first, says("b", 3), "u", 110) == Word("b", 110, 3, "u")
+
+
+@pytest.mark.parametrize("promise", [None, says("a", armed=False), says(""), Promise.of("b", SETTINGS)])
+def test_who_says_nothing_of_others_is_not_known_to_be_calm(promise):
+    assert heard(word(), promise, "u", 5) is None
+
+
+@pytest.mark.parametrize(
+    ("found", "is_confirmed"),
+    [
+        ({"n": ("u", 10)}, False),
+        ({"n": ("u", 10 - CHAIN + 1)}, False),
+        ({"n": ("u", 10 - CHAIN)}, True),
+        ({"n": ("other", 0)}, False),  # a Lease that was made anew counts from the beginning
+        ({}, False),
+    ],
+)
+def test_a_word_is_confirmed_by_writes_that_began_after_the_survey(found, is_confirmed):
+    assert confirmed(word(), Survey(100, found), "n") is is_confirmed
+
+
+@pytest.mark.parametrize(
+    ("nodes", "since", "told"),
+    [
+        (3, [1], Calm(nodes=3, calm=1)),
+        (3, [1, 5], Calm(nodes=3, calm=2, since=5)),
+        (4, [1, 5], Calm(nodes=4, calm=2, since=5)),  # the other two are no majority
+        (5, [1, 5], Calm(nodes=5, calm=2)),
+        (5, [9, 1, 5], Calm(nodes=5, calm=3, since=9)),
+        (3, [9, 1, 5], Calm(nodes=3, calm=3, since=5)),  # the two that have been calm for longest
+        (1, [], Calm(nodes=1, calm=0)),
+        (0, [], Calm(nodes=0, calm=0)),
+    ],
+)
+def test_half_of_all_nodes_since_when(nodes, since, told):
+    members = {f"n{index}": word(at) for index, at in enumerate(since)}
+    assert tally(members, nodes, None) == told
+
+
+def test_by_a_survey_only_those_count_whom_it_confirms():
+    members = {"n1": word(1), "n2": word(2), "n3": word(3)}
+    survey = Survey(50, {"n1": ("u", 7), "n2": ("u", 8), "n3": ("u", 7)})
+    assert tally(members, 3, survey) == Calm(nodes=3, calm=2, since=3, until=50)
+    assert tally(members, 5, survey) == Calm(nodes=5, calm=2)
+
+
+def test_a_survey_is_made_of_what_was_read():
+    leases = [
+        {"metadata": {"name": "n1", "uid": "u1", "annotations": annotated(says("a", 7))}},
+        {"metadata": {"name": "n2"}},
+    ]
+    import msgspec
+
+    found = calm.survey(5, [msgspec.convert(one, WatchedLease) for one in leases])
+    assert found == Survey(5, {"n1": ("u1", 7), "n2": ("", 0)})
+
+
+def test_sets_of_nodes_are_known_by_their_fingerprints_when_nodes_have_come_and_gone():
+    rosters = Rosters()
+    for names in ("abc", "abcd", "bcd", "abcd"):
+        rosters.now(names)
+    assert rosters.find(fingerprint("abc")) == (["b", "c"], 3)  # another a has come since
+    assert rosters.find(fingerprint("abcd")) == (["a", "b", "c", "d"], 4)
+    assert rosters.find(fingerprint("bcd")) == (["b", "c", "d"], 3)
+    assert rosters.find(fingerprint("ab")) is None
+
+
+def seen(since, *, read, calm):
+    promise = says("x")
+    watched = seen_to_say(None, annotations=annotated(promise), renewed="r", now=since)
+    return watchdog_seen(watched, read=read, contacts=[], calm=calm)
+
+
+@pytest.mark.parametrize(
+    ("found", "read", "over", "expired"),
+    [
+        ([], 1000, None, False),  # nobody knows which nodes it counts
+        ([Calm(nodes=3, calm=1)], 1000, None, False),
+        ([Calm(nodes=3, calm=2, since=0)], 1000, 170, False),  # not confirmed
+        ([Calm(nodes=3, calm=2, since=0, until=170)], 1000, 170, True),
+        ([Calm(nodes=3, calm=2, since=0, until=169)], 1000, 170, False),
+        ([Calm(nodes=3, calm=2, since=0, until=170)], 169, 170, False),  # a renewal may have followed
+        ([Calm(nodes=3, calm=2, since=120, until=170)], 170, 170, True),  # reports of before are too old by then
+        ([Calm(nodes=3, calm=2, since=121, until=170)], 171, 171, False),
+        ([Calm(nodes=3, calm=2, since=200, until=250)], 300, 250, True),
+        (
+            [
+                Calm(nodes=3, calm=2, since=0),
+                Calm(nodes=3, calm=1, until=80),
+                Calm(nodes=3, calm=2, since=5, until=180),
+            ],
+            200,
+            170,
+            True,
+        ),
+    ],
+)
+def test_when_its_watchdog_has_reset_it(found, read, over, expired):
+    fact = seen(100, read=read, calm=found)
+    assert (fact.over, fact.expired) == (over, expired)
+
+
+def test_a_survey_is_due_when_nothing_else_is_missing():
+    late = seen(100, read=200, calm=[Calm(nodes=3, calm=2, since=0)])
+    assert not calm.due(late, None, 169)
+    assert calm.due(late, None, 170)
+    assert not calm.due(late, 165, 174)
+    assert calm.due(late, 165, 175)
+    assert not calm.due(seen(100, read=200, calm=[Calm(nodes=3, calm=1)]), None, 1000)
+    assert not calm.due(seen(100, read=200, calm=[Calm(nodes=3, calm=2, since=0, until=180)]), None, 1000)
+
+
+# -- every course of writes --------------------------------------------------------------------------------------------
+
+
+class Course:
+    """One agent, its Lease, what is under way, and a controller that hears late. Time is the number of steps."""
+
+    def __init__(self):
+        self.now = 0
+        self.reports = []
+        self.known = Calmness()
+        self.known.rosters.now(["n"])
+        self.lives = self.uids = 0
+        self.lease = None  # uid, revision, promise
+        self.revision = 0
+        self.coming = []
+        self._begin()
+        self._create()
+
+    def _begin(self):
+        """A life of the agent."""
+        self.lives += 1
+        self.word = f"{self.lives}.{self.now}"
+        self.base = self.attempt = None
+        self.way = [] if self.lives == 1 else self.way
+
+    def _create(self):
+        self.uids += 1
+        self._stands(f"u{self.uids}", None)
+
+    def _stands(self, uid, promise):
+        self.revision += 1
+        self.lease = (uid, self.revision, promise)
+        self.coming.append(self.lease)
+
+    def step(self, what):
+        self.now += 1
+        getattr(
+            self,
+            ("write", "send", "arrive", "drop", "answer", "give_up", "report", "hear", "survey", "restart", "delete")[
+                what
+            ],
+        )()
+        self.judge()
+
+    def write(self):
+        """An attempt begins; the word is taken now."""
+        if self.attempt is None:
+            self.attempt = says(self.word, nodes=fingerprint(["n"]))
+
+    def send(self):
+        """With what is known, or is read now."""
+        if self.attempt is None:
+            return
+        uid, revision, before = self.base or self.lease
+        self.base = None
+        self.way.append((uid, revision, following(before, self.attempt)))
+
+    def arrive(self):
+        """The oldest that is under way; refused if it is not bound to what stands."""
+        if self.way:
+            uid, revision, promise = self.way.pop(0)
+            if (uid, revision) == self.lease[:2]:
+                self._stands(uid, promise)
+
+    def drop(self):
+        self.way = self.way[1:] if len(self.way) > 1 else self.way[::-1]
+
+    def answer(self):
+        """Whatever is under way is not waited for; the agent hears that its attempt stands, if it does."""
+        if self.attempt and self.lease[2] and self.lease[2].peers == self.attempt.peers:
+            self.attempt, self.base = None, self.lease
+
+    def give_up(self):
+        self.attempt = self.base = None
+
+    def report(self):
+        self.reports.append(self.now)
+        self.word = f"{self.lives}.{self.now}"
+
+    def hear(self):
+        if self.coming:
+            uid, _, promise = self.coming.pop(0)
+            self.known.hear("n", promise, uid=uid, now=self.now)
+
+    def survey(self):
+        uid, _, promise = self.lease
+        self.known.surveyed(Survey(self.now, {"n": (uid, promise.sequence if promise else 0)}))
+
+    def restart(self):
+        self._begin()
+
+    def delete(self):
+        self._create()
+
+    def judge(self):
+        for one in self.known.by(fingerprint(["n"])):
+            if one.until is not None:
+                assert not [at for at in self.reports if one.since <= at <= one.until], (one, self.reports)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(st.integers(0, 10), max_size=60))
+def test_in_no_course_of_events_is_a_node_taken_for_calm_that_has_reported(steps):
+    course = Course()
+    for what in steps:
+        course.step(what)
+
+
+WRITE, SEND, ARRIVE, DROP, ANSWER, GIVE_UP, REPORT, HEAR, SURVEY = range(9)
+WELL = [WRITE, SEND, ARRIVE, ANSWER, HEAR]
+
+
+def test_a_node_that_goes_on_writing_is_confirmed():
+    course = Course()
+    for what in [HEAR, *WELL, SURVEY, *WELL, *WELL]:
+        course.step(what)
+    assert [one.until for one in course.known.by(fingerprint(["n"]))] == [None, None]
+    for what in WELL:
+        course.step(what)
+    [_, found] = course.known.by(fingerprint(["n"]))
+    assert (found.since, found.until) == (6, 7)
+
+
+LATE = {
+    "it was under way": [SEND, REPORT, SURVEY, ARRIVE, HEAR],
+    "it was refused, and the same word written again": [SEND, REPORT, SURVEY, ARRIVE, SEND, ARRIVE, HEAR, HEAR],
+}
+
+
+@pytest.mark.parametrize("late", LATE.values(), ids=LATE)
+def test_a_word_that_was_taken_before_the_survey_is_no_word_of_afterwards(late):
+    course = Course()
+    for what in [HEAR, *WELL, WRITE, *late]:
+        course.step(what)
+
+
+# -- no majority where half is calm ------------------------------------------------------------------------------------
+
+NAMES = [f"n{number}" for number in range(7)]
+
+
+@given(
+    nodes=st.sets(st.sampled_from(NAMES), min_size=1),
+    reporting=st.sets(st.sampled_from(NAMES)),
+    me=st.sampled_from(NAMES),
+)
+def test_where_half_of_the_nodes_are_calm_nobody_agrees(nodes, reporting, me):
+    """``me`` says nothing of itself to others; it counts itself all the same, and so is never known to be calm."""
+    quiet = {name: word() for name in nodes - reporting - {me}}
+    found = tally(quiet, len(nodes), None)
+    agreed = agree((frozenset(nodes),), dict.fromkeys(reporting, 0.0), me=me, now=1, report=20)
+    assert not (found.since is not None and agreed.pets)
+    if me in nodes:
+        assert (found.since is None) is agreed.pets

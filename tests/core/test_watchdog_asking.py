@@ -1,0 +1,252 @@
+"""One agent among peers that a test plays: what it asks, answers and believes, and how much it hears in a second."""
+
+import asyncio
+from random import Random
+
+import pytest
+
+from lastcall.errors import Unavailable
+from lastcall.lab import virtual
+from lastcall.lab.fake_datagrams import FakeNetwork
+from lastcall.model.watchdog_peers import PeerTerms, fingerprint
+from lastcall.ports import Membership
+from lastcall.watchdog import peers as module
+from lastcall.watchdog.messages import Answer, Question, decode, encode
+from lastcall.watchdog.peers import MOST, REFRESH_SECONDS, RETRY_SECONDS, Peers
+
+KEY, OLD = b"k" * 32, b"o" * 32
+PORT, PET, REPORT = 9468, 5.0, 20.0
+ADDRESSES = {"n1": "10.0.0.1", "n2": "10.0.0.2", "n3": "10.0.0.3", "n4": ""}
+
+
+class Scene:
+    """n1 is the agent, n2 a socket of the test's."""
+
+    def __init__(self):
+        self.network = FakeNetwork()
+        self.clock = virtual.VirtualClock()
+        self.membership = Membership(addresses=dict(ADDRESSES), keys=(KEY,))
+        self.failure = None
+        self.reads = []
+        self.lost = True
+        self.peers = Peers(
+            "n1",
+            port=PORT,
+            members=self,
+            opens=self.network.open,
+            clock=self.clock,
+            pet=PET,
+            report=REPORT,
+            draw=Random(1).randbytes,
+        )
+        self.peers.lost = lambda: self.lost
+        self.other = self.network.open("10.0.0.2", PORT)
+
+    async def read(self):
+        self.reads.append(self.clock.boottime())
+        if self.failure:
+            raise self.failure
+        return self.membership
+
+    def say(self, message, keys=(KEY,)):
+        self.other.send(encode(message, keys), ("10.0.0.1", PORT))
+
+    async def hear(self):
+        """The next that is said to n2."""
+        async with asyncio.timeout(100):
+            data, _ = await self.other.receive()
+        return decode(data, [KEY])
+
+
+def among(scene):
+    """Runs ``scene(world)`` in virtual time."""
+
+    async def run():
+        world = Scene()
+        running = asyncio.create_task(world.peers.run())
+        await asyncio.sleep(0.1)
+        try:
+            await scene(world)
+            assert not running.done()
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+    virtual.run(run())
+
+
+def test_an_answer_counts_from_the_question():
+    async def scene(world):
+        question = await world.hear()
+        asked = world.clock.boottime()
+        await asyncio.sleep(12)
+        world.say(Answer(question.nonce, "n2"))
+        await asyncio.sleep(0.1)
+        assert list(world.peers.reports) == ["n2"]
+        assert asked - 1 <= world.peers.reports["n2"] <= asked
+
+    among(scene)
+
+
+def test_an_older_answer_takes_nothing_away_from_a_later_one():
+    async def scene(world):
+        first, second = await world.hear(), await world.hear()
+        world.say(Answer(second.nonce, "n2"))
+        await asyncio.sleep(0.1)
+        later = world.peers.reports["n2"]
+        world.say(Answer(first.nonce, "n2"))
+        await asyncio.sleep(0.1)
+        assert world.peers.reports["n2"] == later
+
+    among(scene)
+
+
+@pytest.mark.parametrize(
+    ("said", "keys"),
+    [
+        (lambda nonce: Answer(nonce, "n2"), [OLD]),
+        (lambda _: Answer(b"x" * 16, "n2"), [KEY]),
+        (lambda nonce: Answer(nonce, "n9"), [KEY]),
+    ],
+    ids=["of another key", "of another question", "of no node"],
+)
+def test_what_is_not_believed(said, keys):
+    async def scene(world):
+        question = await world.hear()
+        world.say(said(question.nonce), keys)
+        await asyncio.sleep(1)
+        assert not world.peers.reports
+
+    among(scene)
+
+
+def test_an_answer_that_is_too_late_for_its_question_is_forgotten():
+    async def scene(world):
+        question = await world.hear()
+        await asyncio.sleep(REPORT + 2 * PET)
+        world.say(Answer(question.nonce, "n2"))
+        await asyncio.sleep(1)
+        assert not world.peers.reports
+
+    among(scene)
+
+
+def test_with_each_answer_another_word_is_said_and_who_has_the_server_is_silent():
+    async def scene(world):
+        words = {world.peers.terms.calm}
+        for count in (2, 3):
+            world.say(Question(b"q" * 16))
+            while await world.hear() != Answer(b"q" * 16, "n1"):
+                pass
+            words.add(world.peers.terms.calm)
+            assert len(words) == count
+        world.lost = False
+        await asyncio.sleep(2 * PET)
+        sent = world.network.sent
+        world.say(Question(b"q" * 16))
+        await asyncio.sleep(20)
+        assert world.network.sent == sent + 1
+        assert world.peers.terms.calm in words
+
+    among(scene)
+
+
+def test_all_others_that_have_an_address_are_asked_every_few_seconds():
+    async def scene(world):
+        third = world.network.open("10.0.0.3", PORT)
+        for _ in range(5):
+            assert isinstance(await world.hear(), Question)
+            await third.receive()
+        assert world.clock.boottime() == pytest.approx(5 * PET, abs=2)  # the nodes are read first
+
+    among(scene)
+
+
+def test_what_is_known_of_the_nodes_stays_known_while_they_cannot_be_read():
+    async def scene(world):
+        assert world.peers.problem == ""
+        assert world.peers.nodes == frozenset(ADDRESSES)
+        assert world.peers.terms == PeerTerms(nodes=fingerprint(ADDRESSES), calm=world.peers.terms.calm)
+        world.failure = Unavailable("cut off")
+        await asyncio.sleep(2 * REFRESH_SECONDS)
+        assert world.peers.nodes == frozenset(ADDRESSES)
+        assert world.peers.problem == ""
+        world.failure = None
+        world.membership = Membership(addresses={"n1": "10.0.0.1"}, keys=(KEY,))
+        await asyncio.sleep(2 * RETRY_SECONDS)
+        assert world.peers.nodes == {"n1"}
+
+    among(scene)
+
+
+@pytest.mark.parametrize(
+    ("membership", "problem"),
+    [
+        (Membership(addresses={"n2": "10.0.0.2"}, keys=(KEY,)), "Node n1 is not there, or has no internal address"),
+        (Membership(addresses={"n1": ""}, keys=(KEY,)), "Node n1 is not there, or has no internal address"),
+        (Membership(addresses={"n1": "10.0.0.2"}, keys=(KEY,)), "UDP 10.0.0.2 port 9468: Address already in use"),
+    ],
+)
+def test_a_node_that_cannot_listen_counts_nobody(membership, problem):
+    async def scene(world):
+        world.membership = membership
+        await asyncio.sleep(2 * REFRESH_SECONDS)
+        assert (world.peers.nodes, world.peers.terms, world.peers.problem) == (None, None, problem)
+        world.membership = Membership(addresses={"n1": "10.0.0.7"}, keys=(KEY,))
+        await asyncio.sleep(2 * RETRY_SECONDS)
+        assert world.peers.nodes == {"n1"}
+
+    among(scene)
+
+
+def test_a_key_is_replaced_while_both_are_believed():
+    async def scene(world):
+        world.membership = Membership(addresses=dict(ADDRESSES), keys=(OLD, KEY))
+        await asyncio.sleep(2 * REFRESH_SECONDS)
+        world.say(Question(b"q" * 16), [KEY])
+        async with asyncio.timeout(100):
+            while decode((await world.other.receive())[0], [OLD]) != Answer(b"q" * 16, "n1"):
+                pass
+
+    among(scene)
+
+
+def test_keys_that_are_too_short_are_refused():
+    async def scene(world):
+        world.membership = Membership(addresses={"n1": "10.0.0.1"}, keys=(b"short",))
+        await asyncio.sleep(2 * REFRESH_SECONDS)
+        assert world.peers.nodes == frozenset(ADDRESSES)  # what was known before stays
+
+    among(scene)
+
+
+def test_a_flood_is_heard_at_a_bounded_pace(monkeypatch):
+    heard = []
+    monkeypatch.setattr(module.messages, "decode", lambda data, keys: heard.append(data))
+
+    async def scene(world):
+        begun = world.clock.boottime()
+        while world.clock.boottime() < begun + 10:
+            for _ in range(200):
+                world.other.send(b"x", ("10.0.0.1", PORT))
+            await asyncio.sleep(0.01)
+        assert 5 * MOST < len(heard) <= 12 * MOST
+
+    among(scene)
+
+
+def test_a_mistake_with_one_message_is_no_end(monkeypatch, caplog):
+    def broken(data, keys):
+        raise ZeroDivisionError
+
+    async def scene(world):
+        with monkeypatch.context() as patched:
+            patched.setattr(module.messages, "decode", broken)
+            world.say(Question(b"q" * 16))
+            await asyncio.sleep(1)
+        world.say(Question(b"q" * 16))
+        while await world.hear() != Answer(b"q" * 16, "n1"):
+            pass
+
+    among(scene)
+    assert "a message of a peer could not be answered" in caplog.text

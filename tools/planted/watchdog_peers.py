@@ -1,0 +1,137 @@
+"""Bugs of pets by agreement: what nodes report, what is counted, and what the controller makes of what they say of it."""
+
+from planted.bug import Bug
+
+AGREED = ("tests/core/test_watchdog_agreement.py",)
+CALM = ("tests/core/test_failover_calm.py",)
+TOGETHER = ("tests/core/test_watchdog_peers.py",)
+MESSAGES = ("tests/core/test_watchdog_messages.py",)
+
+BUGS = [
+    Bug(
+        "half of the nodes agree",
+        "watchdog/agreement.py",
+        "all(2 * some > nodes for",
+        "all(2 * some >= nodes for",
+        (*AGREED, *TOGETHER),
+    ),
+    Bug(
+        "what others have reported counts for ever",
+        "watchdog/agreement.py",
+        "if 0 <= now - asked < report",
+        "if asked <= now",
+        AGREED,
+    ),
+    Bug(
+        "one of the sets that a Lease may name is enough",
+        "watchdog/agreement.py",
+        "pets=all(",
+        "pets=any(",
+        AGREED,
+    ),
+    Bug(
+        "what a Lease said of others before is forgotten when something else is sent",
+        "watchdog/petting.py",
+        "(*standing.counted, nodes)",
+        "(nodes,)",
+        AGREED,
+    ),
+    Bug(
+        "an agent that promises nothing reports that the API server is lost",
+        "watchdog/petting.py",
+        "return standing.promised and None not in",
+        "return None not in",
+        AGREED,
+    ),
+    Bug(
+        "a node reports and goes on saying the same word",
+        "watchdog/peers.py",
+        "                self._calm = self._draw(NONCE).hex()  # before anybody can hear of it\n",
+        "",
+        TOGETHER,
+    ),
+    Bug(
+        "a report counts from its answer",
+        "watchdog/peers.py",
+        "max(self._asked[nonce], ",
+        "max(self._clock.boottime(), ",
+        ("tests/core/test_watchdog_asking.py",),
+    ),
+    Bug(
+        "answers to nobody's question are believed",
+        "watchdog/peers.py",
+        "if nonce in self._asked and name in self._nodes",
+        "if name in self._nodes",
+        ("tests/core/test_watchdog_asking.py",),
+    ),
+    Bug(
+        "messages are believed without a signature",
+        "watchdog/messages.py",
+        "    if not any(hmac.compare_digest(mac, _mac(body, key)) for key in keys):\n        return None\n",
+        "",
+        MESSAGES,
+    ),
+    Bug(
+        "a write that was under way at the survey confirms it",
+        "failover/calm.py",
+        "CHAIN = 3",
+        "CHAIN = 1",
+        CALM,
+    ),
+    Bug(
+        "a write whose word was taken before the survey confirms it",
+        "failover/calm.py",
+        "CHAIN = 3",
+        "CHAIN = 2",
+        CALM,
+    ),
+    Bug(
+        "a Lease that was made anew goes on counting",
+        "failover/calm.py",
+        "word.uid == uid and word",
+        "word",
+        CALM,
+    ),
+    Bug(
+        "another word counts since the first one",
+        "failover/calm.py",
+        "same = before is not None and before.calm == promise.peers.calm",
+        "same = before is not None",
+        (*CALM, *TOGETHER),
+    ),
+    Bug(
+        "fewer than half of the nodes are calm, and it counts",
+        "failover/calm.py",
+        "needed = (nodes + 1) // 2",
+        "needed = nodes // 2",
+        (*CALM, *TOGETHER),
+    ),
+    Bug(
+        "a node that has come since counts for an agent that does not know it",
+        "failover/calm.py",
+        "if since <= number",
+        "",
+        (*CALM, *TOGETHER),
+    ),
+    Bug(
+        "what nobody has confirmed counts",
+        "failover/facts.py",
+        "self.peers is None or (self.peers.until is not None and self.peers.until >= over)",
+        "True",
+        (*CALM, *TOGETHER),
+    ),
+    Bug(
+        "reports of before are taken to have lapsed at once",
+        "model/watchdog.py",
+        "calm_since + self.report * (1 + self.drift)",
+        "calm_since",
+        CALM,
+    ),
+    Bug(
+        "the bound holds as if nobody petted by agreement",
+        "model/watchdog.py",
+        "        if not self.peers:\n            return renewed + self.bound\n        if calm_since is None:\n            return None\n",
+        "        if not self.peers or calm_since is None:\n            return renewed + self.bound\n",
+        CALM,
+    ),
+]
