@@ -163,6 +163,22 @@ def test_silence_opens_the_watch_anew_and_closes_the_old_one():
     assert silent.closed
 
 
+def test_a_second_silence_means_a_list():
+    """As after etcd was restored: a watch from a revision that is not there yet hears nothing, however much happens."""
+    script = Script(listed(90, item("a", 80)), Stream(None), Stream(None), listed(40, item("a", 40)), Stream(None))
+    told, watching = virtual.run(lived(script, 25, inactivity=10))
+    assert script.order == ["list", "watch 90", "watch 90", "list", "watch 40"]
+    assert told == [("ADDED", "a", ""), ("SYNCED", "", ""), ("MODIFIED", "a", "80"), ("SYNCED", "", "")]
+    assert watching.revision == "40"
+
+
+def test_a_bookmark_between_two_silences_is_none():
+    mark = line("BOOKMARK", {"metadata": {"resourceVersion": "20"}})
+    script = Script(listed(5), Stream(None), Stream(mark, None), Stream(None))
+    virtual.run(lived(script, 25, inactivity=10))
+    assert script.order == ["list", "watch 5", "watch 5", "watch 20"]
+
+
 def test_a_server_that_is_away_is_asked_with_growing_pauses_for_ever():
     script = Script()
     told, watching = virtual.run(lived(script, 600))

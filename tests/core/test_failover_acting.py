@@ -44,6 +44,19 @@ async def test_what_has_changed_meanwhile_stops_it(what, value, why):
         await surety.look()
 
 
+async def test_what_is_older_than_what_was_said_before_stops_it():
+    """An etcd that was restored from a backup shows the boot, the mark and the Lease as they were."""
+    world = World()
+    world.cluster.revision = 9
+    await world.subject()
+    surety = world.surety()
+    await surety.look()
+    world.cluster.revision = 3
+    for _ in range(2):
+        with pytest.raises(RefusedForSafety, match="older than what it said before"):
+            await surety.look()
+
+
 async def test_who_does_not_lead_any_more_does_nothing():
     world = World()
     world.leads.sure = False

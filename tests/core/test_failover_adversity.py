@@ -377,3 +377,24 @@ async def test_a_node_whose_network_plugin_does_not_tolerate_the_taint_becomes_r
     await world.until(lambda: not world.mark(node), 60)
     forced = [one for one in candidate.happened if isinstance(one, Acted) and one.name == "network"]
     assert forced == []
+
+
+@pytest.mark.parametrize("what", [0, 1])
+def test_an_etcd_that_was_restored_makes_nobody_look_silent(what):
+    """All revisions are lower than what the controller has seen; of one node, so that no limit stands in the way."""
+
+    @failing_over
+    async def scenario(world):
+        candidate = world.start()
+        await world.cluster.settle(30)
+        node = world.place()
+        seen = candidate.controller.observing.knots[node].seen
+        seen._revisions[what] += 1_000_000
+        await world.nodes.say(node, "False")
+        await world.cluster.settle(120)
+        assert world.verbs() == []
+        assert not world.mark(node)
+        world.nodes.pull(node)
+        await failed_over(world, node)
+
+    scenario()

@@ -136,6 +136,60 @@ def test_what_is_older_than_what_was_seen_says_nothing():
     assert seen.heard == 4.0
 
 
+def test_a_live_read_that_a_watch_has_overtaken_says_nothing():
+    seen = Sightings("n", 0.0)
+    seen.node(node(5), 1.0)
+    asked = seen.revisions
+    seen.node(node(7, boot="b2"), 2.0)
+    seen.node(node(6, beat="2"), 3.0, since=asked[0])
+    assert (seen.boot.id, seen.observed) == ("b2", 0.0)
+
+
+def test_a_live_read_that_is_older_than_what_was_known_begins_anew():
+    """Of an etcd that was restored: the Node shows a boot that is over, and what proved that is of another history."""
+    seen = Sightings("n", 0.0)
+    seen.node(node(90, boot="b1"), 1.0)
+    seen.node(node(91, boot="b2"), 2.0)
+    seen.lease(lease(92, "r9"), 2.0)
+    seen.add(PowerSeen(boot_id="b1", source="bmc", power=Power.OFF, asked=1.5))
+    seen.node(node(40, boot="b1"), 60.0, since=seen.revisions[0])
+    assert (seen.observed, seen.heard, seen.quiet_since) == (60.0, None, 60.0)
+    assert (seen.boot.id, seen.boot.since) == ("b1", 60.0)
+    assert {type(one) for one in seen.facts()} == {NodeSeen}
+    seen.lease(lease(41, "r4"), 60.0, since=92)
+    assert seen.heard is None, "it is as old as the Node"
+    seen.node(node(43, boot="b2", beat="9"), 61.0)
+    assert (seen.boot.id, seen.heard) == ("b2", 61.0)
+
+
+@pytest.mark.parametrize("what", ["node", "lease"])
+def test_signs_of_life_count_again_after_history_went_back(what):
+    seen = Sightings("n", 0.0)
+    seen.node(node(90), 1.0)
+    seen.lease(lease(91, "2026-11-22T10:00:00.000000Z"), 2.0)
+    old = "2026-11-22T09:00:00.000000Z"
+    if what == "node":
+        seen.node(node(40, beat="0"), 50.0, since=90)
+        seen.lease(lease(41, old), 50.0, since=91)
+    else:
+        seen.lease(lease(41, old), 50.0, since=91)
+        seen.node(node(40, beat="0"), 50.0, since=90)
+    assert seen.observed == 50.0
+    seen.lease(lease(45, "2026-11-22T10:00:40.000000Z"), 55.0)
+    assert seen.heard == 55.0
+
+
+def test_a_renewal_that_is_later_though_its_revision_is_lower_is_noticed_by_the_watch():
+    seen = Sightings("n", 0.0)
+    seen.lease(lease(91, "2026-11-22T10:00:00.000000Z"), 2.0)
+    seen.lease(lease(90, "2026-11-22T09:59:50.000000Z"), 3.0)
+    assert seen.observed == 0.0, "the watch was late"
+    seen.lease(lease(41, "2026-11-22T10:00:40.000000Z"), 42.0)
+    assert (seen.observed, seen.heard) == (42.0, None)
+    seen.lease(lease(43, "2026-11-22T10:00:50.000000Z"), 52.0)
+    assert seen.heard == 52.0
+
+
 def test_another_boot_is_known_from_when_it_was_seen():
     seen = Sightings("n", 0.0)
     seen.node(node(1), 1.0)

@@ -173,7 +173,7 @@ class World:
 
     def surety(self):
         node = NodeNow(boot_id="b1", ready="Unknown", mark_text=owner.write(MINE))
-        rest = {"me": "me", "boot_id": "b1", "heard": self.seen.heard, "node": node}
+        rest = {"me": "me", "boot_id": "b1", "observed": 0.0, "heard": self.seen.heard, "node": node}
         return Surety(self.cluster, self.leads, self.clock, self.seen, **rest)
 
     @property

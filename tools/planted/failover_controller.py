@@ -26,7 +26,7 @@ BUGS = [
     Bug(
         "a node that speaks meanwhile is switched off all the same",
         "failover/surety.py",
-        "        if self._seen.heard != self._heard:",
+        "        if self._seen.heard != self._known[1]:",
         "        if False:",
         ACTING,
     ),
@@ -178,6 +178,20 @@ BUGS = [
         WORLD,
     ),
     Bug(
+        "after history went back no sign of life counts any more",
+        "failover/sightings.py",
+        "return since is not None and number < min(since, self._revisions[which])",
+        "return False",
+        PARTS + ADVERSITY,
+    ),
+    Bug(
+        "silence reaches back to before an etcd was restored",
+        "failover/sightings.py",
+        "self._begin(now, anew=True)\n        if self._older(0, number):",
+        "self._revisions = [0, 0]\n        if self._older(0, number):",
+        PARTS,
+    ),
+    Bug(
         "a new leader does not know what was fenced within the last hour",
         "failover/acting.py",
         'mark="", fenced=self._fenced(_live(subject), None))',
@@ -201,7 +215,7 @@ BUGS = [
     Bug(
         "only the watch says whether a node has renewed its Lease",
         "failover/gathering.py",
-        "            knot.seen.lease(lease, now)\n",
+        "            knot.seen.lease(lease, now, since=known[1])\n",
         "            pass\n",
         ADVERSITY,
     ),

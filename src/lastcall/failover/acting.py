@@ -256,6 +256,7 @@ class Acting:
             subject.seen,
             me=self._me,
             boot_id=boot_id,
+            observed=subject.gathered.case.observed,
             heard=subject.gathered.case.heard,
             node=subject.gathered.case.node,
         )

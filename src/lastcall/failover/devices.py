@@ -55,19 +55,19 @@ class Devices:
         self._clock = clock
         self._made: tuple[object, ...] = ()
         self._made_at = 0.0
-        self._boot_id = ""
+        self._about = ""
         self._node: FenceNode | None = None
         self._asked: dict[str, _Asked] = {}
 
-    async def prepare(self, node: FenceNode, policy: FencePolicy | None, boot_id: str) -> None:
+    async def prepare(self, node: FenceNode, policy: FencePolicy | None, about: str) -> None:
         """Makes the fences, unless they are as policy and node have it.
 
-        Another boot, or what may be another machine behind a fencer, begins with a clean sheet.
+        What it is ``about`` is one boot as one has observed it. Another one, or what may be another machine behind a fencer, begins with a clean sheet.
         """
         now, wanted = self._clock.boottime(), (policy.spec.fencers if policy else (), node)
         self._node = node
-        if boot_id != self._boot_id:
-            self._boot_id = boot_id
+        if about != self._about:
+            self._about = about
             self._made = ()
             self._asked = {}
         broken = any(one.broken for one in self._asked.values())

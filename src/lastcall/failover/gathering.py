@@ -78,7 +78,7 @@ class Gathering:
         if knot is None:
             return self._missing(name)
         policy, boot = knot.choice.policy, knot.seen.boot
-        await devices.prepare(self._machine(node), policy, boot.id if boot else "")
+        await devices.prepare(self._machine(node), policy, f"{boot.id} {knot.seen.observed}" if boot else "")
         knot.seen.rely(devices.bases)
         attachments = tuple(self._observing.attachments(name))
         needed = self._terms.detach or left.volumes_stay(pods, node, self._clock.wall())
@@ -116,7 +116,7 @@ class Gathering:
         knot = self._observing.knots.get(name)
         if knot is None:
             raise NotFound(f"no node {name} has been heard of")
-        asked, word = self._clock.boottime(), self._observing.word(name)
+        asked, word, known = self._clock.boottime(), self._observing.word(name), knot.seen.revisions
         node, lease, watchdog, said, pods = await asyncio.gather(
             self._cluster.node(name),
             self._cluster.lease(name),
@@ -125,11 +125,11 @@ class Gathering:
             self._cluster.pods(name),
         )
         now = self._clock.boottime()
-        knot.seen.node(node, now)
+        knot.seen.node(node, now, since=known[0])
         if not node.mark:
             self.guard.unclaimed(name)
         if lease:
-            knot.seen.lease(lease, now)
+            knot.seen.lease(lease, now, since=known[1])
         if any(one in node.metadata.labels for one in overview.CONTROL_PLANE):
             self._etcd = await self._cluster.etcd_nodes()
         facts: list[Fact | None] = [watchdog, last_words.fact(word, said) if word else None]

@@ -2,6 +2,10 @@
 
 A sign of life counts from when it was seen, on the observer's clock. What was written is compared with what was written
 before: only what differs is new.
+
+An etcd that is restored from a backup takes everything back to an earlier state: revisions are lower than what was seen, and
+a Node may show a boot that is long over while its machine writes. Nothing that was seen before holds then: who notices it
+observes from that moment on, as if he had just begun, so that neither silence nor a proof reaches further back.
 """
 
 from collections.abc import Mapping
@@ -22,12 +26,18 @@ class Sightings:
     """Of one node, which is ``observed`` since then."""
 
     __slots__ = (
-        *("_bases", "_boots", "_more", "_reported", "_revisions", "_seen"),
+        *("_anew", "_bases", "_boots", "_more", "_reported", "_revisions", "_seen"),
         *("back", "boot", "fresh", "heard", "name", "observed", "renewed", "tainted", "word"),
     )
 
     def __init__(self, name: str, observed: float) -> None:
         self.name = name
+        self._bases: Mapping[str, object] = {}
+        self._begin(observed, anew=False)
+
+    def _begin(self, observed: float, *, anew: bool) -> None:
+        """Nothing is known yet. ``anew``: history went back, so the Lease that is seen next says nothing of now."""
+        self._anew = anew
         self.observed = observed
         self.boot: Boot | None = None
         """The boot that the Node shows now; None if it has never shown any."""
@@ -48,19 +58,27 @@ class Sightings:
         self._reported: tuple[str, ...] = ()
         self._revisions = [0, 0]
         self._more: list[Fact] | None = None
-        self._bases: Mapping[str, object] = {}
 
     @property
     def quiet_since(self) -> float:
         """Since when nothing was heard of it, as far as the observer can know."""
         return self.observed if self.heard is None else self.heard
 
-    def node(self, node: WatchedNode | LiveNode, now: float) -> bool:
+    @property
+    def revisions(self) -> tuple[int, int]:
+        """Of the Node and of its Lease, as they are known: for ``since`` of what is asked for now."""
+        return self._revisions[0], self._revisions[1]
+
+    def node(self, node: WatchedNode | LiveNode, now: float, *, since: int | None = None) -> bool:
         """The Node as it was read at ``now``; whether its kubelet has reported since it was seen last.
 
-        What is older than what was seen before says nothing: a watch and a live read overtake each other.
+        What is older than what was seen before says nothing: a watch and a live read overtake each other. But a live read
+        never gives what is older than what was known when it was asked for (``since``), unless history has gone back.
         """
-        if self._older(0, node.metadata.resource_version):
+        number = _number(node.metadata.resource_version)
+        if self._went_back(0, number, since):
+            self._begin(now, anew=True)
+        if self._older(0, number):
             return False
         info, ready = node.status.node_info, node.ready
         first = not self._reported
@@ -80,14 +98,19 @@ class Sightings:
         self.heard = now
         return True
 
-    def lease(self, lease: WatchedLease, now: float, *, first: bool = False) -> bool:
+    def lease(self, lease: WatchedLease, now: float, *, first: bool = False, since: int | None = None) -> bool:
         """Its Lease as it was read at ``now``; whether it was renewed since it was seen last.
 
-        ``first``: this is the observer's first look at all Leases, so that nobody knows how old it is.
+        ``first``: this is the observer's first look at all Leases, so that nobody knows how old it is. ``since`` as for the
+        Node. A renewal that is later by its writer's own clock, though its revision is lower, tells the same.
         """
-        renewed = lease.spec.renew_time
-        if self._older(1, lease.metadata.resource_version):
+        number, renewed = _number(lease.metadata.resource_version), lease.spec.renew_time
+        later = self.renewed is not None and renewed > self.renewed[0] and number < self._revisions[1]
+        if later or self._went_back(1, number, since):
+            self._begin(now, anew=True)
+        if self._older(1, number):
             return False
+        first, self._anew = first or self._anew, False
         self.fresh = freshness(lease.spec.lease_duration_seconds)
         if not renewed or (self.renewed and renewed == self.renewed[0]):
             return False
@@ -135,8 +158,10 @@ class Sightings:
             del self._boots[oldest]
             self._seen = {key: fact for key, fact in self._seen.items() if fact.boot_id != oldest}
 
-    def _older(self, which: int, revision: str) -> bool:
-        number = int(revision) if revision.isdecimal() else 0
+    def _went_back(self, which: int, number: int, since: int | None) -> bool:
+        return since is not None and number < min(since, self._revisions[which])
+
+    def _older(self, which: int, number: int) -> bool:
         if number < self._revisions[which]:
             return True
         self._revisions[which] = number
@@ -159,3 +184,8 @@ class Sightings:
         ready = fact.ready if isinstance(fact, NodeSeen) else ""
         kind = "lease" if isinstance(fact, LeaseSeen) else "lives" if ready in LIVES else "silent"
         self._seen[f"{kind} {fact.boot_id}"] = fact
+
+
+def _number(revision: str) -> int:
+    """Of a resourceVersion: with etcd it is the number of a revision. 0 if it is something else."""
+    return int(revision) if revision.isdecimal() else 0

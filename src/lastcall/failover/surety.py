@@ -22,7 +22,7 @@ NEVER = float("-inf")
 
 
 class Surety:
-    """For one step about one boot of a node; ``heard`` and ``node`` as the decision was made with.
+    """For one step about one boot of a node; ``observed``, ``heard`` and ``node`` as the decision was made with.
 
     A sign of life since then undoes it, and so does a person who takes the mark or the taint away.
     """
@@ -36,6 +36,7 @@ class Surety:
         *,
         me: str,
         boot_id: str,
+        observed: float,
         heard: float | None,
         node: NodeNow | None,
     ) -> None:
@@ -45,7 +46,7 @@ class Surety:
         self._seen = seen
         self._me = me
         self._boot_id = boot_id
-        self._heard = heard
+        self._known = (observed, heard)
         self._decided = node
         self._at = NEVER
         self._lock = asyncio.Lock()
@@ -72,18 +73,20 @@ class Surety:
 
     async def look(self, *, lease: bool = True) -> LiveNode:
         """The same, always read anew; the Node as it is. ``lease``: the Lease too, else it is left to the watch."""
-        began, name = self._clock.boottime(), self._seen.name
+        began, name, known = self._clock.boottime(), self._seen.name, self._seen.revisions
         if not await self._leadership.confirm():
             raise RefusedForSafety(f"{self._me} does not lead any more")
         node = await self._cluster.node(name)
         renewed = await self._cluster.lease(name) if lease else None
         now = self._clock.boottime()
-        self._seen.node(node, now)
+        self._seen.node(node, now, since=known[0])
         if renewed:
-            self._seen.lease(renewed, now)
+            self._seen.lease(renewed, now, since=known[1])
         if node.status.node_info.boot_id != self._boot_id:
             raise RefusedForSafety(f"node {name} has another boot id by now: {node.status.node_info.boot_id}")
-        if self._seen.heard != self._heard:
+        if self._seen.observed != self._known[0]:
+            raise RefusedForSafety(f"what the API server says of node {name} is older than what it said before")
+        if self._seen.heard != self._known[1]:
             raise RefusedForSafety(f"node {name} was heard of meanwhile")
         mark = owner.read(node.mark)
         if mark is not None and not (isinstance(mark, OwnerMark) and mark.by == self._me):
@@ -99,7 +102,7 @@ class Surety:
     def _fresh(self) -> bool:
         """What was heard of the node meanwhile by the watch counts at once."""
         held = self._clock.boottime() < self._at + (HOLDS if self._looking else AHEAD)
-        return held and self._leadership.leads and self._seen.heard == self._heard
+        return held and self._leadership.leads and (self._seen.observed, self._seen.heard) == self._known
 
 
 def _out_of_service(taints: Iterable[Taint]) -> set[tuple[str, str]]:

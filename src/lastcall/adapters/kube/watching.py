@@ -109,6 +109,7 @@ class Watching(Generic[T]):
         self._known: dict[Key, _Known[T]] = {}
         self._revision = ""
         self._wait = _FIRST_WAIT
+        self._mute = 0
         self.failure: LastcallError | None = None
         """Why it does not know how things are now; None while it does."""
 
@@ -205,13 +206,26 @@ class Watching(Generic[T]):
                 try:
                     async with asyncio.timeout(self._inactivity):
                         chunk = await anext(chunks)
-                except (TimeoutError, StopAsyncIteration):
+                except TimeoutError:
+                    self._silent()
                     return
-                self.failure = None
+                except StopAsyncIteration:
+                    return
+                self.failure, self._mute = None, 0
                 *lines, rest = (rest + chunk).split(b"\n")
                 for line in lines:
                     if line and (change := self._heard(line)):
                         yield change
+
+    def _silent(self) -> None:
+        """After the second watch in a row that has told nothing, no bookmark either, only a list says how things are.
+
+        So it is after etcd was restored from a backup: a server tells a watch nothing that is older than the revision from
+        which it was to go on, and that comes again only after as many writes as were lost.
+        """
+        self._mute += 1
+        if self._mute > 1:
+            self._mute, self._revision = 0, ""
 
     def _heard(self, line: bytes) -> Change[T] | None:
         event = _read(line, _Line)
