@@ -5,6 +5,7 @@ import pytest
 from lastcall.errors import InvalidInput
 from lastcall.graceful import config
 from lastcall.model.watchdog import WatchdogSettings
+from lastcall.model.watchdog_peers import PeerSettings
 
 AGENT = "apiVersion: lastcall.dev/v1alpha1\nkind: AgentConfiguration\n"
 KUBELET = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
@@ -27,6 +28,9 @@ def read(text, head=AGENT):
                 device="/dev/watchdog1", lease_seconds=30, pet_seconds=2.5, timeout_seconds=10, drift=0.05
             ),
         ),
+        ("watchdog: {peers: {}}\n", WatchdogSettings(peers=PeerSettings(port=9468))),
+        ("watchdog: {peers: {port: 7000}}\n", WatchdogSettings(peers=PeerSettings(port=7000))),
+        ("watchdog: {peers: null}\n", WatchdogSettings()),
     ],
 )
 def test_what_is_read(text, settings):
@@ -51,6 +55,12 @@ WRONG = {
     ),
     "watchdog: {petSeconds: -1}": "watchdog.petSeconds: -1: must be more than 0 s",
     "watchdog: {drift: 0.5}": "watchdog.drift: 0.5: must be from 0 to 0.1",
+    "watchdog: {leaseSeconds: 40, peers: {}}": (
+        "watchdog.leaseSeconds: 40: must be more than 2 * 4 * 5 s pet = 40 s with peers, or nodes reset before they have agreed"
+    ),
+    "watchdog: {peers: 9468}": "watchdog.peers: 9468: must be a mapping, not an integer",
+    "watchdog: {peers: {port: 0}}": "watchdog.peers.port: 0: must be an integer >= 1",
+    "watchdog: {peers: {ports: 7}}": "watchdog.peers.ports: 7: unknown field, did you mean port?",
     "watchdog: {leaseSeconds: .inf}": "watchdog.leaseSeconds, watchdog.timeoutSeconds: inf, 15: must be finite",
 }
 

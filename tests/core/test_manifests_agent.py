@@ -4,13 +4,14 @@ import asyncio
 
 import yaml
 from click.testing import CliRunner
+from support.watchdog_peers import together
 from support.watchdogs import NODE, lives
 
 from lastcall import names
 from lastcall.adapters.kube.resources import LEASES
 from lastcall.cli.main import cli
 from lastcall.manifests import agent
-from lastcall.manifests.rbac import Asked, beyond, unused
+from lastcall.manifests.rbac import ANYWHERE, Asked, beyond, unused
 
 VERBS = {"GET": "get", "POST": "create", "PATCH": "patch"}
 
@@ -39,6 +40,33 @@ def test_every_request_is_within_the_rules_and_every_rule_is_used():
     # The node's last word is another's: see test_kube_shutdown_records.
     left = [(grant.resource, verb) for grant, verb in unused(agent.grants(), requests)]
     assert left == [("nodeshutdowns", "create"), ("nodeshutdowns", "patch")]
+
+
+def test_with_peers_it_may_read_who_they_are_and_the_keys():
+    """What asks for them is held against it in ``test_every_request_of_peers``."""
+    more = [grant for grant in agent.grants(peers=True) if grant not in agent.grants()]
+    assert [(grant.resource, grant.verbs, grant.namespace, grant.names) for grant in more] == [
+        ("nodes", ("list",), ANYWHERE, ()),
+        ("secrets", ("get",), names.SYSTEM_NAMESPACE, (names.PEERS_SECRET,)),
+    ]
+    result = CliRunner().invoke(cli, ["manifests", "agent", "--watchdog-peers"])
+    assert result.exit_code == 0, result.output
+    rules = [rule for one in yaml.safe_load_all(result.output) for rule in one.get("rules", ())]
+    assert {"apiGroups": [""], "resources": ["nodes"], "verbs": ["list"]} in rules
+    secret = {"apiGroups": [""], "resourceNames": [names.PEERS_SECRET], "resources": ["secrets"], "verbs": ["get"]}
+    assert secret in rules
+
+
+def test_every_request_of_peers():
+    async def scene(cluster):
+        await asyncio.sleep(30)
+        return [one for machine in cluster.machines.values() for one in machine.line.targets]
+
+    requests = together(scene)
+    plain = {(method, path.replace("/namespaces/lastcall-system", "")) for method, path in requests}
+    assert ("GET", "/api/v1/nodes") in plain
+    assert ("GET", f"/api/v1/secrets/{names.PEERS_SECRET}") in plain
+    assert {path.split("/")[3] for _, path in plain if path.startswith("/api/v1/")} == {"nodes", "secrets"}
 
 
 def test_the_command_prints_them():

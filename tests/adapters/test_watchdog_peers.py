@@ -1,0 +1,155 @@
+"""Three agents' peer services over real UDP sockets on loopback, and who they are at the lab's API server."""
+
+import asyncio
+import base64
+import os
+from random import Random
+
+import pytest
+
+from lastcall import names
+from lastcall.adapters.clock import SystemClock
+from lastcall.adapters.datagrams import udp
+from lastcall.adapters.kube.client import Client
+from lastcall.adapters.kube.members import KubeMembers
+from lastcall.adapters.kube.resources import NAMESPACES, NODES, SECRETS
+from lastcall.aio import cancel
+from lastcall.errors import InvalidInput, LastcallError
+from lastcall.lab.apiserver import ApiServer
+from lastcall.lab.apiserver.inprocess import InProcess
+from lastcall.ports import Membership
+from lastcall.watchdog import messages
+from lastcall.watchdog.agreement import agree
+from lastcall.watchdog.peers import Peers
+
+pytestmark = pytest.mark.timeout(120)
+
+KEY = b"k" * 32
+
+
+class Cluster:
+    """The lab's API server, and three agents, each on an address of its own."""
+
+    def __init__(self):
+        self.clock = SystemClock()
+        self.client = Client(InProcess(ApiServer(self.clock, Random(1))))
+        network = f"127.{Random().randrange(1, 250)}.{Random().randrange(1, 250)}"
+        self.addresses = {f"n{number}": f"{network}.{number}" for number in (1, 2, 3)}
+        self.port = self.free()
+        self.lost = set()
+        self.running = []
+
+    def free(self):
+        """A port that is free at the first address now; at the others nobody is."""
+        probe = udp(self.addresses["n1"], 0)
+        port = probe.port
+        probe.close()
+        return port
+
+    async def begin(self):
+        await self.client.create(NAMESPACES, {"metadata": {"name": names.SYSTEM_NAMESPACE}})
+        for name, address in self.addresses.items():
+            status = {"addresses": [{"type": "Hostname", "address": name}, {"type": "InternalIP", "address": address}]}
+            await self.client.create(NODES, {"metadata": {"name": name}, "status": status})
+            await self.client.patch(NODES, name, {"status": status}, subresource="status")
+        await self.secret(key=KEY)
+
+    async def secret(self, **keys):
+        data = {name: base64.b64encode(key).decode() for name, key in keys.items()}
+        wanted = {"metadata": {"name": names.PEERS_SECRET}, "data": data}
+        await self.client.create(SECRETS, wanted, namespace=names.SYSTEM_NAMESPACE)
+
+    def agent(self, name):
+        peers = Peers(
+            name,
+            port=self.port,
+            members=KubeMembers(self.client),
+            opens=udp,
+            clock=self.clock,
+            pet=0.2,
+            report=60.0,
+            draw=os.urandom,
+        )
+        peers.lost = lambda: name in self.lost
+        self.running.append(asyncio.create_task(peers.run()))
+        return peers
+
+    async def end(self):
+        await cancel(*self.running)
+
+
+@pytest.fixture
+async def cluster():
+    cluster = Cluster()
+    await cluster.begin()
+    yield cluster
+    await cluster.end()
+
+
+async def until(condition):
+    async with asyncio.timeout(60):
+        while not condition():
+            await asyncio.sleep(0.05)
+
+
+async def test_three_agents_agree_that_the_api_server_is_lost(cluster):
+    agents = [cluster.agent(name) for name in cluster.addresses]
+    await until(lambda: all(one.terms for one in agents))
+    first = agents[0]
+    assert first.nodes == {"n1", "n2", "n3"}
+    assert len({one.terms.nodes for one in agents}) == 1
+    words = [one.terms.calm for one in agents]
+    cluster.lost = {"n1", "n2"}
+    await until(lambda: "n2" in first.reports)
+    now = cluster.clock.boottime()
+    assert agree((first.nodes,), first.reports, me="n1", now=now, report=60).pets
+    assert first.reports.keys() == {"n2"}
+    assert agents[2].reports == {}
+    assert agents[1].terms.calm != words[1]
+    assert agents[2].terms.calm == words[2]
+
+
+async def test_an_agent_of_another_key_is_not_believed(cluster):
+    class Others:
+        async def read(self):
+            return Membership(addresses=cluster.addresses, keys=(b"x" * 32,))
+
+    stranger = Peers(
+        "n2",
+        port=cluster.port,
+        members=Others(),
+        opens=udp,
+        clock=cluster.clock,
+        pet=0.2,
+        report=60.0,
+        draw=os.urandom,
+    )
+    stranger.lost = lambda: True
+    cluster.running.append(asyncio.create_task(stranger.run()))
+    first, third = cluster.agent("n1"), cluster.agent("n3")
+    await until(lambda: first.terms and third.terms and stranger.terms)
+    cluster.lost = {"n1", "n3"}
+    await until(lambda: "n3" in first.reports and "n1" in third.reports)
+    assert "n2" not in first.reports
+    assert stranger.reports == {}
+
+
+async def test_all_nodes_with_their_internal_addresses_and_the_keys(cluster):
+    found = await KubeMembers(cluster.client).read()
+    assert found == Membership(addresses=cluster.addresses, keys=(KEY,))
+
+
+async def test_the_key_that_signs_comes_first(cluster):
+    await cluster.client.delete(SECRETS, names.PEERS_SECRET, namespace=names.SYSTEM_NAMESPACE)
+    with pytest.raises(LastcallError, match="Secret lastcall-system/lastcall-watchdog-peers is missing"):
+        await KubeMembers(cluster.client).read()
+    await cluster.secret(before=b"b" * 32, key=b"k" * 32, after=b"a" * 32)
+    assert (await KubeMembers(cluster.client).read()).keys == (b"k" * 32, b"a" * 32, b"b" * 32)
+
+
+async def test_a_secret_without_the_key_that_signs_has_none(cluster):
+    await cluster.client.delete(SECRETS, names.PEERS_SECRET, namespace=names.SYSTEM_NAMESPACE)
+    await cluster.secret(old=b"o" * 32)
+    found = await KubeMembers(cluster.client).read()
+    with pytest.raises(InvalidInput, match="no key"):
+        messages.checked(found.keys)
