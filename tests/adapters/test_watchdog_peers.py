@@ -42,7 +42,7 @@ class Cluster:
     def free(self):
         """A port that is free at the first address now; at the others nobody is."""
         probe = udp(self.addresses["n1"], 0)
-        port = probe.port
+        port = probe.address[1]
         probe.close()
         return port
 

@@ -1,8 +1,10 @@
 """The agent's watchdog mode as it is wired: over TLS to an API server, and told by the agent whether the node goes down."""
 
 import asyncio
+import base64
 import contextlib
 import json
+from random import Random
 
 import pytest
 from support import lab_front
@@ -12,8 +14,9 @@ from support.kube_clusters import TOKEN, lab
 from lastcall import names
 from lastcall.adapters.boot import boot_id
 from lastcall.adapters.clock import SystemClock
+from lastcall.adapters.datagrams import udp
 from lastcall.adapters.kube.client import Client
-from lastcall.adapters.kube.resources import LEASES, NAMESPACES
+from lastcall.adapters.kube.resources import LEASES, NAMESPACES, NODES, SECRETS
 from lastcall.adapters.processes import ProcessRuntime
 from lastcall.adapters.watchdog_device import WatchdogFile
 from lastcall.errors import InvalidInput
@@ -22,6 +25,7 @@ from lastcall.lab.demo import power
 from lastcall.lab.fake_watchdog import FakeWatchdog
 from lastcall.model.watchdog import WatchdogSettings
 from lastcall.model.watchdog_lease import AgentLease
+from lastcall.model.watchdog_peers import PeerSettings, fingerprint
 from lastcall.watchdog.keeper import Told
 from lastcall.wiring import Program, Settings
 from lastcall.wiring_watchdog import kept
@@ -94,6 +98,33 @@ async def test_it_is_armed_and_taken_back_over_tls(cluster):
     assert (promise.armed, promise.why) == (False, "the agent ends")
     assert any(one.armed for one in told)
     assert not told[-1].armed
+
+
+async def test_with_peers_its_lease_says_by_which_nodes_it_counts(cluster):
+    probe = udp(f"127.{Random().randrange(1, 250)}.7.7", 0)
+    address, port = probe.address
+    probe.close()
+    status = {"addresses": [{"type": "InternalIP", "address": address}]}
+    await cluster.admin.create(NODES, {"metadata": {"name": "n1"}, "status": status})
+    await cluster.admin.patch(NODES, "n1", {"status": status}, subresource="status")
+    key = {"metadata": {"name": names.PEERS_SECRET}, "data": {"key": base64.b64encode(b"k" * 32).decode()}}
+    await cluster.admin.create(SECRETS, key, namespace=names.SYSTEM_NAMESPACE)
+    settings = WatchdogSettings(
+        device="/dev/watchdog0", lease_seconds=60, pet_seconds=5, timeout_seconds=60, peers=PeerSettings(port=port)
+    )
+
+    async def counted():
+        promise = await cluster.promise()
+        return promise is not None and promise.peers is not None
+
+    dog = FakeWatchdog(lambda: None)
+    async with kept(settings, lambda _: None, node_name="n1", kubeconfig=cluster.kubeconfig, kernel=dog) as keeper:
+        keeper.hold("")
+        await until(counted)
+        promise = await cluster.promise()
+        assert promise.peers.nodes == fingerprint(["n1"])
+        assert promise.settings.peers
+    udp(address, port).close()  # it was given back
 
 
 async def test_a_machine_without_a_watchdog(cluster, tmp_path):

@@ -52,35 +52,35 @@ async def heard(socket):
 async def test_what_is_sent_arrives_with_where_an_answer_goes_to(sockets):
     one = sockets.open(HOSTS[0])
     other = sockets.open(HOSTS[1])
-    one.send(b"question", (HOSTS[1], other.port))
+    one.send(b"question", (HOSTS[1], other.address[1]))
     data, sender = await heard(other)
-    assert (data, sender) == (b"question", (HOSTS[0], one.port))
+    assert (data, sender) == (b"question", (HOSTS[0], one.address[1]))
     other.send(b"answer", sender)
-    assert await heard(one) == (b"answer", (HOSTS[1], other.port))
+    assert await heard(one) == (b"answer", (HOSTS[1], other.address[1]))
 
 
 async def test_datagrams_stay_apart(sockets):
     one = sockets.open(HOSTS[0])
     for number in range(20):
-        one.send(b"%d" % number, (HOSTS[0], one.port))
+        one.send(b"%d" % number, (HOSTS[0], one.address[1]))
     assert [(await heard(one))[0] for _ in range(20)] == [b"%d" % number for number in range(20)]
 
 
 async def test_a_port_that_is_taken(sockets):
     one = sockets.open(HOSTS[0])
     with pytest.raises(Unavailable, match="in use"):
-        sockets.open(HOSTS[0], one.port)
+        sockets.open(HOSTS[0], one.address[1])
 
 
 async def test_nobody_there_is_no_error(sockets):
     one = sockets.open(HOSTS[0])
     gone = sockets.open(HOSTS[1])
-    port = gone.port
+    port = gone.address[1]
     gone.close()
     for _ in range(3):
         one.send(b"?", (HOSTS[1], port))
         await asyncio.sleep(0.01)
-    one.send(b"!", (HOSTS[0], one.port))
+    one.send(b"!", (HOSTS[0], one.address[1]))
     assert (await heard(one))[0] == b"!"
 
 

@@ -58,10 +58,10 @@ BUGS = [
         ("tests/core/test_watchdog_asking.py",),
     ),
     Bug(
-        "answers to nobody's question are believed",
+        "somebody who is no node is believed",
         "watchdog/peers.py",
         "if nonce in self._asked and name in self._nodes",
-        "if name in self._nodes",
+        "if nonce in self._asked",
         ("tests/core/test_watchdog_asking.py",),
     ),
     Bug(

@@ -20,9 +20,10 @@ class Udp:
         self._socket = bound
 
     @property
-    def port(self) -> int:
+    def address(self) -> tuple[str, int]:
         """The one that is bound."""
-        return int(self._socket.getsockname()[1])
+        host, port = self._socket.getsockname()[:2]
+        return str(host), int(port)
 
     def send(self, data: bytes, to: tuple[str, int]) -> None:
         """``ports.Datagrams.send``."""

@@ -52,9 +52,9 @@ class FakeDatagrams:
         self._waiting: asyncio.Queue[tuple[bytes, Address]] = asyncio.Queue(_ROOM)
 
     @property
-    def port(self) -> int:
+    def address(self) -> Address:
         """The one that is bound."""
-        return self._address[1]
+        return self._address
 
     def arrived(self, data: bytes, sender: Address) -> None:
         """One more."""
