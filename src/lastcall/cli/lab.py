@@ -95,25 +95,18 @@ def up(
 ) -> None:
     """Starts the lab and runs it until Ctrl-C."""
     import gc
-    import logging
 
     from lastcall.lab.stopping import quit_at_signals
 
     quit_at_signals()  # most of the time until it is up goes by before there is a loop that hears them
     gc.disable()  # what is loaded now stays: to look for garbage in it meanwhile takes a sixth of the start
 
-    from lastcall.adapters import logs
     from lastcall.lab import up as program
     from lastcall.lab.shutdown_managers import Manager
-    from lastcall.lab.speaking import named
 
     gc.freeze()
     gc.enable()
-    logs.set_up(as_json=False, verbose=verbose)
-    [handler] = logging.getLogger().handlers
-    named(handler)
-    if not verbose:
-        logging.getLogger("lastcall").setLevel(logging.WARNING)
+    _speak(verbose=verbose)
     wanted = program.Wanted(
         nodes=nodes,
         runtime=runtime,
@@ -129,9 +122,24 @@ def up(
     asyncio.run(program.up(wanted, tell=functools.partial(_tell, wanted)))
 
 
+def _speak(*, verbose: bool) -> None:
+    """What goes wrong is told with the name of who says it; all else only to those who want it."""
+    import logging
+
+    from lastcall.adapters import logs
+    from lastcall.lab.speaking import named
+
+    logs.set_up(as_json=False, verbose=verbose)
+    [handler] = logging.getLogger().handlers
+    named(handler)
+    if not verbose:
+        logging.getLogger("lastcall").setLevel(logging.WARNING)
+
+
 def _tell(wanted: "Wanted", plane: "ControlPlane", machines: "LocalMachines") -> None:
     """What people can do with a lab that is up."""
-    click.echo(f"The lab is up: {len(machines.names)} nodes; for trying and testing, never for production.")
+    nodes = "1 node" if len(machines.names) == 1 else f"{len(machines.names)} nodes"
+    click.echo(f"The lab is up: {nodes}; for trying and testing, never for production.")
     click.echo(f"Its API server is {plane.url}. In another terminal:\n")
     click.echo(f"  export KUBECONFIG={wanted.kubeconfig}")
     click.echo("  kubectl get nodes")

@@ -54,10 +54,7 @@ class Writer:
         context.warnings += meta.deduplicate_owners(obj, _MUTATED)
         if attributes.again.output is not None:
             behaviour.default(obj)
-        metadata = obj["metadata"]
-        if not metadata.get("name") and metadata.get("generateName"):
-            metadata["name"] = meta.generated_name(metadata["generateName"], self._random)
-            attributes.name = metadata["name"]
+        attributes.name = self._generated(obj["metadata"]) or attributes.name
         meta.fill(
             obj,
             namespace=route.namespace,
@@ -70,7 +67,7 @@ class Writer:
         self._refuse(route.resource, obj, self._rules(route.resource, obj))
         context.warnings += behaviour.warnings(obj)
         await self._admission.validate(attributes)
-        key = Key(route.resource.storage, route.namespace, metadata["name"])
+        key = Key(route.resource.storage, route.namespace, obj["metadata"]["name"])
         if numbered and not context.dry_run:
             raise status.ApiError(500, "", "resourceVersion should not be set on objects to be created")
         if present := self._store.get(key):
@@ -89,6 +86,13 @@ class Writer:
             raise status.other_namespace()
         if route.namespace:
             metadata["namespace"] = route.namespace
+
+    def _generated(self, metadata: Object) -> str:
+        """The name that was made for an object which has only the beginning of one; empty if it needed none."""
+        if metadata.get("name") or not metadata.get("generateName"):
+            return ""
+        metadata["name"] = name = meta.generated_name(metadata["generateName"], self._random)
+        return name
 
     def _rules(self, resource: Resource, obj: Object) -> list[status.Cause]:
         shared = meta.check(obj, validate_name=resource.behaviour.validate_name, namespaced=resource.namespaced)

@@ -45,13 +45,27 @@ def every(
     ``authority`` is the certificate, PEM, by which pods know the API server; ``storage`` is what the toy driver is for;
     ``renewals`` are those of nodes whose leases are not written each time.
     """
+    found = _every(authority, renewals)
+    if storage:
+        found += [Provisioner(storage), Attacher(storage)]
+    names = [one.name for one in found]
+    unknown = [name for name in without if name not in names]
+    if unknown:
+        raise InvalidInput(
+            "--without", [f'"{name}" is no controller; there are {", ".join(names)}' for name in unknown]
+        )
+    return [one for one in found if one.name not in without]
+
+
+def _every(authority: str, renewals: Renewals | None) -> list[Controller]:
+    """Those that any cluster has."""
     stored = [one for one in built_in() if not one.stored_as and (not one.verbs or "watch" in one.verbs)]
     owned = {
         (one.api_version, one.kind): Served(one.storage, one.namespaced)
         for one in stored
         if one.plural not in _UNWATCHED
     }
-    found: list[Controller] = [
+    return [
         AttachDetach(),
         Budgets(),
         ClaimProtection(),
@@ -72,12 +86,3 @@ def every(
         VolumeBinder(),
         VolumeProtection(),
     ]
-    if storage:
-        found += [Provisioner(storage), Attacher(storage)]
-    names = [one.name for one in found]
-    unknown = [name for name in without if name not in names]
-    if unknown:
-        raise InvalidInput(
-            "--without", [f'"{name}" is no controller; there are {", ".join(names)}' for name in unknown]
-        )
-    return [one for one in found if one.name not in without]

@@ -51,37 +51,48 @@ class Kubelet:
         """The uids of the pods whose end somebody else has begun."""
         self.told_shutdown = False
         """Whether an event has said that the node goes down."""
-        self._clock = clock
+        self._client, self._clock, self._random = client, clock, random
         self._settings = settings or Settings()
         self._runtime_fault = ""
         self.events = Recorder(client, clock, random, host=profile.name)
-        self.node = Node(
-            profile,
+        self.node = self._its_node(renewals)
+        self._sources = Sources(client, clock, random)
+        self._volumes = self._its_volumes(directories, volumes)
+        self.means = self._its_means()
+        self.pods = Pods(self.means)
+        self.api = Api(self.pods, runtime, clock)
+
+    def _its_node(self, renewals: Renewals | None) -> Node:
+        return Node(
+            self.profile,
             self._facts,
-            client=client,
-            clock=clock,
-            random=random,
+            client=self._client,
+            clock=self._clock,
+            random=self._random,
             events=self.events,
             settings=self._settings,
             renewals=renewals,
         )
-        self._sources = Sources(client, clock, random)
-        self._volumes = VolumeManager(
+
+    def _its_volumes(self, directories: Directories, volumes: Volumes | None) -> VolumeManager:
+        return VolumeManager(
             directories,
             volumes,
-            client=client,
+            client=self._client,
             sources=self._sources,
             node=self.node,
-            clock=clock,
+            clock=self._clock,
             settings=self._settings,
         )
-        self.means = Means(
-            client=client,
-            clock=clock,
-            random=random,
+
+    def _its_means(self) -> Means:
+        return Means(
+            client=self._client,
+            clock=self._clock,
+            random=self._random,
             settings=self._settings,
-            profile=profile,
-            runtime=runtime,
+            profile=self.profile,
+            runtime=self.runtime,
             events=self.events,
             node=self.node,
             sources=self._sources,
@@ -90,8 +101,6 @@ class Kubelet:
             held=lambda uid: self.frozen or uid in self.leaving,
             leaving=lambda uid: uid in self.leaving,
         )
-        self.pods = Pods(self.means)
-        self.api = Api(self.pods, runtime, clock)
 
     async def run(self) -> None:
         """All of it; what breaks off is raised."""
