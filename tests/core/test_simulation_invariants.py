@@ -297,6 +297,21 @@ def test_the_lock_is_held_while_there_are_pods_and_time(down, broken):
     assert story.at(down, "n1", "down", "off").broken() == broken
 
 
+@pytest.mark.parametrize(
+    ("started", "down", "broken"),
+    [
+        (150, 140.0, []),
+        (150, 139.0, ["LOCK_LOST"]),
+        (104, 140.0, ["LOCK_LOST"]),
+    ],
+)
+def test_a_deadline_of_what_was_called_off_stands_while_nobody_lives_who_could_tell(started, down, broken):
+    story = (
+        pressed().pod("a").at(102, "n1", "agent killed").at(103, "n1", "cancelled").at(started, "n1", "agent started")
+    )
+    assert story.at(110, "n1", GRANTED).at(down, "n1", "down", "off").broken() == broken
+
+
 def test_a_runtime_that_is_away_is_waited_for():
     story = pressed().at(99, "n1", "no runtime").at(104, "n1", "no runtime over").pod("a")
     assert story.at(110, "n1", "down", "off").broken() == ["LOCK_LOST"]

@@ -56,9 +56,9 @@ class Machine:
 class Shutdown:
     """From the button to power off (``until``), or to the shutdown's being called off; ``down``: logind waits no more.
 
-    ``stale``: nobody can have looked between the shutdown before this one, which was called off, and this one. logind
-    gives shutdowns no names: who was dead or cut off all the while takes this one for that one, and goes on with its
-    phases and its deadline, so that nothing about times can be said.
+    ``taken_for``: the shutdown before, if it was called off and nobody can have looked between the two. logind gives
+    shutdowns no names: who was dead or cut off all the while goes on with the phases and the deadline of that one, so
+    that of times no more can be said than that the lock is held until then.
     """
 
     at: float
@@ -72,7 +72,12 @@ class Shutdown:
     """When an agent must have noticed it at the latest."""
     noticed_off: float
     """The same of its being called off; ``NEVER`` if it was not."""
-    stale: bool = False
+    taken_for: "Shutdown | None" = None
+
+    @property
+    def stale(self) -> bool:
+        """Whether it may be taken for the one before."""
+        return self.taken_for is not None
 
 
 class Facts:
@@ -148,7 +153,7 @@ class Facts:
             down=down,
             noticed=self.noticed(machine, one.at),
             noticed_off=self.noticed(machine, until) + 1.0 + SOON if cancelled else NEVER,
-            stale=bool(before and before.cancelled and before.noticed_off >= one.at),
+            taken_for=before if before and before.cancelled and before.noticed_off >= one.at else None,
         )
 
 

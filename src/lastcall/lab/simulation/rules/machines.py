@@ -101,12 +101,18 @@ def _lost(facts: Facts, shutdown: Shutdown) -> Iterator[Violation]:
             yield Violation(shutdown.at, Rule.LOCK_LOST, f"{node} went down without a lock")
         return
     down = shutdown.down
-    if down is None or down >= min(facts.deadline(shutdown, shutdown.noticed), shutdown.at + shutdown.granted) - SOON:
+    if down is None or down >= _held_until(facts, shutdown) - SOON:
         return
     alive = [life for life in facts.on(node) if life.lived(down) and life.began <= shutdown.noticed]
     if alive and not _let_go_by_force(machine, shutdown.at, down):
         names = ", ".join(sorted({facts.run.name(life.uid) for life in alive}))
         yield Violation(down, Rule.LOCK_LOST, f"{node} went down although there was time for {names}")
+
+
+def _held_until(facts: Facts, shutdown: Shutdown) -> float:
+    """Whoever is dead cannot tell the holder that a shutdown was called off: its deadline stands."""
+    own = min(facts.deadline(shutdown, shutdown.noticed), shutdown.at + shutdown.granted)
+    return own if shutdown.taken_for is None else min(own, _held_until(facts, shutdown.taken_for))
 
 
 def _armed(facts: Facts, machine: Machine, node: str, at: float) -> bool:
