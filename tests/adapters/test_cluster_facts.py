@@ -4,13 +4,10 @@ import subprocess
 import sys
 
 import pytest
+from support.lab_client import client_of
 from support.lab_process import LabProcess
 
 from lastcall.adapters import cluster_facts
-from lastcall.adapters.clock import SystemClock
-from lastcall.adapters.kube import kubeconfig
-from lastcall.adapters.kube.client import Client
-from lastcall.adapters.kube.http import Http
 from lastcall.adapters.kube.resources import PODS
 from lastcall.errors import InvalidInput
 from lastcall.host import Unknown
@@ -25,13 +22,9 @@ def lab(tmp_path):
 
 
 async def create(lab, name, *command):
-    access = kubeconfig.load([lab.kubeconfig], SystemClock())
-    http = Http(access.endpoint, access.credentials)
     spec = {"nodeName": "control-1", "containers": [{"name": "c", "image": "i", "command": [*command]}]}
-    try:
-        await Client(http).create(PODS, {"metadata": {"name": name}, "spec": spec}, namespace="kube-system")
-    finally:
-        http.close()
+    with client_of(lab) as client:
+        await client.create(PODS, {"metadata": {"name": name}, "spec": spec}, namespace="kube-system")
 
 
 async def test_the_controller_managers_among_the_pods_of_kube_system(lab):

@@ -5,16 +5,13 @@ import itertools
 
 import pytest
 from support.controller_process import ControllerProcess, install_agent
+from support.lab_client import client_of, install_controller
 from support.lab_process import LabProcess
 
-from lastcall.adapters.clock import SystemClock
-from lastcall.adapters.kube import kubeconfig, resources
-from lastcall.adapters.kube.client import STRATEGIC, Client
-from lastcall.adapters.kube.failover_cluster import POLICIES
-from lastcall.adapters.kube.http import Http
+from lastcall.adapters.kube import resources
+from lastcall.adapters.kube.client import STRATEGIC
 from lastcall.aio import cancel
 from lastcall.errors import AlreadyExists, NotFound
-from lastcall.manifests.controller import Choices, objects
 
 pytestmark = pytest.mark.timeout(270)
 
@@ -52,26 +49,19 @@ def lab(tmp_path):
 
 @pytest.fixture
 async def client(lab):
-    access = kubeconfig.load([lab.kubeconfig], SystemClock())
-    http = Http(access.endpoint, access.credentials)
-    yield Client(http)
-    http.close()
+    with client_of(lab) as client:
+        yield client
 
 
 async def install(client):
     """All that the manifests hold but what runs in pods, a node, a pod on it, and the policy."""
-    for obj in objects(Choices()):
-        if obj["kind"] in ("Namespace", "CustomResourceDefinition", "Lease"):
-            group, _, version = obj["apiVersion"].rpartition("/")
-            kind = resources.resource(group, version, f"{obj['kind'].lower()}s")
-            await client.create(kind, obj, namespace=obj["metadata"].get("namespace", ""))
+    await install_controller(client, POLICY)
     for name in NAMES:
         await client.create(resources.NODES, {"metadata": {"name": name}})
         info = {"bootID": "b1", "systemUUID": f"11111111-2222-4333-8444-55555555550{name[1:]}"}
         status = {"nodeInfo": info, "conditions": [READY]}
         await client.patch(resources.NODES, name, {"status": status}, subresource="status", kind=STRATEGIC)
     await client.create(resources.PODS, POD, namespace="default")
-    await eventually(lambda: client.create(POLICIES, POLICY))
 
 
 async def beat(client):
@@ -87,16 +77,6 @@ async def beat(client):
             except AlreadyExists:
                 await client.patch(resources.LEASES, name, lease, namespace="kube-node-lease")
         await asyncio.sleep(0.5)
-
-
-async def eventually(call, seconds=60):
-    """Calls again until it is no NotFound."""
-    for _ in range(seconds * 10):
-        try:
-            return await call()
-        except NotFound:
-            await asyncio.sleep(0.1)
-    return await call()
 
 
 async def test_a_node_is_fenced_and_its_pod_removed_and_the_lease_released(lab, client, tmp_path):

@@ -12,14 +12,13 @@ import json
 import pytest
 import yaml
 from support.controller_process import ControllerProcess, install_agent
+from support.lab_client import client_of, served
 from support.lab_process import LabProcess
 
-from lastcall.adapters.clock import SystemClock
-from lastcall.adapters.kube import kubeconfig, resources
-from lastcall.adapters.kube.client import STRATEGIC, Client
-from lastcall.adapters.kube.http import Http
+from lastcall.adapters.kube import resources
+from lastcall.adapters.kube.client import STRATEGIC
 from lastcall.aio import cancel
-from lastcall.errors import AlreadyExists, NotFound
+from lastcall.errors import AlreadyExists
 from lastcall.lab.making import make
 from lastcall.manifests.controller import NAMESPACE, Choices, objects
 from lastcall.manifests.grants import every_grant
@@ -117,30 +116,18 @@ def lab(tmp_path):
 
 @pytest.fixture
 async def client(lab):
-    access = kubeconfig.load([lab.kubeconfig], SystemClock())
-    http = Http(access.endpoint, access.credentials)
-    yield Client(http)
-    http.close()
+    with client_of(lab) as client:
+        yield client
 
 
 async def prepare(client):
     """What is applied, and then the scene; a kind is served a moment after its definition was made."""
     for obj in [*objects(Choices(replicas=0)), *SCENE]:
-        await eventually(lambda obj=obj: make(client, obj))
+        await served(lambda obj=obj: make(client, obj))
     for name in NAMES:
         info = {"bootID": "b1", "systemUUID": f"11111111-2222-4333-8444-55555555550{name[1:]}"}
         status = {"nodeInfo": info, "conditions": [READY]}
         await client.patch(resources.NODES, name, {"status": status}, subresource="status", kind=STRATEGIC)
-
-
-async def eventually(call, seconds=60):
-    """Calls again until it is no NotFound."""
-    for _ in range(seconds * 10):
-        try:
-            return await call()
-        except NotFound:
-            await asyncio.sleep(0.1)
-    return await call()
 
 
 async def as_the_controller(client, lab, directory):
@@ -188,7 +175,7 @@ async def test_every_request_is_within_the_roles_and_every_rule_is_used(lab, cli
         await asyncio.to_thread(controller.until, lambda: controller.audit("detach"))
         lease = ("lastcall-controller", NAMESPACE)
         await client.delete(resources.LEASES, lease[0], namespace=lease[1])
-        await eventually(lambda: client.get(resources.LEASES, lease[0], namespace=lease[1]))
+        await served(lambda: client.get(resources.LEASES, lease[0], namespace=lease[1]))
         assert await asyncio.to_thread(controller.stop) == 0
     finally:
         controller.kill()

@@ -5,15 +5,11 @@ import json
 
 import pytest
 from support.controller_process import ControllerProcess
+from support.lab_client import client_of, install_controller
 from support.lab_process import LabProcess
 
-from lastcall.adapters.clock import SystemClock
-from lastcall.adapters.kube import kubeconfig, resources
-from lastcall.adapters.kube.client import STRATEGIC, Client
-from lastcall.adapters.kube.failover_cluster import POLICIES
-from lastcall.adapters.kube.http import Http
-from lastcall.errors import NotFound
-from lastcall.manifests.controller import Choices, objects
+from lastcall.adapters.kube import resources
+from lastcall.adapters.kube.client import STRATEGIC
 
 pytestmark = pytest.mark.timeout(360)
 
@@ -41,23 +37,8 @@ def lab(tmp_path):
 
 @pytest.fixture
 async def client(lab):
-    access = kubeconfig.load([lab.kubeconfig], SystemClock())
-    http = Http(access.endpoint, access.credentials)
-    yield Client(http)
-    http.close()
-
-
-async def install(client):
-    for obj in objects(Choices()):
-        if obj["kind"] in ("Namespace", "CustomResourceDefinition", "Lease"):
-            group, _, version = obj["apiVersion"].rpartition("/")
-            kind = resources.resource(group, version, f"{obj['kind'].lower()}s")
-            await client.create(kind, obj, namespace=obj["metadata"].get("namespace", ""))
-    while True:
-        try:
-            return await client.create(POLICIES, POLICY)
-        except NotFound:
-            await asyncio.sleep(0.1)
+    with client_of(lab) as client:
+        yield client
 
 
 async def make(client):
@@ -85,7 +66,7 @@ def waiting(controller):
 
 
 async def test_a_hundred_pods_of_five_nodes_go_without_a_429(lab, client, tmp_path):
-    await install(client)
+    await install_controller(client, POLICY)
     await make(client)
     controller = ControllerProcess(tmp_path, lab.kubeconfig, "--attach-detach=own")
     try:
