@@ -220,7 +220,14 @@ E_DEAD = _name(
 )
 E_OVER = _name("reason", "FailoverOver", "of a Node's event: lastcall has nothing on it any more")
 E_WOULD = _name("reason", "WouldFailOver", "of a Node's event: with `mode: Observe`, what would have been begun")
-E_REMOVED = _name("reason", "RemovedByForce", "of a pod's event: its node is gone, and its object was removed")
+E_REMOVED = _name(
+    "reason",
+    "RemovedByForce",
+    "of a pod's event: its node is gone, and its object was removed; names others of its namespace",
+)
+E_ANEW = _name(
+    "reason", "PodsMadeAnew", "of a Node's event: it is gone, and others make anew the pods that are removed"
+)
 
 
 def page() -> str:

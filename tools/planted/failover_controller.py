@@ -7,6 +7,7 @@ ACTING = ("tests/core/test_failover_acting.py",)
 FENCED = ("tests/core/test_failover_fenced.py",)
 WORLD = ("tests/core/test_failover_controller.py",)
 ADVERSITY = ("tests/core/test_failover_adversity.py",)
+OFTEN = ("tests/core/test_failover_often.py",)
 
 BUGS = [
     Bug(
@@ -75,8 +76,8 @@ BUGS = [
     Bug(
         "a pod that is not as it was listed is removed",
         "failover/acting.py",
-        "self._still(await self._cluster.fail_pod(pod), pod)",
-        "await self._cluster.fail_pod(pod)",
+        "if not listed.still(await self._cluster.fail_pod(pod), pod):",
+        "if not await self._cluster.fail_pod(pod):",
         ACTING,
     ),
     Bug(
@@ -239,5 +240,40 @@ BUGS = [
         "clock_stepped=self._observing.clock.stepped,",
         "clock_stepped=None,",
         WORLD,
+    ),
+    Bug(
+        "pods that are made anew at once are forced without a pause",
+        "failover/forcing.py",
+        "    if now < _due(case):\n        return []\n",
+        "",
+        OFTEN,
+    ),
+    Bug(
+        "however often pods were forced, the pause is the first one",
+        "failover/pacing.py",
+        "2.0 ** min(times - 1, 10)",
+        "1.0",
+        OFTEN,
+    ),
+    Bug(
+        "what was removed by force is not listed anew",
+        "failover/listed.py",
+        "steps.Taint() | steps.Detach():",
+        "steps.Taint() | steps.ForceDelete():",
+        OFTEN,
+    ),
+    Bug(
+        "a pod whose deletion was answered by something else is taken to be known",
+        "failover/listed.py",
+        "return all(pods[one.uid].terminating for one in deleted if one.uid in pods)",
+        "return bool(deleted)",
+        OFTEN,
+    ),
+    Bug(
+        "a list serves however old it is",
+        "failover/listed.py",
+        "LASTS = 15.0",
+        "LASTS = 1e9",
+        OFTEN,
     ),
 ]

@@ -14,18 +14,18 @@ from lastcall.errors import (
     TimedOut,
     Unavailable,
 )
-from lastcall.failover import fenced, fencing, marks, owner, steps, taints
+from lastcall.failover import fenced, fencing, listed, marks, owner, steps, taints
 from lastcall.failover.case import Refusal
 from lastcall.failover.devices import Devices
 from lastcall.failover.gathering import Gathered
-from lastcall.failover.happenings import Acted, Learned, Listener
+from lastcall.failover.happenings import Acted, Learned, Listener, Removed
 from lastcall.failover.outside import Cluster, Leadership
 from lastcall.failover.owner import OwnerMark, Unreadable
 from lastcall.failover.pool import Pool
 from lastcall.failover.sightings import Sightings
 from lastcall.failover.surety import Surety
 from lastcall.failover.verdict import Removal
-from lastcall.model.observed import LiveNode, LivePod
+from lastcall.model.observed import LiveNode
 from lastcall.model.snapshot import DatedTaint
 from lastcall.ports import Clock
 
@@ -169,32 +169,33 @@ class Acting:
         async def delete(uid: str) -> None:
             pod = subject.gathered.pods[uid]
             await surety.check()
-            await self._cluster.delete_pod(
+            answer = await self._cluster.delete_pod(
                 *pod.key, uid=uid, grace=1 if pod.spec.termination_grace_period_seconds == 0 else None
             )
+            listed.answered(subject.gathered.pods, answer)
 
         acted = self._about("delete", step.why, step.boot_id, subject)
         await self._each([(one.uid, one.namespace, one.name) for one in step.pods], delete, acted, subject)
 
     async def _force(self, step: steps.ForceDelete, subject: Subject) -> None:
         surety = self._surety(subject, step.boot_id)
+        removed: list[tuple[str, str, str]] = []
 
         async def force(uid: str) -> None:
             pod = subject.gathered.pods[uid]
             await surety.check()
             if marks.mark(pod.status.phase, Removal.OUT_OF_SERVICE):
-                self._still(await self._cluster.fail_pod(pod), pod)
+                if not listed.still(await self._cluster.fail_pod(pod), pod):
+                    raise RefusedForSafety(f"pod {'/'.join(pod.key)} is not as it was listed")
                 await surety.check()
             await self._cluster.delete_pod(*pod.key, uid=uid, grace=0)
+            removed.append((*pod.key, uid))
 
         acted = self._about("force-delete", step.why, step.boot_id, subject, reason=Removal.OUT_OF_SERVICE)
-        await self._each([(one.uid, one.namespace, one.name) for one in step.pods], force, acted, subject)
-
-    @staticmethod
-    def _still(now: LivePod, pod: LivePod) -> None:
-        """What the API server has answered to the patch is the pod as it is: read live, right before it goes."""
-        if now.metadata.uid != pod.metadata.uid or not now.terminating or now.spec.node_name != pod.spec.node_name:
-            raise RefusedForSafety(f"pod {'/'.join(pod.key)} is not as it was listed")
+        try:
+            await self._each([(one.uid, one.namespace, one.name) for one in step.pods], force, acted, subject)
+        finally:
+            self._tell(Removed(node=subject.name, pods=tuple(removed)))
 
     async def _detach(self, step: steps.Detach, subject: Subject) -> None:
         surety = self._surety(subject, step.boot_id)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from lastcall.failover.evidence import State, Verdict
 from lastcall.failover.facts import Boot, InstanceSeen, PowerSeen
 from lastcall.failover.owner import OwnerMark, Unreadable, read
+from lastcall.failover.pacing import NEVER, Forced
 from lastcall.failover.storms import Answer
 from lastcall.failover.targets import Judgement
 from lastcall.model.fence_policy import Mode
@@ -181,6 +182,8 @@ class Case:
     says, or marked, or proved dead: a node on which nothing is left to fail over is not fenced."""
     attachments: tuple[AttachmentLeft, ...] = ()
     """All of the node."""
+    forced: Forced = NEVER
+    """How often this controller has removed pods by force after the boot was proved to be over."""
     replacements: Mapping[str, bool] = field(default_factory=dict)
     """What is to take the place of pods that were forced, by name, and whether it is Ready; for people."""
     back_since: float | None = None

@@ -5,7 +5,7 @@ Only here anything is forced, but for the pods that a node has said itself to ha
 
 from msgspec.structs import replace
 
-from lastcall.failover import remaining
+from lastcall.failover import pacing, remaining
 from lastcall.failover.case import Case, PodLeft
 from lastcall.failover.steps import Delete, Detach, ForceDelete, Step, Taint, Wait
 from lastcall.model.fence_policy import Mode
@@ -58,13 +58,24 @@ def detach(case: Case, now: float) -> Step | None:
 
 
 def awaited(case: Case, now: float) -> Step:
-    """What others have to do is waited for, and what was refused is tried again."""
+    """What others have to do is waited for, and what was refused, or comes anew, has its time."""
     refusals = [one.refused for one in remaining.going(case)] + [one.refused for one in remaining.attached(case)]
     later = [one.again for one in refusals if one and one.again > now]
-    return Wait(f"node {case.name} is failed over: {_left(case)}", until=min(later, default=None))
+    anew = ""
+    if remaining.going(case) and now < (due := _due(case)):
+        later.append(due)
+        anew = f"; pods were removed by force from it {case.forced.times} times in a row, and the next time has a pause"
+    return Wait(f"node {case.name} is failed over: {_left(case)}{anew}", until=min(later, default=None))
+
+
+def _due(case: Case) -> float:
+    assert case.node
+    return pacing.due(case.forced, case.node.boot_id)
 
 
 def _allowed(case: Case, now: float) -> list[PodLeft]:
+    if now < _due(case):
+        return []
     return [pod for pod in remaining.going(case) if pod.refused is None or now >= pod.refused.again]
 
 

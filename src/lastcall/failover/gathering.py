@@ -17,6 +17,7 @@ from lastcall.failover.guard import Guard
 from lastcall.failover.observing import Knot, Observing
 from lastcall.failover.outside import Cluster, Leadership
 from lastcall.failover.owner import OwnerMark
+from lastcall.failover.pacing import NEVER, Forced
 from lastcall.failover.storms import Answer
 from lastcall.failover.targets import sharing
 from lastcall.model.fence_node import FenceNode
@@ -45,10 +46,12 @@ class Gathered:
 
     case: Case
     node: LiveNode | None
-    pods: Mapping[str, LivePod]
-    """By uid."""
+    pods: dict[str, LivePod]
+    """By uid; as the answers to what was asked for since have shown them."""
     attachments: Sequence[WatchedAttachment]
     facts: tuple[Fact, ...]
+    listed: float = 0.0
+    """When the pods were asked for."""
 
 
 class Gathering:
@@ -67,11 +70,22 @@ class Gathering:
         self.guard = Guard(cluster, observing)
 
     async def gather(
-        self, name: str, devices: Devices, refusals: Mapping[str, Refusal], replaced: Mapping[str, bool]
+        self,
+        name: str,
+        devices: Devices,
+        refusals: Mapping[str, Refusal],
+        replaced: Mapping[str, bool],
+        *,
+        forced: Forced = NEVER,
+        before: Gathered | None = None,
     ) -> Gathered:
-        """Reads the node, its Leases and its pods. One that the watch does not know (any more) is missing."""
+        """Reads the node, its Leases and its pods, or takes those from ``before``.
+
+        One that the watch does not know (any more) is missing.
+        """
+        asked = before.listed if before else self._clock.boottime()
         try:
-            node, pods, more = await self._read(name)
+            node, pods, more = await self._read(name, tuple(before.pods.values()) if before else None)
         except NotFound:
             return self._missing(name)
         knot = self._observing.knots.get(name)
@@ -103,27 +117,31 @@ class Gathering:
             devices=devices.facts(),
             pods=tuple(left.pod(pod, node, claims, refusals, wall) for pod in pods),
             attachments=tuple(left.attachment(one, refusals) for one in attachments),
+            forced=forced,
             replacements=replaced,
             back_since=knot.seen.back[1] if knot.seen.back else None,
         )
         by_uid = {pod.metadata.uid: pod for pod in pods}
-        return Gathered(case=case, node=node, pods=by_uid, attachments=attachments, facts=facts)
+        return Gathered(case=case, node=node, pods=by_uid, attachments=attachments, facts=facts, listed=asked)
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
-    async def _read(self, name: str) -> tuple[LiveNode, Sequence[LivePod], Sequence[Fact]]:
+    async def _read(
+        self, name: str, before: Sequence[LivePod] | None
+    ) -> tuple[LiveNode, Sequence[LivePod], Sequence[Fact]]:
         """The Node, its pods, and what its agent says of its watchdog and of its going down."""
         knot = self._observing.knots.get(name)
         if knot is None:
             raise NotFound(f"no node {name} has been heard of")
         asked, word, known = self._clock.boottime(), self._observing.word(name), knot.seen.revisions
-        node, lease, watchdog, said, pods = await asyncio.gather(
+        node, lease, watchdog, said, listed = await asyncio.gather(
             self._cluster.node(name),
             self._cluster.lease(name),
             self._watchdog(name, asked),
             self._cluster.shutdown(name) if word else _nothing(),
-            self._cluster.pods(name),
+            self._cluster.pods(name) if before is None else _nothing(),
         )
+        pods = before or listed or ()
         now = self._clock.boottime()
         knot.seen.node(node, now, since=known[0])
         if not node.mark:

@@ -64,5 +64,21 @@ class Stepped:
     seconds: float
 
 
-Happening = Decided | Learned | Acted | Stepped
+@dataclass(frozen=True, kw_only=True)
+class Removed:
+    """Pods of a node were removed by force in one step: namespace, name and uid of each."""
+
+    node: str
+    pods: tuple[tuple[str, str, str], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repeated:
+    """Pods were removed by force from a node for so many times in a row."""
+
+    node: str
+    times: int
+
+
+Happening = Decided | Learned | Acted | Stepped | Removed | Repeated
 Listener = Callable[[Happening], None]

@@ -87,8 +87,11 @@ class Cluster(Protocol):
         """Its phase becomes Failed; the pod as it is then. Conflict if it is another pod, NotFound if it is gone."""
         ...
 
-    async def delete_pod(self, namespace: str, name: str, *, uid: str, grace: int | None) -> None:
-        """Deletes; ``grace`` None: its own. Conflict if it is another pod, NotFound if it is gone."""
+    async def delete_pod(self, namespace: str, name: str, *, uid: str, grace: int | None) -> LivePod | None:
+        """Deletes; ``grace`` None: its own. The pod as the answer shows it; None if it does not.
+
+        Conflict if it is another pod, NotFound if it is gone.
+        """
         ...
 
     async def delete_attachment(self, name: str, *, uid: str) -> None:

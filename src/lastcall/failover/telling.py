@@ -32,14 +32,14 @@ class Telling:
         """Never waits."""
         if isinstance(happening, Decided) and not happening.would and self._last.get(happening.node) == names.E_WOULD:
             del self._last[happening.node]  # the next time is another one
-        told = announcing.told(happening, self._uids)
-        if told is None or self._repeats(told):
-            return
-        if len(self._waiting) >= MOST:
-            self.dropped += 1
-            return
-        self._waiting.append(told)
-        self._new.set()
+        for told in announcing.told(happening, self._uids):
+            if self._repeats(told):
+                continue
+            if len(self._waiting) >= MOST:
+                self.dropped += 1
+                continue
+            self._waiting.append(told)
+            self._new.set()
 
     def _repeats(self, told: Told) -> bool:
         """Whether the last event of a Node had the same reason: a step that is tried again, or goes on."""

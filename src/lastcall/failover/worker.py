@@ -5,12 +5,12 @@ import re
 
 from lastcall.aio import Signal, first
 from lastcall.errors import Conflict, LastcallError, NotNow, RefusedForSafety
-from lastcall.failover import claiming, course, steps
+from lastcall.failover import claiming, course, listed, pacing, steps
 from lastcall.failover.acting import Acting, Subject
 from lastcall.failover.case import Refusal
 from lastcall.failover.devices import Devices
 from lastcall.failover.gathering import Gathered, Gathering
-from lastcall.failover.happenings import Decided, Listener, Stepped
+from lastcall.failover.happenings import Decided, Listener, Repeated, Stepped
 from lastcall.failover.observing import Observing
 from lastcall.failover.owner import OwnerMark
 from lastcall.failover.replacing import Replacements
@@ -59,6 +59,8 @@ class Worker:
         self.sentence = ""
         """What the last round has come to."""
         self._pause = _FIRST_PAUSE
+        self._forced = pacing.NEVER
+        self._before: Gathered | None = None
 
     def wake(self) -> None:
         """Something is new about the node."""
@@ -85,7 +87,10 @@ class Worker:
 
     async def _round(self) -> steps.Step:
         replaced = await self._replacements.look()
-        gathered = await self._gathering.gather(self.name, self._devices, self._refusals, replaced)
+        before, self._before = self._before, None
+        gathered = await self._gathering.gather(
+            self.name, self._devices, self._refusals, replaced, forced=self._forced, before=before
+        )
         self.gathered = gathered
         for complaint in self._gathering.guard.complaints():
             log.warning("%s", complaint)
@@ -100,15 +105,25 @@ class Worker:
         if isinstance(step, steps.Wait | steps.Done) or knot is None:
             return step
         subject = Subject(gathered=gathered, seen=knot.seen, devices=self._devices, refusals=self._refusals)
+        forced = [gathered.pods[pod.uid] for pod in step.pods] if isinstance(step, steps.ForceDelete) else []
         await self._acting.carry_out(step, subject)
-        if isinstance(step, steps.ForceDelete):
-            self._replacements.lost(gathered.pods[pod.uid] for pod in step.pods)
+        self._replacements.lost(forced)
+        self._remember(step, gathered)
         self._tell(Stepped(node=self.name, step=step, seconds=self._clock.boottime() - now))
         if isinstance(step, steps.Unmark) and gathered.case.node:
             mark = gathered.case.node.mark
             if isinstance(mark, OwnerMark):
                 self._gathering.guard.over(self.name, mark, now)
         return step
+
+    def _remember(self, step: steps.Step, gathered: Gathered) -> None:
+        """For the rounds to come, of a step that was carried out."""
+        now = self._clock.boottime()
+        if listed.serves(step, gathered.pods, listed=gathered.listed, now=now):
+            self._before = gathered
+        if isinstance(step, steps.ForceDelete) and gathered.case.dead:
+            self._forced = pacing.again(self._forced, step.boot_id, now)
+            self._tell(Repeated(node=self.name, times=self._forced.times))
 
     def _until(self, step: steps.Step) -> float | None:
         """Seconds until the next round; None: there is none."""

@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 from random import Random
 from typing import Any, Final
 
+import msgspec
+
 from lastcall import names
 from lastcall.adapters.kube.client import MERGE, STRATEGIC, Client
 from lastcall.adapters.kube.noting import Health, Noting
@@ -197,9 +199,13 @@ class KubeCluster:
             kind=STRATEGIC,
         )
 
-    async def delete_pod(self, namespace: str, name: str, *, uid: str, grace: int | None) -> None:
-        """Deletes; ``grace`` None: its own. Conflict if it is another pod, NotFound if it is gone."""
-        await self._client.delete(PODS, name, namespace=namespace, grace=grace, uid=uid)
+    async def delete_pod(self, namespace: str, name: str, *, uid: str, grace: int | None) -> LivePod | None:
+        """Deletes; ``grace`` None: its own. The pod as the answer shows it; None if it does not.
+
+        Conflict if it is another pod, NotFound if it is gone.
+        """
+        answer = await self._client.delete(PODS, name, namespace=namespace, grace=grace, uid=uid)
+        return _pod(answer, uid) if grace != 0 else None
 
     async def delete_attachment(self, name: str, *, uid: str) -> None:
         """Conflict if it is another one, NotFound if it is gone."""
@@ -213,6 +219,15 @@ class KubeCluster:
         """A new event."""
         moment = datetime.fromtimestamp(self._clock.wall(), UTC)
         await self._client.create(_EVENTS, _event(told, moment, self._instance), namespace=told.namespace or "default")
+
+
+def _pod(answer: Object, uid: str) -> LivePod | None:
+    """What a DELETE was answered: the pod, or a Status."""
+    try:
+        pod = msgspec.convert(answer, LivePod)
+    except msgspec.ValidationError:
+        return None
+    return pod if pod.metadata.uid == uid else None
 
 
 async def _told(what: Watched, watching: Watching[Any], hear: Callable[[Heard], None]) -> None:

@@ -1,0 +1,204 @@
+"""What a failover asks for, writes and does again no oftener than it has to: lists, events, and pods that are made anew."""
+
+import asyncio
+from dataclasses import replace
+
+import msgspec
+import pytest
+from support.failing_over import failing_over
+from support.failover_cases import DB, ENDING, MARK, NOW, PROVED, check
+from support.lab_kubelets import pod
+
+from lastcall.adapters.kube.resources import EVENTS, PODS
+from lastcall.errors import AlreadyExists
+from lastcall.failover import announcing, listed, pacing, steps
+from lastcall.failover.explain import of_node
+from lastcall.failover.happenings import Decided, Removed, Repeated
+from lastcall.failover.pacing import Forced
+from lastcall.model.observed import LivePod
+
+# -- pods that are made anew -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("times", "seconds"), [(0, 0.0), (1, 1.0), (2, 2.0), (3, 4.0), (6, 32.0), (7, 60.0), (5000, 60.0)]
+)
+def test_the_pause_grows_with_each_time(times, seconds):
+    assert pacing.pause(times) == seconds
+
+
+@pytest.mark.parametrize(
+    ("before", "boot", "after"),
+    [
+        (pacing.NEVER, "a", 1),
+        (Forced(boot_id="a", times=1, last=NOW - 1), "a", 2),
+        (Forced(boot_id="a", times=9, last=NOW - pacing.LONGEST), "a", 10),
+        (Forced(boot_id="a", times=9, last=NOW - pacing.CALM - 1), "a", 1),
+        (Forced(boot_id="b", times=9, last=NOW), "a", 1),
+    ],
+)
+def test_times_in_a_row_are_those_of_one_boot_without_calm_between_them(before, boot, after):
+    assert pacing.again(before, boot, NOW) == Forced(boot_id=boot, times=after, last=NOW)
+
+
+RECENT = Forced(boot_id="a", times=3, last=NOW - 1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind", "more"),
+    [
+        ({"forced": pacing.NEVER}, steps.Delete, {"pods": (DB,)}),
+        ({}, steps.Wait, {"until": NOW + 3, "says": "by force from it 3 times in a row"}),
+        ({"pods": (ENDING,)}, steps.Wait, {"until": NOW + 3}),
+        ({"forced": replace(RECENT, last=NOW - 4)}, steps.Delete, {"pods": (DB,)}),
+        ({"forced": replace(RECENT, last=NOW - 4), "pods": (ENDING,)}, steps.ForceDelete, {"pods": (ENDING,)}),
+        ({"forced": replace(RECENT, boot_id="before")}, steps.Delete, {}),
+        ({"pods": ()}, steps.Wait, {"says": "attached: va-1"}),
+    ],
+)
+def test_who_was_forced_often_is_forced_after_a_pause(changes, kind, more):
+    check(replace(PROVED, **{"forced": RECENT, **changes}), kind, **more)
+
+
+def test_the_pause_is_explained():
+    told = of_node(replace(PROVED, forced=RECENT), NOW)
+    assert told.latest == NOW + 3
+    assert "3 times in a row" in told.hurdles[0].why
+
+
+@failing_over(without=("podgc", "taint-eviction-controller"))
+async def test_a_pod_that_is_made_anew_at_once_is_not_forced_without_a_pause(world):
+    controller = world.start()
+    node = world.place()
+    world.nodes.pull(node)
+    made = 0
+
+    async def make():
+        nonlocal made
+        labels = {"labels": {"app": "stubborn"}}
+        while True:
+            obj = pod("stubborn", nodeName=node)
+            try:
+                await world.cluster.create(PODS, {**obj, "metadata": obj["metadata"] | labels})
+                made += 1
+            except AlreadyExists:
+                pass
+            await asyncio.sleep(0.02)
+
+    maker = asyncio.create_task(make())
+    try:
+        await world.until(lambda: len(world.verbs("force-delete")) > 1, 120)
+        before, began = made, world.now
+        await world.cluster.settle(120)
+        assert made - before < 10
+        await world.until(lambda: made > before + 1, 300)
+        assert [one for one in world.cluster.all(EVENTS) if one["reason"] == "PodsMadeAnew"]
+        assert world.now > began
+        assert any("times in a row" in one.sentence for one in controller.controller.workers)
+    finally:
+        maker.cancel()
+        await asyncio.gather(maker, return_exceptions=True)
+
+
+# -- lists -------------------------------------------------------------------------------------------------------------
+
+
+def live(uid="u1", *, grace=None, terminating=True, finalizers=(), node="n"):
+    metadata = {"name": uid, "namespace": "d", "uid": uid, "finalizers": list(finalizers)}
+    if terminating:
+        metadata |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": grace}
+    return msgspec.convert({"metadata": metadata, "spec": {"nodeName": node}}, LivePod)
+
+
+DELETE = steps.Delete(pods=(DB,), boot_id="a", why="w")
+
+
+@pytest.mark.parametrize(
+    ("step", "pods", "now", "serves"),
+    [
+        (steps.Mark(mark=MARK, why="w"), [live(terminating=False)], 101, True),
+        (steps.Mark(mark=MARK, why="w"), [], 116, False),
+        (steps.Taint(mark=MARK, boot_id="a", why="w"), [], 101, True),
+        (DELETE, [live()], 101, True),
+        (DELETE, [live(), live("other", terminating=False)], 101, True),
+        (DELETE, [], 101, True),
+        (DELETE, [live(terminating=False)], 101, False),
+        (DELETE, [live()], 116, False),
+        (steps.ForceDelete(pods=(DB,), boot_id="a", why="w"), [], 101, False),
+        (steps.Detach(attachments=(), boot_id="a", why="w"), [], 101, True),
+        (steps.SwitchOff(fencer="f", boot_id="a", within=1.0, why="w"), [], 101, False),
+        (steps.Wait("w"), [], 101, False),
+    ],
+)
+def test_how_long_a_list_serves(step, pods, now, serves):
+    found = {one.metadata.uid: one for one in pods}
+    assert listed.serves(step, found, listed=100.0, now=now) is serves
+
+
+@pytest.mark.parametrize(
+    ("answer", "left"),
+    [
+        (None, [live(terminating=False)]),
+        (live(grace=30), [live(grace=30)]),
+        (live(grace=0), []),
+        (live(grace=0, finalizers=["x"]), [live(grace=0, finalizers=["x"])]),
+        (live(terminating=False), [live(terminating=False)]),
+    ],
+)
+def test_what_the_answer_to_a_deletion_makes_of_the_list(answer, left):
+    pods = {"u1": live(terminating=False)}
+    listed.answered(pods, answer)
+    assert [*pods.values()] == left
+
+
+@pytest.mark.parametrize(
+    ("now", "still"),
+    [(live(), True), (live(terminating=False), False), (live("other"), False), (live(node="m"), False)],
+)
+def test_whether_a_pod_is_still_the_one_that_was_listed(now, still):
+    assert listed.still(now, live()) is still
+
+
+@failing_over(without=("podgc", "taint-eviction-controller"))
+async def test_the_steps_of_one_failover_share_a_list_and_its_end_has_another(world):
+    cluster = world.start().controller._cluster
+    pods, node = cluster.pods, world.place()
+
+    async def counted(name):
+        world.happened.append("list")
+        return await pods(name)
+
+    cluster.pods = counted
+    world.nodes.pull(node)
+    await world.until(lambda: world.place() not in (None, node))
+    order = [
+        one if one == "list" else type(one.step).__name__ for one in world.happened if isinstance(one, Decided | str)
+    ]
+    first = order.index("Delete")
+    assert order[first : first + 3] == ["Delete", "ForceDelete", "list"]
+
+
+# -- events ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_pods_of_one_step_are_one_event_in_each_namespace():
+    pods = (("shop", "b", "u2"), ("shop", "a", "u1"), ("shop", "c", "u3"), ("web", "x", "u4"))
+    shop, web = announcing.told(Removed(node="n1", pods=pods), {})
+    assert (shop.namespace, shop.name, shop.uid, shop.reason) == ("shop", "a", "u1", "RemovedByForce")
+    assert shop.message.endswith("With it 2 more of this namespace: b, c")
+    assert (web.namespace, web.name, web.uid) == ("web", "x", "u4")
+    assert web.message == "Removed by force: node n1 is gone, and will not confirm the pod's end"
+    assert announcing.told(Removed(node="n1", pods=()), {}) == []
+
+
+def test_an_event_that_names_many_pods_is_one_that_the_api_takes():
+    pods = tuple(("shop", f"a-pod-with-a-long-name-{number:04d}", f"u{number}") for number in range(200))
+    (one,) = announcing.told(Removed(node="n1", pods=pods), {})
+    assert len(one.message) == 1024
+    assert "199 more" in one.message
+    assert one.message.endswith(" ...")
+
+
+@pytest.mark.parametrize(("times", "events"), [(1, 0), (2, 0), (3, 1), (4, 1)])
+def test_that_pods_are_made_anew_is_told_from_the_third_time_on(times, events):
+    assert len(announcing.told(Repeated(node="n1", times=times), {})) == events
