@@ -240,6 +240,18 @@ TABLE = [
     ("state-dir", {"state_dir": WHY}, UNKNOWN, "it was not to be found out"),
     ("runtime", {}, OK, "containerd 2.1.9"),
     ("runtime", {"runtime": Attempt(works=False, message="no such file")}, FAILURE, "--container-runtime-endpoint"),
+    (
+        "runtime",
+        {"runtime": Attempt(works=False, message="no such file")},
+        FAILURE,
+        "no such file; start the container runtime",
+    ),
+    (
+        "runtime",
+        {"uid": 1000, "runtime": Attempt(works=False, message="Permission denied")},
+        FAILURE,
+        "Permission denied; run lastcall doctor as root; if it says the same, start the container runtime",
+    ),
     ("runtime", {"runtime": WHY}, UNKNOWN, "it was not to be found out"),
     ("kubelet", {}, OK, "leaves shutdowns to others"),
     ("kubelet", {"kubelet": None}, OK, "no kubelet runs here"),

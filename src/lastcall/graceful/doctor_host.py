@@ -134,8 +134,9 @@ def runtime(facts: HostFacts) -> Finding:
         return unknown(f"not known: {facts.runtime.reason}")
     if facts.runtime.works:
         return ok(facts.runtime.message)
+    fix = "start the container runtime, or name its socket by --container-runtime-endpoint"
     return failure(
-        facts.runtime.message, "start the container runtime, or name its socket by --container-runtime-endpoint"
+        facts.runtime.message, fix if facts.uid == 0 else f"run lastcall doctor as root; if it says the same, {fix}"
     )
 
 
