@@ -5,6 +5,7 @@ import contextlib
 
 import msgspec
 
+from lastcall.errors import NotFound
 from lastcall.failover import left, owner
 from lastcall.failover.acting import Acting, Subject
 from lastcall.failover.case import Case, NodeNow
@@ -15,7 +16,7 @@ from lastcall.failover.pool import Pool
 from lastcall.failover.sightings import Sightings
 from lastcall.failover.surety import Surety
 from lastcall.model.fence_policy import FencePolicy
-from lastcall.model.observed import LiveNode, LivePod, WatchedLease
+from lastcall.model.observed import LiveNode, LivePod, WatchedAttachment, WatchedLease
 from lastcall.model.power import Power
 from lastcall.ports import FenceAnswer, FenceTarget
 from support.clocks import Hand
@@ -48,6 +49,8 @@ class Cluster:
         self.calls, self.trouble = [], {}
         self.most = self.now = 0
         self.taints = ()
+        self.attached = {}
+        """By name: uid, revision and node."""
 
     async def node(self, name):
         said = {
@@ -80,8 +83,15 @@ class Cluster:
     async def delete_pod(self, namespace, name, *, uid, grace):
         await self._call("delete", uid, grace)
 
-    async def delete_attachment(self, name, *, uid):
-        await self._call("detach", uid, name)
+    async def attachment(self, name):
+        if name not in self.attached:
+            raise NotFound(name)
+        uid, revision, place = self.attached[name]
+        said = {"metadata": {"name": name, "uid": uid, "resourceVersion": revision}, "spec": {"nodeName": place}}
+        return msgspec.convert(said, WatchedAttachment)
+
+    async def delete_attachment(self, name, *, uid, revision):
+        await self._call("detach", uid, name, revision)
 
     async def _call(self, *what):
         self.now += 1

@@ -4,6 +4,7 @@ from planted.bug import Bug
 
 PARTS = ("tests/core/test_failover_parts.py",)
 ACTING = ("tests/core/test_failover_acting.py",)
+DETACH = ("tests/core/test_failover_detach.py",)
 FENCED = ("tests/core/test_failover_fenced.py",)
 WORLD = ("tests/core/test_failover_controller.py",)
 ADVERSITY = ("tests/core/test_failover_adversity.py",)
@@ -13,7 +14,7 @@ BUGS = [
     Bug(
         "who does not lead any more goes on",
         "failover/surety.py",
-        "if not await self._leadership.confirm():",
+        "if not leads:",
         "if False:",
         ACTING,
     ),
@@ -90,8 +91,8 @@ BUGS = [
     Bug(
         "what is refused for one pod stops all the others",
         "failover/acting.py",
-        "except (RefusedForSafety, Unavailable) as error:",
-        "except LastcallError as error:",
+        "except (RefusedForSafety, Unavailable) as failure:",
+        "except LastcallError as failure:",
         ACTING,
     ),
     Bug(
@@ -177,6 +178,13 @@ BUGS = [
         "            self._gathering.guard.claim(self.name, step.mark)\n",
         "            pass\n",
         WORLD,
+    ),
+    Bug(
+        "of all attachments of one name one is as good as the other",
+        "failover/acting.py",
+        "if there.metadata.uid != uid or there.spec.node_name != subject.name:",
+        "if False:",
+        DETACH,
     ),
     Bug(
         "after history went back no sign of life counts any more",

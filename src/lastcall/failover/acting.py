@@ -202,8 +202,11 @@ class Acting:
         names_of = {one.uid: one.name for one in step.attachments}
 
         async def detach(uid: str) -> None:
+            there = await self._cluster.attachment(names_of[uid])
+            if there.metadata.uid != uid or there.spec.node_name != subject.name:
+                raise Conflict(f"{names_of[uid]} is another attachment by now")
             await surety.check()
-            await self._cluster.delete_attachment(names_of[uid], uid=uid)
+            await self._cluster.delete_attachment(names_of[uid], uid=uid, revision=there.metadata.resource_version)
 
         acted = self._about("detach", step.why, step.boot_id, subject, reason=Removal.OUT_OF_SERVICE)
         await self._each([(one.uid, "", one.name) for one in step.attachments], detach, acted, subject)
@@ -227,21 +230,22 @@ class Acting:
 
         async def one(uid: str, namespace: str, name: str) -> None:
             this = replace(acted, namespace=namespace, name=name, uid=uid, began=self._clock.boottime())
+            subject.refusals.pop(uid, None)
+            error = ""
             try:
                 if not await self._pool.run(lambda: attempt(uid)):
                     return
-            except (NotFound, Conflict):
-                subject.refusals.pop(uid, None)  # it is gone, or another one has its name
-            except (RefusedForSafety, Unavailable) as error:
-                failures.append(error)
+            except NotFound:
+                pass  # that is what was wanted
+            except (RefusedForSafety, Unavailable) as failure:
+                failures.append(failure)
                 return
-            except ApiFailure as error:
-                self._tell(replace(this, ended=self._clock.boottime(), error=str(error)))
-                subject.refusals[uid] = Refusal(why=str(error), again=self._clock.boottime() + AGAIN)
-                return
-            else:
-                subject.refusals.pop(uid, None)
-            self._tell(replace(this, ended=self._clock.boottime()))
+            except Conflict as failure:  # another one has its name, or it has changed: the next round sees it as it is
+                error = str(failure)
+            except ApiFailure as failure:
+                error = str(failure)
+                subject.refusals[uid] = Refusal(why=error, again=self._clock.boottime() + AGAIN)
+            self._tell(replace(this, ended=self._clock.boottime(), error=error))
 
         await asyncio.gather(*(one(*found) for found in objects))
         if failures:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from lastcall.model.node_shutdown_object import NodeShutdown
-from lastcall.model.observed import Heard, LiveNode, LivePod, Told, WatchedLease
+from lastcall.model.observed import Heard, LiveNode, LivePod, Told, WatchedAttachment, WatchedLease
 from lastcall.model.snapshot import DatedTaint
 
 
@@ -61,6 +61,10 @@ class Cluster(Protocol):
         """Those of its namespace that have all its labels, read live."""
         ...
 
+    async def attachment(self, name: str) -> WatchedAttachment:
+        """A VolumeAttachment, read live; NotFound."""
+        ...
+
     async def claim_of(self, volume: str) -> tuple[str, str] | None:
         """Namespace and name of the claim to which a PersistentVolume is bound; None if there is none."""
         ...
@@ -94,8 +98,8 @@ class Cluster(Protocol):
         """
         ...
 
-    async def delete_attachment(self, name: str, *, uid: str) -> None:
-        """Conflict if it is another one, NotFound if it is gone."""
+    async def delete_attachment(self, name: str, *, uid: str, revision: str) -> None:
+        """Conflict if it is another one, or not as it was read, NotFound if it is gone."""
         ...
 
     async def tell_policy(self, name: str, status: Mapping[str, Any]) -> None:

@@ -15,7 +15,8 @@ from lastcall.model.tolerations import Taint
 from lastcall.ports import Clock
 
 HOLDS = 1.0
-"""Seconds for which what was made sure of holds for the next call of the same step: pods go by the hundred."""
+"""Seconds, from the question on, for which what was made sure of holds for the next call of the same step: pods go by the
+hundred. Nothing is left to a watch meanwhile, which may be silent: the Node and its Lease are read live each time."""
 AHEAD = 0.7
 """Seconds after which one call looks again while the others go on: all would wait else, once a second, for a busy server."""
 NEVER = float("-inf")
@@ -64,20 +65,21 @@ class Surety:
         """What is not so any more holds for nobody, however short a time ago it was so."""
         self._looking = True
         try:
-            await self.look(lease=self._at == NEVER)
+            await self.look()
         except BaseException:
             self._at = NEVER
             raise
         finally:
             self._looking = False
 
-    async def look(self, *, lease: bool = True) -> LiveNode:
-        """The same, always read anew; the Node as it is. ``lease``: the Lease too, else it is left to the watch."""
+    async def look(self) -> LiveNode:
+        """The same, always read anew; the Node as it is. What is asked at the same time is as old as the question."""
         began, name, known = self._clock.boottime(), self._seen.name, self._seen.revisions
-        if not await self._leadership.confirm():
+        leads, node, renewed = await asyncio.gather(
+            self._leadership.confirm(), self._cluster.node(name), self._cluster.lease(name)
+        )
+        if not leads:
             raise RefusedForSafety(f"{self._me} does not lead any more")
-        node = await self._cluster.node(name)
-        renewed = await self._cluster.lease(name) if lease else None
         now = self._clock.boottime()
         self._seen.node(node, now, since=known[0])
         if renewed:

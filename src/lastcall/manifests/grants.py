@@ -17,7 +17,12 @@ def cluster_grants() -> list[Grant]:
         Grant("pods", ("list", "delete"), "of nodes in trouble: read live, deleted, also by force"),
         Grant("pods/status", ("patch",), "a pod that is deleted by force has failed, says its status before"),
         Grant("persistentvolumes", ("get",), "which claim a volume that is attached belongs to"),
-        Grant("volumeattachments", (*_FOLLOW, "delete"), "watched; deleted where nobody else does", "storage.k8s.io"),
+        Grant(
+            "volumeattachments",
+            ("get", *_FOLLOW, "delete"),
+            "watched; read live and deleted where nobody else does",
+            "storage.k8s.io",
+        ),
         Grant("events", ("create",), "what is done is told on the Node and the pods"),
         Grant(_POLICIES, _FOLLOW, "what is to be done", names.GROUP),
         Grant(f"{_POLICIES}/status", ("patch",), "whether a policy is heeded", names.GROUP),

@@ -162,7 +162,6 @@ class LeaseMeta(Facts, frozen=True):
     """v1.ObjectMeta of a Lease."""
 
     name: str
-    uid: str = ""
     resource_version: str = ""
     annotations: Mapping[str, str] = {}
 
@@ -201,6 +200,7 @@ class AttachmentMeta(Facts, frozen=True):
 
     name: str
     uid: str = ""
+    resource_version: str = ""
     deletion_timestamp: str = ""
     finalizers: tuple[str, ...] = ()
 

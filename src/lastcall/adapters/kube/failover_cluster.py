@@ -151,6 +151,10 @@ class KubeCluster:
         labels = ",".join(f"{name}={value}" for name, value in pod.metadata.labels.items())
         return (await self._client.list(_PODS, namespace=pod.metadata.namespace, labels=labels)).items
 
+    async def attachment(self, name: str) -> WatchedAttachment:
+        """NotFound if there is none."""
+        return await self._client.get(_ATTACHMENTS, name)
+
     async def claim_of(self, volume: str) -> tuple[str, str] | None:
         """Namespace and name of the claim to which a PersistentVolume is bound; None if there is none."""
         try:
@@ -207,9 +211,12 @@ class KubeCluster:
         answer = await self._client.delete(PODS, name, namespace=namespace, grace=grace, uid=uid)
         return _pod(answer, uid) if grace != 0 else None
 
-    async def delete_attachment(self, name: str, *, uid: str) -> None:
-        """Conflict if it is another one, NotFound if it is gone."""
-        await self._client.delete(ATTACHMENTS, name, uid=uid)
+    async def delete_attachment(self, name: str, *, uid: str, revision: str) -> None:
+        """Conflict if it is another one, or not as it was read, NotFound if it is gone.
+
+        Its name follows from volume and node, so that the next one of the two has the same.
+        """
+        await self._client.delete(ATTACHMENTS, name, uid=uid, revision=revision)
 
     async def tell_policy(self, name: str, status: Mapping[str, Any]) -> None:
         """Writes the status of a FencePolicy."""
