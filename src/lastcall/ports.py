@@ -3,7 +3,7 @@
 Times are seconds. ``boottime`` is CLOCK_BOOTTIME: it never jumps and means the same to every process of one boot.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Protocol
 
@@ -424,9 +424,11 @@ class WatchdogDevice(Protocol):
 class WatchdogLease(Protocol):
     """The Lease by which this node's agent says that its watchdog is armed."""
 
-    async def write(self, promise: Promise) -> Promise | None:
+    async def write(self, promise: Callable[[], Promise]) -> Promise | None:
         """The Lease says so when this returns, and no write that was begun earlier, by anybody, can change that any more.
 
+        What it is to say is asked for when what stands there is known, right before it is sent; again if it has to be sent
+        to something else.
         Answers what it said before this life's first write, or since its last one; None if it said nothing. LastcallError:
         whether it has been written is not known.
         """

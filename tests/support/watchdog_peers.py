@@ -230,7 +230,7 @@ class Cluster:
         for lease in leases:
             name = lease.metadata.name
             watched = self.watched[name] = self._looked(name, lease)
-            self.calmness.hear(name, watched.promise, uid=lease.metadata.uid, now=self.now)
+            self.calmness.hear(name, watched.promise, self.now)
 
     def _looked(self, name, lease):
         meta, spec = lease.metadata, lease.spec

@@ -10,8 +10,9 @@ what is seen now may have been on its way for long. So the Leases are read live,
 Lease is ``CHAIN`` further, its word was said after that survey was asked for:
 
 - the next write may have been under way when the survey was asked for, so that nothing follows from it;
-- the agent knew that one, which is applied after the survey, at the end of its attempt to write the second;
-- it began to write the third after that attempt, and the word in it was taken then.
+- the one after that is bound to it, as each is to the one before: the agent knew of it, after the survey, and only then
+  took the word that it wrote (``ports.WatchdogLease``). Its ``sequence`` grows for as long as it says the same word, also if
+  somebody has removed what it wrote; so what was seen, and what was read live, have to be the same word.
 
 Nodes are counted as the agent counts them, by the fingerprint of their names, also if nodes have come and gone since.
 """
@@ -25,7 +26,7 @@ from lastcall.model.observed import WatchedLease
 from lastcall.model.watchdog_lease import Promise, promised
 from lastcall.model.watchdog_peers import fingerprint
 
-CHAIN = 3
+CHAIN = 2
 
 PACE = 10.0
 """Seconds between two surveys. So many are kept that agents which write every 40 s confirm the first one in time."""
@@ -40,30 +41,28 @@ class Word:
     calm: str
     since: float
     sequence: int
-    uid: str
-    """Of the Lease: one that is made anew counts from the beginning."""
 
 
 @dataclass(frozen=True)
 class Survey:
-    """All such Leases were read live, which was ``asked`` for then: uid and sequence of each."""
+    """All such Leases were read live, which was ``asked`` for then: word and sequence of each that says one."""
 
     asked: float
     leases: Mapping[str, tuple[str, int]]
 
 
-def heard(before: Word | None, promise: Promise | None, uid: str, now: float) -> Word | None:
+def heard(before: Word | None, promise: Promise | None, now: float) -> Word | None:
     """What is known after a Lease was seen to say this; None if it says nothing of others."""
     if promise is None or not promise.armed or promise.peers is None or not promise.peers.calm:
         return None
     same = before is not None and before.calm == promise.peers.calm
-    return Word(promise.peers.calm, before.since if before and same else now, promise.sequence, uid)
+    return Word(promise.peers.calm, before.since if before and same else now, promise.sequence)
 
 
 def confirmed(word: Word, survey: Survey, name: str) -> bool:
     """Whether it was said after the survey was asked for."""
-    uid, sequence = survey.leases.get(name, ("", 0))
-    return word.uid == uid and word.sequence >= sequence + CHAIN
+    calm, sequence = survey.leases.get(name, ("", 0))
+    return word.calm == calm and word.sequence >= sequence + CHAIN
 
 
 def due(fact: WatchdogSeen, last: float | None, now: float) -> bool:
@@ -76,7 +75,8 @@ def survey(asked: float, leases: Iterable[WatchedLease]) -> Survey:
     found = {}
     for lease in leases:
         promise = promised(lease.metadata.annotations)
-        found[lease.metadata.name] = (lease.metadata.uid, promise.sequence if promise else 0)
+        if promise and promise.peers:
+            found[lease.metadata.name] = (promise.peers.calm, promise.sequence)
     return Survey(asked, found)
 
 
@@ -129,9 +129,9 @@ class Calmness:
     _words: dict[str, Word] = field(default_factory=dict)
     _surveys: deque[Survey] = field(default_factory=lambda: deque(maxlen=_SURVEYS))
 
-    def hear(self, name: str, promise: Promise | None, *, uid: str, now: float) -> None:
+    def hear(self, name: str, promise: Promise | None, now: float) -> None:
         """A node's own Lease says this now; None: nothing, or it is gone."""
-        word = heard(self._words.get(name), promise, uid, now)
+        word = heard(self._words.get(name), promise, now)
         if word is None:
             self._words.pop(name, None)
         else:

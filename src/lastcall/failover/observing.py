@@ -145,7 +145,7 @@ class Observing:
     def _hear_watchdog(self, name: str, lease: Any, now: float) -> None:
         if lease is None:
             self._watchdogs.pop(name, None)
-            self.calmness.hear(name, None, uid="", now=now)
+            self.calmness.hear(name, None, now)
         else:
             assert isinstance(lease, WatchedLease)
             self.look_at_watchdog(name, lease, now)
@@ -235,7 +235,7 @@ class Observing:
         watched = self._watchdogs[name] = armed.looked(
             self._watchdogs.get(name), annotations=lease.metadata.annotations, renewed=lease.spec.renew_time, now=now
         )
-        self.calmness.hear(name, watched.promise, uid=lease.metadata.uid, now=now)
+        self.calmness.hear(name, watched.promise, now)
         return watched
 
     # -- time ----------------------------------------------------------------------------------------------------------

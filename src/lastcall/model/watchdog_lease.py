@@ -35,7 +35,7 @@ class Promise(Facts, frozen=True, omit_defaults=True):
     peers: PeerTerms | None = None
     """With it the bound begins later: when too few nodes can have agreed to let this one live on."""
     sequence: int = 0
-    """One more than that of the promise which the writer knew to stand there before."""
+    """One more than the highest that the writer knew to have stood there before."""
 
     @classmethod
     def of(cls, boot_id: str, settings: Watchdog, peers: PeerTerms | None = None) -> Self:
@@ -94,9 +94,9 @@ def promised(annotations: Mapping[str, str]) -> Promise | None:
         return None
 
 
-def following(before: Promise | None, promise: Promise) -> Promise:
-    """With the next ``sequence``; ``before`` is what the writer knows to stand there, and the write is bound to it."""
-    return msgspec.structs.replace(promise, sequence=1 + max(0, before.sequence if before else 0))
+def following(sequence: int, promise: Promise) -> Promise:
+    """With the next one after the highest ``sequence`` that the writer knows to have stood there."""
+    return msgspec.structs.replace(promise, sequence=sequence + 1)
 
 
 def annotated(promise: Promise) -> dict[str, str]:

@@ -5,6 +5,8 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from lastcall.aio import first
 from lastcall.errors import InvalidInput, LastcallError
 from lastcall.model.duration import of_seconds
@@ -160,7 +162,7 @@ class Keeper:
         self._standing = petting.sending(self._standing, armed=armed, nodes=nodes)
         try:
             async with asyncio.timeout(self._settings.pet_seconds / 2):
-                before = await self._lease.write(promise)
+                before = await self._lease.write(lambda: self._worded(promise))
         except (LastcallError, TimeoutError) as error:
             self._failed += 1
             self._complain(str(error) or "no answer in time")
@@ -182,6 +184,12 @@ class Keeper:
         if armed and self._armed:
             return Promise.of(self._boot_id, self._armed, self._peers.terms if self._peers else None)
         return Promise(boot_id=self._boot_id, why=self._why())
+
+    def _worded(self, promise: Promise) -> Promise:
+        """With the word for others as it is now: it says that nothing was reported until after the write before this one."""
+        if self._peers is None or promise.peers is None:
+            return promise
+        return replace(promise, peers=replace(promise.peers, calm=self._peers.calm))
 
     def _open(self) -> bool:
         if self._clock.boottime() < self._retry_at:

@@ -87,6 +87,11 @@ class Peers:
         return PeerTerms(nodes=self._fingerprint, calm=self._calm) if self._socket else None
 
     @property
+    def calm(self) -> str:
+        """The word of now; see ``PeerTerms``."""
+        return self._calm
+
+    @property
     def reports(self) -> Mapping[str, float]:
         """When each peer was asked last that has answered that the API server is lost to it (boottime)."""
         return self._reports

@@ -1,5 +1,7 @@
 """The Lease by which a node's agent says that its watchdog is armed, at the API server."""
 
+from collections.abc import Callable
+
 from lastcall import names
 from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.resources import LEASES
@@ -24,8 +26,10 @@ class KubeWatchdogLease:
         self._node = node
         self._clock = clock
         self._known: AgentLease | None = None
+        self._highest = 0
+        """The highest ``sequence`` that has stood there, as far as this life knows; also if somebody has removed it."""
 
-    async def write(self, promise: Promise) -> Promise | None:
+    async def write(self, promise: Callable[[], Promise]) -> Promise | None:
         """``ports.WatchdogLease.write``."""
         before = self._known or await self._found()
         try:
@@ -33,14 +37,14 @@ class KubeWatchdogLease:
         except (Conflict, NotFound):
             return await self._written(promise, await self._found())
 
-    async def _written(self, promise: Promise, before: AgentLease) -> Promise | None:
+    async def _written(self, promise: Callable[[], Promise], before: AgentLease) -> Promise | None:
         self._known = None  # until the answer comes nobody knows what stands there
-        record = watchdog_lease.renewed(
-            before.spec, node=self._node, lease=promise.lease_seconds, wall=self._clock.wall()
-        )
+        self._highest = max(self._highest, before.promise.sequence if before.promise else 0)
+        says = watchdog_lease.following(self._highest, promise())
+        record = watchdog_lease.renewed(before.spec, node=self._node, lease=says.lease_seconds, wall=self._clock.wall())
         metadata = {
             "resourceVersion": before.metadata.resource_version,
-            "annotations": watchdog_lease.annotated(watchdog_lease.following(before.promise, promise)),
+            "annotations": watchdog_lease.annotated(says),
         }
         wanted = {"metadata": metadata, "spec": record}
         self._known = await self._client.patch(_LEASES, self._node, wanted, namespace=names.SYSTEM_NAMESPACE)
