@@ -1,14 +1,16 @@
 """``lastcall lab up`` as a process, as a user starts it."""
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 
 class LabProcess:
-    """One lab without nodes; ``stop`` or ``kill`` ends it."""
+    """One lab without nodes; ``stop``, ``end`` or ``kill`` ends it."""
 
     def __init__(self, directory, *arguments, kubeconfig=None, temporary=None):
         directory.mkdir(parents=True, exist_ok=True)
@@ -30,10 +32,14 @@ class LabProcess:
                 stderr=log,
                 env=os.environ | {"TMPDIR": str(self.temporary)},
             )
-        while "The lab is up" not in self.said:
-            assert self.process.poll() is None, self.said
-            assert time.monotonic() - began < 90, self.said
-            time.sleep(0.01)
+        try:
+            while "The lab is up" not in self.said:
+                assert self.process.poll() is None, self.said
+                assert time.monotonic() - began < 90, self.said
+                time.sleep(0.01)
+        except BaseException:
+            self.end()
+            raise
 
     @property
     def said(self):
@@ -45,8 +51,25 @@ class LabProcess:
         self.process.send_signal(number)
         return self.process.wait(60)
 
+    def end(self):
+        """SIGTERM, so that none of its pods lives on; SIGKILL if that does not end it."""
+        if self.process and self.process.poll() is None:
+            try:
+                self.stop(signal.SIGTERM)
+                assert not self.left(), "processes of its pods"
+            finally:
+                self.kill()
+
+    def left(self):
+        """The command lines that name its files."""
+        found = []
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                found.append(path.read_bytes())
+        return [line for line in found if os.fsencode(self.temporary) in line]
+
     def kill(self):
-        """SIGKILL; nothing if it has ended."""
+        """SIGKILL: its pods live on. Nothing if it has ended."""
         if self.process and self.process.poll() is None:
             self.process.kill()
             self.process.wait()

@@ -77,9 +77,7 @@ class Cluster:
 def cluster(tmp_path):
     made = Cluster(tmp_path / "lab")
     yield made
-    run("down", made.where)  # with its pods, which a killed lab would leave running
-    made.process.process.wait(60)
-    made.process.kill()
+    made.process.end()
 
 
 def ready(pod):

@@ -18,8 +18,7 @@ def lab(tmp_path):
     lab = LabProcess(tmp_path / "lab", "--nodes=3")
     lab.start()
     yield lab
-    lab.stop()
-    lab.kill()
+    lab.end()
 
 
 @pytest.fixture

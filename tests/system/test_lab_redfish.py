@@ -53,7 +53,7 @@ def bmc(tmp_path_factory):
     lab = LabProcess(tmp_path_factory.mktemp("lab"), "--nodes=2")
     lab.start()
     yield Bmc(lab)
-    lab.kill()
+    lab.end()
 
 
 async def until(fence, power):

@@ -39,7 +39,7 @@ def labs(tmp_path):
 
     yield make
     for lab in made:
-        lab.kill()
+        lab.end()
 
 
 def kubectl(lab, home):

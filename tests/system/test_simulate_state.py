@@ -96,7 +96,7 @@ def recorded(tmp_path):
         path.write_text(use(f"get {KINDS} -A -o yaml"))
         yield path
     finally:
-        lab.kill()
+        lab.end()
 
 
 def begun(data):
