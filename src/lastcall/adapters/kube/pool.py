@@ -1,6 +1,7 @@
 """Kept connections to one server, for one class of requests: who waits here waits for nobody of another class."""
 
 import asyncio
+import os
 import ssl
 
 from lastcall.adapters.kube.connection import Connection
@@ -79,5 +80,12 @@ class Pool:
         except TimeoutError:
             raise Unavailable(f"{endpoint.netloc}: no connection in {self._connect_seconds:g} s") from None
         except OSError as error:  # ssl.SSLError is one
-            raise Unavailable(f"{endpoint.netloc}: {error.strerror or error}") from error
+            raise Unavailable(f"{endpoint.netloc}: {_said(error)}") from error
         return connection
+
+
+def _said(error: OSError) -> str:
+    """What the system says: asyncio says that a call to an address has failed, whatever the reason is."""
+    if error.errno and (error.strerror or "").startswith("Connect call failed"):
+        return os.strerror(error.errno)
+    return error.strerror or str(error)
