@@ -3,31 +3,19 @@
 It takes any credentials, and switches at once.
 """
 
-import signal
-import subprocess
-import sys
-from contextlib import contextmanager
-from pathlib import Path
-from tempfile import TemporaryFile
+from support.emulator import Emulator, listens, running
 
 REGION = "eu-central-1"
 KEY, SECRET = "AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG"
 IMAGE = "ami-12c6146b"
 
 
-class Ec2Emulator:
-    def __init__(self):
-        with TemporaryFile() as log:
-            command = [sys.executable, "-W", "ignore", str(Path(__file__)), "serve"]
-            environment = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "MOTO_EC2_LOAD_DEFAULT_AMIS": "false"}
-            self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, env=environment)
-            line = self._process.stdout.readline()
-            if not line:
-                self.close()
-                log.seek(0)
-                raise RuntimeError(log.read().decode())
-        self.endpoint = f"http://127.0.0.1:{int(line)}"
+class Ec2Emulator(Emulator):
+    def __init__(self, directory):
+        environment = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "MOTO_EC2_LOAD_DEFAULT_AMIS": "false"}
         self._client = None
+        super().__init__("support.ec2_emulator", directory, env=environment)
+        self.endpoint = f"http://127.0.0.1:{self.port}"
 
     @property
     def client(self):
@@ -57,29 +45,15 @@ class Ec2Emulator:
     def start(self, provider_id):
         self.client.start_instances(InstanceIds=[provider_id.rpartition("/")[2]])
 
-    def pause(self):
-        """Nothing is answered any more."""
-        self._process.send_signal(signal.SIGSTOP)
-
-    def go_on(self):
-        self._process.send_signal(signal.SIGCONT)
-
     def close(self):
-        if getattr(self, "_client", None) is not None:
+        if self._client is not None:
             self._client.close()
-        self._process.kill()
-        self._process.wait()
-        self._process.stdout.close()
+        super().close()
 
 
-@contextmanager
 def ec2_emulator():
     """One that runs, and is ended."""
-    emulator = Ec2Emulator()
-    try:
-        yield emulator
-    finally:
-        emulator.close()
+    return running(Ec2Emulator)
 
 
 def _serve():
@@ -89,8 +63,7 @@ def _serve():
 
     application = DomainDispatcherApplication(create_backend_app)
     server = make_server("127.0.0.1", 0, application, threaded=True, request_handler=MotoRequestHandler)
-    sys.stdout.write(f"{server.server_port}\n")
-    sys.stdout.flush()
+    listens(server.server_port)
     server.serve_forever()
 
 

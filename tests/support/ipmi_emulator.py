@@ -4,32 +4,23 @@ Power changes ``delay`` seconds after it was asked for, and every answer takes `
 BMC of it. This file is also the program that each emulator runs.
 """
 
-import signal
-import subprocess
 import sys
 import time
-from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
+
+from support.emulator import Emulator, listens, running
 
 USER, PASSWORD = "admin", "pass word'1"
 
 
-class IpmiEmulator:
+class IpmiEmulator(Emulator):
     """One BMC with one machine, which is on at first."""
 
     def __init__(self, directory, *, delay=0.0, latency=0.0):
         self._delay, self._latency, self._power = directory / "delay", directory / "latency", directory / "power"
         self._power.write_text("on")
         self.slow(delay=delay, latency=latency)
-        command = [sys.executable, "-W", "ignore", str(Path(__file__)), str(directory)]
-        with (directory / "log").open("wb") as log:
-            self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log)
-        line = self._process.stdout.readline()
-        if not line:
-            self.close()
-            raise RuntimeError((directory / "log").read_text())
-        self.port = int(line)
+        super().__init__("support.ipmi_emulator", directory, directory)
 
     def slow(self, *, delay=0.0, latency=0.0):
         """From now on."""
@@ -44,28 +35,10 @@ class IpmiEmulator:
         """Without a fence, at once."""
         self._power.write_text(power)
 
-    def pause(self):
-        """Nothing is answered any more."""
-        self._process.send_signal(signal.SIGSTOP)
 
-    def go_on(self):
-        self._process.send_signal(signal.SIGCONT)
-
-    def close(self):
-        self._process.kill()
-        self._process.wait()
-        self._process.stdout.close()
-
-
-@contextmanager
 def ipmi_emulator(**how):
     """One that runs, and is ended."""
-    with TemporaryDirectory(prefix="ipmi") as directory:
-        emulator = IpmiEmulator(Path(directory), **how)
-        try:
-            yield emulator
-        finally:
-            emulator.close()
+    return running(IpmiEmulator, **how)
 
 
 def _serve(directory):
@@ -94,8 +67,7 @@ def _serve(directory):
 
     bmc = Machine({USER: PASSWORD}, port=0, address="127.0.0.1")
     bmc.port = bmc.serversocket.getsockname()[1]  # it knows its sessions by the port
-    sys.stdout.write(f"{bmc.port}\n")
-    sys.stdout.flush()
+    listens(bmc.port)
     bmc.listen()
 
 

@@ -8,16 +8,14 @@ emulators may run side by side; this file is also the program that each of them 
 import base64
 import ipaddress
 import json
-import signal
 import ssl
-import subprocess
 import sys
 import time
 import urllib.request
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from tempfile import TemporaryDirectory
+
+from support.emulator import Emulator, listens, running
 
 USER, PASSWORD = "admin", "correct horse 'battery'"
 MACHINES = {
@@ -27,7 +25,7 @@ MACHINES = {
 """Names and UUIDs of the systems; the UUID is also the system's id."""
 
 
-class RedfishEmulator:
+class RedfishEmulator(Emulator):
     """``directory`` holds its files; ``machines`` (name -> UUID) are all on at first."""
 
     def __init__(self, directory, *, machines=MACHINES, delay=0.0, latency=0.0):
@@ -38,14 +36,7 @@ class RedfishEmulator:
         settings.write_text(json.dumps({"directory": str(directory), "machines": machines}))
         _certify(directory)
         _protect(directory)
-        command = [sys.executable, "-W", "ignore", str(Path(__file__)), str(settings)]
-        with (directory / "log").open("wb") as log:
-            self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log)
-        line = self._process.stdout.readline()
-        if not line:
-            self.close()
-            raise RuntimeError((directory / "log").read_text())
-        self.port = int(line)
+        super().__init__("support.redfish_emulator", directory, settings)
         self.address = f"https://127.0.0.1:{self.port}"
 
     def slow(self, *, delay=0.0, latency=0.0):
@@ -61,18 +52,6 @@ class RedfishEmulator:
         """Without a fence, and by the delay of the moment."""
         self._ask(f"/redfish/v1/Systems/{machines[name]}/Actions/ComputerSystem.Reset", {"ResetType": reset})
 
-    def pause(self):
-        """Nothing is answered any more."""
-        self._process.send_signal(signal.SIGSTOP)
-
-    def go_on(self):
-        self._process.send_signal(signal.SIGCONT)
-
-    def close(self):
-        self._process.kill()
-        self._process.wait()
-        self._process.stdout.close()
-
     def _ask(self, path, body=None):
         context = ssl.create_default_context(cafile=self.certificate)
         data = None if body is None else json.dumps(body).encode()
@@ -84,15 +63,9 @@ class RedfishEmulator:
         return json.loads(text) if text else None
 
 
-@contextmanager
 def redfish_emulator(**how):
     """One that runs, and is ended."""
-    with TemporaryDirectory(prefix="redfish") as directory:
-        emulator = RedfishEmulator(Path(directory), **how)
-        try:
-            yield emulator
-        finally:
-            emulator.close()
+    return running(RedfishEmulator, **how)
 
 
 def _certify(directory):
@@ -161,8 +134,7 @@ def _serve(settings):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(directory / "certificate.pem", directory / "key.pem")
     server = make_server("127.0.0.1", 0, late, threaded=True, ssl_context=context)
-    sys.stdout.write(f"{server.server_port}\n")
-    sys.stdout.flush()
+    listens(server.server_port)
     server.serve_forever()
 
 
