@@ -67,13 +67,6 @@ class FenceAgent:
         """As ``off``."""
         await self._switch("on", within)
 
-    async def monitor(self) -> None:
-        """Asks whether the device answers at all, which for some is less than asking for a machine's power.
-
-        Unavailable, TimedOut.
-        """
-        self._check(await self._run("monitor", self._patience), self._patience)
-
     async def _switch(self, action: str, within: float) -> None:
         ended = await self._run(action, within)
         if ended.code != SLOW_CODES[action]:
