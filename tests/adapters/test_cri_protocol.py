@@ -89,7 +89,7 @@ class TestStop:
     async def test_when_the_grace_is_over_the_last_try_is_a_kill(self, peer, runtime):
         peer.answers["StopContainer"] = answers_in_turn(GRPCError(Status.UNAVAILABLE, "gone fishing"))
         with pytest.raises(Unavailable, match=r"unix:///.*StopContainer: gone fishing"):
-            await runtime.stop("c-1", 0.6)
+            await runtime.stop("c-1", 1)
         *tries, last = [request.timeout for request in peer.asked["StopContainer"]]
         assert (set(tries), last) == ({1}, 0)
 
@@ -143,7 +143,7 @@ class TestHooks:
 
         peer.answers["ExecSync"] = answer
         hook = Handler(exec=ExecAction(command=("leave",)))
-        result = await runtime.run_hook(WEB, "main", hook, 0.3)
+        result = await runtime.run_hook(WEB, "main", hook, 1)
         assert (result.ok, result.timed_out) == (False, True)
         await asyncio.wait_for(over.wait(), 60)
         (request,) = peer.asked["ExecSync"]
@@ -161,7 +161,7 @@ class TestHooks:
     )
     async def test_why_a_hook_failed(self, peer, runtime, reply, message):
         peer.answers["ExecSync"] = answers_in_turn(reply)
-        result = await runtime.run_hook(WEB, "main", Handler(exec=ExecAction(command=("leave",))), 5)
+        result = await runtime.run_hook(WEB, "main", Handler(exec=ExecAction(command=("leave",))), 60)
         assert not result.ok
         assert message in result.message
 

@@ -35,12 +35,12 @@ class TestStart:
 
     async def test_a_pod_that_has_ended_is_started_again_as_another(self, world):
         live, main, _ = await started(world, STUBBORN)
-        assert await stop(world, main, 0.2) == 137
+        assert await stop(world, main, 3) == 137
         again = await world.runtime.start(live.pod)
         assert again.containers["main"] != main
         assert await stop(world, main) is None
         await says(world, "web.main", "ready", "TERM", "ready")
-        assert await stop(world, again.containers["main"], 1) == 137
+        assert await stop(world, again.containers["main"], 3) == 137
         assert told(world, "web.main") == ["ready", "TERM", "ready", "TERM"]
 
     async def test_one_who_cancels_leaves_nothing(self, world):
@@ -100,36 +100,36 @@ class TestHooks:
             command=["/bin/sh", "-c", "echo ready >> $OUT; while :; do :; done"],
         )
         hook = Handler(exec=ExecAction(command=("/bin/sh", "-c", "echo $PATH; exit 1")))
-        assert (await world.runtime.run_hook(live, "main", hook, 10)).message == "exec: exit code 1: /nowhere"
+        assert (await world.runtime.run_hook(live, "main", hook, 60)).message == "exec: exit code 1: /nowhere"
 
     async def test_a_command_that_cannot_be_is_told(self, world):
         live, _, _ = await started(world)
         hook = Handler(exec=ExecAction(command=("echo", "a\0b")))
-        assert (await world.runtime.run_hook(live, "main", hook, 10)).message == "exec: embedded null byte"
+        assert (await world.runtime.run_hook(live, "main", hook, 60)).message == "exec: embedded null byte"
 
     async def test_children_of_a_hook_end_with_it(self, world):
         live, _, _ = await started(world)
         hook = shell('sleep 1000 & echo $! >> "$OUT.hook"; exit 0')
-        assert (await world.runtime.run_hook(live, "main", hook, 10)).ok
+        assert (await world.runtime.run_hook(live, "main", hook, 60)).ok
         await eventually(lambda: not alive(int(told(world, "web.main.hook")[0])))
 
     async def test_children_of_a_hook_end_at_its_limit(self, world):
         live, _, _ = await started(world)
         hook = shell('sleep 1000 & echo $! >> "$OUT.hook"; wait')
-        assert (await world.runtime.run_hook(live, "main", hook, 0.5)).timed_out
+        assert (await world.runtime.run_hook(live, "main", hook, 4)).timed_out
         await eventually(lambda: not alive(int(told(world, "web.main.hook")[0])))
 
     async def test_a_hook_that_talks_much_is_not_held_up_and_its_last_words_are_quoted(self, world):
         live, _, _ = await started(world)
         hook = shell("i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done; exit 9")
-        result = await world.runtime.run_hook(live, "main", hook, 20)
+        result = await world.runtime.run_hook(live, "main", hook, 60)
         assert result.message.startswith("exec: exit code 9: ")
         assert result.message.endswith("line 19999")
         assert len(result.message) < 1100
 
     async def test_a_hook_that_dies_of_a_signal_tells_it_as_shells_do(self, world):
         live, _, _ = await started(world)
-        assert (await world.runtime.run_hook(live, "main", shell("kill -KILL $$"), 10)).message == "exec: exit code 137"
+        assert (await world.runtime.run_hook(live, "main", shell("kill -KILL $$"), 60)).message == "exec: exit code 137"
 
     async def test_hooks_leave_no_descriptor_open(self, world):
         live, _, _ = await started(world)

@@ -119,7 +119,7 @@ class TestWhatAContainerIsGiven:
         async with await asyncio.start_server(serve, live.pod.status.pod_ip, 0) as server:
             port = server.sockets[0].getsockname()[1]
             hook = Handler(http_get=HTTPGetAction(port=port, path="/leave"))
-            assert (await world.runtime.run_hook(live, "main", hook, 10)).ok
+            assert (await world.runtime.run_hook(live, "main", hook, 60)).ok
         assert f"host: {live.pod.status.pod_ip}:{port}".encode() in asked[0]
 
     @as_root
@@ -139,7 +139,7 @@ class TestWhatAContainerIsGiven:
         assert status(pid)["Groups"].strip() == ""
         assert (directory(world, live.pod).parent / "main.log").read_text() == "hello\n"
         hook = shell('echo "$(cat /proc/self/status | grep -E "^[UG]id")" >> "$OUT"; echo said > /dev/stdout; exit 1')
-        result = await world.runtime.run_hook(live, "main", hook, 10)
+        result = await world.runtime.run_hook(live, "main", hook, 60)
         assert result.message == "exec: exit code 1: said"
         assert [line.split()[1] for line in told(world, "web.main")[1:]] == ["12345", "23456"]
         assert await stop(world, main) == 7
@@ -180,7 +180,7 @@ class TestWhatAContainerLeavesBehind:
         script = f"""sh -c 'trap "echo CHILD >> $OUT" TERM; echo up >> "$OUT.child"; while :; do sleep 1000 & wait $!; done' & {STUBBORN}"""
         _, main, _ = await started(world, script)
         await eventually(lambda: bool(told(world, "web.main.child")))
-        assert await stop(world, main, 1) == 137
+        assert await stop(world, main, 3) == 137
         assert told(world, "web.main") == ["ready", "TERM"]
 
     async def test_orphans_are_reaped_while_their_container_runs(self, world):
