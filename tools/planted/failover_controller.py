@@ -6,7 +6,7 @@ PARTS = ("tests/core/test_failover_parts.py",)
 ACTING = ("tests/core/test_failover_acting.py",)
 DETACH = ("tests/core/test_failover_detach.py",)
 FENCED = ("tests/core/test_failover_fenced.py",)
-WORLD = ("tests/core/test_failover_controller.py",)
+WORLD = ("tests/core/test_failover_controller.py", "tests/core/test_failover_proved.py")
 ADVERSITY = ("tests/core/test_failover_adversity.py",)
 OFTEN = ("tests/core/test_failover_often.py",)
 
