@@ -1,5 +1,6 @@
 """The pods of a DaemonSet: on which nodes they are to be, and what they look like (``pkg/controller/daemon/util``)."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -8,7 +9,7 @@ from lastcall.lab.controllers import pods, revisions
 from lastcall.lab.controllers.owning import Kind, labels
 from lastcall.lab.controllers.scheduling import nodes
 from lastcall.lab.controllers.taints import taints_of
-from lastcall.lab.controllers.view import Object
+from lastcall.lab.controllers.view import Object, Ref
 from lastcall.model.tolerations import NO_EXECUTE, Toleration, untolerated
 
 GENERATION = "deprecated.daemonset.template.generation"
@@ -44,6 +45,31 @@ def fit(daemon: Object, node: Object) -> Fit:
     if untolerated(taints, tolerated) is None:
         return Fit(run=True, stay=True)
     return Fit(run=False, stay=untolerated(taints, tolerated, effects=(NO_EXECUTE,)) is None)
+
+
+class Fits:
+    """``fit`` of every node, which is asked again only of nodes that have changed: of a large cluster few have."""
+
+    def __init__(self) -> None:
+        self._known: dict[Ref, tuple[Object, dict[str, tuple[Object, Fit]]]] = {}
+        """By DaemonSet: the pods' spec, and of each node what it was like and what was found."""
+
+    def of(self, key: Ref, daemon: Object, nodes: Mapping[str, Object]) -> dict[str, Fit]:
+        """By the names of the nodes, in their order."""
+        spec = daemon["spec"]["template"]["spec"]
+        asked, before = self._known.get(key, (spec, {}))
+        if asked != spec:
+            before = {}
+        now = {}
+        for name, node in nodes.items():
+            known = before.get(name)
+            now[name] = known if known and known[0] is node else (node, fit(daemon, node))
+        self._known[key] = spec, now
+        return {name: found for name, (_, found) in now.items()}
+
+    def forget(self, key: Ref) -> None:
+        """There is no such DaemonSet any more."""
+        self._known.pop(key, None)
 
 
 def target(pod: Object) -> str:

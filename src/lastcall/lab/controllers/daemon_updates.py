@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from lastcall.lab.controllers import pods
-from lastcall.lab.controllers.daemon_pods import fit, updated
+from lastcall.lab.controllers.daemon_pods import updated
 from lastcall.lab.controllers.view import Object
 from lastcall.model.portions import portion
 
@@ -42,10 +42,11 @@ def bounds(daemon: Object, desired: int) -> Bounds:
 
 
 def steps(
-    daemon: Object, nodes: Mapping[str, Object], by_node: Mapping[str, Sequence[Object]], letters: str, now: float
+    daemon: Object, run: Sequence[str], by_node: Mapping[str, Sequence[Object]], letters: str, now: float
 ) -> Steps:
-    """The next ones of a rolling update; ``by_node`` has the pods by their nodes."""
-    run = [name for name, node in nodes.items() if fit(daemon, node).run]
+    """The next ones of a rolling update; ``by_node`` has the pods by their nodes, ``run`` are those that should have one."""
+    if not any(_old(daemon, pod, letters) for found in by_node.values() for pod in found):
+        return Steps()
     places = sorted({*by_node, *run})
     pairs = {name: _pair(daemon, by_node.get(name, ()), letters) for name in places}
     allowed = bounds(daemon, len(run))
@@ -59,11 +60,16 @@ def steps(
     return _instead(pairs, allowed.unavailable, available)
 
 
+def _old(daemon: Object, pod: Object, letters: str) -> bool:
+    """Whether it is to be replaced: all steps are about such a one."""
+    return not updated(pod, daemon, letters) and not pod["metadata"].get("deletionTimestamp")
+
+
 def _pair(daemon: Object, on_node: Sequence[Object], letters: str) -> _Pair | None:
     """None if there are several of one kind: the controller has to make order first."""
     alive = [pod for pod in on_node if not pod["metadata"].get("deletionTimestamp")]
     new = [pod for pod in alive if updated(pod, daemon, letters)]
-    old = [pod for pod in alive if not updated(pod, daemon, letters)]
+    old = [pod for pod in alive if _old(daemon, pod, letters)]
     if len(new) > 1 or len(old) > 1:
         return None
     return _Pair(new[0] if new else None, old[0] if old else None)

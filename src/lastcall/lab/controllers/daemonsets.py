@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from lastcall.lab.controllers import daemon_updates, pods, revisions
 from lastcall.lab.controllers.actions import Action, Decision, status_patch
 from lastcall.lab.controllers.backoffs import Backoff
-from lastcall.lab.controllers.daemon_pods import Fit, fit, new_pod, target, updated
+from lastcall.lab.controllers.daemon_pods import Fit, Fits, fit, new_pod, target, updated
 from lastcall.lab.controllers.owning import Kind, claim, creation, deletion, interested, labels, selects_all
 from lastcall.lab.controllers.view import Object, Ref, View, controller_of, ref
 
@@ -36,6 +36,7 @@ class DaemonSets:
     def __init__(self, times: DaemonTimes | None = None) -> None:
         times = times or DaemonTimes()
         self._failures = Backoff(times.first_backoff, times.longest_backoff)
+        self._fits = Fits()
 
     def keys(self, resource: str, obj: Object, view: View) -> Iterable[Ref]:
         """The DaemonSets that are concerned."""
@@ -47,6 +48,7 @@ class DaemonSets:
         """Pods to be made or deleted, and the status."""
         daemon = view.get(*key)
         if daemon is None or daemon["metadata"].get("deletionTimestamp"):
+            self._fits.forget(key)
             return Decision()
         if selects_all(daemon):
             said = "This daemon set is selecting all pods. A non-empty selector is required."
@@ -57,7 +59,8 @@ class DaemonSets:
         own, patches = claim(daemon, KIND, "pods", view)
         if patches:
             return Decision(tuple(patches))
-        turn = _Turn(daemon, labels(history.update)[revisions.LABEL], _nodes(view), own, self._failures, now)
+        fits = self._fits.of(key, daemon, _nodes(view))
+        turn = _Turn(daemon, labels(history.update)[revisions.LABEL], fits, own, self._failures, now)
         actions = turn.managed() or turn.rolled()
         forgotten = _forgotten(daemon, history, own)
         return Decision((*status_patch(key, daemon, turn.status()), *actions, *forgotten), turn.again_in())
@@ -96,14 +99,13 @@ class _Turn:
         self,
         daemon: Object,
         letters: str,
-        nodes: Mapping[str, Object],
+        fits: Mapping[str, Fit],
         own: Sequence[Object],
         failures: Backoff,
         now: float,
     ) -> None:
-        self._daemon, self._letters, self._nodes = daemon, letters, nodes
+        self._daemon, self._letters, self._fits = daemon, letters, fits
         self._failures, self._now = failures, now
-        self._fits: dict[str, Fit] = {name: fit(daemon, node) for name, node in nodes.items()}
         self._by_node: dict[str, list[Object]] = {}
         self._waits: list[float] = []
         for pod in own:
@@ -130,7 +132,7 @@ class _Turn:
             else:
                 surplus += [pod for pod in present or () if not pod["metadata"].get("deletionTimestamp")]
         for name, found in self._by_node.items():
-            if name not in self._nodes:
+            if name not in self._fits:
                 surplus += [pod for pod in found if not pod["spec"].get("nodeName")]
         return [*told, *self._made(missing), *self._ended(surplus)]
 
@@ -138,7 +140,8 @@ class _Turn:
         """The next step of a rolling update."""
         if self._daemon["spec"]["updateStrategy"]["type"] == "OnDelete":
             return []
-        found = daemon_updates.steps(self._daemon, self._nodes, self._by_node, self._letters, self._now)
+        run = [name for name, fits in self._fits.items() if fits.run]
+        found = daemon_updates.steps(self._daemon, run, self._by_node, self._letters, self._now)
         return [*self._made(found.create), *self._ended(found.delete)]
 
     def _runs(self, pod: Object, node: str, surplus: list[Object], told: list[Action]) -> bool:
@@ -165,6 +168,8 @@ class _Turn:
 
     def _too_many(self, running: Sequence[Object]) -> list[Object]:
         """All but the oldest; with surge, all but the oldest new and the oldest old one, until that is not needed."""
+        if len(running) < 2:
+            return []
         ordered = sorted(running, key=_age)
         if not self._surge:
             return ordered[1:]
@@ -186,7 +191,7 @@ class _Turn:
     def status(self) -> Object:
         """``updateDaemonSetStatus``: of each node the oldest pod counts."""
         wanted = [name for name, fits in self._fits.items() if fits.run]
-        first = {name: min(found, key=_age) for name, found in self._by_node.items() if found}
+        first = {name: found[0] if len(found) == 1 else min(found, key=_age) for name, found in self._by_node.items()}
         there = [first[name] for name in wanted if name in first]
         available = sum(self._available(pod) for pod in there)
         status = {

@@ -46,6 +46,9 @@ _WATCHED = (
 _OF_EACH = ("hostname", "subdomain", "affinity")
 """What the specs of two pods of one workload may differ in."""
 
+_WELCOMING: Object = {"spec": {"taints": None}}
+"""A node that is ready loses the taint with which the server makes it, so that it gets the pods of DaemonSets."""
+
 
 async def settle(cluster: "Cluster") -> None:
     """To be called when all workloads are there, no controller runs, and no kubelet has started yet.
@@ -56,6 +59,7 @@ async def settle(cluster: "Cluster") -> None:
     for host in cluster.hosts.values():
         node = node_object.node(host.profile, NodeFacts(), cluster.clock.wall())
         await cluster.plane.admin.create(NODES, node)
+        await cluster.plane.admin.patch(NODES, host.name, _WELCOMING)
     await _Settling(cluster).run()
 
 

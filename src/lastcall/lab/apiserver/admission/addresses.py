@@ -5,6 +5,7 @@ The real server does so between admission and validation; here it is the last mu
 
 import ipaddress
 from collections.abc import Iterator
+from itertools import chain
 from random import Random
 
 from lastcall.lab.apiserver import fields
@@ -18,7 +19,7 @@ from lastcall.lab.apiserver.kinds.services import (
 )
 from lastcall.lab.apiserver.request import Object
 from lastcall.lab.apiserver.status import ApiError, Cause, invalid
-from lastcall.lab.apiserver.store import Store
+from lastcall.lab.apiserver.store import Key, Store
 
 NETWORK = ipaddress.ip_network("10.96.0.0/16")
 NODE_PORTS = range(30000, 32768)
@@ -37,6 +38,8 @@ class ServiceAddresses(Plugin):
     def __init__(self, store: Store, random: Random) -> None:
         self._store = store
         self._random = random
+        self._specs: dict[Key, tuple[int, Object]] = {}
+        """As they have been read, with their revisions."""
 
     async def mutate(self, attributes: Attributes) -> None:
         """A service that is written gets what it still lacks. ApiError if what it asks for is taken."""
@@ -71,7 +74,7 @@ class ServiceAddresses(Plugin):
     def _free_address(self, taken: set[str]) -> str:
         size = NETWORK.num_addresses
         start = self._random.randrange(_STATIC_ADDRESSES, size - 1)
-        after = (*range(start, size - 1), *range(_STATIC_ADDRESSES, start), *range(1, _STATIC_ADDRESSES))
+        after = chain(range(start, size - 1), range(_STATIC_ADDRESSES, start), range(1, _STATIC_ADDRESSES))
         return next(address for offset in after if (address := str(NETWORK[offset])) not in taken)
 
     def _node_ports(self, service: Object, own: set[int | None]) -> None:
@@ -96,9 +99,13 @@ class ServiceAddresses(Plugin):
 
     def _others(self, service: Object) -> Iterator[Object]:
         metadata = service["metadata"]
+        known, self._specs = self._specs, {}
         for stored in self._store.objects("services"):
+            before = known.get(stored.key)
+            read = before if before and before[0] == stored.revision else (stored.revision, stored.object()["spec"])
+            self._specs[stored.key] = read
             if stored.key[1:] != (metadata.get("namespace"), metadata.get("name")):
-                yield stored.object()["spec"]
+                yield read[1]
 
 
 def _families(spec: Object) -> Iterator[Cause]:
