@@ -46,7 +46,7 @@ async def test_what_is_answered(port, line, code, body):
 
 
 async def test_an_address_that_is_taken_is_named_by_its_flag(port):
-    with pytest.raises(LastcallError, match=rf"--metrics-bind-address 127\.0\.0\.1:{port}: "):
+    with pytest.raises(LastcallError, match=rf"^--metrics-bind-address 127\.0\.0\.1:{port}: Address already in use$"):
         async with serving(PATHS, ("127.0.0.1", port)):
             pass
 

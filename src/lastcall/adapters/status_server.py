@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import os
 from collections.abc import AsyncIterator, Callable, Mapping
 
 from lastcall.errors import LastcallError
@@ -33,7 +34,9 @@ async def serving(paths: Mapping[str, Answer], address: tuple[str, int] | None) 
         try:
             chosen = await server.start(host, port)
         except OSError as error:
-            raise LastcallError(f"--metrics-bind-address {host}:{port}: {error.strerror or error}") from error
+            # asyncio's own words bury the system's in Python's.
+            said = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)
+            raise LastcallError(f"--metrics-bind-address {host}:{port}: {said}") from error
         log.info("metrics at http://%s:%s/metrics", host, chosen)
     try:
         yield

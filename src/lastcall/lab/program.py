@@ -1,5 +1,6 @@
 """The lab's node with an agent in it, as one process."""
 
+import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator
@@ -8,6 +9,7 @@ from pathlib import Path
 from lastcall.adapters.clock import SystemClock
 from lastcall.adapters.manifests import StaticPods
 from lastcall.adapters.processes import ProcessRuntime
+from lastcall.adapters.state_dir import make_writable, refuse_kubelet_directory
 from lastcall.aio import Group
 from lastcall.lab.containerd import LabCriRuntime
 from lastcall.lab.node import LabNode, Runtime
@@ -20,8 +22,10 @@ log = logging.getLogger(__name__)
 async def run_node(settings: Settings, *, manifests: Path, endpoint: str | None) -> None:
     """Runs the pods of ``manifests`` as processes, or as containers at a CRI endpoint, until SIGTERM.
 
-    The pods are left running then, as by a kubelet; the next life of this program takes them over.
+    The pods are left running then, as by a kubelet; the next life of this program takes them over. LastcallError if the
+    state directory cannot be used, before anything is written there.
     """
+    await asyncio.to_thread(_prepare, settings.state_dir)
     async with runtime(settings, manifests, endpoint) as started:
         node = LabNode(
             settings.node_name,
@@ -37,6 +41,11 @@ async def run_node(settings: Settings, *, manifests: Path, endpoint: str | None)
             await program.run()
         finally:
             await group.cancel()
+
+
+def _prepare(state_dir: Path) -> None:
+    refuse_kubelet_directory(state_dir)
+    make_writable(state_dir)
 
 
 @contextlib.asynccontextmanager
