@@ -8,7 +8,8 @@ from lastcall.failover import calm
 from lastcall.failover.armed import looked as seen_to_say
 from lastcall.failover.armed import watchdog_seen
 from lastcall.failover.calm import CHAIN, Calmness, Rosters, Survey, Word, confirmed, heard, tally
-from lastcall.failover.facts import Calm
+from lastcall.failover.evidence import State, assess
+from lastcall.failover.facts import Boot, Calm
 from lastcall.model.observed import WatchedLease
 from lastcall.model.watchdog import Watchdog
 from lastcall.model.watchdog_lease import Promise, annotated, following
@@ -142,6 +143,39 @@ def test_a_survey_is_due_when_nothing_else_is_missing():
     assert calm.due(late, 165, 175)
     assert not calm.due(seen(100, read=200, calm=[Calm(nodes=3, calm=1)]), None, 1000)
     assert not calm.due(seen(100, read=200, calm=[Calm(nodes=3, calm=2, since=0, until=180)]), None, 1000)
+
+
+def awaited(fact):
+    return [
+        one.at for one in assess(Boot(id="b", system_uuid="m", since=0), [fact], 500).awaited if "half of" in one.what
+    ]
+
+
+@pytest.mark.parametrize(
+    ("found", "read", "at", "remark"),
+    [
+        ([Calm(nodes=3, calm=2, since=0)], 169, [170], ""),
+        ([Calm(nodes=3, calm=2, since=0)], 170, [None], ""),  # nobody can say when others confirm it
+        ([Calm(nodes=3, calm=1)], 300, [], "only 1 of the 3 nodes that it counts"),
+        ([], 300, [], "it is not known which nodes its agent counts"),
+    ],
+)
+def test_what_is_awaited_and_remarked(found, read, at, remark):
+    fact = seen(100, read=read, calm=found)
+    assert awaited(fact) == at
+    verdict = assess(Boot(id="b", system_uuid="m", since=0), [fact], 500)
+    assert verdict.state is State.UNKNOWN
+    assert remark in " ".join(verdict.reasons)
+
+
+def test_a_proof_tells_how_many_were_calm():
+    verdict = assess(
+        Boot(id="b", system_uuid="m", since=0),
+        [seen(100, read=200, calm=[Calm(nodes=3, calm=2, since=0, until=190)])],
+        500,
+    )
+    assert verdict.state is State.DEAD
+    assert "and 2 of 3 nodes never told it that they had lost the API server" in verdict.reasons[0]
 
 
 # -- every course of writes --------------------------------------------------------------------------------------------

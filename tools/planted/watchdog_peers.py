@@ -141,4 +141,11 @@ BUGS = [
         "        if not self.peers or calm_since is None:\n            return renewed + self.bound\n",
         CALM,
     ),
+    Bug(
+        "the controller looks without a pause for what others have not confirmed yet",
+        "failover/awaiting.py",
+        "Awaited(text, None if confirming else last.over)",
+        "Awaited(text, last.over)",
+        CALM,
+    ),
 ]

@@ -33,7 +33,8 @@ def _bounds(own: Iterable[Fact]) -> Iterator[Awaited]:
         text = f"that its watchdog has reset it: {last.settings.arithmetic} after the last renewal"
         if last.peers:
             text += ", and that half of the nodes confirm that they took no part in an agreement to let it live"
-        yield Awaited(text, last.over)
+        confirming = last.peers is not None and last.over is not None and last.read >= last.over
+        yield Awaited(text, None if confirming else last.over)  # nobody can say when they do
     stored = [fact for fact in own if isinstance(fact, StorageLease) and fact.dead_after is not None]
     if stored:
         lease = max(stored, key=lambda one: (one.renewed, one.read))

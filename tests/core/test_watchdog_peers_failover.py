@@ -1,0 +1,171 @@
+"""Five nodes without BMCs whose watchdogs are petted by agreement too, and the failover controller, in virtual time, over
+storage that tells who has written when: what is forced, and what is not, when some of them have lost the API server."""
+
+import base64
+from random import Random
+
+import pytest
+from support.failing_over import NAMES, failing_over
+from support.watchdogs import Line
+
+from lastcall import names
+from lastcall.adapters.kube.client import Client
+from lastcall.adapters.kube.members import KubeMembers
+from lastcall.adapters.kube.resources import NODES, SECRETS
+from lastcall.adapters.kube.watchdog_lease import KubeWatchdogLease
+from lastcall.adapters.watchdog_device import WatchdogFile
+from lastcall.lab.apiserver.inprocess import InProcess
+from lastcall.lab.fake_datagrams import FakeNetwork
+from lastcall.lab.fake_watchdog import FakeWatchdog
+from lastcall.lab.virtual import Process
+from lastcall.lab.volumes.records import violations
+from lastcall.model.watchdog import WatchdogSettings
+from lastcall.model.watchdog_peers import PeerSettings
+from lastcall.watchdog.keeper import Keeper
+from lastcall.watchdog.peers import Peers
+
+pytestmark = pytest.mark.timeout(120)
+
+SETTINGS = WatchdogSettings(lease_seconds=45, pet_seconds=5, timeout_seconds=12, peers=PeerSettings())
+BOUND = SETTINGS.armed().bound
+RENEWALS = 2 * SETTINGS.pet_seconds
+
+
+class Machine:
+    """A node that stays off once its watchdog has fired."""
+
+    def __init__(self, machines, node, address):
+        self.machines, self.node, self.address = machines, node, address
+        self.line = Line(InProcess(machines.world.cluster.server))
+        self.resets = []
+        self.dog = FakeWatchdog(self._reset)
+        self.process = Process(f"agent {node}", on_death=self.dog.died)
+        self.process.call(self._begin)
+
+    def _begin(self):
+        clock = self.machines.world.cluster.clock
+        peers = Peers(
+            self.node,
+            port=9468,
+            members=KubeMembers(Client(self.line)),
+            opens=self.machines.network.open,
+            clock=clock,
+            pet=SETTINGS.pet_seconds,
+            report=SETTINGS.armed().report,
+            draw=Random(self.node).randbytes,
+        )
+        self.keeper = Keeper(
+            SETTINGS,
+            device=WatchdogFile("/dev/watchdog0", self.dog),
+            lease=KubeWatchdogLease(Client(self.line), self.node, clock),
+            clock=clock,
+            boot_id=f"boot-{self.node}-1",
+            peers=peers,
+        )
+        self.process.start(peers.run(), "peers")
+        self.process.start(self.keeper.run(), "watchdog")
+        self.keeper.hold("")
+
+    def _reset(self):
+        self.resets.append(self.machines.world.now)
+        self.process.kill()
+        self.machines.world.nodes.pull(self.node)
+
+
+class Machines:
+    """All of them; those that are cut off from the control plane go on, and write, and hear each other."""
+
+    def __init__(self, world):
+        self.world, self.network = world, FakeNetwork()
+        self.all = {}
+
+    async def begin(self):
+        data = {"key": base64.b64encode(b"k" * 32).decode()}
+        secret = {"metadata": {"name": names.PEERS_SECRET}, "data": data}
+        await self.world.cluster.create(SECRETS, secret, namespace=names.SYSTEM_NAMESPACE)
+        for number, name in enumerate(NAMES):
+            address = f"10.0.0.{number}"
+            status = {"status": {"addresses": [{"type": "InternalIP", "address": address}]}}
+            await self.world.cluster.patch(NODES, name, status, subresource="status", namespace="")
+            self.all[name] = Machine(self, name, address)
+        self.world.start()
+        await self.world.cluster.settle(60)
+
+    def cut_off(self, *cut):
+        for name in cut:
+            self.all[name].line.cut = True
+            self.world.nodes.silent.add(name)
+
+    async def heal(self, *healed):
+        for name in healed:
+            self.all[name].line.cut = False
+            self.world.nodes.silent.discard(name)
+            await self.world.nodes.back(name)
+
+    @property
+    def reset(self):
+        return [name for name, machine in self.all.items() if machine.resets]
+
+    def end(self):
+        for machine in self.all.values():
+            machine.process.kill()
+            machine.dog.switched_off()
+
+
+def scenes(test):
+    """Runs ``test(world, machines, node, others)``; the database runs on ``node``."""
+
+    @failing_over(policy={"fencers": []})
+    async def scene(world):
+        machines = Machines(world)
+        await machines.begin()
+        node = world.place()
+        try:
+            await test(world, machines, node, [name for name in NAMES if name != node])
+            assert violations(world.nodes.storage.records) == []
+        finally:
+            machines.end()
+
+    return scene
+
+
+@scenes
+async def test_a_node_that_is_cut_off_is_failed_over_when_its_watchdog_has_reset_it(world, machines, node, others):
+    cut = world.now
+    machines.cut_off(node)
+    await world.until(lambda: world.place() not in (None, node), 400)
+    assert machines.reset == [node]
+    assert machines.all[node].resets[0] - cut < BOUND
+    assert BOUND - SETTINGS.pet_seconds - 1 < world.now - cut < BOUND + RENEWALS + 40
+    assert world.verbs()[0] == "taint"
+
+
+@scenes
+async def test_a_majority_that_is_cut_off_lives_on_and_nothing_is_forced(world, machines, node, others):
+    machines.cut_off(node, *others[:2])
+    await world.cluster.settle(600)
+    assert machines.reset == []
+    assert world.verbs() == []
+
+
+@scenes
+async def test_when_the_majority_is_back_the_one_that_stays_away_is_failed_over(world, machines, node, others):
+    machines.cut_off(node, *others[:2])
+    await world.cluster.settle(300)
+    await machines.heal(*others[:2])
+    back = world.now
+    await world.until(lambda: world.place() not in (None, node), 600)
+    assert machines.reset == [node]
+    assert machines.all[node].resets[0] > back
+
+
+@scenes
+async def test_an_outage_of_the_api_server_costs_nothing(world, machines, node, others):
+    for machine in machines.all.values():
+        machine.line.cut = True
+    await world.cluster.settle(400)
+    for machine in machines.all.values():
+        machine.line.cut = False
+    await world.cluster.settle(200)
+    assert machines.reset == []
+    assert world.verbs() == []
