@@ -5,6 +5,8 @@ import asyncio
 import pytest
 from support.watchdog_peers import BOUND, SETTINGS, together
 
+pytestmark = pytest.mark.timeout(120)
+
 REPORT = SETTINGS.armed().report
 
 
