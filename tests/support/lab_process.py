@@ -35,7 +35,7 @@ class LabProcess:
         try:
             while "The lab is up" not in self.said:
                 assert self.process.poll() is None, self.said
-                assert time.monotonic() - began < 90, self.said
+                assert time.monotonic() - began < 150, self.said
                 time.sleep(0.01)
         except BaseException:
             self.end()

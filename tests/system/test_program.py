@@ -9,7 +9,7 @@ import urllib.request
 
 import pytest
 from support.logind import private_logind  # noqa: F401
-from support.system import Node
+from support.system import PATIENT, Node
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -75,6 +75,7 @@ async def test_metrics_before_and_after_a_shutdown(node):
 
 
 async def test_a_restarted_agent_counts_the_whole_shutdown(node):
+    node.config.write_text(PATIENT)
     node.add("web", takes=1)
     node.add("db", priority=1000, takes=2)
     await node.start()

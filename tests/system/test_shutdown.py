@@ -108,6 +108,7 @@ async def test_the_node_is_not_ready_before_the_first_signal(node):
 
 
 async def test_a_sidecar_ends_after_the_main_container(node):
+    node.config.write_text(PATIENT)
     node.add("mesh", takes=1, sidecar=1)
     await node.start()
     await node.logind.power_off()
@@ -118,7 +119,8 @@ async def test_a_sidecar_ends_after_the_main_container(node):
 
 
 async def test_new_pods_are_refused_from_the_first_moment(node):
-    node.add("web", takes=3)
+    node.config.write_text(PATIENT)
+    node.add("web", takes=8)
     await node.start()
     await node.logind.power_off()
     await node.until_saw("web", "TERM")
@@ -173,6 +175,7 @@ async def test_the_commands_that_logind_serves(node, command, target):
     ask = "import ctypes; libc = ctypes.CDLL(None, use_errno=True); libc.syscall(169, 0, 0, 0, 0); print(ctypes.get_errno())"
     asked = await asyncio.to_thread(node.logind.caged, sys.executable, "-c", ask)
     assert int(asked.stdout) == errno.EPERM, "nothing is run where the machine could be rebooted"
+    node.config.write_text(PATIENT)
     (node.logind.root / "run/systemd/system").mkdir()  # sd_booted(3) is true, in the cage only
     node.add("web", takes=1)
     await node.start()
@@ -183,6 +186,7 @@ async def test_the_commands_that_logind_serves(node, command, target):
 
 
 async def test_a_scheduled_shutdown(node):
+    node.config.write_text(PATIENT)
     three(node)
     await node.start()
     begins = time.clock_gettime(time.CLOCK_BOOTTIME) + 1.5
@@ -205,6 +209,7 @@ async def test_a_cancelled_schedule_ends_nothing(node):
 
 
 async def test_the_api(node):
+    node.config.write_text(PATIENT)
     three(node)
     await node.start()
     await node.logind.reboot()

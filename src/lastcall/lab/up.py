@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 CONFIG = Path(__file__).parent / "agent.yaml"
 """How the shutdown managers of the lab's nodes are configured."""
 
-UP_SECONDS = 30.0
+UP_SECONDS = 120.0
 """Within which everything must have started."""
 
 

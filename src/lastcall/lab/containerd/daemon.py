@@ -17,7 +17,7 @@ from lastcall.lab.containerd import configuration, images, leftovers
 _PROGRAMS = {"containerd": "containerd", "containerd-shim-runc-v2": "containerd", "ctr": "containerd", "runc": "runc"}
 """What is needed, and the Debian packages that have it."""
 
-_UP = 30.0
+_UP = 90.0
 
 
 def why_not() -> str | None:

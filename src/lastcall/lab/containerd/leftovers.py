@@ -101,7 +101,7 @@ def _kill(pid: int) -> None:
 
 def _wait_for_end(pids: list[int]) -> None:
     """They are not this process's children: there is only looking."""
-    for _ in range(100):
+    for _ in range(1500):
         if not any(_alive(pid) for pid in pids):
             return
         time.sleep(0.02)
