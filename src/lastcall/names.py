@@ -175,6 +175,11 @@ M_WATCHDOG_BOUND = _name(
     "lastcall_watchdog_bound_seconds",
     "gauge: so long after its last renewal the node has reset itself; 0 while nothing is promised",
 )
+M_WATCHDOG_NODES = _name(
+    "metric",
+    "lastcall_watchdog_counted_nodes",
+    "gauge: all nodes, of which a majority may let this one live on without the API server; 0 while none are counted",
+)
 M_WATCHDOG_RENEWALS = _name(
     "metric", "lastcall_watchdog_renewals_total", "counter: renewals of the node's Lease, by `outcome`"
 )

@@ -198,7 +198,7 @@ class Program:
 
     def _on_watchdog(self, told: Told) -> None:
         before, self._rounds = self._rounds, told
-        self._metrics.watchdog(armed=told.armed, bound=told.bound)
+        self._metrics.watchdog(armed=told.armed, bound=told.bound, nodes=told.nodes)
         self._metrics.renewed(
             accepted=told.accepted - (before.accepted if before else 0),
             failed=told.failed - (before.failed if before else 0),

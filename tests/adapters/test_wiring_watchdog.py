@@ -171,7 +171,15 @@ async def test_the_agent_tells_it_whether_the_node_goes_down(tmp_path):
         settings.append(configured)
         for renewals in (1, 2):
             on_round(
-                Told(armed=True, bound=85.0, accepted=renewals, failed=3, withheld=1, sentence="armed: it is a test")
+                Told(
+                    armed=True,
+                    bound=85.0,
+                    accepted=renewals,
+                    failed=3,
+                    withheld=1,
+                    sentence="armed: it is a test",
+                    nodes=3,
+                )
             )
         yield Recorder()
 
@@ -201,6 +209,7 @@ async def test_the_agent_tells_it_whether_the_node_goes_down(tmp_path):
     for line in (
         "lastcall_watchdog_armed 1.0",
         "lastcall_watchdog_bound_seconds 85.0",
+        "lastcall_watchdog_counted_nodes 3.0",
         'lastcall_watchdog_renewals_total{outcome="Accepted"} 2.0',
         'lastcall_watchdog_renewals_total{outcome="Failed"} 3.0',
         "lastcall_watchdog_withheld_total 1.0",

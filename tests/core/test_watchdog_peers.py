@@ -5,6 +5,9 @@ import asyncio
 import pytest
 from support.watchdog_peers import BOUND, SETTINGS, together
 
+from lastcall import names
+from lastcall.adapters.kube.resources import SECRETS
+
 pytestmark = pytest.mark.timeout(120)
 
 REPORT = SETTINGS.armed().report
@@ -17,6 +20,7 @@ def test_an_outage_of_the_api_server_that_all_have_resets_nobody():
         await asyncio.sleep(1000)
         assert [machine.resets for machine in cluster.machines.values()] == [[], [], []]
         told = cluster.machines["n1"].rounds[-1]
+        assert told.nodes == 3
         assert told.sentence == (
             "the Lease could not be renewed for too long, and 3 of all 3 nodes report that the API server is lost to them: "
             "this machine lives on"
@@ -165,5 +169,24 @@ def test_a_controller_that_begins_afterwards_proves_it_later():
         begun = cluster.now
         await asyncio.sleep(150)
         assert BOUND - 1 < cluster.proofs["boot-n1-0"] - begun < BOUND + 30
+
+    together(scene)
+
+
+def test_without_the_key_nobody_is_counted_and_the_agent_says_why():
+    async def scene(cluster):
+        await asyncio.sleep(30)
+        await cluster.admin.delete(SECRETS, names.PEERS_SECRET, namespace=names.SYSTEM_NAMESPACE)
+        machine = cluster.machines["n1"]
+        machine.process.kill()
+        await asyncio.sleep(60)
+        told = machine.rounds[-1]
+        assert (told.armed, told.nodes) == (True, 0)
+        why = "and other nodes are not counted: Secret lastcall-system/lastcall-watchdog-peers is missing"
+        assert told.sentence.endswith(why)
+        cluster.outage()
+        await asyncio.sleep(200)
+        assert len(machine.resets) == 1
+        assert cluster.machines["n2"].resets == cluster.machines["n3"].resets == []
 
     together(scene)

@@ -48,6 +48,7 @@ class Metrics:
         self._resumed = counter(names.M_RESUMED)
         self._dog_armed = gauge(names.M_WATCHDOG_ARMED)
         self._dog_bound = gauge(names.M_WATCHDOG_BOUND)
+        self._dog_nodes = gauge(names.M_WATCHDOG_NODES)
         self._renewals = counter(names.M_WATCHDOG_RENEWALS, "outcome")
         self._withheld = counter(names.M_WATCHDOG_WITHHELD)
         self._began: Started | None = None
@@ -81,10 +82,11 @@ class Metrics:
         self._start.set(start or 0)
         self._end.set(end or 0)
 
-    def watchdog(self, *, armed: bool, bound: float) -> None:
-        """What the node's Lease says of its watchdog after a round; seconds."""
+    def watchdog(self, *, armed: bool, bound: float, nodes: int) -> None:
+        """What the node's Lease says of its watchdog after a round; seconds, and by how many nodes it counts."""
         self._dog_armed.set(armed)
         self._dog_bound.set(bound)
+        self._dog_nodes.set(nodes)
 
     def renewed(self, *, accepted: int, failed: int, withheld: int) -> None:
         """So many more writes of that Lease, and pets that were not given."""

@@ -33,7 +33,8 @@ log = logging.getLogger(__name__)
 class Told:
     """What the keeper tells about itself after each round. ``armed``: the Lease may say so; ``bound`` in seconds, 0 if not.
 
-    ``accepted`` and ``failed`` are writes of the Lease since it began, ``withheld`` rounds without a pet.
+    ``accepted`` and ``failed`` are writes of the Lease since it began, ``withheld`` rounds without a pet. ``nodes`` are those of
+    which a majority may let this one live on; 0 if none are counted, or that is not certain.
     """
 
     armed: bool
@@ -42,6 +43,7 @@ class Told:
     failed: int
     withheld: int
     sentence: str
+    nodes: int = 0
 
 
 class Keeper:
@@ -261,6 +263,7 @@ class Keeper:
                 failed=self._failed,
                 withheld=self._withheld,
                 sentence=sentence,
+                nodes=min((len(nodes or ()) for nodes in self._standing.counted), default=0) if armed else 0,
             )
         )
 
