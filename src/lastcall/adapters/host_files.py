@@ -18,11 +18,14 @@ _IN_MEMORY = ("tmpfs", "ramfs")
 
 def read(path: Path) -> File:
     """A regular file; OSError for what is none, so that nobody waits for a pipe."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with open(descriptor, "rb") as file:  # noqa: PTH123  (a descriptor, no path)
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    with open(path, "rb", opener=_opened) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(errno.EINVAL, "not a regular file", str(path))
         return File(path=str(path), data=file.read(_MOST_BYTES))
+
+
+def _opened(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def read_all(path: Path) -> tuple[File, ...]:

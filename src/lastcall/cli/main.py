@@ -1,6 +1,8 @@
 """The command ``lastcall``: verbs are loaded when they are called, so that ``--help`` stays quick."""
 
+import errno
 import importlib
+import os
 import sys
 
 import click
@@ -23,6 +25,9 @@ _VERBS = {
     "report": ("lastcall.cli.report", "What happened in a shutdown, as a timeline."),
     "simulate": ("lastcall.cli.simulate", "A cluster in virtual time: what a shutdown or a fault would do to it."),
 }
+
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class _Verbs(click.Group):
@@ -52,9 +57,15 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Runs the command line; a LastcallError is told as it is, with its exit code."""
+    """Runs the command line; a LastcallError is told as it is, with its exit code, and that a disk is full as 1."""
     try:
         cli(prog_name="lastcall")
     except LastcallError as error:
         click.echo(f"lastcall: {error}", err=True)
         sys.exit(error.exit_code)
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        click.echo(f"lastcall: {os.strerror(error.errno)}", err=True)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the end tries to write the rest there
+        sys.exit(1)
