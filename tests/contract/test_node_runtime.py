@@ -139,6 +139,16 @@ async def test_probes_ask_what_runs(world):
     assert (await world.runtime.probe(live, "main", shell("true"), 60)).ok
 
 
+async def test_a_hook_ends_with_its_container(world):
+    made, _ = await created(world, container("main", OBEDIENT))
+    run = await launch(world, made, "main")
+    (live,) = await world.runtime.refresh()
+    hook = asyncio.create_task(world.runtime.run_hook(live, "main", shell("sleep 1000"), 600))
+    await asyncio.sleep(0.5)  # while it runs; if it is later, it finds no container, and fails too
+    await world.runtime.stop(run, 60)
+    assert not (await asyncio.wait_for(hook, SOON)).ok
+
+
 async def test_each_run_has_a_log(world):
     script = "exit 3" if world.name == "actors" else "echo hello at $(cat /proc/uptime); exit 3"
     made, _ = await created(world, container("main", script))

@@ -14,7 +14,7 @@ def script(pod, name, attempt):
     containers = [*(pod.spec.init_containers or ()), *pod.spec.containers]
     said = next(one for one in containers if one.name == name).command[-1]
     if said == OBEDIENT:
-        return Behaviour(code=7)
+        return Behaviour(code=7, hook=1000.0)
     if said == STUBBORN:
         return Behaviour(after_term=float("inf"))
     return ENDS[said]

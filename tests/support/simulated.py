@@ -34,10 +34,18 @@ class Story:
         return self.at(began, uid, "order", "start")
 
     def at(self, time, who, *what):
-        """Something reaches a pod, or is done to a machine; ``(what, seconds)``: with an amount."""
+        """Something reaches a pod, or is done to a machine; ``(what, seconds)``: with an amount.
+
+        A hook that is over is the last that began, or the one of ``("hook over", began)``.
+        """
         for one in what:
-            if one in ON_NODE:
+            if one == "hook over":
+                began = max(past.at for past in self.happenings if (past.uid, past.what) == (who, "hook"))
+                self.happenings.append(Happening(time, self.node_of[who], who, "main", one, began))
+            elif one in ON_NODE:
                 self.happenings.append(Happening(time, self.node_of[who], who, "main", one))
+            elif isinstance(one, tuple) and one[0] == "hook over":
+                self.happenings.append(Happening(time, self.node_of[who], who, "main", *one))
             elif isinstance(one, tuple) and one[0] == "asked":
                 self.asked.append(Asked(time, who, one[1]))
             else:

@@ -40,12 +40,16 @@ Script = Callable[[Pod, str, int], Behaviour]
 
 
 class Delivery(NamedTuple):
-    """Something that reached a container: ``what`` is start, hook, hook over, TERM, KILL or exit."""
+    """Something that reached a container: ``what`` is start, hook, hook over, TERM, KILL or exit.
+
+    ``began``: of a hook that is over, when that one had begun. Two run at once when kubelet and agent both end a pod.
+    """
 
     at: float
     uid: str
     container: str
     what: str
+    began: float | None = None
 
 
 class _Actor:
@@ -162,16 +166,20 @@ class ActorRuntime:
         return await self.pods()
 
     async def run_hook(self, live: LivePod, container: str, hook: Handler, limit: float) -> HookResult:
-        """A scripted hook; a sleep hook sleeps."""
+        """A scripted hook, which ends with its container; a sleep hook sleeps."""
         if self.away:
             return HookResult(ok=False, message="the runtime is away")
         actor = self._actors[live.containers[container]]
         seconds = float(hook.sleep.seconds) if hook.sleep else actor.behaviour.hook
+        began = self._clock.boottime()
         self._deliver(actor, "hook")
         try:
-            await self._clock.sleep(min(seconds, limit))
+            waits = [self._clock.sleep(min(seconds, limit)), *([] if hook.sleep else [actor.ended.wait()])]
+            cut = await first(*waits) == 1
         finally:
-            self._deliver(actor, "hook over")
+            self._deliver(actor, "hook over", began)
+        if cut:
+            return HookResult(ok=False, message="its container has ended")
         if seconds > limit:
             return HookResult(ok=False, timed_out=True, message=f"cut off after {limit:g} s")
         return HookResult(ok=actor.behaviour.hook_ok)
@@ -330,8 +338,8 @@ class ActorRuntime:
         if self.away:
             raise Unavailable("the runtime is away")
 
-    def _deliver(self, actor: _Actor, what: str) -> None:
-        delivery = Delivery(self._clock.boottime(), actor.uid, actor.name, what)
+    def _deliver(self, actor: _Actor, what: str, began: float | None = None) -> None:
+        delivery = Delivery(self._clock.boottime(), actor.uid, actor.name, what, began)
         self.deliveries.append(delivery)
         self.on_delivery(delivery)
         newest = [log for (uid, name, _), log in self._logs.items() if (uid, name) == (actor.uid, actor.name)]

@@ -1,6 +1,5 @@
 """Which containers lived when, from what reached them and from the machines' power (pure)."""
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -21,8 +20,6 @@ class Life:
     """When a preStop hook began, and when it was over, if it was."""
     term: float | None = None
     kill: float | None = None
-    orphaned: float = -math.inf
-    """Hooks that were begun before will not be seen to end: who had begun them has died then."""
 
     def lived(self, at: float) -> bool:
         """Whether it did at that moment; at its end it does no more, but for a power cut, which has met it alive."""
@@ -38,16 +35,12 @@ def lives(happenings: Iterable[Happening], powers: Iterable[Power]) -> Sequence[
     """In the order in which they began."""
     found: list[Life] = []
     open_: dict[tuple[str, str], Life] = {}
-    deaths = (Happening(one.at, one.node, "", "", one.what) for one in powers if one.what in ("off", "agent killed"))
+    deaths = (Happening(one.at, one.node, "", "", one.what) for one in powers if one.what == "off")
     for one in sorted([*happenings, *deaths], key=lambda one: one.at):
         if one.what == "off":
             for key in [key for key, life in open_.items() if life.node == one.node]:
                 life = open_.pop(key)
                 life.ended, life.cut = one.at, True
-        elif one.what == "agent killed":
-            for life in open_.values():
-                if life.node == one.node:
-                    life.orphaned = one.at
         elif one.what == "start":
             life = open_[one.uid, one.container] = Life(one.node, one.uid, one.container, one.at)
             found.append(life)
@@ -62,11 +55,10 @@ def _apply(life: Life, one: Happening) -> None:
     if one.what == "hook":
         life.hooks.append([one.at])
     elif one.what == "hook over":
-        # Two run at once when agent and kubelet end it both: the first was begun first. One that a dead agent had begun
-        # is over unseen: it is never the last.
-        running = [hook for hook in life.hooks if len(hook) == 1 and hook[0] >= life.orphaned]
-        if running:
-            running[0].append(one.at)
+        for hook in life.hooks:
+            if hook == [one.began]:
+                hook.append(one.at)
+                break
     elif one.what == "TERM":
         life.term = one.at
     elif one.what == "KILL":

@@ -10,13 +10,17 @@ from lastcall.ports import Clock
 
 
 class Happening(NamedTuple):
-    """Something that reached a container: ``what`` is order (to start it), start, hook, hook over, TERM, KILL or exit."""
+    """Something that reached a container: ``what`` is order (to start it), start, hook, hook over, TERM, KILL or exit.
+
+    ``began``: of a hook that is over, when that one had begun.
+    """
 
     at: float
     node: str
     uid: str
     container: str
     what: str
+    began: float | None = None
 
 
 class Power(NamedTuple):
@@ -162,7 +166,7 @@ class Truth:
         self.notices.append(Notice(self._clock.boottime(), node, what))
 
     def _delivered(self, node: str, one: Delivery) -> None:
-        happening = Happening(one.at, node, one.uid, one.container, one.what)
+        happening = Happening(one.at, node, one.uid, one.container, one.what, one.began)
         self.happenings.append(happening)
         self._tell(happening)
 
