@@ -43,8 +43,8 @@ ALLOWED = {
     "lastcall/adapters/kube/credentials.py": ("read_text",),
     # A file without a name, in memory.
     "lastcall/adapters/kube/tls.py": ("load",),
-    # The same, three for each run of a fence agent; and where the agents are, which are local files.
-    "lastcall/adapters/fencing/agent_process.py": ("memory", "_read"),
+    # The same, three for each run of a fence agent, and a line into a pipe; and where the agents are, which are local files.
+    "lastcall/adapters/fencing/agent_process.py": ("memory", "_read", "put_off"),
     "lastcall/adapters/fencing/fence_agent.py": ("_path", "_schema"),
     # The library is imported when the first expression is compiled.
     "lastcall/lab/apiserver/cel.py": ("_compiled", "_environment"),

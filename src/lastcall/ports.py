@@ -5,7 +5,7 @@ Times are seconds. ``boottime`` is CLOCK_BOOTTIME: it never jumps and means the 
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from lastcall.model.base import Facts
 from lastcall.model.fence_node import FenceNode
@@ -366,6 +366,15 @@ class Fence(Protocol):
 
     async def on(self, within: float) -> None:
         """Tells the device to switch on, as ``off`` does."""
+        ...
+
+
+@runtime_checkable
+class Lasting(Protocol):
+    """A Fence whose orders may take longer than the lease of who gives them: their end can be put off while they run."""
+
+    def put_off(self, until: float) -> None:
+        """The order that is under way may last until this boottime. Nothing if there is none, or its time is over."""
         ...
 
 

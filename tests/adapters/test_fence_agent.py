@@ -14,6 +14,7 @@ from support import redfish_emulator as redfish
 from support.fences import LONG, Agent, Dummy, IpmiAgent, RedfishAgent, why_not
 from support.pods import eventually
 
+from lastcall.adapters.clock import SystemClock
 from lastcall.adapters.fencing.agent_process import run
 from lastcall.adapters.fencing.fence_agent import FenceAgents
 from lastcall.errors import InvalidInput, TimedOut, Unavailable
@@ -94,6 +95,19 @@ async def test_a_hard_end_for_it_and_its_children(agent, tmp_path, left):
             break
     for pid in [int((tmp_path / name).read_text()) for name in ("pid", "child")]:
         await eventually(lambda pid=pid: gone(pid))
+
+
+async def test_its_end_is_put_off_while_it_runs(agent):
+    """It takes a second more than it had at first; on a machine that is busy it may not have begun by then."""
+    for seconds in (1, 4, 16):
+        fence = await agent(f"sleep {seconds + 1}; exit 0")
+        order = asyncio.create_task(fence.off(seconds))
+        while not order.done():
+            fence.put_off(SystemClock().boottime() + LONG)
+            await asyncio.sleep(0.05)
+        if order.exception() is None:
+            return
+    raise order.exception()
 
 
 async def test_children_that_it_has_left_end_with_it(agent, tmp_path):
@@ -181,11 +195,15 @@ async def test_without_a_descriptor_there_is_none(monkeypatch):
         await run(["true"], b"", within=LONG)
 
 
-async def test_without_timeout_there_is_none(monkeypatch):
-    monkeypatch.setattr("lastcall.adapters.fencing.agent_process.ENVIRONMENT", {"PATH": "/nowhere"})
-    monkeypatch.setenv("PATH", "/nowhere")
+async def test_without_a_keeper_there_is_none(monkeypatch):
+    monkeypatch.setattr("sys.executable", "/nowhere/python")
     with pytest.raises(Unavailable, match="cannot be started"):
         await run(["true"], b"", within=LONG)
+
+
+async def test_what_is_no_program_is_told_as_a_shell_tells_it():
+    ended = await run(["/nowhere/fence_x"], b"", within=LONG)
+    assert (ended.code, ended.said) == (127, "/nowhere/fence_x: No such file or directory\n")
 
 
 # -- the real ones ------------------------------------------------------------------------------------------------------

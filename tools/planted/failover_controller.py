@@ -55,14 +55,14 @@ BUGS = [
     ),
     Bug(
         "an order to a fence goes on while another leads",
-        "failover/acting.py",
+        "failover/orders.py",
         "within = fencing.within(wanted, over_by=over_by, now=now)",
         "within = wanted",
         ACTING,
     ),
     Bug(
         "an order is given though its writer has stood still since the look at the clock",
-        "failover/acting.py",
+        "failover/orders.py",
         "        self._tell(acted)\n        over_by, now = self._leadership.sole_until, self._clock.boottime()\n",
         "        over_by, now = self._leadership.sole_until, self._clock.boottime()\n        self._tell(acted)\n",
         ACTING,

@@ -5,6 +5,7 @@ from planted.bug import Bug
 TARGETS = ("tests/core/test_failover_targets.py",)
 TURNS = ("tests/core/test_failover_fencing.py",)
 WORDS = ("tests/core/test_fence_agent_words.py",)
+ORDERS = ("tests/core/test_failover_orders.py",)
 AGENTS = ("tests/adapters/test_fence_agent.py",)
 
 BUGS = [
@@ -123,9 +124,23 @@ BUGS = [
     Bug(
         "nothing ends an agent when the controller was killed",
         "adapters/fencing/agent_process.py",
-        'f"{within:.3f}"',
-        'f"{within + 3600:.3f}"',
+        'f"{self._until:.3f}")',
+        'f"{self._until + 3600:.3f}")',
         AGENTS,
+    ),
+    Bug(
+        "a healthy leader kills an order of its own early",
+        "failover/orders.py",
+        "            devices.put_off(fencer, ",
+        "            devices.facts() and (",
+        ORDERS,
+    ),
+    Bug(
+        "an order is put off although nobody knows that we lead as long",
+        "failover/fencing.py",
+        "return min(began + timeout, over_by - MARGIN)",
+        "return began + timeout",
+        ORDERS,
     ),
     Bug(
         "an agent that gave up waiting counts as one that has failed",

@@ -11,14 +11,14 @@ from lastcall.errors import (
     LastcallError,
     NotFound,
     RefusedForSafety,
-    TimedOut,
     Unavailable,
 )
-from lastcall.failover import fenced, fencing, listed, marks, owner, steps, taints
+from lastcall.failover import fenced, listed, marks, owner, steps, taints
 from lastcall.failover.case import Refusal
 from lastcall.failover.devices import Devices
 from lastcall.failover.gathering import Gathered
 from lastcall.failover.happenings import Acted, Learned, Listener, Removed
+from lastcall.failover.orders import Orders
 from lastcall.failover.outside import Cluster, Leadership
 from lastcall.failover.owner import OwnerMark, Unreadable
 from lastcall.failover.pool import Pool
@@ -61,6 +61,7 @@ class Acting:
         self._pool = pool
         self._me = me
         self._tell = tell
+        self._orders = Orders(leadership, clock, tell)
 
     async def carry_out(self, step: steps.Step, subject: Subject) -> None:
         """Returns when it is done, or has failed in a way that the next Case shows.
@@ -111,23 +112,13 @@ class Acting:
         if not isinstance(mark, OwnerMark) or mark.boot_id != step.boot_id or not mark.switched_off:
             raise RefusedForSafety(f"the mark on node {subject.name} does not say that it may be switched off")
         acted = self._about("off", step.why, step.boot_id, subject, fencer=step.fencer)
-        await self._order(acted, lambda within: subject.devices.off(step.fencer, within), step.within)
+        await self._orders.give(acted, subject.devices, subject.devices.off, step.within)
 
     async def _switch_on(self, step: steps.SwitchOn, subject: Subject) -> None:
         boot_id = _boot_id(subject)
         await self._surety(subject, boot_id).look()
         acted = self._about("on", step.why, boot_id, subject, fencer=step.fencer)
-        await self._order(acted, lambda within: subject.devices.on(step.fencer, within), step.within)
-
-    async def _order(self, acted: Acted, order: Callable[[float], Awaitable[str]], wanted: float) -> None:
-        """Nothing comes between the look at the clock and the order: who writes to a full log may stand still for long."""
-        self._tell(acted)
-        over_by, now = self._leadership.sole_until, self._clock.boottime()
-        within = fencing.within(wanted, over_by=over_by, now=now)
-        error = await order(within) if within else f"the time for which we lead is too short to switch {acted.verb}"
-        self._tell(replace(acted, ended=self._clock.boottime(), error=error))
-        if not within:
-            raise TimedOut(error)
+        await self._orders.give(acted, subject.devices, subject.devices.on, step.within)
 
     # -- the Node ------------------------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from lastcall.model import fencer_values
 from lastcall.model.fence_node import FenceNode
 from lastcall.model.fence_policy import FencePolicy
 from lastcall.model.fencer import Fencer, TargetCheck
-from lastcall.ports import Clock, Fence, Fences
+from lastcall.ports import Clock, Fence, Fences, Lasting
 
 AGAIN = 30.0
 """Seconds after which a fencer that could not be used is tried again.
@@ -62,7 +62,8 @@ class Devices:
     async def prepare(self, node: FenceNode, policy: FencePolicy | None, about: str) -> None:
         """Makes the fences, unless they are as policy and node have it.
 
-        What it is ``about`` is one boot as one has observed it. Another one, or what may be another machine behind a fencer, begins with a clean sheet.
+        What it is ``about`` is one boot as one has observed it. Another one, or what may be another machine behind a fencer,
+        begins with a clean sheet.
         """
         now, wanted = self._clock.boottime(), (policy.spec.fencers if policy else (), node)
         self._node = node
@@ -147,6 +148,12 @@ class Devices:
         """Tells it to switch on, in the same way."""
         asked, fence = self._fence(name)
         return await self._order(fence.on(within), asked.ons)
+
+    def put_off(self, name: str, until: float) -> None:
+        """Its order that is under way may last until then, if it is one whose end can be put off."""
+        fence: object = self._asked[name].fence if name in self._asked else None
+        if isinstance(fence, Lasting):
+            fence.put_off(until)
 
     async def _order(self, order: Awaitable[None], tries: list[Try]) -> str:
         began, error = self._clock.boottime(), "it was given up"

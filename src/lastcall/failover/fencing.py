@@ -44,6 +44,11 @@ def within(timeout: float, *, over_by: float, now: float) -> float:
     return seconds if seconds >= LEAST else 0.0
 
 
+def lasts_until(timeout: float, *, began: float, over_by: float) -> float:
+    """Until when a request may last that began then; ``over_by`` as above, as it is now: who leads puts it off again."""
+    return min(began + timeout, over_by - MARGIN)
+
+
 def choose(devices: Sequence[Device], *, boot_id: str, apart: float, now: float, fresh: float = 20.0) -> Choice:
     """What comes next while nothing proves yet that the boot is over.
 

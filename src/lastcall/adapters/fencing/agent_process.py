@@ -3,54 +3,110 @@
 Its files are in memory and have no names: what it is told on standard input, and what it says. Pipes would keep us
 waiting for whoever has inherited them.
 
-There are two clocks on it. Ours, and that of ``timeout`` (GNU coreutils), which goes on when the controller is stopped or
-killed: a request to switch off ends while we still lead, whatever becomes of us.
+There are two clocks on it. Ours, and that of its keeper (``agent_keeper``), which goes on when the controller is stopped or
+killed: a request to switch off ends while we still lead, whatever becomes of us. While it runs its end may be put off, as
+who leads renews his lease.
 """
 
 import asyncio
 import os
 import signal
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
+from lastcall.adapters.clock import SystemClock
 from lastcall.adapters.fencing.agent_words import Ended
 from lastcall.errors import TimedOut, Unavailable
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 ENVIRONMENT: Mapping[str, str] = {"PATH": PATH, "LANG": "C", "LC_ALL": "C", "HOME": "/"}
+_KEEPER = str(Path(__file__).with_name("agent_keeper.py"))
 _MOST_READ = 1 << 20
 
 
-async def run(command: Sequence[str], text: bytes, *, within: float) -> Ended:
+class Term:
+    """Until when one run may last, on the clock's boottime."""
+
+    def __init__(self) -> None:
+        self._clock = SystemClock()
+        self._began = self._until = 0.0
+        self._limit: asyncio.Timeout | None = None
+        self._heard = self._tell = -1
+
+    @property
+    def seconds(self) -> float:
+        """As many as it had, or has by now."""
+        return self._until - self._began
+
+    def put_off(self, until: float) -> None:
+        """It may last until then. Nothing if it is over, if its time is, or if that is no later."""
+        now = self._clock.boottime()
+        if self._limit is None or self._limit.expired() or now >= self._until or until <= self._until:
+            return
+        self._until = until
+        with suppress(OSError):  # its keeper has just ended
+            os.write(self._tell, f"{until:.3f}\n".encode())
+        self._limit.reschedule(asyncio.get_running_loop().time() + until - now)
+
+    @contextmanager
+    def begun(self, within: float) -> Iterator[None]:
+        """It begins now. Unavailable if there is no descriptor for it."""
+        self._began = self._clock.boottime()
+        self._until = self._began + within
+        try:
+            self._heard, self._tell = os.pipe()
+        except OSError as error:  # no descriptor is left
+            raise Unavailable(f"no pipe: {error}") from error
+        try:
+            yield
+        finally:
+            os.close(self._heard)
+            os.close(self._tell)
+
+    async def wait(self, process: asyncio.subprocess.Process) -> int | None:
+        """Its exit code; None if it was not over in time."""
+        try:
+            async with asyncio.timeout(self._until - self._clock.boottime()) as self._limit:
+                return await process.wait()
+        except TimeoutError:
+            return None
+        finally:
+            self._limit = None
+
+    def kept(self, command: Sequence[str]) -> tuple[Sequence[str], int]:
+        """What is started for a command, and the descriptor that it needs."""
+        keeper = (sys.executable, "-I", "-S", _KEEPER, str(self._heard), f"{self._until:.3f}")
+        return (*keeper, *command), self._heard
+
+
+async def run(command: Sequence[str], text: bytes, *, within: float, term: Term | None = None) -> Ended:
     """Unavailable if it cannot be started, TimedOut if there is no time for it. Nothing of it runs on afterwards."""
     if within <= 0:
         raise TimedOut(f"{command[0]}: no time is left for it")
-    with memory(text) as told, memory() as out, memory() as said:
-        starting = asyncio.ensure_future(_start(command, (told, out, said), within))
+    term = term or Term()
+    with memory(text) as told, memory() as out, memory() as said, term.begun(within):
+        starting = asyncio.ensure_future(_start(command, (told, out, said), term))
         try:
             process = await asyncio.shield(starting)
         except asyncio.CancelledError:
             await _end(await starting)
             raise
-        code: int | None = None
         try:
-            async with asyncio.timeout(within):
-                code = await process.wait()
-        except TimeoutError:
-            code = None
+            code = await term.wait(process)
         finally:
             await _end(process)
         killed = code is None or code in (-signal.SIGKILL, 128 + signal.SIGKILL)
         return Ended(None if killed else code, _read(out), _read(said))
 
 
-async def _start(command: Sequence[str], files: tuple[int, int, int], within: float) -> asyncio.subprocess.Process:
+async def _start(command: Sequence[str], files: tuple[int, int, int], term: Term) -> asyncio.subprocess.Process:
+    kept, descriptor = term.kept(command)
     try:
         return await asyncio.create_subprocess_exec(
-            "timeout",
-            "--signal=KILL",
-            f"{within:.3f}",
-            *command,
+            *kept,
+            pass_fds=(descriptor,),
             stdin=files[0],
             stdout=files[1],
             stderr=files[2],

@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from lastcall.adapters.fencing.agent_process import memory, run
+from lastcall.adapters.fencing.agent_process import Term, memory, run
 from lastcall.adapters.fencing.agent_schema import Schema, parse, violations
 from lastcall.adapters.fencing.agent_words import SLOW_CODES, Ended, fault, lines, status
 from lastcall.errors import InvalidInput, LastcallError, TimedOut, Unavailable
@@ -42,6 +42,7 @@ class FenceAgent:
         self._secrets = tuple(secrets.values())
         self._by_ipmitool = "ipmitool_path" in schema.parameters
         self._patience = patience
+        self._term: Term | None = None
 
     @property
     def name(self) -> str:
@@ -67,10 +68,19 @@ class FenceAgent:
         """As ``off``."""
         await self._switch("on", within)
 
+    def put_off(self, until: float) -> None:
+        """``ports.Lasting``: devices that are waited for until their power is off may take 20 to 40 seconds."""
+        if self._term:
+            self._term.put_off(until)
+
     async def _switch(self, action: str, within: float) -> None:
-        ended = await self._run(action, within)
+        term = self._term = Term()
+        try:
+            ended = await self._run(action, within, term)
+        finally:
+            self._term = None
         if ended.code != SLOW_CODES[action]:
-            self._check(ended, within)
+            self._check(ended, term.seconds)
 
     def _check(self, ended: Ended, within: float) -> None:
         if ended.code is None:
@@ -78,17 +88,17 @@ class FenceAgent:
         if ended.code != 0:
             raise Unavailable(f"{self._program.name}: {fault(ended, self._secrets)}")
 
-    async def _run(self, action: str, within: float) -> Ended:
+    async def _run(self, action: str, within: float, term: Term | None = None) -> Ended:
         command = [str(self._program)]
         if not self._by_ipmitool:
-            return await run(command, lines(action, self._parameters), within=within)
+            return await run(command, lines(action, self._parameters), within=within, term=term)
         parameters = {**self._parameters, "ipmitool_path": str(_IPMITOOL)}
         password = next((parameters.pop(name) for name in _PASSWORDS if name in parameters), None)
         if password is None:
-            return await run(command, lines(action, parameters), within=within)
+            return await run(command, lines(action, parameters), within=within, term=term)
         with memory(f"{password}\n".encode()) as file:
             parameters["password"] = f"/proc/{os.getpid()}/fd/{file}"
-            return await run(command, lines(action, parameters), within=within)
+            return await run(command, lines(action, parameters), within=within, term=term)
 
 
 class FenceAgents:

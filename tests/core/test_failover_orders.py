@@ -1,0 +1,80 @@
+"""An order to a fence that takes longer than a lease lasts: a healthy leader waits for it, and one that leads no more does not."""
+
+import asyncio
+
+import pytest
+from support.failing_over import Bmc, failing_over
+
+from lastcall.errors import TimedOut
+from lastcall.failover import fencing
+from lastcall.lab.simulation.weather import Condition
+
+SLOW = {"fencers": [{"name": "bmc", "attempts": 1, "timeoutSeconds": 40, "manual": {}}]}
+
+
+@pytest.mark.parametrize(
+    ("timeout", "over_by", "until"),
+    [(40, 1015, 1014.5), (40, 1030, 1029.5), (40, 1100, 1040), (10, 1015, 1010), (40, float("-inf"), float("-inf"))],
+)
+def test_until_when_an_order_may_last(timeout, over_by, until):
+    assert fencing.lasts_until(timeout, began=1000, over_by=over_by) == until
+
+
+class Slow(Bmc):
+    """Waits for the power to be off, for 30 s, unless its time is over before; its end can be put off."""
+
+    def __init__(self, nodes, node):
+        super().__init__(nodes, node)
+        self.ends, self.over = [], None
+
+    async def off(self, within):
+        clock = self.nodes.cluster.clock
+        began = clock.boottime()
+        self.ends.append(began + within)
+        try:
+            while clock.boottime() < began + 30:
+                if clock.boottime() >= self.ends[-1]:
+                    raise TimedOut("it was killed")
+                await clock.sleep(0.25)
+        finally:
+            self.over = clock.boottime()
+        await super().off(within)
+
+    def put_off(self, until):
+        self.ends.append(max(until, self.ends[-1]))
+
+
+def slow(world):
+    """The node, and its fence."""
+    node = world.place()
+    world.fences.bmcs[node] = Slow(world.nodes, node)
+    return node, world.fences[node]
+
+
+@failing_over(policy=SLOW)
+async def test_a_leader_that_renews_its_lease_waits_for_an_order_as_long_as_the_policy_says(world):
+    world.start()
+    node, fence = slow(world)
+    world.nodes.silent.add(node)
+    await world.until(lambda: world.place() not in (None, node), 180)
+    (acted,) = world.verbs("off")
+    assert acted.error == ""
+    assert acted.ended - acted.began >= 30
+    assert max(fence.ends) <= acted.began + 40
+
+
+@failing_over(policy=SLOW)
+async def test_the_order_of_one_that_leads_no_more_is_over_before_another_leads(world):
+    first = world.start("a")
+    await world.cluster.settle(5)
+    second = world.start("b")
+    node, fence = slow(world)
+    world.nodes.silent.add(node)
+    await world.until(lambda: fence.ends, 60)
+    world.weather.begin(Condition(programs=("a",), refused=1.0))
+    await world.until(lambda: second.election.leads, 60)
+    assert fence.over is not None
+    assert fence.over < world.now
+    assert max(fence.ends) <= world.now
+    assert not first.election.leads
+    assert [one for one in asyncio.all_tasks() if "putting off" in one.get_name()] == []
