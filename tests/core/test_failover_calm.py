@@ -100,6 +100,19 @@ def test_sets_of_nodes_are_known_by_their_fingerprints_when_nodes_have_come_and_
     assert rosters.find(fingerprint("ab")) is None
 
 
+def test_it_is_counted_once_a_second_and_after_each_survey():
+    known = Calmness()
+    known.rosters.now(["n"])
+    mark = fingerprint(["n"])
+    known.hear("n", says("a"), 10)
+    assert known.by(mark, 10) == (Calm(nodes=1, calm=1, since=10),)
+    known.hear("n", says("b"), 10.5)
+    assert known.by(mark, 10.5)[0].since == 10  # nothing that was confirmed becomes untrue
+    assert known.by(mark, 11)[0].since == 10.5
+    known.surveyed(Survey(11, {"n": ("b", 1)}))
+    assert len(known.by(mark, 11)) == 2
+
+
 def seen(since, *, read, calm):
     promise = says("x")
     watched = seen_to_say(None, annotations=annotated(promise), renewed="r", now=since)
@@ -206,7 +219,7 @@ class Course:
     def step(self, what):
         self.now += 1
         getattr(self, STEPS[what])()
-        for one in self.known.by(fingerprint(["n"])):
+        for one in self.known.by(fingerprint(["n"]), self.now):
             if one.until is not None:
                 assert not [at for at in self.reports if one.since <= at <= one.until], (one, self.reports)
 
@@ -291,10 +304,10 @@ def test_a_node_that_goes_on_writing_is_confirmed():
     course = Course()
     for what in [HEAR, *WELL, SURVEY, *WELL]:
         course.step(what)
-    assert [one.until for one in course.known.by(fingerprint(["n"]))] == [None, None]
+    assert [one.until for one in course.known.by(fingerprint(["n"]), course.now + 1)] == [None, None]
     for what in WELL:
         course.step(what)
-    [_, found] = course.known.by(fingerprint(["n"]))
+    [_, found] = course.known.by(fingerprint(["n"]), course.now + 1)
     assert (found.since, found.until) == (6, 7)
 
 

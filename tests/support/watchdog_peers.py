@@ -257,7 +257,7 @@ class Cluster:
 
     def _fact(self, watched, read):
         peers = watched.promise.peers if watched.promise else None
-        others = self.calmness.by(peers.nodes) if peers else []
+        others = self.calmness.by(peers.nodes, self.now) if peers else []
         contacts = [Contact(at=-1, reachable=1, nodes=1)]
         return watchdog_seen(watched, read=read, contacts=contacts, calm=others)
 

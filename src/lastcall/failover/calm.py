@@ -18,7 +18,7 @@ Nodes are counted as the agent counts them, by the fingerprint of their names, a
 """
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lastcall.failover.facts import Calm, WatchdogSeen
@@ -31,6 +31,7 @@ CHAIN = 2
 PACE = 10.0
 """Seconds between two surveys. So many are kept that agents which write every 40 s confirm the first one in time."""
 _SURVEYS = 16
+_AGAIN = 1.0
 _ROSTERS = 1024
 
 
@@ -127,6 +128,8 @@ class Calmness:
 
     rosters: Rosters = field(default_factory=Rosters)
     _words: dict[str, Word] = field(default_factory=dict)
+    _tallies: dict[str, tuple[float, Sequence[Calm]]] = field(default_factory=dict)
+    """What was counted last by each fingerprint, and when."""
     _surveys: deque[Survey] = field(default_factory=lambda: deque(maxlen=_SURVEYS))
 
     def hear(self, name: str, promise: Promise | None, now: float) -> None:
@@ -140,20 +143,29 @@ class Calmness:
     def surveyed(self, survey: Survey) -> None:
         """The latest one. Only the last few are kept, so that they should not come more often than agents write."""
         self._surveys.append(survey)
+        self._tallies.clear()
 
     @property
     def surveyed_at(self) -> float | None:
         """When the last one was asked for."""
         return self._surveys[-1].asked if self._surveys else None
 
-    def by(self, mark: str) -> list[Calm]:
+    def by(self, mark: str, now: float) -> Sequence[Calm]:
         """For an agent that counts the nodes of this fingerprint: what is seen, and then what each survey has confirmed.
 
-        Empty if nobody knows which nodes these are.
+        Empty if nobody knows which nodes these are. It is counted once a second at most, for all agents that count the same
+        nodes: what has been confirmed stays true.
         """
+        at, tallies = self._tallies.get(mark, (0.0, None))
+        if tallies is None or now - at >= _AGAIN:
+            tallies = self._counted(mark)
+            self._tallies[mark] = (now, tallies)
+        return tallies
+
+    def _counted(self, mark: str) -> Sequence[Calm]:
         found = self.rosters.find(mark)
         if found is None:
-            return []
+            return ()
         names, nodes = found
         members = {name: self._words[name] for name in names if name in self._words}
-        return [tally(members, nodes, survey) for survey in (None, *self._surveys)]
+        return tuple(tally(members, nodes, survey) for survey in (None, *self._surveys))

@@ -181,7 +181,7 @@ class Gathering:
     def _seen(self, watched: armed.Watched, read: float) -> WatchdogSeen | None:
         """By what its Lease has said since it was seen to say so, and by what those say whom its agent counts."""
         peers = watched.promise.peers if watched.promise else None
-        others = self._observing.calmness.by(peers.nodes) if peers else []
+        others = self._observing.calmness.by(peers.nodes, self._clock.boottime()) if peers else ()
         return armed.watchdog_seen(watched, read=read, contacts=self._observing.contacts, calm=others)
 
     async def _claims_of(self, attachments: Sequence[WatchedAttachment]) -> Mapping[tuple[str, str], str]:
