@@ -170,7 +170,7 @@ async def test_a_controller_that_stands_still_while_it_tells_of_an_order_does_no
         world.told.append(told)
         world.clock.now += 60
 
-    world.acting._tell = held_up
+    world.acting._orders._tell = held_up
     for step in (steps.SwitchOff(boot_id="b1", why="w", **OFF), steps.SwitchOn(why="w", **OFF)):
         with pytest.raises(TimedOut, match="too short"):
             await world.acting.carry_out(step, await world.subject())
