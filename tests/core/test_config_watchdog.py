@@ -59,7 +59,7 @@ WRONG = {
         "watchdog.leaseSeconds: 40: must be more than 2 * 4 * 5 s pet = 40 s with peers, or nodes reset before they have agreed"
     ),
     "watchdog: {peers: 9468}": "watchdog.peers: 9468: must be a mapping, not an integer",
-    "watchdog: {peers: {port: 0}}": "watchdog.peers.port: 0: must be an integer >= 1",
+    "watchdog: {peers: {port: 623}}": "watchdog.peers.port: 623: must be an integer >= 1024",
     "watchdog: {peers: {ports: 7}}": "watchdog.peers.ports: 7: unknown field, did you mean port?",
     "watchdog: {leaseSeconds: .inf}": "watchdog.leaseSeconds, watchdog.timeoutSeconds: inf, 15: must be finite",
 }

@@ -15,8 +15,8 @@ PORT = 9468
 class PeerSettings(Facts, frozen=True):
     """``watchdog.peers`` of an AgentConfiguration."""
 
-    port: Annotated[int, Meta(ge=1, le=65535)] = PORT
-    """The same on all nodes; UDP, on the node's internal address."""
+    port: Annotated[int, Meta(ge=1024, le=65535)] = PORT
+    """The same on all nodes; UDP, on the node's internal address. Lower ones need a capability that the agent does without."""
 
 
 class PeerTerms(Facts, frozen=True):
