@@ -251,3 +251,17 @@ def test_a_mistake_with_one_message_is_no_end(monkeypatch, caplog):
 
     among(scene)
     assert "a message of a peer could not be answered" in caplog.text
+
+
+def test_a_mistake_in_reading_is_no_end(caplog):
+    async def scene(world):
+        world.failure = ZeroDivisionError()
+        await asyncio.sleep(2 * REFRESH_SECONDS)
+        assert world.peers.nodes == frozenset(ADDRESSES)
+        world.failure = None
+        world.membership = Membership(addresses={"n1": "10.0.0.1"}, keys=(KEY,))
+        await asyncio.sleep(2 * RETRY_SECONDS)
+        assert world.peers.nodes == {"n1"}
+
+    among(scene)
+    assert "the watchdog's peers could not be read" in caplog.text

@@ -101,7 +101,11 @@ class Peers:
         asking = asyncio.create_task(self._ask_on(), name="asking peers")
         try:
             while True:
-                pause = REFRESH_SECONDS if await self._refreshed() else RETRY_SECONDS
+                try:
+                    pause = REFRESH_SECONDS if await self._refreshed() else RETRY_SECONDS
+                except Exception:
+                    log.exception("the watchdog's peers could not be read")
+                    pause = RETRY_SECONDS
                 await self._clock.sleep(pause * (0.75 + self._draw(1)[0] / 512))
         finally:
             await cancel(asking)
