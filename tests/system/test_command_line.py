@@ -1,4 +1,4 @@
-"""``lastcall`` where its output goes to a full disk, or nobody reads on."""
+"""``lastcall`` where its output goes to a full disk, nobody reads on, or not all of it is installed."""
 
 import subprocess
 import sys
@@ -31,3 +31,15 @@ def test_a_directory_is_no_configuration(tmp_path):
         [*LASTCALL, "doctor", "--config", str(tmp_path)], capture_output=True, text=True, check=False, timeout=90
     )
     assert (done.returncode, done.stderr) == (2, f"lastcall: --config: {tmp_path}: Is a directory\n")
+
+
+@pytest.mark.parametrize("verb", [["lab", "up", "--nodes=0"], ["demo"]])
+def test_without_the_extra_it_is_named(verb):
+    program = "import sys; sys.modules['cryptography'] = None; from lastcall.cli.main import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program, *verb], capture_output=True, text=True, check=False, timeout=90
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(
+        "lastcall: the Python package cryptography is missing: install lastcall with its extra"
+    )

@@ -27,6 +27,9 @@ _VERBS = {
 }
 
 
+_OF_THE_LAB = ("cel", "cryptography", "uvicorn", "websockets")
+"""Modules of the extra ``lab``, which a node is installed without."""
+
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -57,12 +60,24 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Runs the command line; a LastcallError is told as it is, with its exit code, and that a disk is full as 1."""
+    """Runs the command line; a LastcallError is told as it is, with its exit code.
+
+    So are a full disk and a part of lastcall that is not installed, with 1.
+    """
     try:
         cli(prog_name="lastcall")
     except LastcallError as error:
         click.echo(f"lastcall: {error}", err=True)
         sys.exit(error.exit_code)
+    except ModuleNotFoundError as error:
+        if error.name not in _OF_THE_LAB:
+            raise
+        click.echo(
+            f"lastcall: the Python package {error.name} is missing: install lastcall with its extra lab, "
+            "by pip install '.[lab]' in the checkout",
+            err=True,
+        )
+        sys.exit(1)
     except OSError as error:
         if error.errno not in _NO_ROOM:
             raise
