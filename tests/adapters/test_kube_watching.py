@@ -226,3 +226,26 @@ def test_nonsense_is_a_failure_and_not_the_end():
     told, _ = virtual.run(lived(script, 100))
     assert told == [("SYNCED", "", "")]
     assert script.order == ["list", "list", "watch 5", "watch 5"]
+
+
+async def both(*, shared):
+    """What two watches of the same keep of it."""
+    kept = []
+    for _ in range(2):
+        stream = Stream(line("MODIFIED", item("b", 6)), None)
+        _, watching = await lived(Script(listed(5, item("a", 1), item("b", 2)), stream), 10.0, shared=shared)
+        kept.append(watching.objects)
+    return kept
+
+
+def test_what_is_shared_is_read_once_for_all_who_watch_the_same():
+    one, other = virtual.run(both(shared=True))
+    assert one == other
+    assert [obj["metadata"]["resourceVersion"] for obj in one.values()] == ["1", "6"]
+    assert all(one[key] is other[key] for key in one)
+
+
+def test_what_is_not_shared_is_everybodys_own():
+    one, other = virtual.run(both(shared=False))
+    assert one == other
+    assert not any(one[key] is other[key] for key in one)

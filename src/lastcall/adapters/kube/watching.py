@@ -6,6 +6,7 @@ import logging
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from random import Random
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -85,7 +86,8 @@ class Watching(Generic[T]):
     """Lists, then watches, for ever; every failure is logged and tried again with growing pauses.
 
     After ``410 Gone``, as an answer or as an event, it lists again and tells what differs from what it knows.
-    ``random`` spreads the pauses and the ends of watches.
+    ``random`` spreads the pauses and the ends of watches. What is ``shared`` is read once for all in this process who
+    watch the same, and nobody changes it: a thousand kubelets in one process keep one copy of each Service.
     """
 
     def __init__(
@@ -99,6 +101,7 @@ class Watching(Generic[T]):
         labels: str = "",
         fields: str = "",
         inactivity: float = INACTIVITY_SECONDS,
+        shared: bool = False,
     ) -> None:
         self._client = client
         self._resource = resource
@@ -106,6 +109,7 @@ class Watching(Generic[T]):
         self._random = random
         self._namespace, self._labels, self._fields = namespace, labels, fields
         self._inactivity = inactivity
+        self._shared = shared
         self._known: dict[Key, _Known[T]] = {}
         self._revision = ""
         self._wait = _FIRST_WAIT
@@ -247,10 +251,22 @@ class Watching(Generic[T]):
         return Change(Kind.MODIFIED if before else Kind.ADDED, key, now.obj, old)
 
     def _decoded(self, raw: msgspec.Raw) -> tuple[Key, _Known[T]]:
-        obj = _read(raw, self._resource.shape)
-        said = obj.get("metadata") if isinstance(obj, dict) else None  # where it is whole, it is not read twice
-        metadata = _named(said) if isinstance(said, dict) else _read(raw, _Meta).metadata
-        return Key(metadata.namespace, metadata.name), _Known(metadata.uid, metadata.resource_version, obj)
+        shape = self._resource.shape
+        if not self._shared:
+            return _decoded(raw, shape)
+        return _decoded_once(bytes(raw), shape)  # type: ignore[arg-type]  # a class can be a key
+
+
+def _decoded(raw: bytes | msgspec.Raw, shape: type[T]) -> tuple[Key, _Known[T]]:
+    obj = _read(raw, shape)
+    said = obj.get("metadata") if isinstance(obj, dict) else None  # where it is whole, it is not read twice
+    metadata = _named(said) if isinstance(said, dict) else _read(raw, _Meta).metadata
+    return Key(metadata.namespace, metadata.name), _Known(metadata.uid, metadata.resource_version, obj)
+
+
+@lru_cache(maxsize=4096)
+def _decoded_once(raw: bytes, shape: Any) -> tuple[Key, _Known[Any]]:
+    return _decoded(raw, shape)
 
 
 def _named(metadata: Mapping[str, Any]) -> _Metadata:

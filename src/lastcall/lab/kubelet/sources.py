@@ -19,7 +19,7 @@ class Sources:
 
     def __init__(self, client: Client, clock: Clock, random: Random) -> None:
         self._client = client
-        self._services = Watching(client, SERVICES, clock=clock, random=random)
+        self._services = Watching(client, SERVICES, clock=clock, random=random, shared=True)
         self._seen: dict[tuple[str, Source], Object | None] = {}
 
     async def run(self) -> None:

@@ -1,6 +1,7 @@
 """A whole cluster in virtual time: control plane, storage, machines with their programs, and the truth about them."""
 
 import copy
+import functools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -269,6 +270,7 @@ def condition(obj: Object, kind: str) -> str:
     return next((str(one["status"]) for one in conditions if one["type"] == kind), "")
 
 
+@functools.cache
 def _kinds() -> Mapping[tuple[str, str], Resource[Object]]:
     return {
         (one.api_version, one.kind): resource(one.group, one.version, one.plural)

@@ -21,7 +21,8 @@ def fleet(nodes: int, *, at_once: int, lasts: float) -> Scenario:
     """``nodes`` machines with thirty pods each, which are rebooted ``at_once`` at a time from the first minute on.
 
     One of the thirty is a DaemonSet's; of the others every tenth workload is a StatefulSet, and all others are
-    Deployments with a Service, most of them with a preStop hook, and with a budget.
+    Deployments with a Service, most of them with a preStop hook, and with a budget. Containers are not told of the
+    Services: of hundreds that would be thousands of variables for each.
     """
     groups = (PhasePlan(priority=0, seconds=30), PhasePlan(priority=CRITICAL, seconds=10))
     return Scenario(
@@ -36,14 +37,14 @@ def fleet(nodes: int, *, at_once: int, lasts: float) -> Scenario:
 
 
 def _workloads(pods: int) -> Iterator[Workload]:
-    yield Workload(kind=Kind.DAEMON_SET, name="logs", priority_class="system-node-critical")
+    yield Workload(kind=Kind.DAEMON_SET, name="logs", priority_class="system-node-critical", links=False)
     number = 0
     while pods:
         replicas = min(pods, _SIZES[number % len(_SIZES)])
         pods -= replicas
         number += 1
         if number % 10 == 0:
-            yield Workload(kind=Kind.STATEFUL_SET, name=f"store-{number}", replicas=replicas)
+            yield Workload(kind=Kind.STATEFUL_SET, name=f"store-{number}", replicas=replicas, links=False)
         else:
             hook = 3.0 if number % 3 else 0.0
             yield Workload(
@@ -53,4 +54,5 @@ def _workloads(pods: int) -> Iterator[Workload]:
                 requests=SELDOM,
                 pre_stop=hook,
                 min_available="50%",
+                links=False,
             )

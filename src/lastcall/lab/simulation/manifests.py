@@ -69,6 +69,8 @@ def _pod_spec(workload: Workload) -> Object:
     }
     if workload.priority_class:
         spec["priorityClassName"] = workload.priority_class
+    if not workload.links:
+        spec["enableServiceLinks"] = False
     return spec
 
 

@@ -176,6 +176,8 @@ class Workload(Facts, frozen=True):
     """The name of its Service, if that is not its own."""
     nodes: tuple[str, ...] = ()
     """Of a DaemonSet: the machines that it is for, if these are not all."""
+    links: bool = True
+    """Whether its container has the addresses of all Services of the namespace in its environment."""
 
 
 class Recorded(Facts, frozen=True):
