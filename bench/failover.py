@@ -41,6 +41,9 @@ UPSTREAM = {1000: "100 s; 10.4 s with 500 requests a second", 3000: "305 s; 75 t
 RATE, LINEAR, MEMORY = 80, 120, 150
 """Percent of the bare calls' rate at least; of the time for a pod among few, at most; MiB."""
 
+PATIENCE = 900
+"""Seconds until who is measured has failed."""
+
 
 class Failover:
     """``rows`` is the table. ``access`` is the kubeconfig of an API server for the failovers; None for a lab."""
@@ -108,7 +111,8 @@ class Failover:
             used, served, began = cpu_seconds(process), cpu_seconds(pid) if pid else 0, time.perf_counter()
             await ground.say()
             start()
-            seconds = await wait() - began
+            async with asyncio.timeout(PATIENCE):
+                seconds = await wait() - began
             return seconds, cpu_seconds(process) - used, (cpu_seconds(pid) - served) if pid else 0
 
     @contextlib.asynccontextmanager

@@ -39,7 +39,8 @@ async def main(where, namespace, concurrency):
         await cluster.delete_pod(*one.key, uid=one.metadata.uid, grace=0)
 
     async def attachment(number):
-        await cluster.delete_attachment(attachments[number].metadata.name, uid=attachments[number].metadata.uid)
+        one = attachments[number].metadata
+        await cluster.delete_attachment(one.name, uid=one.uid, revision=one.resource_version)
 
     await rate(room, len(pods), pod)
     await rate(room, len(attachments), attachment)
