@@ -2,6 +2,7 @@
 
 import asyncio
 
+import pytest
 import yaml
 from click.testing import CliRunner
 from support.watchdog_peers import together
@@ -10,7 +11,8 @@ from support.watchdogs import NODE, lives
 from lastcall import names
 from lastcall.adapters.kube.resources import LEASES
 from lastcall.cli.main import cli
-from lastcall.manifests import agent
+from lastcall.lab.apiserver import cel
+from lastcall.manifests import agent, own_node
 from lastcall.manifests.rbac import ANYWHERE, Asked, beyond, unused
 
 VERBS = {"GET": "get", "POST": "create", "PATCH": "patch"}
@@ -67,6 +69,52 @@ def test_every_request_of_peers():
     assert ("GET", "/api/v1/nodes") in plain
     assert ("GET", f"/api/v1/secrets/{names.PEERS_SECRET}") in plain
     assert {path.split("/")[3] for _, path in plain if path.startswith("/api/v1/")} == {"nodes", "secrets"}
+
+
+def user(*nodes, **more):
+    extra = {"extra": {own_node.CLAIM: list(nodes)}} if nodes else {}
+    return {"username": "system:serviceaccount:lastcall-system:lastcall-agent", **extra, **more}
+
+
+@pytest.mark.parametrize(
+    ("who", "about", "allowed"),
+    [
+        (user("n1"), "n1", True),
+        (user("n1"), "n2", False),
+        (user("n2"), "n1", False),
+        (user(), "n1", False),
+        (user(extra={}), "n1", False),
+        (user(extra={"authentication.kubernetes.io/pod-name": ["n1"]}), "n1", False),
+        (user("n1", "n2"), "n1", False),
+    ],
+)
+def test_an_agent_writes_of_its_own_node_alone(who, about, allowed):
+    seen = {"request": {"userInfo": who}, "object": {"metadata": {"name": about}}}
+    assert cel.evaluate(own_node.OWN_NODE, seen) is allowed
+
+
+def test_the_policy_holds_for_agents_alone_and_for_all_that_they_write():
+    [policy, binding] = agent.objects(own_node=True)[-2:]
+    [condition] = policy["spec"]["matchConditions"]
+    assert cel.evaluate(condition["expression"], {"request": {"userInfo": user()}}) is True
+    for name in ("system:serviceaccount:lastcall-system:lastcall-controller", "system:node:n1"):
+        assert cel.evaluate(condition["expression"], {"request": {"userInfo": {"username": name}}}) is False
+    rules = {(one["apiGroups"][0], one["resources"][0]) for one in policy["spec"]["matchConstraints"]["resourceRules"]}
+    writes = {
+        (grant.group, grant.resource) for grant in agent.grants(peers=True) if {"create", "patch"} & {*grant.verbs}
+    }
+    assert rules == writes
+    assert binding["spec"] == {"policyName": policy["metadata"]["name"], "validationActions": ["Deny"]}
+
+
+def test_the_command_prints_the_policy_where_it_is_asked_for():
+    kinds = {}
+    for options in ((), ("--own-node",)):
+        result = CliRunner().invoke(cli, ["manifests", "agent", *options])
+        assert result.exit_code == 0, result.output
+        kinds[options] = [one["kind"] for one in yaml.safe_load_all(result.output)]
+    added = ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"]
+    assert kinds["--own-node",] == [*kinds[()], *added]
 
 
 def test_the_command_prints_them():

@@ -27,12 +27,17 @@ def controller_command(*, namespace: str, image: str, replicas: int) -> None:
 
 @command.command("agent")
 @click.option("--watchdog-peers", is_flag=True, help="Also what watchdog.peers of its configuration needs.")
-def agent_command(*, watchdog_peers: bool) -> None:
+@click.option(
+    "--own-node", is_flag=True, help="Also a policy of admission by which an agent writes of its own node alone."
+)
+def agent_command(*, watchdog_peers: bool, own_node: bool) -> None:
     """What lastcall agent needs to tell that its node goes down, and to keep a watchdog: a ServiceAccount and its roles.
 
     The key that agents share is not printed: the Secret lastcall-watchdog-peers is made by hand, once.
+
+    With --own-node the token of each agent has to be bound to its Node or to a pod there (Kubernetes 1.32).
     """
     from lastcall.manifests.agent import objects
     from lastcall.manifests.text import to_yaml
 
-    click.echo(to_yaml(objects(peers=watchdog_peers)), nl=False)
+    click.echo(to_yaml(objects(peers=watchdog_peers, own_node=own_node)), nl=False)

@@ -1,5 +1,6 @@
 """What ``lastcall agent`` may do in a cluster: to tell that its node goes down, and to keep a watchdog (pure)."""
 
+from lastcall.manifests import own_node as own_nodes
 from lastcall.manifests.rbac import Grant, Object
 from lastcall.manifests.roles import granted
 from lastcall.names import GROUP, PEERS_SECRET, SYSTEM_NAMESPACE
@@ -28,8 +29,12 @@ def grants(*, peers: bool = False) -> list[Grant]:
     return [*always, *asked] if peers else always
 
 
-def objects(*, peers: bool = False) -> list[Object]:
-    """In the order in which they can be made; their namespace is there already."""
+def objects(*, peers: bool = False, own_node: bool = False) -> list[Object]:
+    """In the order in which they can be made; their namespace is there already.
+
+    ``own_node``: also what keeps an agent from writing of other nodes.
+    """
     metadata = {"name": NAME, "namespace": SYSTEM_NAMESPACE, "labels": _LABELS}
     account: Object = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
-    return [account, *granted(grants(peers=peers), to=NAME, of=SYSTEM_NAMESPACE, labels=_LABELS)]
+    bound = own_nodes.objects(NAME, SYSTEM_NAMESPACE, _LABELS) if own_node else []
+    return [account, *granted(grants(peers=peers), to=NAME, of=SYSTEM_NAMESPACE, labels=_LABELS), *bound]
