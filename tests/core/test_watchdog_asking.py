@@ -107,8 +107,10 @@ def test_an_older_answer_takes_nothing_away_from_a_later_one():
         (lambda nonce: Answer(nonce, "n2"), [OLD]),
         (lambda _: Answer(b"x" * 16, "n2"), [KEY]),
         (lambda nonce: Answer(nonce, "n9"), [KEY]),
+        (lambda nonce: Answer(nonce, "n3"), [KEY]),
+        (lambda nonce: Answer(nonce, "n4"), [KEY]),
     ],
-    ids=["of another key", "of another question", "of no node"],
+    ids=["of another key", "of another question", "of no node", "for another node", "for a node without an address"],
 )
 def test_what_is_not_believed(said, keys):
     async def scene(world):

@@ -58,10 +58,10 @@ BUGS = [
         ("tests/core/test_watchdog_asking.py",),
     ),
     Bug(
-        "somebody who is no node is believed",
+        "a node may answer for another one",
         "watchdog/peers.py",
+        "if nonce in self._asked and self._comes_from(name, sender)",
         "if nonce in self._asked and name in self._nodes",
-        "if nonce in self._asked",
         ("tests/core/test_watchdog_asking.py",),
     ),
     Bug(

@@ -197,7 +197,11 @@ class Peers:
             case Question(nonce=nonce) if self.lost():
                 self._calm = self._draw(NONCE).hex()  # before anybody can hear of it
                 socket.send(messages.encode(Answer(nonce, self.me), self._membership.keys), sender)
-            case Answer(nonce=nonce, name=name) if nonce in self._asked and name in self._nodes:
+            case Answer(nonce=nonce, name=name) if nonce in self._asked and self._comes_from(name, sender):
                 self._reports[name] = max(self._asked[nonce], self._reports.get(name, 0.0))
             case _:
                 pass
+
+    def _comes_from(self, name: str, sender: tuple[str, int]) -> bool:
+        """Whether it was sent from the address at which that node was asked: all have the same key."""
+        return self._membership is not None and self._membership.addresses.get(name) == sender[0]
