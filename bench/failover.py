@@ -27,7 +27,7 @@ from lastcall.adapters.kube import kubeconfig
 from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.http import Http
 from lastcall.adapters.kube.resources import LEASES
-from lastcall.failover.controller import CONCURRENCY
+from lastcall.failover.doing.controller import CONCURRENCY
 
 HEAD = ["what", "by", "lastcall", "beside it", "target", "verdict"]
 HERE = Path(__file__).parent

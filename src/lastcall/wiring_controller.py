@@ -24,12 +24,12 @@ from lastcall.adapters.kube.http import Http, Limits
 from lastcall.adapters.kube.watching import Key
 from lastcall.adapters.status_server import TEXT, alive, serving
 from lastcall.aio import first
-from lastcall.failover import audit
-from lastcall.failover.controller import CONCURRENCY, Controller, Outside
-from lastcall.failover.gathering import Terms
-from lastcall.failover.happenings import Acted, Happening, Learned, Stepped
-from lastcall.failover.proofs import switched
-from lastcall.failover.telling import Telling
+from lastcall.failover.doing.controller import CONCURRENCY, Controller, Outside
+from lastcall.failover.doing.event_writer import Telling
+from lastcall.failover.doing.gathering import Terms
+from lastcall.failover.knowing.proofs import switched
+from lastcall.failover.telling import audit
+from lastcall.failover.telling.happenings import Acted, Happening, Learned, Stepped
 from lastcall.model.fence_policy import Mode
 from lastcall.names import SYSTEM_NAMESPACE
 

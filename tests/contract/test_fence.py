@@ -9,7 +9,7 @@ import pytest
 from support.fences import LONG, a_bench, shared_bench
 
 from lastcall.errors import LastcallError, TimedOut, Unavailable
-from lastcall.failover.targets import Match, judge
+from lastcall.failover.limits.targets import Match, judge
 from lastcall.model.fence_node import FenceNode
 from lastcall.model.power import Power
 

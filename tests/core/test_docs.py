@@ -14,7 +14,7 @@ from lastcall import names
 from lastcall.adapters.controller_metrics import ControllerMetrics
 from lastcall.adapters.metrics import Metrics
 from lastcall.cli.main import cli
-from lastcall.failover import course
+from lastcall.failover.deciding import course
 from lastcall.graceful import config, doctor_host, machine
 from lastcall.graceful.doctor import CHECKS
 from lastcall.graceful.finding import Verdict

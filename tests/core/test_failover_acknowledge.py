@@ -13,9 +13,9 @@ from lastcall.adapters.kube.resources import LEASES, NODES
 from lastcall.cli.failover_acknowledge import acknowledge
 from lastcall.cli.main import cli
 from lastcall.errors import Conflict, InvalidInput, RefusedForSafety
-from lastcall.failover import acknowledgement
-from lastcall.failover.evidence import State, assess
-from lastcall.failover.facts import Acknowledged, Boot, LeaseSeen
+from lastcall.failover.knowing import acknowledgement
+from lastcall.failover.knowing.evidence import State, assess
+from lastcall.failover.knowing.facts import Acknowledged, Boot, LeaseSeen
 
 BOOT = "3f1c-a"
 

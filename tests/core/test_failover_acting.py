@@ -7,7 +7,8 @@ import pytest
 from support.failover_little import MARK, MINE, POLICY, World, pod
 
 from lastcall.errors import Conflict, NotFound, NotNow, Refused, RefusedForSafety, TimedOut, Unavailable
-from lastcall.failover import owner, steps
+from lastcall.failover.deciding import steps
+from lastcall.failover.knowing import owner
 from lastcall.model.fence_node import FenceNode
 from lastcall.model.observed import WatchedLease
 

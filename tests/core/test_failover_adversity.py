@@ -8,8 +8,8 @@ from support.lab_kubelets import pod
 
 from lastcall.adapters.kube.failover_cluster import POLICIES
 from lastcall.adapters.kube.resources import LEASES, NODES, PODS
-from lastcall.failover import steps
-from lastcall.failover.happenings import Acted, Decided
+from lastcall.failover.deciding import steps
+from lastcall.failover.telling.happenings import Acted, Decided
 from lastcall.lab.simulation.weather import Condition
 from lastcall.lab.volumes.records import violations
 from lastcall.model.power import Power

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lastcall.failover import calm
-from lastcall.failover.armed import looked as seen_to_say
-from lastcall.failover.armed import watchdog_seen
-from lastcall.failover.calm import CHAIN, Calmness, Rosters, Survey, Word, confirmed, heard, tally
-from lastcall.failover.evidence import State, assess
-from lastcall.failover.facts import Boot, Calm
+from lastcall.failover.knowing import calm
+from lastcall.failover.knowing.armed import looked as seen_to_say
+from lastcall.failover.knowing.armed import watchdog_seen
+from lastcall.failover.knowing.calm import CHAIN, Calmness, Rosters, Survey, Word, confirmed, heard, tally
+from lastcall.failover.knowing.evidence import State, assess
+from lastcall.failover.knowing.facts import Boot, Calm
 from lastcall.model.observed import WatchedLease
 from lastcall.model.watchdog import Watchdog
 from lastcall.model.watchdog_lease import Promise, annotated, following

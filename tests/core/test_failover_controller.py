@@ -7,9 +7,9 @@ from support.lab_kubelets import pod
 from lastcall.adapters.kube.failover_cluster import POLICIES
 from lastcall.adapters.kube.resources import ATTACHMENTS, EVENTS, LEASES, NODES, PODS
 from lastcall.errors import Conflict
-from lastcall.failover import steps
-from lastcall.failover.facts import Acknowledged
-from lastcall.failover.happenings import Decided
+from lastcall.failover.deciding import steps
+from lastcall.failover.knowing.facts import Acknowledged
+from lastcall.failover.telling.happenings import Decided
 from lastcall.lab.volumes.records import violations
 from lastcall.model.fence_policy import Mode
 

@@ -26,10 +26,8 @@ from support.failover_cases import (
     verdict,
 )
 
-from lastcall.failover.awaiting import Awaited
-from lastcall.failover.course import TABLE, Situation, situation
-from lastcall.failover.evidence import State
-from lastcall.failover.steps import (
+from lastcall.failover.deciding.course import TABLE, Situation, situation
+from lastcall.failover.deciding.steps import (
     AskPower,
     AskTarget,
     Delete,
@@ -41,9 +39,11 @@ from lastcall.failover.steps import (
     Untaint,
     Wait,
 )
-from lastcall.failover.storms import Answer
-from lastcall.failover.taints import OURS
-from lastcall.failover.targets import Judgement, Match
+from lastcall.failover.knowing.awaiting import Awaited
+from lastcall.failover.knowing.evidence import State
+from lastcall.failover.knowing.taints import OURS
+from lastcall.failover.limits.storms import Answer
+from lastcall.failover.limits.targets import Judgement, Match
 from lastcall.model.fence_policy import Mode
 from lastcall.model.power import Power
 

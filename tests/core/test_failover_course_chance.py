@@ -16,9 +16,9 @@ from support.failover_lives import (
 )
 from support.failover_world import Device, World
 
-from lastcall.failover import taints
-from lastcall.failover.steps import Wait
-from lastcall.failover.storms import Answer
+from lastcall.failover.deciding.steps import Wait
+from lastcall.failover.knowing import taints
+from lastcall.failover.limits.storms import Answer
 from lastcall.model.fence_policy import Mode
 
 EVENTS = (

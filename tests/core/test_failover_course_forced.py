@@ -24,8 +24,8 @@ from support.failover_cases import (
     marked,
 )
 
-from lastcall.failover.case import Try
-from lastcall.failover.steps import (
+from lastcall.failover.deciding.case import Try
+from lastcall.failover.deciding.steps import (
     Delete,
     Detach,
     ForceDelete,
@@ -36,7 +36,7 @@ from lastcall.failover.steps import (
     Untaint,
     Wait,
 )
-from lastcall.failover.taints import OURS
+from lastcall.failover.knowing.taints import OURS
 from lastcall.model.fence_policy import Mode
 
 

@@ -4,13 +4,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.failover_cases import BMC, DB, DEAD, NOW, OTHER, POLICY, UNKNOWN, VA, node
 
-from lastcall.failover import remaining
-from lastcall.failover.case import Case, Device, Refusal, Try
-from lastcall.failover.course import decide
-from lastcall.failover.explain import of_node, of_pod
-from lastcall.failover.facts import Boot, PowerSeen
-from lastcall.failover.owner import OwnerMark
-from lastcall.failover.steps import (
+from lastcall.failover.deciding import remaining
+from lastcall.failover.deciding.case import Case, Device, Refusal, Try
+from lastcall.failover.deciding.course import decide
+from lastcall.failover.deciding.steps import (
     AskPower,
     AskTarget,
     Delete,
@@ -25,8 +22,11 @@ from lastcall.failover.steps import (
     Untaint,
     Wait,
 )
-from lastcall.failover.storms import Answer
-from lastcall.failover.taints import OURS
+from lastcall.failover.knowing.facts import Boot, PowerSeen
+from lastcall.failover.knowing.owner import OwnerMark
+from lastcall.failover.knowing.taints import OURS
+from lastcall.failover.limits.storms import Answer
+from lastcall.failover.telling.explain import of_node, of_pod
 from lastcall.model.fence_policy import Mode
 from lastcall.model.power import Power
 

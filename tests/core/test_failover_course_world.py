@@ -19,8 +19,8 @@ from support.failover_lives import (
 )
 from support.failover_world import Device, World
 
-from lastcall.failover import taints
-from lastcall.failover.steps import Delete, Detach, ForceDelete, SwitchOff, SwitchOn, Taint, Wait
+from lastcall.failover.deciding.steps import Delete, Detach, ForceDelete, SwitchOff, SwitchOn, Taint, Wait
+from lastcall.failover.knowing import taints
 from lastcall.model.fence_policy import Mode
 
 HOW = ("done", "lost", "half")

@@ -3,8 +3,8 @@
 from support.failover_little import World
 
 from lastcall.errors import Conflict
-from lastcall.failover import steps
-from lastcall.failover.case import AttachmentLeft
+from lastcall.failover.deciding import steps
+from lastcall.failover.deciding.case import AttachmentLeft
 
 VOLUMES = (
     AttachmentLeft(uid="u1", name="va1", volume="v1"),

@@ -5,8 +5,8 @@ import math
 import pytest
 
 from lastcall.errors import InvalidInput
-from lastcall.failover.evidence import State, assess, gone, held_until
-from lastcall.failover.facts import (
+from lastcall.failover.knowing.evidence import State, assess, gone, held_until
+from lastcall.failover.knowing.facts import (
     Acknowledged,
     Boot,
     InstanceSeen,

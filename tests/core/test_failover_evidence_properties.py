@@ -6,8 +6,8 @@ from itertools import combinations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lastcall.failover.evidence import State, assess
-from lastcall.failover.facts import (
+from lastcall.failover.knowing.evidence import State, assess
+from lastcall.failover.knowing.facts import (
     Acknowledged,
     Boot,
     InstanceSeen,

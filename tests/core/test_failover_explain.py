@@ -17,10 +17,10 @@ from lastcall.adapters.kube.resources import NODES
 from lastcall.cli.failover_explain import explain, from_cluster
 from lastcall.cli.main import cli
 from lastcall.errors import InvalidInput
-from lastcall.failover.explain import of_node, of_pod
-from lastcall.failover.objects import case_of, from_file, leaderless
-from lastcall.failover.owner import write
-from lastcall.failover.storms import Answer
+from lastcall.failover.knowing.owner import write
+from lastcall.failover.limits.storms import Answer
+from lastcall.failover.telling.explain import of_node, of_pod
+from lastcall.failover.telling.objects import case_of, from_file, leaderless
 from lastcall.model.fence_policy import Mode
 
 AT = "2026-11-21T12:00:00Z"

@@ -6,7 +6,8 @@ import pytest
 from support.failing_over import failing_over
 
 from lastcall.adapters.kube.resources import NODES
-from lastcall.failover import fenced, overview, owner
+from lastcall.failover.knowing import owner
+from lastcall.failover.limits import fenced, overview
 
 WALL = 1_795_262_400.0
 MARK = owner.OwnerMark(boot_id="a", policy="p", began="2026-11-21T11:00:00Z", by="me", switched_off=True)

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lastcall.failover.case import Device, Try
-from lastcall.failover.facts import PowerSeen
-from lastcall.failover.fencing import LEAST, MARGIN, PAUSE, POLL, STILL, choose, within
-from lastcall.failover.steps import AskPower, AskTarget, SwitchOff, Wait
-from lastcall.failover.targets import Judgement, Match
+from lastcall.failover.deciding.case import Device, Try
+from lastcall.failover.deciding.fencing import LEAST, MARGIN, PAUSE, POLL, STILL, choose, within
+from lastcall.failover.deciding.steps import AskPower, AskTarget, SwitchOff, Wait
+from lastcall.failover.knowing.facts import PowerSeen
+from lastcall.failover.limits.targets import Judgement, Match
 from lastcall.model.power import Power
 
 SAME = Judgement(Match.SAME, "it is the same machine")

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from lastcall.failover.observing import Observing
+from lastcall.failover.doing.observing import Observing
 from lastcall.model.observed import Heard, Watched, WatchedLease, WatchedNode
 
 PATIENCE = 40.0

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from lastcall.failover import left, remaining
+from lastcall.failover.deciding import left, remaining
 from lastcall.model.observed import LiveNode, LivePod
 
 NODE = msgspec.convert({"metadata": {"name": "n1"}}, LiveNode)

@@ -11,10 +11,11 @@ from support.lab_kubelets import pod
 
 from lastcall.adapters.kube.resources import EVENTS, PODS
 from lastcall.errors import AlreadyExists
-from lastcall.failover import announcing, listed, pacing, steps
-from lastcall.failover.explain import of_node
-from lastcall.failover.happenings import Decided, Removed, Repeated
-from lastcall.failover.pacing import Forced
+from lastcall.failover.deciding import listed, pacing, steps
+from lastcall.failover.deciding.pacing import Forced
+from lastcall.failover.telling import announcing
+from lastcall.failover.telling.explain import of_node
+from lastcall.failover.telling.happenings import Decided, Removed, Repeated
 from lastcall.model.observed import LivePod
 
 # -- pods that are made anew -------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import pytest
 from support.failing_over import Bmc, failing_over
 
 from lastcall.errors import TimedOut
-from lastcall.failover import fencing
+from lastcall.failover.deciding import fencing
 from lastcall.lab.simulation.weather import Condition
 
 SLOW = {"fencers": [{"name": "bmc", "attempts": 1, "timeoutSeconds": 40, "manual": {}}]}

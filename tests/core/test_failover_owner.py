@@ -5,8 +5,8 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from lastcall.failover.owner import OwnerMark, Unreadable, begun, merged, read, write
-from lastcall.failover.taints import OURS, added, removed
+from lastcall.failover.knowing.owner import OwnerMark, Unreadable, begun, merged, read, write
+from lastcall.failover.knowing.taints import OURS, added, removed
 from lastcall.model.tolerations import Taint
 
 MARK = OwnerMark(boot_id="a", policy="p", began="2026-11-21T12:00:00Z", by="me")

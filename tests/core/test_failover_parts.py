@@ -5,12 +5,14 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from lastcall.failover import audit, last_words, left
-from lastcall.failover.alarms import Alarms
-from lastcall.failover.facts import LeaseSeen, NodeSeen, PowerSeen
-from lastcall.failover.happenings import Acted
-from lastcall.failover.own_clock import OwnClock
-from lastcall.failover.sightings import Sightings
+from lastcall.failover.deciding import left
+from lastcall.failover.knowing import last_words
+from lastcall.failover.knowing.alarms import Alarms
+from lastcall.failover.knowing.facts import LeaseSeen, NodeSeen, PowerSeen
+from lastcall.failover.knowing.own_clock import OwnClock
+from lastcall.failover.knowing.sightings import Sightings
+from lastcall.failover.telling import audit
+from lastcall.failover.telling.happenings import Acted
 from lastcall.model.node_shutdown_object import NodeShutdown
 from lastcall.model.observed import LiveNode, LivePod, WatchedLease, WatchedNode, WatchedShutdown
 from lastcall.model.power import Power

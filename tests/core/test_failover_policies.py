@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from support.policy_cases import GOOD, fencer, policy
 
-from lastcall.failover.policies import choose, entries, status, storm_limits
+from lastcall.failover.limits.policies import choose, entries, status, storm_limits
 from lastcall.model.fence_policies import read
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

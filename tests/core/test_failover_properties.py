@@ -8,8 +8,8 @@ from support.cluster_states import NAMES, clusters, rules
 from support.clusters import NOW, OUT, planned, state
 from support.upstream import Upstream
 
-from lastcall.failover.plan import build
-from lastcall.failover.rules import Rules
+from lastcall.failover.upstream.plan import build
+from lastcall.failover.upstream.rules import Rules
 from lastcall.model.statefile import read_state
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lastcall.errors import InvalidInput
-from lastcall.failover.storms import HOUR, Fencing, Limits, Member, View, may_fence
+from lastcall.failover.limits.storms import HOUR, Fencing, Limits, Member, View, may_fence
 
 NOW = 10_000.0
 OPEN = Limits(min_healthy=0, per_domain=100, per_hour=100)

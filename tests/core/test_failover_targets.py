@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lastcall.failover.targets import Match, judge, sharing
+from lastcall.failover.limits.targets import Match, judge, sharing
 from lastcall.model.fence_node import FenceNode
 from lastcall.ports import FenceTarget
 

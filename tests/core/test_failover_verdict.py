@@ -2,7 +2,7 @@
 
 import pytest
 
-from lastcall.failover.verdict import (
+from lastcall.failover.upstream.verdict import (
     Detachment,
     NodeState,
     Removal,

@@ -3,8 +3,8 @@
 import pytest
 
 from lastcall import names
-from lastcall.failover.armed import Contact, Watched, looked, watchdog_seen
-from lastcall.failover.facts import WatchdogSeen
+from lastcall.failover.knowing.armed import Contact, Watched, looked, watchdog_seen
+from lastcall.failover.knowing.facts import WatchdogSeen
 from lastcall.model.leadership import Record
 from lastcall.model.watchdog import Watchdog
 from lastcall.model.watchdog_lease import AgentLease, LeaseMeta, Promise, annotated, promised, renewed

@@ -3,8 +3,8 @@
 import json
 from datetime import datetime, timedelta
 
-from lastcall.failover.plan import build, to_json
-from lastcall.failover.rules import Rules
+from lastcall.failover.upstream.plan import build, to_json
+from lastcall.failover.upstream.rules import Rules
 from lastcall.model.statefile import read_state
 
 NOW = datetime.fromisoformat("2026-11-21T12:00:00Z")

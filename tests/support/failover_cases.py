@@ -4,13 +4,13 @@ from dataclasses import replace
 
 from msgspec.structs import replace as changed
 
-from lastcall.failover.case import AttachmentLeft, Case, Device, NodeNow, PodLeft, Policy, Refusal, Try
-from lastcall.failover.course import decide
-from lastcall.failover.evidence import State, Verdict
-from lastcall.failover.facts import Boot, PowerSeen
-from lastcall.failover.owner import OwnerMark, write
-from lastcall.failover.taints import OURS
-from lastcall.failover.targets import Judgement, Match
+from lastcall.failover.deciding.case import AttachmentLeft, Case, Device, NodeNow, PodLeft, Policy, Refusal, Try
+from lastcall.failover.deciding.course import decide
+from lastcall.failover.knowing.evidence import State, Verdict
+from lastcall.failover.knowing.facts import Boot, PowerSeen
+from lastcall.failover.knowing.owner import OwnerMark, write
+from lastcall.failover.knowing.taints import OURS
+from lastcall.failover.limits.targets import Judgement, Match
 from lastcall.model.fence_policy import Mode
 from lastcall.model.tolerations import Taint as Tainted
 

@@ -6,10 +6,9 @@ happen, with the truth at hand.
 
 from dataclasses import replace
 
-from lastcall.failover import course, evidence, owner, proofs, taints
-from lastcall.failover.case import Case, Device, NodeNow, Policy, Try
-from lastcall.failover.facts import Acknowledged, Boot, LastWord, LeaseSeen, NodeSeen, PowerSeen
-from lastcall.failover.steps import (
+from lastcall.failover.deciding import course
+from lastcall.failover.deciding.case import Case, Device, NodeNow, Policy, Try
+from lastcall.failover.deciding.steps import (
     AskPower,
     AskTarget,
     Delete,
@@ -23,8 +22,10 @@ from lastcall.failover.steps import (
     Untaint,
     Wait,
 )
-from lastcall.failover.storms import Answer
-from lastcall.failover.targets import Judgement, Match
+from lastcall.failover.knowing import evidence, owner, proofs, taints
+from lastcall.failover.knowing.facts import Acknowledged, Boot, LastWord, LeaseSeen, NodeSeen, PowerSeen
+from lastcall.failover.limits.storms import Answer
+from lastcall.failover.limits.targets import Judgement, Match
 from lastcall.model.fence_policy import Mode
 from support.failover_world import World
 

@@ -6,15 +6,16 @@ import contextlib
 import msgspec
 
 from lastcall.errors import NotFound
-from lastcall.failover import left, owner
-from lastcall.failover.acting import Acting, Subject
-from lastcall.failover.case import Case, NodeNow
-from lastcall.failover.devices import Devices
-from lastcall.failover.gathering import Gathered
-from lastcall.failover.happenings import Acted
-from lastcall.failover.pool import Pool
-from lastcall.failover.sightings import Sightings
-from lastcall.failover.surety import Surety
+from lastcall.failover.deciding import left
+from lastcall.failover.deciding.case import Case, NodeNow
+from lastcall.failover.doing.acting import Acting, Subject
+from lastcall.failover.doing.devices import Devices
+from lastcall.failover.doing.gathering import Gathered
+from lastcall.failover.doing.pool import Pool
+from lastcall.failover.doing.surety import Surety
+from lastcall.failover.knowing import owner
+from lastcall.failover.knowing.sightings import Sightings
+from lastcall.failover.telling.happenings import Acted
 from lastcall.model.fence_policy import FencePolicy
 from lastcall.model.observed import LiveNode, LivePod, WatchedAttachment, WatchedLease
 from lastcall.model.power import Power

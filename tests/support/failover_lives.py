@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from lastcall.failover import taints
-from lastcall.failover.steps import Delete, Detach, ForceDelete
-from lastcall.failover.storms import Answer
+from lastcall.failover.deciding.steps import Delete, Detach, ForceDelete
+from lastcall.failover.knowing import taints
+from lastcall.failover.limits.storms import Answer
 from support.failover_driver import POLICY, Controller
 from support.failover_world import Device, World
 

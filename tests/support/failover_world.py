@@ -5,9 +5,9 @@ It knows the truth, as the controller does not: which boot runs, and which pods 
 
 from dataclasses import dataclass, field, replace
 
-from lastcall.failover import taints
-from lastcall.failover.case import AttachmentLeft, PodLeft
-from lastcall.failover.owner import OwnerMark, read
+from lastcall.failover.deciding.case import AttachmentLeft, PodLeft
+from lastcall.failover.knowing import taints
+from lastcall.failover.knowing.owner import OwnerMark, read
 from lastcall.model.power import Power
 from lastcall.model.tolerations import Taint
 

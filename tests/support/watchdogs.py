@@ -15,9 +15,9 @@ from lastcall.adapters.kube.watchdog_lease import KubeWatchdogLease
 from lastcall.adapters.watchdog_device import WatchdogFile
 from lastcall.aio import cancel
 from lastcall.errors import NotFound, Unavailable
-from lastcall.failover.armed import Contact, looked, watchdog_seen
-from lastcall.failover.evidence import State, assess
-from lastcall.failover.facts import Boot
+from lastcall.failover.knowing.armed import Contact, looked, watchdog_seen
+from lastcall.failover.knowing.evidence import State, assess
+from lastcall.failover.knowing.facts import Boot
 from lastcall.lab import virtual
 from lastcall.lab.apiserver import ApiServer
 from lastcall.lab.apiserver.inprocess import InProcess

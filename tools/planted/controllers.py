@@ -119,7 +119,7 @@ BUGS = [
     ),
     Bug(
         "a volume of a pod that still runs is detached because the pod is being deleted",
-        "failover/verdict.py",
+        "failover/upstream/verdict.py",
         "return phase not in FINISHED and (running or not terminating)",
         "return phase not in FINISHED and not terminating",
         VOLUMES,
@@ -175,7 +175,7 @@ BUGS = [
     ),
     Bug(
         "a node that is out of service loses its pods although it is ready",
-        "failover/verdict.py",
+        "failover/upstream/verdict.py",
         "terminating and node.out_of_service and not node.ready",
         "terminating and node.out_of_service",
         PODGC,

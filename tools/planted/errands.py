@@ -116,7 +116,7 @@ BUGS = [
     ),
     Bug(
         "an acknowledgement of one boot counts for the next",
-        "failover/acknowledgement.py",
+        "failover/knowing/acknowledgement.py",
         "if word is None or word.boot_id != boot.id:",
         "if word is None:",
         WORD,
@@ -130,14 +130,14 @@ BUGS = [
     ),
     Bug(
         "an acknowledgement of one silence counts for a later one",
-        "failover/acknowledgement.py",
+        "failover/knowing/acknowledgement.py",
         "if renewed is None or word.renewed != renewed[0]:",
         "if renewed is None:",
         WORD,
     ),
     Bug(
         "a node that is Ready is acknowledged to be dead",
-        "failover/acknowledgement.py",
+        "failover/knowing/acknowledgement.py",
         'if ready == "True":',
         "if False:",
         WORD,

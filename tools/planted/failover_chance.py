@@ -12,13 +12,13 @@ def _bug(name: str, file: str, old: str, new: str, *, seeds: int = 60, scenario:
 BUGS: list[Bug] = [
     _bug(
         "silence is proof enough",
-        "failover/course.py",
+        "failover/deciding/course.py",
         "return Situation.PROVED if case.dead else Situation.UNPROVED",
         "return Situation.PROVED",
     ),
     _bug(
         "no answer of a BMC counts as OFF",
-        "failover/answers.py",
+        "failover/knowing/answers.py",
         "power=answer.power,",
         "power=type(answer.power).OFF,",
         seeds=3,
@@ -26,7 +26,7 @@ BUGS: list[Bug] = [
     ),
     _bug(
         "that a BMC has accepted the order counts as OFF",
-        "failover/devices.py",
+        "failover/doing/devices.py",
         "fact = answers.seen(answer, boot_id=boot_id, source=name, asked=at)",
         "from msgspec.structs import replace as so\n\n"
         "        if asked.offs and not asked.offs[-1].error:\n"
@@ -37,7 +37,7 @@ BUGS: list[Bug] = [
     ),
     _bug(
         "the target check is skipped",
-        "failover/targets.py",
+        "failover/limits/targets.py",
         "return self.match is Match.SAME or (unchecked and self.match is Match.UNKNOWN)",
         "return True",
         seeds=3,
@@ -45,7 +45,7 @@ BUGS: list[Bug] = [
     ),
     _bug(
         "the storm limits are ignored",
-        "failover/claiming.py",
+        "failover/deciding/claiming.py",
         "    if case.storm.allowed:\n",
         "    if True:\n",
         seeds=3,
@@ -53,7 +53,7 @@ BUGS: list[Bug] = [
     ),
     _bug(
         "the node's own deadline is ignored",
-        "failover/leaving.py",
+        "failover/deciding/leaving.py",
         "if case.held_until is None or now >= case.held_until:",
         "if True:",
         seeds=3,
@@ -61,25 +61,25 @@ BUGS: list[Bug] = [
     ),
     _bug(
         "a taint takes the place of others",
-        "failover/taints.py",
+        "failover/knowing/taints.py",
         "(*there, ours)",
         "(ours,)",
     ),
     _bug(
         "the taint stays when the node is back",
-        "failover/returning.py",
+        "failover/deciding/returning.py",
         "if (mark.tainted and remaining.our_taint(case)) or (",
         "if (",
     ),
     _bug(
         "the mark stays when the node is back",
-        "failover/returning.py",
+        "failover/deciding/returning.py",
         'return Unmark(why=f"node {case.name} is back and Ready")',
         'return Wait(f"node {case.name} is back and Ready")',
     ),
     _bug(
         "a pod is removed before the machine is switched off",
-        "failover/leaving.py",
+        "failover/deciding/leaving.py",
         "[pod for pod in remaining.going(case) if pod.uid in case.gone]",
         "list(remaining.going(case))",
         seeds=3,

@@ -12,21 +12,21 @@ RUN = ("tests/core/test_run.py",)
 BUGS = [
     Bug(
         "the least priority holds",
-        "failover/policies.py",
+        "failover/limits/policies.py",
         "(-one.priority, one.name)",
         "(one.priority, one.name)",
         CHOICE,
     ),
     Bug(
         "a policy that breaks a rule leaves its nodes to the next one",
-        "failover/policies.py",
+        "failover/limits/policies.py",
         "if selects(one.selector, labels)",
         "if one.policy and selects(one.selector, labels)",
         CHOICE,
     ),
     Bug(
         "a policy's status is written again although it has not changed",
-        "failover/policies.py",
+        "failover/limits/policies.py",
         "return None if after == before else after",
         "return after",
         CHOICE,

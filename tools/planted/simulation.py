@@ -174,7 +174,7 @@ BUGS = [
     ),
     Bug(
         "a pod that is Terminating on a silent node counts as gone",
-        "failover/verdict.py",
+        "failover/upstream/verdict.py",
         "if terminating and node.out_of_service and not node.ready else None",
         "if terminating and not node.ready else None",
         seeds=60,

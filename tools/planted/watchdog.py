@@ -104,7 +104,7 @@ BUGS = [
     ),
     Bug(
         "a renewal is taken for the one before",
-        "failover/armed.py",
+        "failover/knowing/armed.py",
         "before.renewed == renewed and ",
         "",
         (*SEEN, *KEEPER),
@@ -118,14 +118,14 @@ BUGS = [
     ),
     Bug(
         "how many nodes were heard of at first need not be known",
-        "failover/armed.py",
+        "failover/knowing/armed.py",
         "if earlier else []",
         "if earlier else contacts",
         SEEN,
     ),
     Bug(
         "the nodes that are heard of now are those that were heard of all the time",
-        "failover/armed.py",
+        "failover/knowing/armed.py",
         "min((one.reachable for one in told), default=0)",
         "contacts[-1].reachable if contacts else 0",
         SEEN,

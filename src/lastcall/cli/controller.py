@@ -5,7 +5,7 @@ import asyncio
 import click
 
 from lastcall.cli.options import Address
-from lastcall.failover.controller import CONCURRENCY
+from lastcall.failover.doing.controller import CONCURRENCY
 from lastcall.model.fence_policy import Mode
 from lastcall.names import SYSTEM_NAMESPACE
 

@@ -15,7 +15,7 @@ from lastcall.errors import InvalidInput
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from lastcall.failover.plan import Plan
+    from lastcall.failover.upstream.plan import Plan
 
 
 @click.group("failover")
@@ -63,8 +63,8 @@ def plan_command(
     the file cannot be read or is wrong.
     """
     from lastcall.adapters.clock import SystemClock
-    from lastcall.failover import plan
-    from lastcall.failover.rules import Rules
+    from lastcall.failover.upstream import plan
+    from lastcall.failover.upstream.rules import Rules
     from lastcall.model.statefile import read_state
 
     found = read_state(_bytes(state), "standard input" if state == "-" else state)

@@ -57,7 +57,7 @@ async def acknowledge(client: "Client", node: str, boot_id: str) -> None:
     """
     from lastcall import names
     from lastcall.adapters.kube.resources import NODES
-    from lastcall.failover.acknowledgement import Word, refusals, write
+    from lastcall.failover.knowing.acknowledgement import Word, refusals, write
 
     if not boot_id:
         raise InvalidInput("--boot-id", ["is empty"])

@@ -14,8 +14,8 @@ from lastcall.errors import InvalidInput
 
 if TYPE_CHECKING:
     from lastcall.adapters.kube.client import Client
-    from lastcall.failover.explain import Explanation, Hurdle
-    from lastcall.failover.objects import Objects
+    from lastcall.failover.telling.explain import Explanation, Hurdle
+    from lastcall.failover.telling.objects import Objects
     from lastcall.model.observed import LivePod
 
 
@@ -44,7 +44,7 @@ def command(
     there is an answer; 2 if there is no such node or pod, or the file is wrong.
     """
     from lastcall.adapters.clock import SystemClock
-    from lastcall.failover import objects
+    from lastcall.failover.telling import objects
 
     if state and (kubeconfig or context):
         raise click.UsageError("--state asks no cluster: leave --kubeconfig and --context out")
@@ -59,8 +59,8 @@ def command(
 
 def explain(found: "Objects", target: str, namespace: str, now: float) -> "Explanation":
     """InvalidInput if there is no such node or pod, or more than one pod."""
-    from lastcall.failover import explain as explaining
-    from lastcall.failover import objects
+    from lastcall.failover.telling import explain as explaining
+    from lastcall.failover.telling import objects
 
     kind, _, name = target.rpartition("/")
     if kind in ("", "node", "nodes") and not namespace and found.node(name):
@@ -105,7 +105,7 @@ async def from_cluster(client: "Client") -> "Objects":
     from lastcall.adapters.kube import resources
     from lastcall.adapters.kube.failover_cluster import POLICIES
     from lastcall.errors import NotFound
-    from lastcall.failover.objects import ELECTION, Objects
+    from lastcall.failover.telling.objects import ELECTION, Objects
     from lastcall.model.node_shutdown_object import NodeShutdown
     from lastcall.model.observed import LiveNode, LivePod, WatchedAttachment, WatchedLease
     from lastcall.model.snapshot import NODE_LEASES, PersistentVolume

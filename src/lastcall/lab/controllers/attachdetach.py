@@ -7,7 +7,7 @@ unmounted it, or, by ``failover.verdict.detachment``, by force. It is detached w
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from lastcall.failover.verdict import Detachment, detachment, needs_volumes
+from lastcall.failover.upstream.verdict import Detachment, detachment, needs_volumes
 from lastcall.lab.controllers import pods, taints
 from lastcall.lab.controllers import volume_match as match
 from lastcall.lab.controllers.actions import Action, Create, Decision, Delete, Patch, Tell

@@ -7,8 +7,8 @@ seconds before its pods are taken for orphans.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from lastcall.failover import marks, verdict
-from lastcall.failover.verdict import Removal
+from lastcall.failover.upstream import marks, verdict
+from lastcall.failover.upstream.verdict import Removal
 from lastcall.lab.controllers import pod_conditions, pods, taints
 from lastcall.lab.controllers.actions import Action, Decision, Delete
 from lastcall.lab.controllers.ticks import Ticks

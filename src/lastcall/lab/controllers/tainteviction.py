@@ -7,7 +7,7 @@ the controller it begins anew. PodDisruptionBudgets are not asked.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from lastcall.failover.marks import EVICTED
+from lastcall.failover.upstream.marks import EVICTED
 from lastcall.lab.controllers import pod_conditions, pods, taints
 from lastcall.lab.controllers.actions import Action, Decision, Delete, Tell
 from lastcall.lab.controllers.view import Object, Ref, View, ref

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import msgspec
 
 from lastcall import names
-from lastcall.failover.verdict import NodeState
+from lastcall.failover.upstream.verdict import NodeState
 from lastcall.lab.apiserver.meta import timestamp
 from lastcall.lab.controllers import pods
 from lastcall.lab.controllers.actions import Patch

@@ -7,10 +7,10 @@ from lastcall.adapters.kube.election import Election
 from lastcall.adapters.kube.failover_cluster import COMPONENT, KubeCluster
 from lastcall.adapters.kube.watching import Key
 from lastcall.aio import first
-from lastcall.failover.controller import Controller, Outside
-from lastcall.failover.gathering import Terms
-from lastcall.failover.happenings import Acted, Happening
-from lastcall.failover.telling import Telling
+from lastcall.failover.doing.controller import Controller, Outside
+from lastcall.failover.doing.event_writer import Telling
+from lastcall.failover.doing.gathering import Terms
+from lastcall.failover.telling.happenings import Acted, Happening
 from lastcall.lab.apiserver.request import Identity
 from lastcall.lab.power import Cable
 from lastcall.lab.simulation.plane import Plane

@@ -1,0 +1,206 @@
+"""One node's failover as it stands: all that ``course.decide`` reads, gathered anew before each decision.
+
+Times are seconds on the observer's monotonic clock, unless said otherwise. Nothing in it is a memory of what was decided:
+a controller that has just begun gathers the same Case as one that has run for long, but for what was observed and asked.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lastcall.failover.deciding.pacing import NEVER, Forced
+from lastcall.failover.knowing.evidence import State, Verdict
+from lastcall.failover.knowing.facts import Boot, InstanceSeen, PowerSeen
+from lastcall.failover.knowing.owner import OwnerMark, Unreadable, read
+from lastcall.failover.limits.storms import Answer
+from lastcall.failover.limits.targets import Judgement
+from lastcall.model.fence_policy import Mode
+from lastcall.model.tolerations import Taint
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeNow:
+    """The Node as it was read live for this decision."""
+
+    boot_id: str
+    """``status.nodeInfo.bootID``; empty if it has never reported one."""
+    ready: str
+    """The status of its condition Ready: True, False or Unknown; empty without one."""
+    taints: tuple[Taint, ...] = ()
+    mark_text: str = ""
+    """The annotation ``lastcall.dev/failover``."""
+
+    @property
+    def mark(self) -> OwnerMark | Unreadable | None:
+        """None if there is none."""
+        return read(self.mark_text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """What holds for this node: its FencePolicy, and how the controller was started."""
+
+    name: str
+    mode: Mode
+    suspect_after: float
+    power_on: bool = False
+    """Switch on again when nothing is left to force, if lastcall has switched it off."""
+    remove_by_hand: bool = False
+    """When the node is back a taint out-of-service goes that somebody has set by hand too."""
+    detach: bool = False
+    """VolumeAttachments are deleted by lastcall, because kube-controller-manager's attach-detach controller is off."""
+    fresh: float = 20.0
+    """A node that was heard of more recently is awake (``proofs.Terms.fresh``, by the Lease of its kubelet)."""
+    apart: float = 1.0
+    """Between two answers OFF of one fencer that count as two (``proofs.Terms.apart``)."""
+    linger: float = 60.0
+    """So long after it is back and Ready a node is waited for to end what is still terminating; then our taint goes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Try:
+    """One request to a fencer to switch off or on that is over; ``error`` is empty if it was accepted."""
+
+    began: float
+    ended: float
+    error: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Device:
+    """A fencer of the policy, and what it has been asked since this controller observes this boot of the node.
+
+    ``fencing.choose(devices, *, boot_id, apart, now)`` says from these what is asked next.
+    """
+
+    name: str
+    attempts: int = 2
+    """So often it is told to switch off before the next one's turn comes."""
+    timeout: float = 30.0
+    """For one request."""
+    unchecked: bool = False
+    """``targetCheck: Disabled``."""
+    trouble: str = ""
+    """Why it cannot be used at all, such as a Secret that is missing; empty if it can."""
+    judgement: Judgement | None = None
+    """Whether the machine behind it is the node's; None while that has not been asked, or was not answered."""
+    unanswered: tuple[Try, ...] = ()
+    """Questions for the target that it has not answered, the oldest first."""
+    offs: tuple[Try, ...] = ()
+    """The oldest first."""
+    ons: tuple[Try, ...] = ()
+    answers: tuple[PowerSeen | InstanceSeen, ...] = ()
+    """Its answers to the question for the status, about this boot, the oldest first."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refusal:
+    """The API server has refused what was asked for last; not to be asked again before ``again``."""
+
+    why: str
+    again: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class PodLeft:
+    """A pod that is bound to the node, as it was listed live."""
+
+    uid: str
+    namespace: str
+    name: str
+    terminating: bool = False
+    grace: int | None = None
+    """``metadata.deletionGracePeriodSeconds``: 0 once it was removed by force."""
+    finished: bool = False
+    """Its phase is Succeeded or Failed: before it is removed by force it is made to be Failed."""
+    finalizers: tuple[str, ...] = ()
+    tolerates: bool = False
+    """It tolerates the taint out-of-service with which the node is, or will be, tainted: it is to stay."""
+    disabled: bool = False
+    """Its annotation ``lastcall.dev/failover: Disabled``: lastcall never forces it."""
+    mirror: bool = False
+    """It stands for a static pod (annotation ``kubernetes.io/config.mirror``), which only its kubelet ends."""
+    volumes: tuple[str, ...] = ()
+    """The names of the PersistentVolumes that it uses."""
+    refused: Refusal | None = None
+
+    @property
+    def key(self) -> str:
+        """Namespace and name, for people."""
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttachmentLeft:
+    """A VolumeAttachment of the node."""
+
+    uid: str
+    name: str
+    volume: str
+    """The name of its PersistentVolume; empty if it has none."""
+    deleting: bool = False
+    finalizers: tuple[str, ...] = ()
+    refused: Refusal | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """All that is known of one node at one moment."""
+
+    name: str
+    me: str
+    """The identity of this controller in its leader election."""
+    leader: str
+    """Who leads, by the election's Lease as it was read last."""
+    wall: float
+    """Seconds since 1970, for what people read."""
+    node: NodeNow | None
+    """None: there is no Node of this name."""
+    policy: Policy | None
+    """None: no FencePolicy holds for it."""
+    observed: float
+    """Since when this controller observes the node's kubelet without a break."""
+    heard: float | None = None
+    """When its kubelet was last heard of since then: its Lease was seen to be renewed, or a status that it wrote to change.
+    What was there at the first look is no sign: nothing is concluded from old times. A live read counts before the
+    decision that is made with it."""
+    no_policy: str = ""
+    """Why no policy holds, if that is known (``policies.Choice.why``)."""
+    boot: Boot | None = None
+    """The boot that the Node has now; None if it has none."""
+    verdict: Verdict | None = None
+    """Of that boot (``evidence.assess``)."""
+    held_until: float | None = None
+    """Until when its own last word holds fencing back (``evidence.held_until``)."""
+    gone: frozenset[str] = frozenset()
+    """The pods that this boot has ended and unmounted, as it said itself (``evidence.gone``)."""
+    storm: Answer = field(default_factory=lambda: Answer(allowed=True, why="no limit stands against it"))
+    """Whether it may be fenced now (``storms.may_fence``)."""
+    devices: tuple[Device, ...] = ()
+    """The policy's fencers, in its order."""
+    pods: tuple[PodLeft, ...] = ()
+    """All that are bound to the node, listed live. They are needed as soon as the node is silent for as long as its policy
+    says, or marked, or proved dead: a node on which nothing is left to fail over is not fenced."""
+    attachments: tuple[AttachmentLeft, ...] = ()
+    """All of the node."""
+    forced: Forced = NEVER
+    """How often this controller has removed pods by force after the boot was proved to be over."""
+    replacements: Mapping[str, bool] = field(default_factory=dict)
+    """What is to take the place of pods that were forced, by name, and whether it is Ready; for people."""
+    back_since: float | None = None
+    """Since when the Node has been seen Ready with another boot than its mark's, without a break; None if it is not."""
+
+    @property
+    def mark(self) -> OwnerMark | None:
+        """Ours; None if there is none, or none that can be read."""
+        found = self.node.mark if self.node else None
+        return found if isinstance(found, OwnerMark) else None
+
+    @property
+    def quiet_since(self) -> float:
+        """Since when nothing was heard of the kubelet, as far as this controller can know."""
+        return self.observed if self.heard is None else max(self.observed, self.heard)
+
+    @property
+    def dead(self) -> bool:
+        """Whether the boot that the Node has is proved to be over."""
+        return self.verdict is not None and self.verdict.state is State.DEAD

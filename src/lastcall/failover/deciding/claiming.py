@@ -1,0 +1,64 @@
+"""From suspicion to the mark (pure): what still speaks against beginning, and the mark with which it begins."""
+
+from msgspec.structs import replace
+
+from lastcall.failover.deciding import remaining
+from lastcall.failover.deciding.case import Case
+from lastcall.failover.deciding.steps import Mark, Step, Wait
+from lastcall.failover.knowing import owner
+from lastcall.model.fence_policy import Mode
+
+
+def proved(case: Case, now: float) -> Step | None:
+    """The boot is over already, by whatever proof: nothing has to be switched off, so no limit is asked."""
+    if not case.dead:
+        return None
+    if not remaining.anything(case):
+        return Wait(f"the boot of node {case.name} is over, and nothing on it has to be failed over")
+    return claim(case, now)
+
+
+def unfenceable(case: Case, now: float) -> Step | None:
+    """The policy names no fencer: another proof is waited for."""
+    del now
+    if case.devices:
+        return None
+    awaited = [one for one in (case.verdict.awaited if case.verdict else ()) if one.at is not None]
+    what = f": {awaited[0].what}" if awaited else ""
+    return Wait(
+        f"node {case.name} is silent, its policy names no fencer, and a proof is waited for{what}",
+        until=awaited[0].at if awaited else None,
+    )
+
+
+def limits(case: Case, now: float) -> Step | None:
+    """The limits that protect the cluster stand against it."""
+    if case.storm.allowed:
+        return None
+    again = case.storm.again if case.storm.again is not None and case.storm.again > now else None
+    return Wait(f"node {case.name} is not fenced: {case.storm.why}", until=again)
+
+
+def claim(case: Case, now: float) -> Step:
+    """It is marked; with a policy that only observes it is said that it would be."""
+    del now
+    assert case.policy
+    assert case.node
+    reasons = case.verdict.reasons[:1] if case.verdict else ()
+    why = (
+        f"node {case.name} is {'over' if case.dead else 'suspected'}: {'; '.join(reasons) or 'nothing is heard of it'}"
+    )
+    if case.policy.mode is Mode.OBSERVE:
+        return Wait(f"{why}. It would be failed over now, but policy {case.policy.name} only observes")
+    mark = owner.begun(boot_id=case.node.boot_id, policy=case.policy.name, by=case.me, wall=case.wall)
+    ours = case.mark is not None and case.mark.tainted and remaining.our_taint(case)
+    return Mark(mark=replace(mark, tainted=ours), why=why)
+
+
+def take_over(case: Case, now: float) -> Step | None:
+    """Somebody has begun who does not lead any more: the mark becomes ours."""
+    del now
+    mark = case.mark
+    if mark is None or mark.by == case.me:
+        return None
+    return Mark(mark=replace(mark, by=case.me), why=f"{mark.by} does not lead any more, and {case.me} goes on")

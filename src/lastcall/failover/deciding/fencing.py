@@ -1,0 +1,177 @@
+"""Which fencer is asked what next, so that a machine is switched off and known to be off (pure).
+
+The fencers of a policy have their turns in its order, each for as many attempts as the policy gives it. An attempt is a
+question for the target that is not answered, or an ``off``: that it was accepted proves nothing, so the status is asked
+until it was OFF twice; and that it has failed proves nothing either, so the status is asked all the same. When all have
+failed, all are tried again.
+
+The owner of an ``off`` sees to it that it is over before somebody else may lead: ``within`` says how long it may take.
+"""
+
+from collections.abc import Sequence
+
+from lastcall.failover.deciding.case import Device, Try
+from lastcall.failover.deciding.steps import AskPower, AskTarget, SwitchOff, Wait
+from lastcall.failover.knowing.facts import InstanceSeen, PowerSeen
+from lastcall.failover.knowing.proofs import switched
+from lastcall.model import duration
+from lastcall.model.power import Power
+
+POLL = 1.0
+"""Seconds between two questions for the status, and between two attempts."""
+STILL = 5.0
+"""So long the status is asked after an ``off`` that has failed: the device may have begun all the same."""
+AGAIN = 5.0
+"""Seconds between two questions to a fencer that has said OFF twice, while something else speaks against it."""
+PAUSE = 30.0
+"""Seconds after which fencers that have all failed are tried again."""
+MARGIN = 0.5
+"""Seconds in which a request that has used up its time is ended."""
+LEAST = 1.0
+"""Seconds without which a request is not begun."""
+
+Answer = PowerSeen | InstanceSeen
+Choice = AskTarget | AskPower | SwitchOff | Wait
+
+
+def within(timeout: float, *, over_by: float, now: float) -> float:
+    """How many seconds a request that begins now may take; 0: it is not begun.
+
+    ``over_by``: until when nobody else leads, on the clock of ``now``: ``lease`` seconds after the last renewal that was
+    confirmed was sent.
+    """
+    seconds = min(timeout, over_by - now - MARGIN)
+    return seconds if seconds >= LEAST else 0.0
+
+
+def lasts_until(timeout: float, *, began: float, over_by: float) -> float:
+    """Until when a request may last that began then; ``over_by`` as above, as it is now: who leads puts it off again."""
+    return min(began + timeout, over_by - MARGIN)
+
+
+def choose(devices: Sequence[Device], *, boot_id: str, apart: float, now: float, fresh: float = 20.0) -> Choice:
+    """What comes next while nothing proves yet that the boot is over.
+
+    ``apart``: between two answers OFF that count as two. ``fresh``: for so long a sign of life outweighs them; a fencer
+    that is still not believed twice as long after it has said OFF twice has failed, and for good.
+    """
+    verifying = [_verified(device, boot_id=boot_id, apart=apart, fresh=fresh, now=now) for device in devices]
+    if steps := [step for step in verifying if isinstance(step, AskPower | Wait)]:
+        return next((step for step in steps if isinstance(step, AskPower)), steps[0])
+    faults = [_fault(device, why) for device, why in zip(devices, verifying, strict=True)]
+    usable = [device for device, fault in zip(devices, faults, strict=True) if not fault]
+    if not usable:
+        return Wait(why="; ".join(faults) or "the policy has no fencer")
+    turn = min(usable, key=_rounds)
+    if wait := _pause(usable, turn, now):
+        return wait
+    ordinal = f"attempt {_spent(turn) % turn.attempts + 1} of {turn.attempts}"
+    if turn.judgement is None:
+        return AskTarget(fencer=turn.name, why=f"{turn.name} is asked which machine is behind it, {ordinal}")
+    return SwitchOff(
+        fencer=turn.name,
+        boot_id=boot_id,
+        within=turn.timeout,
+        why=f"{turn.name} is told to switch off, {ordinal}: {turn.judgement.why}",
+    )
+
+
+def _verified(device: Device, *, boot_id: str, apart: float, fresh: float, now: float) -> AskPower | Wait | str | None:
+    """What its last ``off`` still needs. None: nothing, it was in vain or there was none; a text: it is not believed.
+
+    Nothing is asked of a device that has come to be about another machine since, as far as is known.
+    """
+    if not device.offs or device.trouble or not _about_the_node(device):
+        return None
+    last = device.offs[-1]
+    said = [answer for answer in device.answers if answer.boot_id == boot_id and answer.asked >= last.ended]
+    if not said:
+        return AskPower(fencer=device.name, why=f"whether {device.name} has switched it off")
+    if switched(said[-1]) is not Power.OFF:
+        return _unfinished(device, last, said[-1], now)
+    run = _trailing_offs(said)
+    twice = next((answer for answer in run if answer.asked - run[0].asked >= apart), None)
+    if twice is None:
+        return _ask_at(
+            device, run[0].asked + apart, now, f"{device.name} has said OFF once, and is asked a second time"
+        )
+    if now < twice.asked + 2 * fresh:
+        return _ask_at(
+            device, run[-1].asked + AGAIN, now, f"{device.name} has said OFF twice, and something else ALIVE"
+        )
+    return f"{device.name} says OFF, and is not believed: something else has said ALIVE ever since"
+
+
+def _unfinished(device: Device, last: Try, said: Answer, now: float) -> AskPower | Wait | None:
+    """The status is not OFF yet: asked again, while that may still come."""
+    if last.error and switched(said) is Power.UNKNOWN:
+        return None
+    patience = min(STILL, device.timeout) if last.error else device.timeout
+    if said.asked >= last.ended + patience:
+        return None
+    return _ask_at(
+        device, said.asked + POLL, now, f"{device.name} was told to switch off, and still says {_word(said)}"
+    )
+
+
+def _word(said: Answer) -> str:
+    if isinstance(said, InstanceSeen):
+        return said.state.value
+    return f"{said.power.value} ({said.why})" if said.why else said.power.value
+
+
+def _ask_at(device: Device, at: float, now: float, why: str) -> AskPower | Wait:
+    return AskPower(fencer=device.name, why=why) if now >= at else Wait(why=why, until=at)
+
+
+def _trailing_offs(said: Sequence[Answer]) -> Sequence[Answer]:
+    """The latest answers that are OFF without a break, the oldest first."""
+    begin = max((i + 1 for i, answer in enumerate(said) if switched(answer) is not Power.OFF), default=0)
+    return said[begin:]
+
+
+def _about_the_node(device: Device) -> bool:
+    return device.judgement is not None and device.judgement.allows(unchecked=device.unchecked)
+
+
+def _fault(device: Device, disbelief: AskPower | Wait | str | None) -> str:
+    """Why it cannot be used; empty if it can."""
+    if device.trouble:
+        return f"{device.name} cannot be used: {device.trouble}"
+    if device.judgement is not None and not _about_the_node(device):
+        return f"{device.name} is not to be used: {device.judgement.why}"
+    return disbelief if isinstance(disbelief, str) else ""
+
+
+def _pause(usable: Sequence[Device], turn: Device, now: float) -> Wait | None:
+    """Between two attempts of one fencer, and, longer, after all have used up theirs."""
+    all_failed = _rounds(turn) > 0 and all(_rounds(device) == _rounds(turn) for device in usable)
+    tries = [one for device in (usable if all_failed else [turn]) for one in _tries(device)]
+    over = max((one.ended for one in tries), default=float("-inf"))
+    until = over + (PAUSE if all_failed else POLL)
+    if now >= until:
+        return None
+    if not all_failed:
+        return Wait(why=f"{turn.name} has failed: {_error(turn)}", until=until)
+    each = "; ".join(f"{device.name}: {_error(device)}" for device in usable)
+    return Wait(
+        why=f"no fencer has switched it off ({each}); tried again every {duration.of_seconds(PAUSE)}", until=until
+    )
+
+
+def _error(device: Device) -> str:
+    last = max(_tries(device), key=lambda one: one.ended)
+    return last.error or "it accepted the order, and its status was not OFF in time"
+
+
+def _tries(device: Device) -> tuple[Try, ...]:
+    return (*device.unanswered, *device.offs)
+
+
+def _spent(device: Device) -> int:
+    return len(_tries(device))
+
+
+def _rounds(device: Device) -> int:
+    """How often it has used up its attempts."""
+    return _spent(device) // device.attempts

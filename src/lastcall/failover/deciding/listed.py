@@ -1,0 +1,49 @@
+"""How long the list of a node's pods is good for (pure): the steps of one failover do not each list the same pods again.
+
+What is listed live before the first step serves those that follow at once, as the answers to our own calls change it. What
+was removed by force is listed anew, so that nothing ends but by what the API server says of the whole node.
+"""
+
+from collections.abc import Mapping
+
+from lastcall.failover.deciding import steps
+from lastcall.model.observed import LivePod
+
+LASTS = 15.0
+"""Seconds after which a list is too old for the next step, however long the one before has taken.
+
+That a pod of this UID is bound to the node, terminates or has finished does not change any more; that it is to stay may.
+"""
+
+
+def serves(step: steps.Step, pods: Mapping[str, LivePod], *, listed: float, now: float) -> bool:
+    """Whether what comes after ``step`` is decided by the same list. ``pods``, by UID, are as the answers have shown them.
+
+    A pod whose deletion was answered by anything but itself, terminating, is not known any more.
+    """
+    if now >= listed + LASTS:
+        return False
+    match step:
+        case steps.Mark() | steps.Taint() | steps.Detach():
+            return True
+        case steps.Delete(pods=deleted):
+            return all(pods[one.uid].terminating for one in deleted if one.uid in pods)
+        case _:
+            return False
+
+
+def answered(pods: dict[str, LivePod], answer: LivePod | None) -> None:
+    """``answer``: a pod as its deletion was answered. One that had finished, and that nothing keeps, has gone with it."""
+    if answer is None:
+        return
+    metadata = answer.metadata
+    if answer.terminating and metadata.deletion_grace_period_seconds == 0 and not metadata.finalizers:
+        pods.pop(metadata.uid, None)
+    else:
+        pods[metadata.uid] = answer
+
+
+def still(now: LivePod, before: LivePod) -> bool:
+    """Whether a pod, as it was just read, is that which was listed, terminating and on the same node."""
+    same = now.metadata.uid == before.metadata.uid and now.spec.node_name == before.spec.node_name
+    return same and now.terminating

@@ -1,0 +1,82 @@
+"""A marked node whose boot is not proved to be over (pure): it is switched off, unless something speaks against it now."""
+
+from msgspec.structs import replace
+
+from lastcall.failover.deciding import claiming, fencing, leaving, remaining
+from lastcall.failover.deciding.case import Case
+from lastcall.failover.deciding.steps import AskPower, AskTarget, Mark, Step, SwitchOff, Unmark, Wait
+from lastcall.failover.knowing.proofs import switched
+from lastcall.model.fence_policy import Mode
+from lastcall.model.power import Power
+
+
+def called_off(case: Case, now: float) -> Step | None:
+    """The policy has gone, or only observes by now. What has been done stays until the node is back."""
+    del now
+    mark = case.mark
+    if case.policy is not None and case.policy.mode is not Mode.OBSERVE:
+        return None
+    what = "no FencePolicy holds any more" if case.policy is None else f"policy {case.policy.name} only observes"
+    if mark and not mark.switched_off and not mark.tainted:
+        return Unmark(why=f"{what} for node {case.name}, and nothing was done")
+    return Wait(f"{what} for node {case.name}: nothing more is done; {remaining.sentence(case)}")
+
+
+def taken_away(case: Case, now: float) -> Step | None:
+    """Somebody has taken our taint away: he may know that the machine runs, and nothing more is forced."""
+    del now
+    mark = case.mark
+    if mark is None or not mark.tainted or remaining.our_taint(case):
+        return None
+    return Wait(f"somebody has taken lastcall's taint from node {case.name}: nothing more is forced until it is back")
+
+
+def switched_on(case: Case, now: float) -> Step | None:
+    """It was told to switch on again, when nothing was left: what has come since is for its next boot."""
+    del now
+    mark = case.mark
+    if mark is None or not mark.powered_on:
+        return None
+    return Wait(f"node {case.name} was switched on again, and its next boot is waited for; {remaining.sentence(case)}")
+
+
+def ask_again(case: Case, now: float) -> Step | None:
+    """What was told to switch off, by whoever had the mark before: its status says whether it is off.
+
+    To ask is harmless, so the silence that makes a node suspect need not be waited for as long as for telling it again.
+    """
+    mark = case.mark
+    assert case.node
+    assert case.policy
+    if mark is None or not mark.switched_off or now >= case.quiet_since + case.policy.suspect_after:
+        return None
+    device = next((one for one in case.devices if one.name == mark.fencer and not one.trouble), None)
+    if device is None or device.unanswered or device.offs:
+        return None
+    if device.judgement is None:
+        return AskTarget(fencer=device.name, why=f"{device.name} is asked which machine is behind it")
+    if not device.judgement.allows(unchecked=device.unchecked):
+        return None
+    said = [one for one in device.answers if one.boot_id == case.node.boot_id]
+    if any(switched(one) is not Power.OFF for one in said):
+        return None
+    again = said[-1].asked + (case.policy.apart if len(said) == 1 else fencing.AGAIN) if said else now
+    if now < again:
+        return Wait(f"{device.name} has said OFF, and is asked again", until=again)
+    return AskPower(fencer=device.name, why=f"whether {device.name}, which was told to switch it off before, has")
+
+
+def prove(case: Case, now: float) -> Step:
+    """What a fencer is asked, or told, next. Before it switches off, the mark says that it may have."""
+    assert case.policy
+    assert case.node
+    assert case.mark
+    choice = fencing.choose(
+        case.devices, boot_id=case.node.boot_id, apart=case.policy.apart, fresh=case.policy.fresh, now=now
+    )
+    if not isinstance(choice, SwitchOff):
+        return choice
+    if refused := leaving.said_so(case, now) or claiming.limits(case, now):
+        return refused
+    wanted = replace(case.mark, fencer=choice.fencer, switched_off=True)
+    return choice if case.mark == wanted else Mark(mark=wanted, why=choice.why)

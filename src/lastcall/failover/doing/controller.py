@@ -1,0 +1,177 @@
+"""The failover controller: watches all nodes, and fails over those that are gone, while it leads.
+
+It observes whether it leads or not, so that a new leader knows what his eyes have seen; it acts only within ``act``, which
+the leader election runs and cancels. What is under way then is given up at the next await: all of it can be gone on with by
+whoever leads next, from what the cluster says.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lastcall.aio import Group, Signal, first
+from lastcall.failover.doing.acting import Acting
+from lastcall.failover.doing.devices import Devices
+from lastcall.failover.doing.gathering import Gathering, Terms
+from lastcall.failover.doing.heeding import Heeding
+from lastcall.failover.doing.observing import Observing
+from lastcall.failover.doing.outside import Cluster, Leadership
+from lastcall.failover.doing.pool import Pool
+from lastcall.failover.doing.replacing import Replacements
+from lastcall.failover.doing.worker import Worker
+from lastcall.failover.knowing.own_clock import PERIOD
+from lastcall.failover.telling.happenings import Happening, Listener
+from lastcall.model.observed import Heard, Watched
+from lastcall.ports import Clock, Fences
+
+CONCURRENCY = 50
+"""Calls to the API server that are under way at a time."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outside:
+    """Everything that the controller acts through."""
+
+    clock: Clock
+    cluster: Cluster
+    leadership: Leadership
+    fences: Fences
+
+
+@dataclass(frozen=True, kw_only=True)
+class Status:
+    """What the controller tells about itself. ``waiting_for`` is empty when it has seen everything once."""
+
+    leads: bool
+    waiting_for: str
+    nodes: int
+    in_trouble: int
+    marked: int
+
+
+class Controller:
+    """``observe`` and ``act`` run side by side; ``act`` only while this controller leads."""
+
+    def __init__(
+        self, outside: Outside, terms: Terms, *, listeners: Sequence[Listener] = (), concurrency: int = CONCURRENCY
+    ) -> None:
+        self._clock = outside.clock
+        self._cluster = outside.cluster
+        self._leadership = outside.leadership
+        self._fences = outside.fences
+        self._listeners = tuple(listeners)
+        self.observing = Observing(self._touched)
+        self._gathering = Gathering(outside.cluster, outside.leadership, self.observing, outside.clock, terms)
+        pool = Pool(concurrency, outside.clock)
+        self._acting = Acting(outside.cluster, outside.leadership, outside.clock, pool, me=terms.me, tell=self._tell)
+        self._heeding = Heeding(outside.cluster, self.observing, outside.clock)
+        self._workers: dict[str, Worker] = {}
+        self._group: Group | None = None
+        self._fault: asyncio.Future[None] | None = None
+        self._seen = Signal()
+
+    # -- always --------------------------------------------------------------------------------------------------------
+
+    async def observe(self) -> None:
+        """Hears what is watched, and looks at its own clocks. Never ends."""
+        await first(self._cluster.follow(self._hear), self._look())
+
+    def _hear(self, heard: Heard) -> None:
+        self.observing.hear(heard, self._clock.boottime())
+        if not heard.name:
+            self._seen.set()
+        if heard.what is Watched.POLICIES:
+            self._heeding.changed.set()
+
+    async def _look(self) -> None:
+        """Each second: who has become late, and whether time has jumped."""
+        while True:
+            now = self._clock.boottime()
+            if self.observing.clock.look(now, self._clock.wall()):
+                log.warning("time has jumped: nobody is fenced until the view of the cluster is to be trusted again")
+            self.observing.count(now)
+            again = self.observing.late(now)
+            wait = PERIOD if again is None else max(0.0, min(PERIOD, again - now))
+            await self._clock.sleep(max(wait, 0.01))
+
+    # -- while it leads ------------------------------------------------------------------------------------------------
+
+    async def act(self) -> None:
+        """Fails nodes over, until it is cancelled. What a worker has begun is given up then."""
+        while not self.observing.ready:
+            await self._seen.next()
+        self._group = Group()
+        self._fault = asyncio.get_running_loop().create_future()
+        try:
+            now = self._clock.boottime()
+            for name in list(self.observing.knots):
+                if self.observing.in_trouble(name, now):
+                    self._start(name)
+            await first(self._fault, self._heeding.run())
+        finally:
+            group, self._group = self._group, None
+            self._workers.clear()
+            await group.cancel()
+
+    def _touched(self, name: str) -> None:
+        worker = self._workers.get(name)
+        if worker:
+            worker.wake()
+        elif self._group and self.observing.in_trouble(name, self._clock.boottime()):
+            self._start(name)
+
+    def _start(self, name: str) -> None:
+        assert self._group
+        worker = Worker(
+            name,
+            self.observing,
+            self._gathering,
+            self._acting,
+            Devices(self._fences, self._clock),
+            Replacements(self._cluster),
+            self._clock,
+            self._tell,
+        )
+        self._workers[name] = worker
+        self._group.start(self._work(worker), f"failover of {name}")
+
+    async def _work(self, worker: Worker) -> None:
+        """A fault of ours in one node's worker ends the program: who restarts goes on from what the cluster says."""
+        try:
+            await worker.run()
+        except Exception as error:  # it is raised where the program waits
+            if self._fault and not self._fault.done():
+                self._fault.set_exception(error)
+            return
+        if self._workers.get(worker.name) is worker:
+            del self._workers[worker.name]
+        knot = self.observing.knots.get(worker.name)
+        if knot:
+            knot.seen.forget()
+
+    # -- what others see -----------------------------------------------------------------------------------------------
+
+    @property
+    def workers(self) -> Sequence[Worker]:
+        """One for each node in trouble, while this controller leads."""
+        return tuple(self._workers.values())
+
+    @property
+    def status(self) -> Status:
+        """As it is now."""
+        now = self._clock.boottime()
+        knots = self.observing.knots.values()
+        return Status(
+            leads=self._leadership.leads,
+            waiting_for=self.observing.waiting_for,
+            nodes=len(knots),
+            in_trouble=sum(knot.in_trouble(now) for knot in knots),
+            marked=sum(bool(knot.node.mark) for knot in knots),
+        )
+
+    def _tell(self, happening: Happening) -> None:
+        for listener in self._listeners:
+            listener(happening)

@@ -1,0 +1,174 @@
+"""The fencers of one node: made as its policy says, asked, and what they have been asked since its boot is observed.
+
+What they answer to the question for the power is evidence; that an order was accepted is none.
+"""
+
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+from lastcall.errors import LastcallError, TimedOut
+from lastcall.failover.deciding.case import Device, Try
+from lastcall.failover.knowing import answers
+from lastcall.failover.knowing.facts import InstanceSeen, PowerSeen
+from lastcall.failover.limits import targets
+from lastcall.failover.limits.targets import Judgement
+from lastcall.model import fencer_values
+from lastcall.model.fence_node import FenceNode
+from lastcall.model.fence_policy import FencePolicy
+from lastcall.model.fencer import Fencer, TargetCheck
+from lastcall.ports import Clock, Fence, Fences, Lasting
+
+AGAIN = 30.0
+"""Seconds after which a fencer that could not be used is tried again.
+
+Its Secret may be there now, or a BMC that was wired to another machine wired to its own.
+"""
+
+
+@dataclass
+class _Asked:
+    """One fencer's past."""
+
+    fencer: Fencer
+    basis: object
+    fence: Fence | None = None
+    trouble: str = ""
+    judgement: Judgement | None = None
+    unanswered: list[Try] = field(default_factory=list)
+    offs: list[Try] = field(default_factory=list)
+    ons: list[Try] = field(default_factory=list)
+    answers: list[PowerSeen | InstanceSeen] = field(default_factory=list)
+
+    @property
+    def broken(self) -> bool:
+        """It cannot be used as it was found."""
+        unchecked = self.fencer.target_check is TargetCheck.DISABLED
+        return bool(self.trouble) or bool(self.judgement and not self.judgement.allows(unchecked=unchecked))
+
+
+class Devices:
+    """Of one node."""
+
+    def __init__(self, fences: Fences, clock: Clock) -> None:
+        self._fences = fences
+        self._clock = clock
+        self._made: tuple[object, ...] = ()
+        self._made_at = 0.0
+        self._about = ""
+        self._node: FenceNode | None = None
+        self._asked: dict[str, _Asked] = {}
+
+    async def prepare(self, node: FenceNode, policy: FencePolicy | None, about: str) -> None:
+        """Makes the fences, unless they are as policy and node have it.
+
+        What it is ``about`` is one boot as one has observed it. Another one, or what may be another machine behind a fencer,
+        begins with a clean sheet.
+        """
+        now, wanted = self._clock.boottime(), (policy.spec.fencers if policy else (), node)
+        self._node = node
+        if about != self._about:
+            self._about = about
+            self._made = ()
+            self._asked = {}
+        broken = any(one.broken for one in self._asked.values())
+        if self._made == wanted and not (broken and now >= self._made_at + AGAIN):
+            return
+        before, self._asked = self._asked, {}
+        for fencer in policy.spec.fencers if policy else ():
+            old = before.get(fencer.name)
+            basis = fencer_values.basis(fencer, node)
+            asked = self._asked[fencer.name] = old if old and old.basis == basis else _Asked(fencer, basis)
+            asked.judgement = None
+            await self._make(asked, node, policy)
+        self._made, self._made_at = wanted, now
+
+    async def _make(self, asked: _Asked, node: FenceNode, policy: FencePolicy | None) -> None:
+        """Each for itself: what is wrong with one is no trouble of the others."""
+        assert policy
+        spec = msgspec.structs.replace(policy.spec, fencers=(asked.fencer,))
+        try:
+            made = await self._fences.of(node, msgspec.structs.replace(policy, spec=spec))
+        except LastcallError as error:
+            asked.fence, asked.trouble = None, str(error)
+        else:
+            asked.fence, asked.trouble = made[0], ""
+
+    @property
+    def bases(self) -> Mapping[str, object]:
+        """What each fencer's answers rest on, by its name."""
+        return {name: one.basis for name, one in self._asked.items()}
+
+    def facts(self) -> tuple[Device, ...]:
+        """All that was asked, in the policy's order."""
+        return tuple(
+            Device(
+                name=name,
+                attempts=one.fencer.attempts,
+                timeout=float(one.fencer.timeout_seconds),
+                unchecked=one.fencer.target_check is TargetCheck.DISABLED,
+                trouble=one.trouble,
+                judgement=one.judgement,
+                unanswered=tuple(one.unanswered),
+                offs=tuple(one.offs),
+                ons=tuple(one.ons),
+                answers=tuple(one.answers),
+            )
+            for name, one in self._asked.items()
+        )
+
+    async def ask_target(self, name: str) -> str:
+        """Which machine is behind it; what was found, as a sentence."""
+        asked, fence = self._fence(name)
+        node, began = self._node, self._clock.boottime()
+        assert node
+        try:
+            target = await fence.target()
+        except LastcallError as error:
+            asked.unanswered.append(Try(began=began, ended=self._clock.boottime(), error=str(error)))
+            return f"{name} did not say which machine it is: {error}"
+        asked.judgement = targets.judge(target, node)
+        return asked.judgement.why
+
+    async def ask_power(self, name: str, boot_id: str) -> PowerSeen | InstanceSeen:
+        """The evidence that its answer is, about the boot that the Node had when it was asked."""
+        asked, fence = self._fence(name)
+        at = self._clock.boottime()
+        answer = await fence.status()
+        fact = answers.seen(answer, boot_id=boot_id, source=name, asked=at)
+        asked.answers = [*asked.answers, fact][-64:]
+        return fact
+
+    async def off(self, name: str, within: float) -> str:
+        """Tells it to switch off; why that has failed, empty if it was accepted."""
+        asked, fence = self._fence(name)
+        return await self._order(fence.off(within), asked.offs)
+
+    async def on(self, name: str, within: float) -> str:
+        """Tells it to switch on, in the same way."""
+        asked, fence = self._fence(name)
+        return await self._order(fence.on(within), asked.ons)
+
+    def put_off(self, name: str, until: float) -> None:
+        """Its order that is under way may last until then, if it is one whose end can be put off."""
+        fence: object = self._asked[name].fence if name in self._asked else None
+        if isinstance(fence, Lasting):
+            fence.put_off(until)
+
+    async def _order(self, order: Awaitable[None], tries: list[Try]) -> str:
+        began, error = self._clock.boottime(), "it was given up"
+        try:
+            await order
+            error = ""
+        except LastcallError as failure:
+            error = str(failure) or "it has failed"
+        finally:
+            tries.append(Try(began=began, ended=self._clock.boottime(), error=error))
+        return error
+
+    def _fence(self, name: str) -> tuple[_Asked, Fence]:
+        asked = self._asked[name]
+        if asked.fence is None:
+            raise TimedOut(f"{name} cannot be used: {asked.trouble}")
+        return asked, asked.fence

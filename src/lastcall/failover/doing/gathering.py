@@ -1,0 +1,255 @@
+"""Gathers the Case of one node, live: the decision that follows is made from nothing else."""
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from lastcall import names
+from lastcall.errors import NotFound
+from lastcall.failover.deciding import left
+from lastcall.failover.deciding.case import Case, NodeNow, Policy, Refusal
+from lastcall.failover.deciding.pacing import NEVER, Forced
+from lastcall.failover.doing.devices import Devices
+from lastcall.failover.doing.guard import Guard
+from lastcall.failover.doing.observing import Observing
+from lastcall.failover.doing.outside import Cluster, Leadership
+from lastcall.failover.knowing import armed, calm, evidence, last_words, proofs
+from lastcall.failover.knowing.acknowledgement import acknowledged
+from lastcall.failover.knowing.facts import Acknowledged, Boot, Fact, WatchdogSeen
+from lastcall.failover.knowing.owner import OwnerMark
+from lastcall.failover.limits import overview
+from lastcall.failover.limits.knot import Knot
+from lastcall.failover.limits.storms import Answer
+from lastcall.failover.limits.targets import sharing
+from lastcall.model.fence_node import FenceNode
+from lastcall.model.fence_policy import FencePolicy, Mode, PowerOn, RemoveTaint
+from lastcall.model.observed import LiveNode, LivePod, WatchedAttachment
+from lastcall.ports import Clock
+
+_CAUTION = (Mode.OBSERVE, Mode.TAINT_ONLY, Mode.ENFORCE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """How the controller was started."""
+
+    me: str
+    """Its identity in the election."""
+    mode: Mode = Mode.ENFORCE
+    """The most that is done, whatever a policy says."""
+    detach: bool = False
+    """VolumeAttachments are ours to delete: no attach-detach controller runs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gathered:
+    """A Case, and what was read for it that carrying out a step needs."""
+
+    case: Case
+    node: LiveNode | None
+    pods: dict[str, LivePod]
+    """By uid; as the answers to what was asked for since have shown them."""
+    attachments: Sequence[WatchedAttachment]
+    facts: tuple[Fact, ...]
+    listed: float = 0.0
+    """When the pods were asked for."""
+
+
+class Gathering:
+    """For all nodes."""
+
+    def __init__(
+        self, cluster: Cluster, leadership: Leadership, observing: Observing, clock: Clock, terms: Terms
+    ) -> None:
+        self._cluster = cluster
+        self._leadership = leadership
+        self._observing = observing
+        self._clock = clock
+        self._terms = terms
+        self._claims: dict[str, tuple[str, str] | None] = {}
+        self._etcd: frozenset[str] = frozenset()
+        self.guard = Guard(cluster, observing)
+
+    async def gather(
+        self,
+        name: str,
+        devices: Devices,
+        refusals: Mapping[str, Refusal],
+        replaced: Mapping[str, bool],
+        *,
+        forced: Forced = NEVER,
+        before: Gathered | None = None,
+    ) -> Gathered:
+        """Reads the node, its Leases and its pods, or takes those from ``before``.
+
+        One that the watch does not know (any more) is missing.
+        """
+        asked = before.listed if before else self._clock.boottime()
+        try:
+            node, pods, more = await self._read(name, tuple(before.pods.values()) if before else None)
+        except NotFound:
+            return self._missing(name)
+        knot = self._observing.knots.get(name)
+        if knot is None:
+            return self._missing(name)
+        policy, boot = knot.choice.policy, knot.seen.boot
+        await devices.prepare(self._machine(node), policy, f"{boot.id} {knot.seen.observed}" if boot else "")
+        knot.seen.rely(devices.bases)
+        attachments = tuple(self._observing.attachments(name))
+        needed = self._terms.detach or left.volumes_stay(pods, node, self._clock.wall())
+        claims = await self._claims_of(attachments) if needed else {}
+        now, wall = self._clock.boottime(), self._clock.wall()
+        facts = tuple(self._facts(knot, node, more))
+        case = Case(
+            name=name,
+            me=self._terms.me,
+            leader=self._leadership.holder,
+            wall=wall,
+            node=_node_now(node),
+            policy=self._policy(policy, knot.seen.fresh),
+            no_policy=knot.choice.why,
+            observed=knot.seen.observed,
+            heard=knot.seen.heard,
+            boot=boot,
+            verdict=evidence.assess(boot, facts, now, proofs.Terms(fresh=knot.seen.fresh)) if boot else None,
+            held_until=evidence.held_until(boot, facts, now) if boot else None,
+            gone=evidence.gone(boot, facts) if boot else frozenset(),
+            storm=self._storm(name, boot, policy, now, wall),
+            devices=devices.facts(),
+            pods=tuple(left.pod(pod, node, claims, refusals, wall) for pod in pods),
+            attachments=tuple(left.attachment(one, refusals) for one in attachments),
+            forced=forced,
+            replacements=replaced,
+            back_since=knot.seen.back[1] if knot.seen.back else None,
+        )
+        by_uid = {pod.metadata.uid: pod for pod in pods}
+        return Gathered(case=case, node=node, pods=by_uid, attachments=attachments, facts=facts, listed=asked)
+
+    # -- reading -------------------------------------------------------------------------------------------------------
+
+    async def _read(
+        self, name: str, before: Sequence[LivePod] | None
+    ) -> tuple[LiveNode, Sequence[LivePod], Sequence[Fact]]:
+        """The Node, its pods, and what its agent says of its watchdog and of its going down."""
+        knot = self._observing.knots.get(name)
+        if knot is None:
+            raise NotFound(f"no node {name} has been heard of")
+        asked, word, known = self._clock.boottime(), self._observing.word(name), knot.seen.revisions
+        node, lease, watchdog, said, listed = await asyncio.gather(
+            self._cluster.node(name),
+            self._cluster.lease(name),
+            self._watchdog(name, asked),
+            self._cluster.shutdown(name) if word else _nothing(),
+            self._cluster.pods(name) if before is None else _nothing(),
+        )
+        pods = before or listed or ()
+        now = self._clock.boottime()
+        knot.seen.node(node, now, since=known[0])
+        if not node.mark:
+            self.guard.unclaimed(name)
+        if lease:
+            knot.seen.lease(lease, now, since=known[1])
+        if any(one in node.metadata.labels for one in overview.CONTROL_PLANE):
+            self._etcd = await self._cluster.etcd_nodes()
+        facts: list[Fact | None] = [watchdog, last_words.fact(word, said) if word else None]
+        return node, pods, [fact for fact in facts if fact]
+
+    def _machine(self, node: LiveNode) -> FenceNode:
+        """What fences are checked by, with the other Node that shows the same system UUID, if there is one."""
+        mine = node.fence_node
+        others = (
+            (name, knot.node.status.node_info.system_uuid)
+            for name, knot in self._observing.knots.items()
+            if name != mine.name
+        )
+        return replace(mine, shared_with=sharing(mine.system_uuid, others))
+
+    async def _watchdog(self, name: str, asked: float) -> WatchdogSeen | None:
+        """What the node's own Lease says, read live, if the watch has shown that it has one."""
+        if not self._observing.watchdog(name):
+            return None
+        lease = await self._cluster.watchdog(name)
+        if lease is None:
+            return None
+        watched = self._observing.look_at_watchdog(name, lease, self._clock.boottime())
+        fact = self._seen(watched, asked)
+        if fact and fact.peers and calm.due(fact, self._observing.calmness.surveyed_at, asked):
+            leases = await self._cluster.watchdogs()
+            self._observing.calmness.surveyed(calm.survey(asked, leases))
+            fact = self._seen(watched, asked)
+        return fact
+
+    def _seen(self, watched: armed.Watched, read: float) -> WatchdogSeen | None:
+        """By what its Lease has said since it was seen to say so, and by what those say whom its agent counts."""
+        peers = watched.promise.peers if watched.promise else None
+        others = self._observing.calmness.by(peers.nodes, self._clock.boottime()) if peers else ()
+        return armed.watchdog_seen(watched, read=read, contacts=self._observing.contacts, calm=others)
+
+    async def _claims_of(self, attachments: Sequence[WatchedAttachment]) -> Mapping[tuple[str, str], str]:
+        """The volumes that are attached, by their claims. What is bound stays bound, so that each is asked for once."""
+        volumes = [one.spec.source.persistent_volume_name for one in attachments]
+        for volume in volumes:
+            if volume and volume not in self._claims:
+                self._claims[volume] = await self._cluster.claim_of(volume)
+        return {claim: volume for volume in volumes if (claim := self._claims.get(volume))}
+
+    # -- concluding ----------------------------------------------------------------------------------------------------
+
+    def _facts(self, knot: Knot, node: LiveNode, more: Sequence[Fact]) -> Iterator[Fact]:
+        yield from knot.seen.facts()
+        yield from more
+        boot, said = knot.seen.boot, knot.seen.word
+        if boot is None:
+            return
+        if said and (word := acknowledged(said[0], boot, seen=said[1], renewed=knot.seen.renewed)):
+            yield word
+        by_hand = [taint for taint in node.spec.taints if taint.key == names.OUT_OF_SERVICE]
+        mark = _node_now(node).mark
+        if by_hand and knot.seen.tainted is not None and not (isinstance(mark, OwnerMark) and mark.tainted):
+            yield Acknowledged(boot_id=boot.id, how=f"the taint {names.OUT_OF_SERVICE}", at=knot.seen.tainted)
+
+    def _policy(self, policy: FencePolicy | None, fresh: float) -> Policy | None:
+        if policy is None:
+            return None
+        spec = policy.spec
+        return Policy(
+            name=policy.name,
+            mode=min(spec.mode, self._terms.mode, key=_CAUTION.index),
+            suspect_after=proofs.patience(spec.suspect_after_seconds, fresh),
+            power_on=spec.power_on is PowerOn.AFTER_FAILOVER,
+            remove_by_hand=spec.remove_taint is RemoveTaint.ALWAYS,
+            detach=self._terms.detach,
+            fresh=fresh,
+        )
+
+    def _storm(self, name: str, boot: Boot | None, policy: FencePolicy | None, now: float, wall: float) -> Answer:
+        if policy is None or boot is None:
+            return Answer(allowed=False, why="no policy holds for it")
+        return self.guard.may_fence(name, boot.id, policy, etcd=self._etcd, now=now, wall=wall)
+
+    def _missing(self, name: str) -> Gathered:
+        case = Case(
+            name=name,
+            me=self._terms.me,
+            leader=self._leadership.holder,
+            wall=self._clock.wall(),
+            node=None,
+            policy=None,
+            observed=self._clock.boottime(),
+        )
+        return Gathered(case=case, node=None, pods={}, attachments=(), facts=())
+
+
+async def _nothing() -> None:
+    """What is not asked for."""
+
+
+def _node_now(node: LiveNode) -> NodeNow:
+    return NodeNow(
+        boot_id=node.status.node_info.boot_id,
+        ready=node.ready.status,
+        taints=node.spec.taints,
+        mark_text=node.mark,
+    )

@@ -1,0 +1,86 @@
+"""Asks the storm limits with all that is known: the nodes, the marks on them, and what this controller is just about to mark.
+
+Between the decision to mark a node and the moment at which its mark is seen lies a write. Whoever is decided about meanwhile
+has to know of it, or two nodes are fenced where one may be.
+"""
+
+from collections.abc import Collection, Sequence
+
+from lastcall import names
+from lastcall.failover.doing.observing import Observing
+from lastcall.failover.doing.outside import Cluster
+from lastcall.failover.knowing.owner import OwnerMark
+from lastcall.failover.limits import fenced, overview, policies, storms
+from lastcall.failover.limits.storms import HOUR, Answer, Fencing, Member, View
+from lastcall.model.fence_policy import FencePolicy
+
+KEPT = 1.0
+"""Seconds for which the list of all nodes is kept: when hundreds are in trouble, each asks."""
+
+
+class Guard:
+    """For all nodes of one controller."""
+
+    def __init__(self, cluster: Cluster, observing: Observing) -> None:
+        self._cluster = cluster
+        self._observing = observing
+        self._claims: dict[str, OwnerMark] = {}
+        self._over: list[Fencing] = []
+        self._bad: dict[str, str] = {}
+        self._members: dict[str, tuple[float, Sequence[Member]]] = {}
+
+    def claim(self, name: str, mark: OwnerMark) -> None:
+        """A node is about to be marked; told in the same step in which that was decided."""
+        self._claims[name] = mark
+
+    def unclaimed(self, name: str) -> None:
+        """A live read has shown no mark on it."""
+        self._claims.pop(name, None)
+
+    def over(self, name: str, mark: OwnerMark, now: float) -> None:
+        """A fencing is over; if the machine may have been switched off it counts for its hour.
+
+        The Node says so too, but the watch may tell it later.
+        """
+        self._over = [one for one in self._over if now < one.began + HOUR]
+        if mark.switched_off:
+            self._over.append(overview.closed(name, mark.boot_id, now))
+
+    def deleted(self, name: str, now: float) -> None:
+        """There is no such Node any more, and nothing says what was done to its machine, but for what is known here."""
+        if mark := self._claims.pop(name, None):
+            self.over(name, mark, now)
+
+    def may_fence(
+        self, name: str, boot_id: str, policy: FencePolicy, *, etcd: Collection[str], now: float, wall: float
+    ) -> Answer:
+        """``storms.may_fence``; failure domains are those of the policy that holds for the node."""
+        domain = policy.spec.domain_label
+        knots = self._observing.knots.values()
+        told = list(overview.fencings(knots, self._claims, domain=domain, now=now, wall=wall))
+        known = {(one.node, one.boot_id) for one in told}
+        view = View(
+            members=self._all(domain, etcd, now),
+            fencings=[*told, *(one for one in self._over if (one.node, one.boot_id) not in known)],
+            api_failed=now if self._cluster.blind else self._cluster.api_failed,
+            clock_stepped=self._observing.clock.stepped,
+        )
+        return storms.may_fence(name, boot_id, view, policies.storm_limits(policy.spec.limits), now)
+
+    def complaints(self) -> list[str]:
+        """About what stands on Nodes and cannot be read, each text once: it counts as a fencing that is over just now."""
+        said = []
+        texts = ((name, knot.node.fenced) for name, knot in self._observing.knots.items() if knot.node.fenced)
+        for name, text in texts:
+            found = fenced.read(text)
+            if isinstance(found, fenced.Unreadable) and self._bad.get(name) != text:
+                self._bad[name] = text
+                said.append(f"annotation {names.FENCED} of node {name} {found.why}; it counts as fenced just now")
+        return said
+
+    def _all(self, domain: str, etcd: Collection[str], now: float) -> Sequence[Member]:
+        kept = self._members.get(domain)
+        if kept is None or now >= kept[0] + KEPT:
+            members = overview.members(self._observing.knots.values(), domain=domain, etcd=etcd, now=now)
+            kept = self._members[domain] = (now, members)
+        return kept[1]

@@ -1,0 +1,167 @@
+"""One node in trouble: rounds of gathering, deciding and doing, until there is nothing left to do for it."""
+
+import logging
+import re
+
+from lastcall.aio import Signal, first
+from lastcall.errors import Conflict, LastcallError, NotNow, RefusedForSafety
+from lastcall.failover.deciding import claiming, course, listed, pacing, steps
+from lastcall.failover.deciding.case import Refusal
+from lastcall.failover.doing.acting import Acting, Subject
+from lastcall.failover.doing.devices import Devices
+from lastcall.failover.doing.gathering import Gathered, Gathering
+from lastcall.failover.doing.observing import Observing
+from lastcall.failover.doing.replacing import Replacements
+from lastcall.failover.knowing.owner import OwnerMark
+from lastcall.failover.telling.happenings import Decided, Listener, Repeated, Stepped
+from lastcall.model.fence_policy import Mode
+from lastcall.ports import Clock
+
+LOOK = 2.0
+"""Seconds between two looks at a node that is being failed over: pods and replacements are not watched."""
+LOOK_AT_REST = 30.0
+"""The same, for one on which nothing of ours is."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 15.0
+"""Seconds after a round that has failed, and after many."""
+
+_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?(h|m|s|ms)?")
+
+log = logging.getLogger(__name__)
+
+
+class Worker:
+    """``wake`` makes it look at once. ``run`` returns when the node is well, or gone."""
+
+    def __init__(
+        self,
+        name: str,
+        observing: Observing,
+        gathering: Gathering,
+        acting: Acting,
+        devices: Devices,
+        replacements: Replacements,
+        clock: Clock,
+        tell: Listener,
+    ) -> None:
+        self.name = name
+        self.step: steps.Step | None = None
+        self.gathered: Gathered | None = None
+        """What the last decision was made from; None before the first."""
+        self._observing = observing
+        self._gathering = gathering
+        self._acting = acting
+        self._devices = devices
+        self._clock = clock
+        self._tell = tell
+        self._refusals: dict[str, Refusal] = {}
+        self._replacements = replacements
+        self._signal = Signal()
+        self.sentence = ""
+        """What the last round has come to."""
+        self._pause = _FIRST_PAUSE
+        self._forced = pacing.NEVER
+        self._before: Gathered | None = None
+
+    def wake(self) -> None:
+        """Something is new about the node."""
+        self._signal.set()
+
+    async def run(self) -> None:
+        """Rounds until the node is well."""
+        while True:
+            woken = self._signal.next()
+            try:
+                step = await self._round()
+                self._pause = _FIRST_PAUSE
+                wait = self._until(step)
+            except (Conflict, RefusedForSafety) as error:
+                self._say(f"decided anew: {error}")
+                wait = self._paused(error)
+            except LastcallError as error:
+                self._say(f"nothing can be done now: {error}")
+                wait = self._paused(error)
+            if wait is None:
+                return
+            if wait > 0 and not woken.done():
+                await first(woken, self._clock.sleep(wait))
+
+    async def _round(self) -> steps.Step:
+        replaced = await self._replacements.look()
+        before, self._before = self._before, None
+        gathered = await self._gathering.gather(
+            self.name, self._devices, self._refusals, replaced, forced=self._forced, before=before
+        )
+        self.gathered = gathered
+        for complaint in self._gathering.guard.complaints():
+            log.warning("%s", complaint)
+        now = self._clock.boottime()
+        step = course.decide(gathered.case, now)
+        if isinstance(step, steps.Mark):
+            self._gathering.guard.claim(self.name, step.mark)
+        self._note(step, gathered)
+        knot = self._observing.knots.get(self.name)
+        if gathered.node is None:
+            self._gathering.guard.deleted(self.name, now)
+        if isinstance(step, steps.Wait | steps.Done) or knot is None:
+            return step
+        subject = Subject(gathered=gathered, seen=knot.seen, devices=self._devices, refusals=self._refusals)
+        forced = [gathered.pods[pod.uid] for pod in step.pods] if isinstance(step, steps.ForceDelete) else []
+        await self._acting.carry_out(step, subject)
+        self._replacements.lost(forced)
+        self._remember(step, gathered)
+        self._tell(Stepped(node=self.name, step=step, seconds=self._clock.boottime() - now))
+        if isinstance(step, steps.Unmark) and gathered.case.node:
+            mark = gathered.case.node.mark
+            if isinstance(mark, OwnerMark):
+                self._gathering.guard.over(self.name, mark, now)
+        return step
+
+    def _remember(self, step: steps.Step, gathered: Gathered) -> None:
+        """For the rounds to come, of a step that was carried out."""
+        now = self._clock.boottime()
+        if listed.serves(step, gathered.pods, listed=gathered.listed, now=now):
+            self._before = gathered
+        if isinstance(step, steps.ForceDelete) and gathered.case.dead:
+            self._forced = pacing.again(self._forced, step.boot_id, now)
+            self._tell(Repeated(node=self.name, times=self._forced.times))
+
+    def _until(self, step: steps.Step) -> float | None:
+        """Seconds until the next round; None: there is none."""
+        if not isinstance(step, steps.Wait | steps.Done):
+            return 0.0
+        now = self._clock.boottime()
+        marked = self.gathered is not None and self.gathered.node is not None and bool(self.gathered.node.mark)
+        if not marked and not self._observing.in_trouble(self.name, now):
+            return None
+        look = LOOK if marked else LOOK_AT_REST
+        until = step.until if isinstance(step, steps.Wait) else None
+        return look if until is None else max(0.01, min(look, until - now))
+
+    def _paused(self, error: LastcallError) -> float:
+        pause, self._pause = self._pause, min(_LONGEST_PAUSE, 2 * self._pause)
+        return max(pause, (error.after or 0.0) if isinstance(error, NotNow) else 0.0)
+
+    def _note(self, step: steps.Step, gathered: Gathered) -> None:
+        before, self.step = self.step, step
+        self._say(f"{type(step).__name__}: {step.why}")
+        if before != step:
+            mark = gathered.case.node.mark if gathered.case.node else None
+            uid = gathered.node.metadata.uid if gathered.node else ""
+            owned = mark if isinstance(mark, OwnerMark) else None
+            case, now = gathered.case, self._clock.boottime()
+            observes = case.policy is not None and case.node is not None and case.policy.mode is Mode.OBSERVE
+            would = (
+                observes and isinstance(step, steps.Wait) and _shape(step.why) == _shape(claiming.claim(case, now).why)
+            )
+            self._tell(Decided(node=self.name, uid=uid, step=step, mark=owned, would=would))
+
+    def _say(self, sentence: str) -> None:
+        """In the log only if it says something else than how much time has passed."""
+        if _shape(sentence) != _shape(self.sentence):
+            log.info("%s: %s", self.name, sentence)
+        self.sentence = sentence
+
+
+def _shape(sentence: str) -> str:
+    """Without its numbers: how much time has passed, for instance."""
+    return _NUMBER.sub("", sentence)

@@ -1,0 +1,15 @@
+"""What a fence has answered, as evidence (pure)."""
+
+from lastcall.failover.knowing.facts import InstanceSeen, PowerSeen
+from lastcall.model.power import Instance
+from lastcall.ports import FenceAnswer
+
+
+def seen(answer: FenceAnswer, *, boot_id: str, source: str, asked: float) -> PowerSeen | InstanceSeen:
+    """``source`` is the fence's name, ``asked`` when the question was put, ``boot_id`` what the Node showed then.
+
+    Of a cloud the instance's state is kept; where even that is not known, why.
+    """
+    if answer.instance in (None, Instance.UNKNOWN):
+        return PowerSeen(boot_id=boot_id, source=source, power=answer.power, asked=asked, why=answer.why)
+    return InstanceSeen(boot_id=boot_id, source=source, state=answer.instance, asked=asked)

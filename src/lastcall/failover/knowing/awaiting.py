@@ -1,0 +1,52 @@
+"""What would prove that a boot is over, and when at the latest (pure)."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from lastcall.failover.knowing.facts import Boot, Fact, InstanceSeen, PowerSeen, StorageLease, WatchdogSeen
+from lastcall.failover.knowing.proofs import Terms, counts, switched
+from lastcall.model.power import Power
+
+
+@dataclass(frozen=True)
+class Awaited:
+    """``at``: when it will have happened if nothing else comes, on the observer's clock; None if nobody can say."""
+
+    what: str
+    at: float | None
+
+
+def of(boot: Boot, facts: Iterable[Fact], terms: Terms, *, quiet: float | None) -> list[Awaited]:
+    """The soonest first; ``quiet``: when a proof that a fresh sign of life outweighs will stand, if none follows."""
+    own = [fact for fact in facts if fact.boot_id == boot.id]
+    dated = list(_bounds(own))
+    if quiet is not None:
+        dated.append(Awaited("that no other sign of life follows", quiet))
+    anything = Awaited("OFF twice from a fence device or a cloud, a new boot id, or a person's acknowledgement", None)
+    return [*sorted(dated, key=lambda one: one.at or 0.0), *_second_answers(own, terms), anything]
+
+
+def _bounds(own: Iterable[Fact]) -> Iterator[Awaited]:
+    """Of the last renewals alone: each makes those before it meaningless."""
+    watched = [fact for fact in own if isinstance(fact, WatchdogSeen)]
+    if watched and counts(last := max(watched, key=lambda one: (one.renewed, one.read))):
+        text = f"that its watchdog has reset it: {last.settings.arithmetic} after the last renewal"
+        if last.peers:
+            text += ", and that half of the nodes confirm that they took no part in an agreement to let it live"
+        confirming = last.peers is not None and last.over is not None and last.read >= last.over
+        yield Awaited(text, None if confirming else last.over)  # nobody can say when they do
+    stored = [fact for fact in own if isinstance(fact, StorageLease) and fact.dead_after is not None]
+    if stored:
+        lease = max(stored, key=lambda one: (one.renewed, one.read))
+        assert lease.dead_after is not None
+        yield Awaited(f"that its lease on {lease.source} is not renewed", lease.renewed + lease.dead_after)
+
+
+def _second_answers(own: Iterable[Fact], terms: Terms) -> Iterator[Awaited]:
+    off: dict[str, list[float]] = {}
+    for fact in own:
+        if isinstance(fact, PowerSeen | InstanceSeen) and switched(fact) is Power.OFF:
+            off.setdefault(fact.source, []).append(fact.asked)
+    for source, asked in off.items():
+        if max(asked) - min(asked) < terms.apart:
+            yield Awaited(f"a second OFF from {source}, {terms.apart:g} s after the first or later", None)

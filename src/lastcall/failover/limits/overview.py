@@ -1,0 +1,83 @@
+"""What the storm guard is to know of the cluster (pure): all nodes, and the fencings that are told of on them."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from datetime import datetime
+
+from lastcall.failover.knowing import owner
+from lastcall.failover.knowing.owner import OwnerMark
+from lastcall.failover.limits import fenced
+from lastcall.failover.limits.knot import Knot
+from lastcall.failover.limits.storms import HOUR, Fencing, Member
+from lastcall.model.observed import WatchedNode
+
+CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
+ETCD = "node-role.kubernetes.io/etcd"
+
+
+def members(knots: Iterable[Knot], *, domain: str, etcd: Collection[str], now: float) -> list[Member]:
+    """All nodes; ``domain`` is the label that names failure domains, ``etcd`` who runs a static pod of it."""
+    return [
+        Member(
+            name=knot.node.metadata.name,
+            healthy=knot.node.ready.status == "True" and not knot.overdue(now),
+            lost=knot.silent(now),
+            domain=knot.node.metadata.labels.get(domain, ""),
+            control_plane=_control_plane(knot.node),
+            etcd=ETCD in knot.node.metadata.labels or knot.node.metadata.name in etcd,
+        )
+        for knot in knots
+    ]
+
+
+def fencings(
+    knots: Iterable[Knot], claims: Mapping[str, OwnerMark], *, domain: str, now: float, wall: float
+) -> Iterator[Fencing]:
+    """Those that are open: a node is marked, or is about to be (``claims``); and those that are over, of the last hour.
+
+    What a mark says of its beginning is on a wall clock: it may be wrong, but is not taken to lie in the future.
+    """
+    for knot in knots:
+        mark = mark_of(knot.node) or claims.get(knot.node.metadata.name)
+        if mark is not None:
+            yield Fencing(
+                node=knot.node.metadata.name,
+                boot_id=mark.boot_id,
+                domain=knot.node.metadata.labels.get(domain, ""),
+                control_plane=_control_plane(knot.node),
+                began=now - max(0.0, wall - _seconds(mark.began, wall)),
+            )
+        ended = over(knot.node.metadata.name, knot.node.fenced, now=now, wall=wall)
+        yield from (one for one in ended if mark is None or one.boot_id != mark.boot_id)
+
+
+def over(name: str, text: str, *, now: float, wall: float) -> Iterator[Fencing]:
+    """Those of one node that are over; what cannot be read counts as one that is so just now."""
+    found = fenced.read(text)
+    if isinstance(found, fenced.Unreadable):
+        yield closed(name, "", now)
+        return
+    for one in found:
+        if (age := fenced.age(one, wall)) < HOUR:
+            yield closed(name, one.boot_id, now - age)
+
+
+def closed(name: str, boot_id: str, at: float) -> Fencing:
+    """A fencing that is over since ``at``: it counts for its hour, and for nothing else."""
+    return Fencing(node=name, boot_id=boot_id, domain="", control_plane=False, began=at, open=False)
+
+
+def mark_of(node: WatchedNode) -> OwnerMark | None:
+    """Our mark on it, if it can be read."""
+    mark = owner.read(node.mark)
+    return mark if isinstance(mark, OwnerMark) else None
+
+
+def _control_plane(node: WatchedNode) -> bool:
+    return any(one in node.metadata.labels for one in CONTROL_PLANE)
+
+
+def _seconds(text: str, default: float) -> float:
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return default

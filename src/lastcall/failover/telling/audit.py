@@ -1,0 +1,35 @@
+"""One line for each call that cannot be undone (pure): what was done to what, by whom, and what allowed it."""
+
+from typing import Any
+
+from lastcall.failover.telling.happenings import Acted, Happening
+
+
+def entry(happening: Happening, *, by: str, wall: float, now: float) -> dict[str, Any] | None:
+    """The line's fields; None for what is no such call. ``now`` and ``wall`` are the same moment on two clocks.
+
+    Orders to fence devices have two: before (``outcome`` is ``begins``) and after; calls to the API one, after.
+    """
+    if not isinstance(happening, Acted):
+        return None
+    fields: dict[str, Any] = {
+        "audit": happening.verb,
+        "by": by,
+        "began": round(wall - (now - happening.began), 3),
+        "node": happening.node,
+        "bootID": happening.boot_id,
+        "policy": happening.policy,
+        "outcome": "begins" if happening.ended is None else "failed" if happening.error else "done",
+        "why": happening.why,
+        "evidence": list(happening.evidence),
+    }
+    if happening.ended is not None:
+        fields["seconds"] = round(happening.ended - happening.began, 3)
+    optional = {
+        "error": happening.error,
+        "fencer": happening.fencer,
+        "namespace": happening.namespace,
+        "name": happening.name,
+        "uid": happening.uid,
+    }
+    return {**fields, **{name: value for name, value in optional.items() if value}}

@@ -1,0 +1,179 @@
+"""Why a pod or a node is not failed over yet, what is awaited, and when at the latest (pure)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from lastcall.failover.deciding import course, remaining, steps
+from lastcall.failover.deciding.case import Case, Device, PodLeft
+from lastcall.failover.deciding.steps import Done, Step, Wait
+
+
+@dataclass(frozen=True)
+class Hurdle:
+    """Something that is in the way. ``until``: when it is not any more, or is looked at again; None if nobody can say."""
+
+    why: str
+    until: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explanation:
+    """Sentences without a full stop; times on the clock of the Case."""
+
+    about: str
+    """``node n1`` or ``pod shop/db-0``."""
+    next: str
+    """What is done next, in a few words."""
+    hurdles: tuple[Hurdle, ...] = ()
+    """All that is in the way now, that which decides first; none if something is done now."""
+    known: tuple[str, ...] = ()
+    """What is known of the node's boot and of the fencers."""
+    proofs: tuple[Hurdle, ...] = ()
+    """What would prove that the boot is over."""
+    left: str = ""
+    """What there is to fail over, and what is stuck."""
+
+    def with_hurdle(self, why: str) -> "Explanation":
+        """The same, with one thing more in the way, before all others; nothing changes if ``why`` is empty."""
+        if not why:
+            return self
+        return replace(self, next="nothing is done", hurdles=(Hurdle(why), *self.hurdles))
+
+    @property
+    def latest(self) -> float | None:
+        """When all that is in the way is gone or looked at again, or a proof comes about; None if nobody can say."""
+        times = [one.until for one in self.hurdles]
+        known = [at for at in times if at is not None]
+        if not known or len(known) < len(times):
+            return None
+        return min([max(known), *(one.until for one in self.proofs if one.until is not None)])
+
+
+_ORDERS: dict[type, str] = {
+    steps.AskTarget: "asked which machine it stands for",
+    steps.AskPower: "asked for the status",
+    steps.SwitchOff: "told to switch off",
+    steps.SwitchOn: "told to switch on",
+}
+
+
+def of_node(case: Case, now: float) -> Explanation:
+    """Of the node as a whole."""
+    step = course.decide(case, now)
+    verdict = case.verdict
+    return Explanation(
+        about=f"node {case.name}",
+        next=_next(step, case),
+        hurdles=tuple(_hurdles(case, step, now)),
+        known=tuple(_known(case)),
+        proofs=tuple(Hurdle(one.what, one.at) for one in verdict.awaited) if verdict else (),
+        left=remaining.sentence(case),
+    )
+
+
+def of_pod(case: Case, pod: PodLeft, now: float) -> Explanation:
+    """Of one pod that is bound to the node of the case."""
+    about = f"pod {pod.key}"
+    if why := remaining.stays(pod):
+        return Explanation(about=about, next="it stays where it is", hurdles=(Hurdle(f"it {why}"),))
+    if remaining.stuck(pod):
+        why = f"it was removed by force, and its finalizers keep it: {', '.join(pod.finalizers)}"
+        return Explanation(about=about, next="somebody else has to take them away", hurdles=(Hurdle(why),))
+    node = of_node(case, now)
+    own = tuple(_of_itself(case, pod))
+    refused = (Hurdle(f"the API server refuses it: {pod.refused.why}", pod.refused.again),) if pod.refused else ()
+    return Explanation(
+        about=about,
+        next=node.next,
+        hurdles=(*refused, *node.hurdles),
+        known=(*own, *node.known),
+        proofs=node.proofs,
+        left=node.left,
+    )
+
+
+def unbound(key: str) -> Explanation:
+    """Of a pod that has no node."""
+    return Explanation(about=f"pod {key}", next="nothing is forced", hurdles=(Hurdle("it is not bound to a node"),))
+
+
+def orphan(case: Case, key: str, now: float) -> Explanation:
+    """Of a pod whose node is not there."""
+    return replace(of_node(case, now), about=f"pod {key}")
+
+
+def _of_itself(case: Case, pod: PodLeft) -> Iterator[str]:
+    yield f"it is bound to node {case.name}, and {'is' if pod.terminating else 'is not'} terminating"
+    if pod.uid in case.gone:
+        yield "its node has said that it has ended it and unmounted its volumes: it needs no proof"
+
+
+def _next(step: Step, case: Case) -> str:
+    asked = any(one.judgement or one.unanswered or one.offs or one.answers for one in case.devices)
+    if isinstance(step, steps.AskTarget | steps.AskPower | steps.SwitchOff) and not asked:
+        return f"it is made sure now that its machine is off, by {step.fencer}"
+    match step:
+        case Done():
+            return "nothing is done"
+        case Wait():
+            return "nothing is done yet"
+        case steps.AskTarget() | steps.AskPower() | steps.SwitchOff() | steps.SwitchOn():
+            return f"{step.fencer} is {_ORDERS[type(step)]} now: {step.why}"
+        case steps.Delete() | steps.ForceDelete():
+            how = "by force" if isinstance(step, steps.ForceDelete) else "with their own grace"
+            return f"{remaining.named(pod.key for pod in step.pods)} are deleted now {how}: {step.why}"
+        case steps.Detach():
+            return f"{remaining.named(one.name for one in step.attachments)} are deleted now: {step.why}"
+        case steps.Mark():
+            return f"its failover goes on now, with the mark on the Node: {step.why}"
+        case steps.Taint():
+            return f"the taint out-of-service is set now: {step.why}"
+        case _:
+            return f"what is ours is taken away now: {step.why}"
+
+
+def _hurdles(case: Case, step: Step, now: float) -> Iterator[Hurdle]:
+    """Every rule that would have the node wait now, up to the first that has something done."""
+    if isinstance(step, Done):
+        yield Hurdle(step.why)
+    if not isinstance(step, Wait):
+        return
+    if case.policy is None or course.barred(case):
+        yield Hurdle(step.why, step.until)
+        return
+    for rule in course.TABLE[course.situation(case)]:
+        found = rule(case, now)
+        if isinstance(found, Wait):
+            yield Hurdle(found.why, found.until)
+        elif found is not None:
+            return
+
+
+def _known(case: Case) -> Iterator[str]:
+    if case.verdict:
+        yield f"boot {case.verdict.boot_id} is {case.verdict.state.value}: {'; '.join(case.verdict.reasons)}"
+    if mark := case.mark:
+        done = [
+            f"{mark.fencer} was told to switch it off" if mark.switched_off else "",
+            "the taint out-of-service is lastcall's" if mark.tainted else "",
+            "it was told to switch on again" if mark.powered_on else "",
+        ]
+        since = f"it is marked by {mark.by} since {mark.began}, for boot {mark.boot_id}"
+        yield "; ".join([since, *(one for one in done if one)])
+    for device in case.devices:
+        if said := _device(device):
+            yield said
+    if unasked := [one.name for one in case.devices if not _device(one)]:
+        yield f"its policy's fencers: {', '.join(unasked)}"
+
+
+def _device(device: Device) -> str:
+    """Empty if nothing is known of it."""
+    if device.trouble:
+        return f"fencer {device.name} cannot be used: {device.trouble}"
+    if device.judgement and not device.judgement.allows(unchecked=device.unchecked):
+        return f"fencer {device.name} is not used: {device.judgement.why}"
+    if not device.offs:
+        return ""
+    failed = f", and failed: {device.offs[-1].error}" if device.offs[-1].error else ""
+    return f"fencer {device.name} was told to switch off{failed}"

@@ -1,0 +1,84 @@
+"""What the controller tells of itself: to the audit, to metrics, and to people by events; each listener picks its own.
+
+None of it holds a secret.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lastcall.failover.deciding.steps import Step
+from lastcall.failover.knowing.facts import InstanceSeen, PowerSeen
+from lastcall.failover.knowing.owner import OwnerMark
+from lastcall.failover.upstream.verdict import Removal
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decided:
+    """The next step of a node; told when it differs from the one before."""
+
+    node: str
+    uid: str
+    step: Step
+    mark: OwnerMark | None
+    would: bool = False
+    """It would be failed over now, but its policy only observes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Learned:
+    """A fencer has answered."""
+
+    node: str
+    fact: PowerSeen | InstanceSeen
+
+
+@dataclass(frozen=True, kw_only=True)
+class Acted:
+    """A call that cannot be undone, or is about to be made (``ended`` None): what allowed it, and what came of it."""
+
+    verb: str
+    """off, on, taint, untaint, delete, force-delete, detach."""
+    node: str
+    boot_id: str
+    policy: str
+    why: str
+    evidence: tuple[str, ...]
+    began: float
+    ended: float | None = None
+    error: str = ""
+    """Empty if it was carried out, or if somebody else has done it before."""
+    fencer: str = ""
+    namespace: str = ""
+    name: str = ""
+    """Of the pod or attachment."""
+    uid: str = ""
+    reason: Removal | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stepped:
+    """A step was carried out, and took so many seconds."""
+
+    node: str
+    step: Step
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Removed:
+    """Pods of a node were removed by force in one step: namespace, name and uid of each."""
+
+    node: str
+    pods: tuple[tuple[str, str, str], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repeated:
+    """Pods were removed by force from a node for so many times in a row."""
+
+    node: str
+    times: int
+
+
+Happening = Decided | Learned | Acted | Stepped | Removed | Repeated
+Listener = Callable[[Happening], None]

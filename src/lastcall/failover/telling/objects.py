@@ -1,0 +1,260 @@
+"""A Case from the objects of a cluster alone, for people who ask without having observed (pure).
+
+The controller goes by what it has seen itself, on its own clock. Here there are only the times that stand in the objects,
+which others have written by their clocks; nothing is ever done because of such a Case. Times are seconds since 1970.
+"""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import Any
+
+from lastcall import names
+from lastcall.errors import InvalidInput
+from lastcall.failover.deciding import left
+from lastcall.failover.deciding.case import Case, Device, NodeNow, Policy
+from lastcall.failover.knowing import evidence
+from lastcall.failover.knowing.acknowledgement import acknowledged
+from lastcall.failover.knowing.facts import Acknowledged, Boot, Fact, LastWord, LeaseSeen, NodeSeen
+from lastcall.failover.knowing.owner import OwnerMark, read
+from lastcall.failover.knowing.proofs import LIVES, Terms, freshness, patience
+from lastcall.failover.limits import policies, storms
+from lastcall.failover.limits.overview import CONTROL_PLANE, ETCD, over
+from lastcall.failover.limits.storms import Answer, Fencing, Member, View
+from lastcall.model import decode
+from lastcall.model.base import Facts
+from lastcall.model.fence_policy import FencePolicy, PowerOn, RemoveTaint
+from lastcall.model.fencer import TargetCheck
+from lastcall.model.node_shutdown_object import NodeShutdown
+from lastcall.model.observed import LiveNode, LivePod, WatchedAttachment, WatchedLease
+from lastcall.model.shutdown import Outcome
+from lastcall.model.snapshot import NODE_LEASES, PersistentVolume
+
+ELECTION = "lastcall-controller"
+"""The name of the Lease by which controllers elect who leads, in whichever namespace they have been given."""
+LAPSE = 60.0
+"""So long after its last renewal nobody leads by it any more, whatever the clocks (it lasts 15 s)."""
+SOMEBODY = "lastcall"
+"""Who decides, where nobody leads."""
+_DAY = 86_400.0
+_TICK = 1e-3
+
+
+class Objects(Facts, frozen=True):
+    """What was found of a cluster; each list may be short of what there is."""
+
+    nodes: tuple[LiveNode, ...] = ()
+    pods: tuple[LivePod, ...] = ()
+    leases: tuple[WatchedLease, ...] = ()
+    """Of nodes alone (``kube-node-lease``)."""
+    attachments: tuple[WatchedAttachment, ...] = ()
+    volumes: tuple[PersistentVolume, ...] = ()
+    shutdowns: tuple[NodeShutdown, ...] = ()
+    policies: tuple[dict[str, Any], ...] = ()
+    """As they are, valid or not."""
+    elections: tuple[WatchedLease, ...] | None = None
+    """The Leases of the controllers' leader elections; None if they were not looked for."""
+
+    def node(self, name: str) -> LiveNode | None:
+        """None if there is none."""
+        return next((one for one in self.nodes if one.metadata.name == name), None)
+
+
+_KINDS: dict[str, tuple[str, Any]] = {
+    "Node": ("nodes", LiveNode),
+    "Pod": ("pods", LivePod),
+    "Lease": ("leases", WatchedLease),
+    "VolumeAttachment": ("attachments", WatchedAttachment),
+    "PersistentVolume": ("volumes", PersistentVolume),
+    "NodeShutdown": ("shutdowns", NodeShutdown),
+    "FencePolicy": ("policies", dict),
+}
+
+
+def from_file(data: bytes, source: str) -> Objects:
+    """What ``kubectl get nodes,pods,... -A -o json|yaml`` gives; other kinds are passed over. InvalidInput."""
+    found: dict[str, list[Any]] = {field: [] for field, _ in _KINDS.values()} | {"elections": []}
+    wrong: list[str] = []
+    for item in _items(decode.documents(data, source)):
+        kind = item.get("kind") if isinstance(item, dict) else None
+        if not isinstance(kind, str) or kind not in _KINDS:
+            continue
+        field, type_ = _KINDS[kind]
+        metadata = item.get("metadata")
+        about = metadata.get("name", "") if isinstance(metadata, dict) else ""
+        if kind == "Lease" and isinstance(metadata, dict) and metadata.get("namespace") != NODE_LEASES:
+            if about != ELECTION:
+                continue
+            field = "elections"
+        value, violations = decode.collect(item, type_)
+        wrong += [f"{kind} {about}: {violation}" for violation in violations]
+        found[field].append(value)
+    if wrong:
+        raise InvalidInput(source, wrong)
+    elections = found.pop("elections")
+    return Objects(
+        **{field: tuple(values) for field, values in found.items()}, elections=tuple(elections) if elections else None
+    )
+
+
+def leaderless(objects: Objects, now: float) -> str:
+    """Why nothing is done whatever the Case says: nobody leads. Empty if somebody does, or if that is not known."""
+    if objects.elections is None:
+        return ""
+    if not objects.elections:
+        return "no lastcall controller has ever led in this cluster"
+    held = [one for one in objects.elections if one.spec.holder_identity]
+    renewed = max((_seconds(one.spec.renew_time) or 0.0 for one in held), default=0.0)
+    return "" if now - renewed < LAPSE else "no lastcall controller leads: none has renewed the Lease of their election"
+
+
+def case_of(objects: Objects, name: str, now: float) -> Case:
+    """The node's, as a controller would see it that had observed since the times that stand in the objects."""
+    node = objects.node(name)
+    if node is None:
+        return Case(name=name, me=SOMEBODY, leader=SOMEBODY, wall=now, node=None, policy=None, observed=now)
+    mark_text = node.mark
+    mark = read(mark_text)
+    me = mark.by if isinstance(mark, OwnerMark) else SOMEBODY
+    heard, fresh = _heard(objects, node, now), _fresh(objects, name)
+    begun = min(now, heard if heard is not None else now) - _DAY
+    info = node.status.node_info
+    boot = Boot(id=info.boot_id, system_uuid=info.system_uuid, since=begun) if info.boot_id else None
+    facts = list(_facts(objects, node, heard, begun)) if boot else []
+    choice = policies.choose(node.metadata.labels, policies.entries(objects.policies))
+    chosen = choice.policy
+    claims = {
+        (v.spec.claim_ref.namespace, v.spec.claim_ref.name): v.metadata.name
+        for v in objects.volumes
+        if v.spec.claim_ref
+    }
+    pods = [pod for pod in objects.pods if pod.spec.node_name == name]
+    return Case(
+        name=name,
+        me=me,
+        leader=me,
+        wall=now,
+        node=NodeNow(boot_id=info.boot_id, ready=node.ready.status, taints=node.spec.taints, mark_text=mark_text),
+        policy=_policy(chosen, fresh) if chosen else None,
+        no_policy=choice.why,
+        observed=begun,
+        heard=heard,
+        boot=boot,
+        verdict=evidence.assess(boot, facts, now, Terms(fresh=fresh)) if boot else None,
+        held_until=evidence.held_until(boot, facts, now) if boot else None,
+        gone=evidence.gone(boot, facts) if boot else frozenset(),
+        storm=_storm(objects, chosen, name, info.boot_id, now),
+        devices=tuple(_devices(chosen)),
+        pods=tuple(left.pod(pod, node, claims, {}, now) for pod in pods),
+        attachments=tuple(left.attachment(one, {}) for one in objects.attachments if one.spec.node_name == name),
+        back_since=now if node.ready.status == "True" else None,
+    )
+
+
+def _items(documents: Iterable[Any]) -> Iterator[Any]:
+    for document in documents:
+        kind = document.get("kind", "") if isinstance(document, dict) else ""
+        if isinstance(kind, str) and kind.endswith("List") and isinstance(document.get("items"), list):
+            single = kind.removesuffix("List")
+            yield from ({"kind": single, **item} if isinstance(item, dict) else item for item in document["items"])
+        else:
+            yield document
+
+
+def _heard(objects: Objects, node: LiveNode, now: float) -> float | None:
+    """By its Lease, or by the heartbeat of a condition Ready that a kubelet has written. Never in the future."""
+    signs = [one.spec.renew_time for one in objects.leases if one.metadata.name == node.metadata.name]
+    if node.ready.status in LIVES:
+        signs.append(node.ready.last_heartbeat_time)
+    times = [at for sign in signs if (at := _seconds(sign)) is not None]
+    return min(now, float(int(max(times)))) if times else None
+
+
+def _fresh(objects: Objects, name: str) -> float:
+    lasts = (one.spec.lease_duration_seconds for one in objects.leases if one.metadata.name == name)
+    return freshness(next(lasts, None))
+
+
+def _facts(objects: Objects, node: LiveNode, heard: float | None, begun: float) -> Iterator[Fact]:
+    info, last = node.status.node_info, begun + _TICK if heard is None else heard
+    if heard is not None:
+        yield LeaseSeen(boot_id=info.boot_id, at=heard)
+    yield NodeSeen(boot_id=info.boot_id, system_uuid=info.system_uuid, ready=node.ready.status, at=last)
+    mark = read(node.mark)
+    by_hand = [taint for taint in node.spec.taints if taint.key == names.OUT_OF_SERVICE]
+    if by_hand and not (isinstance(mark, OwnerMark) and mark.tainted):
+        added = max((one.time_added.timestamp() for one in by_hand if one.time_added), default=last + _TICK)
+        yield Acknowledged(boot_id=info.boot_id, how=f"the taint {names.OUT_OF_SERVICE}", at=added)
+    renewed = next((one.spec.renew_time for one in objects.leases if one.metadata.name == node.metadata.name), "")
+    boot = Boot(id=info.boot_id, system_uuid=info.system_uuid, since=begun)
+    if word := acknowledged(node.acknowledged, boot, seen=last + _TICK, renewed=(renewed, last)):
+        yield word
+    for one in objects.shutdowns:
+        if one.metadata.name == node.metadata.name and one.status.deadline_time and one.status.start_time:
+            yield LastWord(
+                boot_id=one.spec.boot_id,
+                written=one.status.start_time.timestamp(),
+                deadline=one.status.deadline_time.timestamp(),
+                cancelled=one.status.outcome is Outcome.CANCELLED,
+                gone=one.gone,
+            )
+
+
+def _policy(found: FencePolicy, fresh: float) -> Policy:
+    spec = found.spec
+    return Policy(
+        name=found.name,
+        mode=spec.mode,
+        suspect_after=patience(spec.suspect_after_seconds, fresh),
+        power_on=spec.power_on is PowerOn.AFTER_FAILOVER,
+        remove_by_hand=spec.remove_taint is RemoveTaint.ALWAYS,
+        fresh=fresh,
+    )
+
+
+def _devices(found: FencePolicy | None) -> Iterator[Device]:
+    for one in found.spec.fencers if found else ():
+        yield Device(
+            name=one.name,
+            attempts=one.attempts,
+            timeout=float(one.timeout_seconds),
+            unchecked=one.target_check is TargetCheck.DISABLED,
+        )
+
+
+def _storm(objects: Objects, found: FencePolicy | None, name: str, boot_id: str, now: float) -> Answer:
+    if found is None:
+        return Answer(allowed=False, why="no FencePolicy holds for it")
+    spec = found.spec
+    members, fencings = [], []
+    for node in objects.nodes:
+        heard = _heard(objects, node, now)
+        lost = heard is None or now - heard >= spec.suspect_after_seconds
+        labels = node.metadata.labels
+        domain, control = labels.get(spec.domain_label, ""), any(one in labels for one in CONTROL_PLANE)
+        healthy = node.ready.status == "True" and not lost
+        member = Member(
+            name=node.metadata.name,
+            healthy=healthy,
+            lost=lost,
+            domain=domain,
+            control_plane=control,
+            etcd=ETCD in labels,
+        )
+        members.append(member)
+        if isinstance(mark := read(node.mark), OwnerMark):
+            at = min(now, _seconds(mark.began) or now)
+            fencings.append(
+                Fencing(node=member.name, boot_id=mark.boot_id, domain=domain, control_plane=control, began=at)
+            )
+        fencings += over(member.name, node.fenced, now=now, wall=now)
+    view = View(members=members, fencings=fencings)
+    return storms.may_fence(name, boot_id, view, policies.storm_limits(spec.limits), now)
+
+
+def _seconds(text: str) -> float | None:
+    """Since 1970; None if it is no time of the API."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment.timestamp() if moment.tzinfo else None

@@ -1,0 +1,73 @@
+"""Which volumes of a snapshot are detached by force (pure): one round of the attach-detach controller."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from lastcall.failover.upstream import caution, verdict
+from lastcall.failover.upstream.cluster import Cluster
+from lastcall.failover.upstream.rules import Rules
+from lastcall.failover.upstream.verdict import Detachment
+from lastcall.model.snapshot import PersistentVolume, VolumeAttachment
+from lastcall.model.volumes import attachment_of, unique_name
+
+_UNBOUND = ("Released", "Failed")
+"""Phases of volumes whose claim is gone; its name may stand there still."""
+
+
+def detached(cluster: Cluster, rules: Rules, now: datetime) -> Iterator[tuple[VolumeAttachment, Detachment]]:
+    """Those that are detached by force; ordinary detachments are left out.
+
+    A volume goes by force only when no pod on its node wants it: a pod that is there in this snapshot keeps it.
+    """
+    names = {one.metadata.name: _unique(one) for one in cluster.snapshot.volumes}
+    wanted = _wanted(cluster)
+    for attachment in cluster.snapshot.attachments:
+        volume = names.get(attachment.spec.source.persistent_volume_name) or _reported(cluster, attachment)
+        if not volume or (volume, attachment.spec.node_name) in wanted:
+            continue
+        why = _detachment(cluster, volume, attachment.spec.node_name, rules)
+        if why in (None, Detachment.UNMOUNTED):
+            continue
+        if rules.upstream or not caution.objection(cluster, attachment.spec.node_name, now):
+            yield attachment, why
+
+
+def _detachment(cluster: Cluster, volume: str, name: str, rules: Rules) -> Detachment | None:
+    """A volume counts as mounted until its node has shown that it is not (``AddVolumeNode``).
+
+    A node that is missing cannot show that, nor one that does not report the volume as attached.
+    """
+    node = cluster.nodes.get(name)
+    shown = node is not None and volume in [one.name for one in node.status.volumes_attached]
+    mounted = not shown or (node is not None and volume in node.status.volumes_in_use)
+    return verdict.detachment(mounted=mounted, expired=rules.expired, node=cluster.state(name))
+
+
+def _wanted(cluster: Cluster) -> set[tuple[str, str]]:
+    """The volumes that pods want, each with the node; pods of nodes that are missing do not count."""
+    bound: dict[tuple[str, str], list[PersistentVolume]] = {}
+    for volume in cluster.snapshot.volumes:
+        if (claim := volume.spec.claim_ref) and volume.status.phase not in _UNBOUND:
+            bound.setdefault((claim.namespace, claim.name), []).append(volume)
+    return {
+        (_unique(volume), pod.spec.node_name)
+        for pod in cluster.snapshot.pods
+        if cluster.node_of(pod)
+        and verdict.needs_volumes(phase=pod.status.phase, terminating=pod.terminating, running=pod.running)
+        for claim in pod.claims
+        for volume in bound.get((pod.metadata.namespace, claim), ())
+    }
+
+
+def _unique(volume: PersistentVolume) -> str:
+    """As nodes call it; its own name if its driver has only moved to CSI, so that its handle is not known."""
+    csi = volume.spec.csi
+    return unique_name(csi.driver, csi.volume_handle) if csi else volume.metadata.name
+
+
+def _reported(cluster: Cluster, attachment: VolumeAttachment) -> str:
+    """The volume of an attachment whose PersistentVolume is not there, by what the node says is attached to it."""
+    name = attachment.spec.node_name
+    node = cluster.nodes.get(name)
+    reported = [one.name for one in node.status.volumes_attached] if node else []
+    return next((one for one in reported if attachment_of(one, name) == attachment.metadata.name), "")

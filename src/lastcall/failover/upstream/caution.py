@@ -1,0 +1,50 @@
+"""Where lastcall is stricter than kube-controller-manager (pure): nothing is forced from a node that may be alive.
+
+Each rule only ever takes away from what upstream would force.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from lastcall.failover.upstream.cluster import Cluster
+from lastcall.model import duration
+from lastcall.model.snapshot import DatedTaint, Node, Pod
+from lastcall.model.tolerations import Toleration, tolerates
+
+SILENCE = timedelta(seconds=50)
+"""A node that was heard of more recently counts as alive (``--node-monitor-grace-period`` of Kubernetes 1.36)."""
+
+
+def objection(cluster: Cluster, name: str, now: datetime) -> str:
+    """Why nothing may be forced from a node, as the end of a sentence about it; empty if nothing speaks against it.
+
+    A node that is missing has only lost its object: the machine may run on. A condition Ready of False or Unknown may
+    come from a kubelet that has trouble, or from a network that is cut, while containers go on writing.
+    """
+    node = cluster.nodes.get(name)
+    if node is None:
+        return "is missing, and a deleted Node is not a dead machine"
+    if node.ready:
+        return "is Ready"
+    sign = cluster.last_sign(node)
+    if sign is None or now - sign >= SILENCE:
+        return ""
+    ago = round((now - sign).total_seconds())
+    heard = f"{duration.of_seconds(ago)} ago" if ago >= 0 else f"{duration.of_seconds(-ago)} later"
+    return f"is not Ready, but was heard of {heard}"
+
+
+def tolerates_out_of_service(pod: Pod, node: Node, now: datetime, *, comparisons: bool = False) -> bool:
+    """Whether a pod is to stay on a node that is out of service (KEP-2268 promises that this is read).
+
+    A toleration with a time holds until that time has passed since the taint was added; if that is not known, it holds.
+    """
+    return all(_holds(pod.spec.tolerations, taint, now, comparisons=comparisons) for taint in node.out_of_service)
+
+
+def _holds(tolerations: Sequence[Toleration], taint: DatedTaint, now: datetime, *, comparisons: bool) -> bool:
+    first = next((one for one in tolerations if tolerates(one, taint, comparisons=comparisons)), None)
+    if first is None or first.toleration_seconds is None:
+        return first is not None
+    since = taint.time_added or now
+    return (now - since).total_seconds() < first.toleration_seconds

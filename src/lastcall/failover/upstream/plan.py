@@ -1,0 +1,98 @@
+"""What would become of the pods and volumes of a snapshot: the document that ``lastcall failover plan`` prints.
+
+The document's shape is a contract: fields are added, never changed or taken away.
+"""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import msgspec
+
+from lastcall.failover.upstream import attachments, caution, evictions, keeping, pods
+from lastcall.failover.upstream.cluster import Cluster
+from lastcall.failover.upstream.rules import Rules
+from lastcall.failover.upstream.verdict import Detachment, Removal
+from lastcall.model.base import Facts
+from lastcall.model.snapshot import Snapshot
+
+
+class ForcedDeletion(Facts, frozen=True):
+    """A pod whose object is removed with a grace of 0."""
+
+    namespace: str
+    name: str
+    reason: Removal
+
+
+class ForcedDetachment(Facts, frozen=True):
+    """An attachment that is deleted although its node has not confirmed anything."""
+
+    volume_attachment: str
+    node: str
+    reason: Detachment
+
+
+class Eviction(Facts, frozen=True):
+    """A pod that is deleted with its own grace, because of a taint."""
+
+    namespace: str
+    name: str
+    at: datetime
+
+
+class Kept(Facts, frozen=True):
+    """A pod of a node in trouble that is left alone."""
+
+    namespace: str
+    name: str
+    why: str
+
+
+class Plan(Facts, frozen=True):
+    """One round of each controller, each list in the order of its names.
+
+    Each controller sees the same snapshot: what one of them does is not seen by the others. So a pod can be removed by
+    force and evicted in the same round, as upstream does it.
+    """
+
+    force_delete: tuple[ForcedDeletion, ...]
+    force_detach: tuple[ForcedDetachment, ...]
+    evict: tuple[Eviction, ...]
+    keep: tuple[Kept, ...]
+
+
+def build(snapshot: Snapshot, rules: Rules, now: datetime) -> Plan:
+    """The plan for a snapshot that was taken at ``now``, which has a time zone."""
+    cluster, utc = Cluster.of(snapshot), now.astimezone(UTC)
+    removed = {pod.key: why for pod, why in pods.removed(cluster, rules, utc)}
+    evicted = {pod.key: at for pod, at in evictions.evicted(cluster, rules, utc)}
+    detached = {one.metadata.name: (one, why) for one, why in attachments.detached(cluster, rules, utc)}
+    return Plan(
+        force_delete=tuple(
+            ForcedDeletion(namespace=key[0], name=key[1], reason=removed[key]) for key in sorted(removed)
+        ),
+        force_detach=tuple(
+            ForcedDetachment(volume_attachment=name, node=one.spec.node_name, reason=why)
+            for name, (one, why) in sorted(detached.items(), key=lambda item: item[0])
+        ),
+        evict=tuple(Eviction(namespace=key[0], name=key[1], at=evicted[key]) for key in sorted(evicted)),
+        keep=tuple(
+            Kept(namespace=pod.metadata.namespace, name=pod.metadata.name, why=keeping.why(cluster, pod, rules, utc))
+            for pod in sorted(snapshot.pods, key=lambda pod: pod.key)
+            if keeping.in_trouble(cluster, pod) and pod.key not in removed and pod.key not in evicted
+        ),
+    )
+
+
+def held_back(snapshot: Snapshot, now: datetime) -> Iterator[str]:
+    """For people: nodes that are out of service, and why nothing is forced from them all the same."""
+    cluster = Cluster.of(snapshot)
+    for node in sorted(snapshot.nodes, key=lambda node: node.metadata.name):
+        name = node.metadata.name
+        if node.out_of_service and (why := caution.objection(cluster, name, now)):
+            yield f"nothing is forced from node {name}, which is out of service: it {why}"
+
+
+def to_json(plan: Plan) -> bytes:
+    """The plan as its JSON document; times in UTC with Z."""
+    return msgspec.json.format(msgspec.json.encode(plan), indent=2)
