@@ -82,8 +82,8 @@ OBJECTS = [
 
 
 @pytest.fixture
-def recorded(tmp_path):
-    """What kubectl tells of a lab with three nodes."""
+def lab(tmp_path):
+    """One with three nodes, on which everything runs."""
     lab = LabProcess(tmp_path / "lab", "--nodes=3")
     try:
         lab.start()
@@ -92,11 +92,17 @@ def recorded(tmp_path):
         use("apply -f -", given={"apiVersion": "v1", "kind": "List", "items": OBJECTS})
         running = "get pods -o jsonpath={.items[*].status.containerStatuses[*].ready}"
         use.until(running, lambda said: said.split() == ["true"] * 9, seconds=120)
-        path = tmp_path / "state.yaml"
-        path.write_text(use(f"get {KINDS} -A -o yaml"))
-        yield path
+        yield lab
     finally:
         lab.end()
+
+
+@pytest.fixture
+def recorded(lab, tmp_path):
+    """What kubectl tells of it."""
+    path = tmp_path / "state.yaml"
+    path.write_text(Kubectl(lab.kubeconfig, tmp_path / "home")(f"get {KINDS} -A -o yaml"))
+    return path
 
 
 def begun(data):
@@ -144,6 +150,20 @@ def test_the_command(recorded, tmp_path):
     assert said("simulate", "-", "--state", "-", given="").returncode == 2
     missing = said("simulate", scenario, "--state", tmp_path / "nothing")
     assert (missing.returncode, "cannot be read" in missing.stderr) == (2, True)
+
+
+def test_the_cluster_as_it_is(lab, recorded, tmp_path):
+    scenario = tmp_path / "scenario.yaml"
+    scenario.write_text(yaml.safe_dump(SCENARIO))
+    live = said("simulate", scenario, "--from-cluster", "--kubeconfig", lab.kubeconfig)
+    assert (live.returncode, live.stderr) == (0, "")
+    assert live.stdout == said("simulate", scenario, "--state", recorded).stdout
+    both = said("simulate", scenario, "--from-cluster", "--state", recorded)
+    assert (both.returncode, "give one of them" in both.stderr) == (2, True)
+    neither = said("simulate", scenario, "--kubeconfig", lab.kubeconfig)
+    assert (neither.returncode, "--from-cluster" in neither.stderr) == (2, True)
+    chance = said("simulate", "chaos", "--from-cluster", "--kubeconfig", lab.kubeconfig)
+    assert (chance.returncode, "machines of its own" in chance.stderr) == (2, True)
 
 
 def said(*arguments, given=""):

@@ -1,11 +1,11 @@
 """``lastcall failover acknowledge``: a person says that a node's machine is off."""
 
 import asyncio
-import os
 from typing import TYPE_CHECKING
 
 import click
 
+from lastcall.cli import clusters
 from lastcall.errors import Conflict, InvalidInput, NotFound, RefusedForSafety
 
 if TYPE_CHECKING:
@@ -21,8 +21,7 @@ _ATTEMPTS = 5
 @click.option(
     "--boot-id", required=True, metavar="ID", help="The boot that is over: the Node's status.nodeInfo.bootID."
 )
-@click.option("--kubeconfig", metavar="FILE", help="As kubectl has it.  [default: as kubectl finds it]")
-@click.option("--context", metavar="NAME", help="A context in it.  [default: the current one]")
+@clusters.named
 def command(*, node: str, boot_id: str, kubeconfig: str | None, context: str | None) -> None:
     """Says that the machine of NODE is off, for certain and for good, as far as boot ID goes.
 
@@ -31,22 +30,13 @@ def command(*, node: str, boot_id: str, kubeconfig: str | None, context: str | N
     another boot. It counts until the node renews its Lease again.
     """
     boot_id = boot_id.strip()
-    asyncio.run(_run(node, boot_id, kubeconfig or "", context or ""))
+    asyncio.run(_run(node, boot_id, kubeconfig, context))
     click.echo(f"node {node}: boot {boot_id} is acknowledged to be over")
 
 
-async def _run(node: str, boot_id: str, kubeconfig: str, context: str) -> None:
-    from lastcall.adapters.clock import SystemClock
-    from lastcall.adapters.kube import kubeconfig as files
-    from lastcall.adapters.kube.client import Client
-    from lastcall.adapters.kube.http import Http
-
-    access = files.find(SystemClock(), os.environ, kubeconfig=kubeconfig, context=context)
-    transport = Http(access.endpoint, access.credentials)
-    try:
-        await acknowledge(Client(transport, manager="lastcall-acknowledge"), node, boot_id)
-    finally:
-        transport.close()
+async def _run(node: str, boot_id: str, kubeconfig: str | None, context: str | None) -> None:
+    async with clusters.client(kubeconfig, context, manager="lastcall-acknowledge") as client:
+        await acknowledge(client, node, boot_id)
 
 
 async def acknowledge(client: "Client", node: str, boot_id: str) -> None:

@@ -2,13 +2,13 @@
 
 import asyncio
 import json
-import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from lastcall.cli import clusters
 from lastcall.cli.options import Moment, content
 from lastcall.errors import InvalidInput
 
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 @click.option("-n", "--namespace", metavar="NAME", help="Of the pod.  [default: whichever has one of this name]")
 @click.option("--state", metavar="FILE", help="A List of Nodes, Pods, FencePolicies and others; no cluster is asked.")
 @click.option("--now", type=Moment(), metavar="TIME", help="When the state was taken.  [default: the present time]")
-@click.option("--kubeconfig", metavar="FILE", help="As kubectl has it.  [default: as kubectl finds it]")
-@click.option("--context", metavar="NAME", help="A context in it.  [default: the current one]")
+@clusters.named
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(
     *,
@@ -51,7 +50,7 @@ def command(
     if state:
         found = objects.from_file(content(state), "standard input" if state == "-" else state)
     else:
-        found = asyncio.run(_ask(kubeconfig or "", context or ""))
+        found = asyncio.run(_ask(kubeconfig, context))
     moment = now.timestamp() if now else float(int(SystemClock().wall()))
     answer = explain(found, target, namespace or "", moment).with_hurdle(objects.leaderless(found, moment))
     click.echo(_json(answer) if output == "json" else "\n".join(_text(answer)))
@@ -86,18 +85,9 @@ def _pod(found: "Objects", name: str, namespace: str) -> "LivePod":
     return pods[0]
 
 
-async def _ask(kubeconfig: str, context: str) -> "Objects":
-    from lastcall.adapters.clock import SystemClock
-    from lastcall.adapters.kube import kubeconfig as files
-    from lastcall.adapters.kube.client import Client
-    from lastcall.adapters.kube.http import Http
-
-    access = files.find(SystemClock(), os.environ, kubeconfig=kubeconfig, context=context)
-    transport = Http(access.endpoint, access.credentials)
-    try:
-        return await from_cluster(Client(transport, manager="lastcall-explain"))
-    finally:
-        transport.close()
+async def _ask(kubeconfig: str | None, context: str | None) -> "Objects":
+    async with clusters.client(kubeconfig, context, manager="lastcall-explain") as client:
+        return await from_cluster(client)
 
 
 async def from_cluster(client: "Client") -> "Objects":

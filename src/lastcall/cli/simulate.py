@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from lastcall.cli import options
+from lastcall.cli import clusters
+from lastcall.cli.simulate_cluster import Own
 from lastcall.errors import LastcallError
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ TOLD = 25
 @click.option("--shrink", is_flag=True, help="Print the shortest scenario that still breaks the same promise, as YAML.")
 @click.option("-o", "--output", type=click.Choice(["text", "json", "html"]), default="text", show_default=True)
 @click.option("--state", metavar="FILE", help="Your own cluster: what `kubectl get ... -A -o yaml` gives; - for stdin.")
+@click.option("--from-cluster", is_flag=True, help="Your own cluster as it is now; it is only read.")
+@clusters.named
 @click.option("--list", "list_", is_flag=True, help="Only the names of the scenarios that come with lastcall.")
 def command(
     *,
@@ -38,6 +41,9 @@ def command(
     shrink: bool,
     output: str,
     state: str | None,
+    from_cluster: bool,
+    kubeconfig: str | None,
+    context: str | None,
     list_: bool,
 ) -> None:
     """A cluster in virtual time: what happens to its workloads when nodes go down, and whether what must hold holds.
@@ -56,14 +62,13 @@ def command(
         return
     if scenario is None:
         raise click.UsageError("SCENARIO is missing; --list names those that come with lastcall")
-    if shrink and (seeds is not None or state is not None or output != "text"):
+    own = Own(file=state, live=from_cluster, kubeconfig=kubeconfig, context=context)
+    if shrink and (seeds is not None or own.given or output != "text"):
         raise click.UsageError("--shrink is for one seed of a scenario, and prints YAML")
     if seeds is not None and output == "html":
         raise click.UsageError("a page shows one seed: name it by --seed")
     hush()
-    if scenario == "-" == state:
-        raise click.UsageError("SCENARIO and --state cannot both be standard input")
-    story = _story(scenario, state)
+    story = _story(scenario, own)
     first = 1 if seed is None else seed
     if shrink:
         good = _shrunk(story(first), first)
@@ -75,19 +80,20 @@ def command(
         sys.exit(1)
 
 
-def _story(scenario: str, state: str | None) -> "Story":
+def _story(scenario: str, own: Own) -> "Story":
     """Chance tells a story of its own with each seed."""
     from lastcall.lab.simulation.playing import always
     from lastcall.lab.simulation.shipped import data_of
     from lastcall.lab.simulation.wording.reading import read
 
+    if scenario == "-" == own.file:
+        raise click.UsageError("SCENARIO and --state cannot both be standard input")
     if chance := _chance().get(scenario):
-        if state:
-            raise click.UsageError(f"{scenario} has machines of its own: --state cannot be given")
+        if own.given:
+            raise click.UsageError(f"{scenario} has machines of its own: {own.given} cannot be given")
         return chance.scenario
-    cluster = _cluster(state) if state else None
     data = sys.stdin.buffer.read() if scenario == "-" else data_of(scenario)
-    return partial(always, read(data, _source(scenario), cluster))
+    return partial(always, read(data, "standard input" if scenario == "-" else scenario, _cluster(own)))
 
 
 class _Chance(NamedTuple):
@@ -109,18 +115,12 @@ def _chance() -> "Mapping[str, _Chance]":
     }
 
 
-def _cluster(path: str) -> "State":
-    """The cluster in a file; what is not simulated as it is goes to stderr."""
-    from lastcall.lab.simulation.state.reading import read
-
-    state = read(options.content(path), "standard input" if path == "-" else path)
-    for warning in state.warnings:
+def _cluster(own: Own) -> "State | None":
+    """The user's own cluster, if it is to be simulated; what is not simulated as it is goes to stderr."""
+    state = own.read() if own.given else None
+    for warning in state.warnings if state else ():
         click.echo(f"warning: {warning}", err=True)
     return state
-
-
-def _source(scenario: str) -> str:
-    return "standard input" if scenario == "-" else scenario
 
 
 def _list() -> None:
