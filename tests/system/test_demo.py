@@ -22,7 +22,13 @@ async def begin(tmp_path, *arguments):
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
         env={**os.environ, "TMPDIR": str(tmp_path)},
+        preexec_fn=_hears_hangup,
     )
+
+
+def _hears_hangup():
+    """Who runs the tests by nohup has them ignore it, and all that they start."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 async def demo(tmp_path, *arguments):
