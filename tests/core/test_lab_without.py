@@ -1,0 +1,31 @@
+"""Every controller of the lab can be switched off, by its name and alone."""
+
+import pytest
+
+from lastcall.errors import InvalidInput
+from lastcall.lab import virtual
+from lastcall.lab.controllers.every import every
+from lastcall.lab.volumes.shelf import Imagined
+from lastcall.lab.volumes.storage import Storage
+
+
+def names(without=()):
+    return [one.name for one in every("PEM", storage=Storage(Imagined(), virtual.VirtualClock()), without=without)]
+
+
+def test_each_by_its_name():
+    everybody = names()
+    assert len(set(everybody)) == len(everybody) == 21
+    for name in everybody:
+        assert names([name]) == [one for one in everybody if one != name]
+
+
+def test_several_and_all():
+    everybody = names()
+    assert names(everybody[:3]) == everybody[3:]
+    assert names(everybody) == []
+
+
+def test_who_is_none():
+    with pytest.raises(InvalidInput, match='"nobody" is no controller'):
+        names(["nobody"])
