@@ -237,7 +237,7 @@ class Cluster:
         return looked(self.watched.get(name), annotations=meta.annotations, renewed=spec.renew_time, now=self.now)
 
     async def _judge(self, name):
-        """As ``failover.gathering`` does it."""
+        """As ``failover.doing.gathering`` does it."""
         before = self.watched[name]
         if before.promise is None or before.promise.settings is None:
             return

@@ -2,7 +2,8 @@
 
 It is cluster-scoped. The structs hold the ``spec`` as the API server stores it, under its camelCase names: their types,
 bounds, defaults and descriptions are those of the CustomResourceDefinition, which is made from them. What must hold
-beyond that stands in ``fence_policy_rules``; ``fence_policies`` reads objects; which of several holds for a node is said by ``failover.policies``.
+beyond that stands in ``fence_policy_rules``; ``fence_policies`` reads objects; which of several holds for a
+node is said by ``failover.limits.policies``.
 """
 
 from enum import Enum
@@ -173,7 +174,7 @@ class FencePolicy(Facts, frozen=True):
     metadata: PolicyMeta
     spec: PolicySpec = PolicySpec()
     status: dict[str, Any] = field(default_factory=dict)
-    """As it was read; ``failover.policies`` says what it should be."""
+    """As it was read; ``failover.limits.policies`` says what it should be."""
 
     @property
     def name(self) -> str:

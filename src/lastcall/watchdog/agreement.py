@@ -1,7 +1,7 @@
 """Whether enough nodes have lost the API server that a node may pet its watchdog without it (pure).
 
 While more than half of **all** nodes have lost it, nobody who reaches it can know more than half to have it; and who counts
-the same nodes can tell when that was impossible (``failover.calm``). A partition with fewer nodes resets itself, however
+the same nodes can tell when that was impossible (``failover.knowing.calm``). A partition with fewer nodes resets itself, however
 well its nodes know each other.
 """
 

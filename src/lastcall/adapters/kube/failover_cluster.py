@@ -68,7 +68,7 @@ _FOLLOWED: Mapping[Watched, tuple[Resource[Any], str]] = {
 
 
 class KubeCluster:
-    """``failover.outside.Cluster`` on a client of the Kubernetes API."""
+    """``failover.doing.outside.Cluster`` on a client of the Kubernetes API."""
 
     def __init__(self, transport: Transport, clock: Clock, random: Random, *, instance: str = COMPONENT) -> None:
         self._health = Health(clock)

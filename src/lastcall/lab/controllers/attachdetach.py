@@ -1,7 +1,8 @@
 """Which volumes are at which nodes (``k8s.io/kubernetes/pkg/controller/volume/attachdetach``).
 
 A volume goes to the nodes of the pods that want it, and leaves a node when no pod there wants it and the node has
-unmounted it, or, by ``failover.verdict.detachment``, by force. It is detached when its VolumeAttachment is gone, not earlier.
+unmounted it, or, by ``failover.upstream.verdict.detachment``, by force. It is detached when its VolumeAttachment is
+gone, not earlier.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

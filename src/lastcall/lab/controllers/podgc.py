@@ -1,6 +1,6 @@
 """Pods whose end no kubelet will confirm any more (``k8s.io/kubernetes/pkg/controller/podgc``).
 
-Which these are is told by ``failover.verdict``. They are looked at every 20 seconds; a node must have been missing for 40
+Which these are is told by ``failover.upstream.verdict``. They are looked at every 20 seconds; a node must have been missing for 40
 seconds before its pods are taken for orphans.
 """
 
