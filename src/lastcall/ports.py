@@ -1,18 +1,16 @@
 """The roles that the outside plays, one narrow Protocol each; ``adapters`` implement them, programs only know these.
 
+Those of fences stand in ``ports_fences``, those of the watchdog in ``ports_watchdog``.
+
 Times are seconds. ``boottime`` is CLOCK_BOOTTIME: it never jumps and means the same to every process of one boot.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from enum import Enum
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from lastcall.model.base import Facts
-from lastcall.model.fence_node import FenceNode
-from lastcall.model.fence_policy import FencePolicy
 from lastcall.model.pods import Handler, Pod
-from lastcall.model.power import Instance, Power
-from lastcall.model.watchdog_lease import Promise
 
 
 class Clock(Protocol):
@@ -309,168 +307,4 @@ class Journals(Protocol):
 
     async def write_kubelet_state(self, start: float | None, end: float | None) -> None:
         """The kubelet's own state format (graceful_node_shutdown_state) beside our journals; wall-clock seconds."""
-        ...
-
-
-# -- fences ------------------------------------------------------------------------------------------------------------
-
-
-class FenceAnswer(Facts, frozen=True):
-    """What a fence says of its machine's power; ``why`` says what is wrong with UNKNOWN, and holds no secret."""
-
-    power: Power
-    why: str = ""
-    instance: Instance | None = None
-    """The state of the machine in its cloud; None if it is in none."""
-
-
-class FenceTarget(Facts, frozen=True):
-    """What a fence device says of the machine behind it. What it does not say is empty."""
-
-    system_uuid: str = ""
-    """As the device tells it: in either of the two byte orders of SMBIOS."""
-    serial: str = ""
-    provider_id: str = ""
-    """In the words of a Node's ``spec.providerID``."""
-    name: str = ""
-    """For people alone: names prove nothing."""
-
-
-class Fence(Protocol):
-    """One way to switch one machine off and on, and to learn whether it is on.
-
-    Messages of all errors hold no secret. Nothing of a verb runs on after it has returned, raised or been cancelled, but
-    what the device itself has begun.
-    """
-
-    @property
-    def name(self) -> str:
-        """Its name in the policy: the ``source`` of evidence."""
-        ...
-
-    async def target(self) -> FenceTarget:
-        """Which machine is behind it, as the device says now. Unavailable, TimedOut."""
-        ...
-
-    async def status(self) -> FenceAnswer:
-        """Asks the device. Never raises for a fault of the device: UNKNOWN and why."""
-        ...
-
-    async def off(self, within: float) -> None:
-        """Tells the device to cut the power at once; returns when it has accepted, which proves nothing.
-
-        It is over after ``within`` seconds, whatever happens. Unavailable and TimedOut: whether the power goes off is not
-        known, ask for the status. RefusedForSafety: nothing was asked of the device.
-        """
-        ...
-
-    async def on(self, within: float) -> None:
-        """Tells the device to switch on, as ``off`` does."""
-        ...
-
-
-@runtime_checkable
-class Lasting(Protocol):
-    """A Fence whose orders may take longer than the lease of who gives them: their end can be put off while they run."""
-
-    def put_off(self, until: float) -> None:
-        """The order that is under way may last until this boottime. Nothing if there is none, or its time is over."""
-        ...
-
-
-class Fences(Protocol):
-    """Makes the fences of a node as a policy describes them."""
-
-    async def of(self, node: FenceNode, policy: FencePolicy) -> Sequence[Fence]:
-        """In the policy's order. Secrets are read now, and kept no longer than the fences are.
-
-        InvalidInput names the field that is wrong; Unavailable: a Secret cannot be read now.
-        """
-        ...
-
-
-# -- watchdog ----------------------------------------------------------------------------------------------------------
-
-
-class WatchdogInfo(Facts, frozen=True):
-    """What a watchdog that runs now is like; ``timeout`` as the driver reports it, ``inf`` if it does not."""
-
-    identity: str
-    timeout: float
-    survives_close: bool
-    """It runs on when this process dies."""
-    resets: bool = True
-    """It resets the machine, and does not only raise an alarm."""
-
-
-class WatchdogDevice(Protocol):
-    """The machine's watchdog. Every verb is done when it returns: nothing comes between a decision to pet and the pet."""
-
-    @property
-    def open(self) -> bool:
-        """Whether this process holds it."""
-        ...
-
-    def arm(self, timeout: int) -> WatchdogInfo:
-        """Opens it, by which it runs and is petted, and asks for that timeout in seconds.
-
-        Unavailable: there is none, or another program holds it; NotPermitted. It is not held then.
-        """
-        ...
-
-    def pet(self) -> None:
-        """The machine is reset unless this comes again within the timeout. Unavailable if the device fails."""
-        ...
-
-    def disarm(self) -> bool:
-        """Stops it and gives it back. False if it cannot be stopped (``nowayout``): it is held on, and to be petted.
-
-        Unavailable if the device fails: it is given back, and may run on.
-        """
-        ...
-
-
-class WatchdogLease(Protocol):
-    """The Lease by which this node's agent says that its watchdog is armed."""
-
-    async def write(self, promise: Callable[[], Promise]) -> Promise | None:
-        """The Lease says so when this returns, and no write that was begun earlier, by anybody, can change that any more.
-
-        What it is to say is asked for when what stands there is known, right before it is sent; again if it has to be sent
-        to something else.
-        Answers what it said before this life's first write, or since its last one; None if it said nothing. LastcallError:
-        whether it has been written is not known.
-        """
-        ...
-
-
-class Membership(Facts, frozen=True):
-    """All nodes of the cluster, each with its internal address ("" if it has none), and the keys that their agents share."""
-
-    addresses: Mapping[str, str]
-    keys: tuple[bytes, ...]
-    """The first one signs."""
-
-
-class Members(Protocol):
-    """Who is asked whether the API server is lost to them too."""
-
-    async def read(self) -> Membership:
-        """As it is at the API server now; LastcallError if it cannot be known, or there is no key."""
-        ...
-
-
-class Datagrams(Protocol):
-    """A socket for datagrams, bound to one address of this node."""
-
-    def send(self, data: bytes, to: tuple[str, int]) -> None:
-        """Sends it at once, or loses it; never waits, never fails."""
-        ...
-
-    async def receive(self) -> tuple[bytes, tuple[str, int]]:
-        """The next one, and where an answer goes to. Errors of single datagrams are passed over."""
-        ...
-
-    def close(self) -> None:
-        """Gives the address back."""
         ...

@@ -17,7 +17,7 @@ from lastcall.aio import cancel
 from lastcall.errors import InvalidInput, LastcallError
 from lastcall.lab.apiserver import ApiServer
 from lastcall.lab.apiserver.inprocess import InProcess
-from lastcall.ports import Membership
+from lastcall.ports_watchdog import Membership
 from lastcall.watchdog import messages
 from lastcall.watchdog.agreement import agree
 from lastcall.watchdog.peers import Peers

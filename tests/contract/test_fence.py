@@ -1,4 +1,4 @@
-"""What ``ports.Fence`` promises, asked of every fence there is."""
+"""What ``ports_fences.Fence`` promises, asked of every fence there is."""
 
 import asyncio
 import os

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from lastcall.failover.limits.targets import Match, judge, sharing
 from lastcall.model.fence_node import FenceNode
-from lastcall.ports import FenceTarget
+from lastcall.ports_fences import FenceTarget
 
 UUID = "4c4c4544-0051-3510-8052-b4c04f4a3332"
 SWAPPED = "44454c4c-5100-1035-8052-b4c04f4a3332"

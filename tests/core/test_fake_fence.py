@@ -9,7 +9,7 @@ from lastcall.lab.bmc import Bmc, Faults
 from lastcall.lab.fake_fence import FakeFence
 from lastcall.lab.power import Switch
 from lastcall.model.power import Power
-from lastcall.ports import FenceAnswer
+from lastcall.ports_fences import FenceAnswer
 
 
 def on_fence(test):

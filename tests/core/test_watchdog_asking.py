@@ -9,7 +9,7 @@ from lastcall.errors import Unavailable
 from lastcall.lab import virtual
 from lastcall.lab.fake_datagrams import FakeNetwork
 from lastcall.model.watchdog_peers import PeerTerms, fingerprint
-from lastcall.ports import Membership
+from lastcall.ports_watchdog import Membership
 from lastcall.watchdog import peers as module
 from lastcall.watchdog.messages import Answer, Question, decode, encode
 from lastcall.watchdog.peers import REFRESH_SECONDS, RETRY_SECONDS, Peers

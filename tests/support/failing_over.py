@@ -45,7 +45,7 @@ from lastcall.lab.volumes.shelf import Imagined
 from lastcall.lab.volumes.storage import Storage
 from lastcall.model.power import Power
 from lastcall.model.watchdog_lease import annotated
-from lastcall.ports import FenceAnswer, FenceTarget
+from lastcall.ports_fences import FenceAnswer, FenceTarget
 from support.lab_cluster import on_cluster
 from support.lab_custom import DEFINITIONS
 from support.lab_kubelets import Kubelets, claim, storage_class

@@ -19,7 +19,7 @@ from lastcall.failover.telling.happenings import Acted
 from lastcall.model.fence_policy import FencePolicy
 from lastcall.model.observed import LiveNode, LivePod, WatchedAttachment, WatchedLease
 from lastcall.model.power import Power
-from lastcall.ports import FenceAnswer, FenceTarget
+from lastcall.ports_fences import FenceAnswer, FenceTarget
 from support.clocks import Hand
 
 MARK = {"boot_id": "b1", "policy": "p", "began": "2026-01-01T00:00:00Z", "by": "me"}

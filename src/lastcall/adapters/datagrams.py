@@ -1,4 +1,4 @@
-"""``ports.Datagrams`` over UDP."""
+"""``ports_watchdog.Datagrams`` over UDP."""
 
 import asyncio
 import contextlib
@@ -26,12 +26,12 @@ class Udp:
         return str(host), int(port)
 
     def send(self, data: bytes, to: tuple[str, int]) -> None:
-        """``ports.Datagrams.send``."""
+        """``ports_watchdog.Datagrams.send``."""
         with contextlib.suppress(OSError):  # a full buffer, no way, or what ICMP said of an earlier one
             self._socket.sendto(data, to)
 
     async def receive(self) -> tuple[bytes, tuple[str, int]]:
-        """``ports.Datagrams.receive``."""
+        """``ports_watchdog.Datagrams.receive``."""
         while True:
             try:
                 data, sender = await asyncio.get_running_loop().sock_recvfrom(self._socket, _LONGEST)
@@ -43,7 +43,7 @@ class Udp:
             return data, sender
 
     def close(self) -> None:
-        """``ports.Datagrams.close``."""
+        """``ports_watchdog.Datagrams.close``."""
         self._socket.close()
 
 

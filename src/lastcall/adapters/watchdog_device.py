@@ -13,7 +13,7 @@ from typing import Protocol
 
 from lastcall.errors import LastcallError, NotPermitted, Unavailable
 from lastcall.model.watchdog import numbered
-from lastcall.ports import WatchdogInfo
+from lastcall.ports_watchdog import WatchdogInfo
 
 # linux/watchdog.h, for all architectures but mips, powerpc and sparc, which number ioctls in another way.
 GETSUPPORT = 0x80285700
@@ -82,7 +82,7 @@ class Linux:
 
 
 class WatchdogFile:
-    """``ports.WatchdogDevice`` at ``path``. Never opened but by ``arm``, since to open it is to start it."""
+    """``ports_watchdog.WatchdogDevice`` at ``path``. Never opened but by ``arm``, since to open it is to start it."""
 
     def __init__(self, path: str, kernel: Kernel | None = None) -> None:
         self._path = path
@@ -97,7 +97,7 @@ class WatchdogFile:
         return self._descriptor is not None
 
     def arm(self, timeout: int) -> WatchdogInfo:
-        """``ports.WatchdogDevice.arm``."""
+        """``ports_watchdog.WatchdogDevice.arm``."""
         try:
             self._descriptor = self._kernel.open(self._path)
         except OSError as error:
@@ -113,7 +113,7 @@ class WatchdogFile:
         )
 
     def pet(self) -> None:
-        """``ports.WatchdogDevice.pet``."""
+        """``ports_watchdog.WatchdogDevice.pet``."""
         assert self._descriptor is not None
         try:
             if self._options & CAN_KEEPALIVE:
@@ -124,7 +124,7 @@ class WatchdogFile:
             raise _explained(error, self._path) from error
 
     def disarm(self) -> bool:
-        """``ports.WatchdogDevice.disarm``."""
+        """``ports_watchdog.WatchdogDevice.disarm``."""
         if self._descriptor is None:
             return True
         if self._nowayout:

@@ -44,7 +44,7 @@ class FakeNetwork:
 
 
 class FakeDatagrams:
-    """``ports.Datagrams`` on it."""
+    """``ports_watchdog.Datagrams`` on it."""
 
     def __init__(self, network: FakeNetwork, address: Address) -> None:
         self._network = network
@@ -62,13 +62,13 @@ class FakeDatagrams:
             self._waiting.put_nowait((data, sender))
 
     def send(self, data: bytes, to: Address) -> None:
-        """``ports.Datagrams.send``."""
+        """``ports_watchdog.Datagrams.send``."""
         self._network.carry(data, self._address, to)
 
     async def receive(self) -> tuple[bytes, Address]:
-        """``ports.Datagrams.receive``."""
+        """``ports_watchdog.Datagrams.receive``."""
         return await self._waiting.get()
 
     def close(self) -> None:
-        """``ports.Datagrams.close``."""
+        """``ports_watchdog.Datagrams.close``."""
         self._network.closed(self._address)

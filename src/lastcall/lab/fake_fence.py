@@ -12,13 +12,14 @@ from lastcall.aio import first
 from lastcall.errors import LastcallError, TimedOut
 from lastcall.lab.bmc import Bmc
 from lastcall.model.power import Power
-from lastcall.ports import Clock, FenceAnswer, FenceTarget
+from lastcall.ports import Clock
+from lastcall.ports_fences import FenceAnswer, FenceTarget
 
 T = TypeVar("T")
 
 
 class FakeFence:
-    """``ports.Fence``. ``patience``: seconds for a question that changes nothing.
+    """``ports_fences.Fence``. ``patience``: seconds for a question that changes nothing.
 
     ``script``: what is answered to the next questions for the status, in order, in place of what the BMC would say; when
     it is used up, the BMC is asked. ``asked`` notes each verb with the time at which it began.

@@ -12,7 +12,8 @@ from lastcall.errors import InvalidInput, LastcallError
 from lastcall.model.duration import of_seconds
 from lastcall.model.watchdog import Watchdog, WatchdogSettings
 from lastcall.model.watchdog_lease import Promise
-from lastcall.ports import Clock, WatchdogDevice, WatchdogLease
+from lastcall.ports import Clock
+from lastcall.ports_watchdog import WatchdogDevice, WatchdogLease
 from lastcall.watchdog import petting
 from lastcall.watchdog.agreement import Agreement, agree
 from lastcall.watchdog.peers import Peers

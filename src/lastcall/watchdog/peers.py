@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from lastcall.aio import cancel
 from lastcall.errors import LastcallError
 from lastcall.model.watchdog_peers import PeerTerms, fingerprint
-from lastcall.ports import Clock, Datagrams, Members, Membership
+from lastcall.ports import Clock
+from lastcall.ports_watchdog import Datagrams, Members, Membership
 from lastcall.watchdog import messages
 from lastcall.watchdog.messages import NONCE, Answer, Question
 

@@ -1,1 +1,1 @@
-"""What switches machines off: ``ports.Fence`` on real devices."""
+"""What switches machines off: ``ports_fences.Fence`` on real devices."""

@@ -12,7 +12,7 @@ from urllib.parse import quote as url_quote
 from urllib.parse import quote_plus
 
 from lastcall.model.power import Power
-from lastcall.ports import FenceAnswer
+from lastcall.ports_fences import FenceAnswer
 
 HIDDEN = "***"
 _MOST_SAID = 300

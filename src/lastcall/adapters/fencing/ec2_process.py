@@ -9,7 +9,7 @@ from lastcall.adapters.fencing.errand import Action, Reply
 from lastcall.adapters.fencing.errand_process import Turn, serve
 from lastcall.errors import LastcallError, TimedOut, Unavailable
 from lastcall.model.power import Instance
-from lastcall.ports import FenceAnswer, FenceTarget
+from lastcall.ports_fences import FenceAnswer, FenceTarget
 
 _STATES = {
     "pending": Instance.RUNNING,

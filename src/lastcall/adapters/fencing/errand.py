@@ -28,7 +28,8 @@ import msgspec
 
 from lastcall.errors import LastcallError, RefusedForSafety, TimedOut, Unavailable
 from lastcall.model.base import Facts
-from lastcall.ports import Clock, FenceAnswer, FenceTarget
+from lastcall.ports import Clock
+from lastcall.ports_fences import FenceAnswer, FenceTarget
 
 S = TypeVar("S")
 

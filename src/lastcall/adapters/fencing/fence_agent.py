@@ -1,4 +1,4 @@
-"""Any fence agent of ClusterLabs as a ``ports.Fence``: some eighty programs for as many kinds of devices.
+"""Any fence agent of ClusterLabs as a ``ports_fences.Fence``: some eighty programs for as many kinds of devices.
 
 An agent reads its parameters on standard input. What is secret is in none of its arguments, its environment, or our
 messages; for the agents that would hand it on to ``ipmitool`` as an argument, ``ipmitool.sh`` makes a file of it.
@@ -15,7 +15,7 @@ from lastcall.adapters.fencing.agent_schema import Schema, parse, violations
 from lastcall.adapters.fencing.agent_words import SLOW_CODES, Ended, fault, lines, status
 from lastcall.errors import InvalidInput, LastcallError, TimedOut, Unavailable
 from lastcall.model.power import Power
-from lastcall.ports import FenceAnswer, FenceTarget
+from lastcall.ports_fences import FenceAnswer, FenceTarget
 
 DIRECTORIES = ("/usr/sbin", "/usr/local/sbin", "/usr/bin", "/usr/local/bin")
 _IPMITOOL = Path(__file__).with_name("ipmitool.sh")
@@ -69,7 +69,7 @@ class FenceAgent:
         await self._switch("on", within)
 
     def put_off(self, until: float) -> None:
-        """``ports.Lasting``: devices that are waited for until their power is off may take 20 to 40 seconds."""
+        """``ports_fences.Lasting``: devices that are waited for until their power is off may take 20 to 40 seconds."""
         if self._term:
             self._term.put_off(until)
 

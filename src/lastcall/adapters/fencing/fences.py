@@ -1,4 +1,4 @@
-"""The fences of a node as its FencePolicy describes them: ``ports.Fences``.
+"""The fences of a node as its FencePolicy describes them: ``ports_fences.Fences``.
 
 Whatever is secret is read from Secrets when the fences are made, handed to them, and kept nowhere else.
 """
@@ -17,7 +17,8 @@ from lastcall.model import fencer_values
 from lastcall.model.fence_node import FenceNode
 from lastcall.model.fence_policy import FencePolicy
 from lastcall.model.fencer import Agent, Credentials, Ec2, Fencer, Redfish, SecretKey
-from lastcall.ports import Clock, Fence
+from lastcall.ports import Clock
+from lastcall.ports_fences import Fence
 
 
 class KubeFences:

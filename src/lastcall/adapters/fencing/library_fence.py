@@ -1,9 +1,9 @@
-"""A fence whose device is asked by errands: ``ports.Fence`` by a library that blocks."""
+"""A fence whose device is asked by errands: ``ports_fences.Fence`` by a library that blocks."""
 
 from lastcall.adapters.fencing.errand import Action, Errand
 from lastcall.errors import LastcallError, Unavailable
 from lastcall.model.power import Power
-from lastcall.ports import FenceAnswer, FenceTarget
+from lastcall.ports_fences import FenceAnswer, FenceTarget
 
 
 class LibraryFence:

@@ -4,7 +4,7 @@ import logging
 
 from lastcall.model.fence_node import FenceNode
 from lastcall.model.power import Power
-from lastcall.ports import FenceAnswer, FenceTarget
+from lastcall.ports_fences import FenceAnswer, FenceTarget
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from lastcall.adapters.fencing.errand_process import Turn, serve
 from lastcall.adapters.fencing.redfish import RedfishSettings
 from lastcall.errors import LastcallError, RefusedForSafety, TimedOut, Unavailable
 from lastcall.model.power import Power
-from lastcall.ports import FenceAnswer, FenceTarget
+from lastcall.ports_fences import FenceAnswer, FenceTarget
 
 _STATES = {
     "On": Power.ON,

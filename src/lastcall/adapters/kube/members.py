@@ -8,7 +8,7 @@ from lastcall import names
 from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.resources import NODES, SECRETS
 from lastcall.errors import LastcallError, NotFound
-from lastcall.ports import Membership
+from lastcall.ports_watchdog import Membership
 
 
 class _Address(msgspec.Struct, gc=False):
@@ -42,13 +42,13 @@ _NODES, _SECRETS = NODES.read_as(_Node), SECRETS.read_as(_Secret)
 
 
 class KubeMembers:
-    """``ports.Members``. Needs the verb list on Nodes, and get on the Secret of the keys in lastcall-system."""
+    """``ports_watchdog.Members``. Needs the verb list on Nodes, and get on the Secret of the keys in lastcall-system."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     async def read(self) -> Membership:
-        """``ports.Members.read``."""
+        """``ports_watchdog.Members.read``."""
         nodes = await self._client.list(_NODES)
         try:
             secret = await self._client.get(_SECRETS, names.PEERS_SECRET, namespace=names.SYSTEM_NAMESPACE)

@@ -14,7 +14,7 @@ _LEASES = LEASES.read_as(AgentLease)
 
 
 class KubeWatchdogLease:
-    """``ports.WatchdogLease``. Needs the verbs get, create and patch on Leases in lastcall-system.
+    """``ports_watchdog.WatchdogLease``. Needs the verbs get, create and patch on Leases in lastcall-system.
 
     Every write is bound to the revision that was read or written before. So a write of which nothing was heard, of this
     life or of an earlier one, is refused by the server when it arrives after a later one. ``client`` is to be one whose
@@ -30,7 +30,7 @@ class KubeWatchdogLease:
         """The highest ``sequence`` that has stood there, as far as this life knows; also if somebody has removed it."""
 
     async def write(self, promise: Callable[[], Promise]) -> Promise | None:
-        """``ports.WatchdogLease.write``."""
+        """``ports_watchdog.WatchdogLease.write``."""
         before = self._known or await self._found()
         try:
             return await self._written(promise, before)

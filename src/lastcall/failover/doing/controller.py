@@ -23,7 +23,8 @@ from lastcall.failover.doing.worker import Worker
 from lastcall.failover.knowing.own_clock import PERIOD
 from lastcall.failover.telling.happenings import Happening, Listener
 from lastcall.model.observed import Heard, Watched
-from lastcall.ports import Clock, Fences
+from lastcall.ports import Clock
+from lastcall.ports_fences import Fences
 
 CONCURRENCY = 50
 """Calls to the API server that are under way at a time."""

@@ -18,7 +18,8 @@ from lastcall.model import fencer_values
 from lastcall.model.fence_node import FenceNode
 from lastcall.model.fence_policy import FencePolicy
 from lastcall.model.fencer import Fencer, TargetCheck
-from lastcall.ports import Clock, Fence, Fences, Lasting
+from lastcall.ports import Clock
+from lastcall.ports_fences import Fence, Fences, Lasting
 
 AGAIN = 30.0
 """Seconds after which a fencer that could not be used is tried again.

@@ -2,7 +2,7 @@
 
 from lastcall.failover.knowing.facts import InstanceSeen, PowerSeen
 from lastcall.model.power import Instance
-from lastcall.ports import FenceAnswer
+from lastcall.ports_fences import FenceAnswer
 
 
 def seen(answer: FenceAnswer, *, boot_id: str, source: str, asked: float) -> PowerSeen | InstanceSeen:

@@ -11,7 +11,7 @@ Lease is ``CHAIN`` further, its word was said after that survey was asked for:
 
 - the next write may have been under way when the survey was asked for, so that nothing follows from it;
 - the one after that is bound to it, as each is to the one before: the agent knew of it, after the survey, and only then
-  took the word that it wrote (``ports.WatchdogLease``). Its ``sequence`` grows for as long as it says the same word, also if
+  took the word that it wrote (``ports_watchdog.WatchdogLease``). Its ``sequence`` grows for as long as it says the same word, also if
   somebody has removed what it wrote; so what was seen, and what was read live, have to be the same word.
 
 Nodes are counted as the agent counts them, by the fingerprint of their names, also if nodes have come and gone since.

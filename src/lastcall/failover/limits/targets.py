@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from lastcall.model.fence_node import FenceNode
-from lastcall.ports import FenceTarget
+from lastcall.ports_fences import FenceTarget
 
 _UNSET_UUIDS = frozenset(
     (

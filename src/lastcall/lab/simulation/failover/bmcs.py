@@ -10,7 +10,8 @@ from lastcall.lab.power import Machine
 from lastcall.lab.virtual import Process, within
 from lastcall.model.fence_node import FenceNode
 from lastcall.model.fence_policy import FencePolicy
-from lastcall.ports import Clock, Fence, FenceAnswer, FenceTarget
+from lastcall.ports import Clock
+from lastcall.ports_fences import Fence, FenceAnswer, FenceTarget
 
 T = TypeVar("T")
 
@@ -23,7 +24,7 @@ Ordered = Callable[[str, str], None]
 
 
 class Bmcs:
-    """``ports.Fences``: each fencer of a policy is the machine's BMC. What it was told goes on when the asker dies."""
+    """``ports_fences.Fences``: each fencer of a policy is the machine's BMC. What it was told goes on when the asker dies."""
 
     def __init__(self, machines: Mapping[str, Machine], clock: Clock, ordered: Ordered) -> None:
         self._machines = machines

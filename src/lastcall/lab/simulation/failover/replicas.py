@@ -19,7 +19,8 @@ from lastcall.lab.simulation.truth import Truth
 from lastcall.lab.virtual import Process
 from lastcall.manifests.labels import NAME
 from lastcall.names import SYSTEM_NAMESPACE
-from lastcall.ports import Clock, Fences
+from lastcall.ports import Clock
+from lastcall.ports_fences import Fences
 
 log = logging.getLogger(__name__)
 
