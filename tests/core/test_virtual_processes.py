@@ -1,8 +1,10 @@
 """Processes that die in virtual time: nothing of them is run after that, and nobody hears of them."""
 
 import asyncio
+import contextlib
 import gc
 import logging
+import sys
 import warnings
 
 import pytest
@@ -233,3 +235,46 @@ def test_what_the_dead_have_left_complains_nowhere_when_it_is_closed(caplog, rec
     assert (caplog.records, list(recwarn)) == ([], [])
     logging.getLogger("program").error("heard")
     assert [record.message for record in caplog.records] == ["heard"]
+
+
+def test_the_dead_are_ended_from_within_also_in_the_middle_of_a_list(monkeypatch):
+    """Pages of a list are a generator, and whoever tells changes is one around it; a cycle keeps that beyond the run."""
+    heard, shown, kept = [], [], {}
+
+    async def pages():
+        try:
+            await asyncio.sleep(100)
+            yield "page"
+        finally:
+            heard.append("pages")
+            await asyncio.sleep(1)
+
+    async def read():
+        async with contextlib.aclosing(pages()) as reading:
+            async for _ in reading:
+                pass
+
+    async def changes(owner):
+        try:
+            await read()
+            yield "change"
+        finally:
+            heard.append("changes")
+
+    async def program():
+        cycle = {}
+        kept["cycle"] = cycle["changes"] = changes(cycle)
+        async for _ in cycle["changes"]:
+            pass
+
+    async def main():
+        process = Process("p")
+        process.start(program(), "main")
+        await asyncio.sleep(1)
+        process.kill()
+
+    monkeypatch.setattr(sys, "unraisablehook", lambda told: shown.append(told.exc_value))
+    virtual.run(main())
+    kept.clear()
+    gc.collect()
+    assert (heard, shown) == (["pages", "changes"], [])

@@ -4,16 +4,15 @@ import asyncio
 import contextlib
 import heapq
 import itertools
-import logging
 import sys
 import threading
-import warnings
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterable
 from contextvars import Context
 from typing import Any, NoReturn, TypeVar, TypeVarTuple
 
 from lastcall.aio import cancel
 from lastcall.lab.virtual.ownership import OWNER, Task
+from lastcall.lab.virtual.remains import silence, unwind
 from lastcall.lab.virtual.trace import Trace, step_name
 
 T = TypeVar("T")
@@ -211,13 +210,12 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def close(self) -> None:
         """Closes the loop; what dead processes have left is closed without a word."""
-        with _silence():
+        with silence():
             super().close()
             self._timers.clear()
             for task in self._dead_tasks:
                 task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001
-                with contextlib.suppress(BaseException):  # whatever it is, it is none of the living's business
-                    task.get_coro().close()
+                unwind(task.get_coro())
             self._dead_tasks.clear()
             self._dead_generators.clear()
 
@@ -269,18 +267,3 @@ def _is_over(handle: asyncio.TimerHandle) -> bool:
         return True
     owner = handle._context.get(OWNER)  # type: ignore[attr-defined]  # noqa: SLF001
     return owner is not None and not owner.alive
-
-
-@contextlib.contextmanager
-def _silence() -> Generator[None]:
-    """No warnings, no log, and nothing about exceptions that come from destructors."""
-    hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
-    disabled = logging.root.manager.disable
-    logging.disable()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.disable(disabled)
-        sys.unraisablehook = hook
