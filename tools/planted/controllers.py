@@ -229,4 +229,25 @@ BUGS = [
         "        if False:\n",
         ("tests/core/test_lab_runner_late.py",),
     ),
+    Bug(
+        "taint eviction does not hear that a taint is gone",
+        "lab/controllers/tainteviction.py",
+        "else [key for key in found if key in self._timers]",
+        "else []",
+        (*TAINTS, "tests/core/test_lab_wakes.py"),
+    ),
+    Bug(
+        "pod garbage collection does not hear that a node is back",
+        "lab/controllers/podgc.py",
+        'moved = node in self._missing or view.get("nodes", "", node) is None',
+        'moved = view.get("nodes", "", node) is None',
+        ("tests/core/test_lab_wakes.py",),
+    ),
+    Bug(
+        "what comes later is told of at the end",
+        "lab/controllers/view.py",
+        "order.insert(at, place)",
+        "order.append(place)",
+        ("tests/core/test_lab_wakes.py",),
+    ),
 ]

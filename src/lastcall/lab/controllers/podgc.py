@@ -30,7 +30,10 @@ class Settings:
 
 
 class PodGC:
-    """Looks at a pod when it or its node has changed, and then on its beat. It remembers since when a node is missing."""
+    """Looks at a pod that terminates, or whose node is gone or is back, when that has changed, and then on its beat.
+
+    It remembers since when a node is missing, and which pods have finished.
+    """
 
     name = "podgc"
     resources: Sequence[str] = ("nodes", "pods")
@@ -41,12 +44,33 @@ class PodGC:
         self._missing: dict[str, float] = {}
         self._noticed: dict[Ref, int] = {}
         """The beat before which there was something about a pod."""
+        self._finished: set[Ref] = set()
+        """The pods that have finished."""
 
     def keys(self, resource: str, obj: Object, view: View) -> Iterable[Ref]:
-        """The pod, or the pods of a node; and those that have finished."""
+        """The pods that may have to go, or did before: few of those that change; and those that have finished, if too many.
+
+        Kubernetes heeds no changes of pods: it lists those that it has on its beat (``gc``).
+        """
         if resource == "nodes":
-            return [ref("pods", pod) for pod in view.on_node(obj["metadata"]["name"])]
-        return [ref("pods", obj), *([_FINISHED] if _finished(obj) else [])]
+            node = obj["metadata"]["name"]
+            moved = node in self._missing or view.get("nodes", "", node) is None
+            return [ref("pods", pod) for pod in view.on_node(node)] if moved else []
+        key = ref("pods", obj)
+        self._count(key, view)
+        too_many = 0 < self._settings.finished < len(self._finished)
+        return [*([key] if self._concerns(key, obj, view) else []), *([_FINISHED] if too_many else [])]
+
+    def _count(self, key: Ref, view: View) -> None:
+        pod = view.get(*key)
+        if pod is not None and _finished(pod):
+            self._finished.add(key)
+        else:
+            self._finished.discard(key)
+
+    def _concerns(self, key: Ref, pod: Object, view: View) -> bool:
+        node = pod["spec"].get("nodeName", "")
+        return key in self._noticed or node in self._missing or _suspicious(pod, view.get("nodes", "", node))
 
     def decide(self, key: Ref, view: View, now: float) -> Decision:
         """Phase Failed and a forced deletion, on the first beat after there is a reason."""
@@ -78,13 +102,11 @@ class PodGC:
 
     def _decide_finished(self, view: View, now: float) -> Decision:
         """The oldest of those that are too many; pods that were evicted go first (``gcTerminated``)."""
-        if not self._settings.finished:
-            return Decision()
         number = self._ticks.number(now)
         if self._noticed.setdefault(_FINISHED, number) == number:
             return Decision(again_in=self._ticks.wait(now))
         del self._noticed[_FINISHED]
-        finished = [pod for pod in view.all("pods") if _finished(pod)]
+        finished = [pod for key in sorted(self._finished) if (pod := view.get(*key))]
         doomed = verdict.surplus(finished, self._settings.finished, _age)
         return Decision(tuple(action for pod in doomed for action in _removal(pod, Removal.TERMINATED, now)))
 

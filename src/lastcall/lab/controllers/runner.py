@@ -64,6 +64,10 @@ class Runner:
         named = {resource for controller in controllers for resource in controller.resources}
         self._missing = named - {CUSTOM} | ({DEFINITIONS} if CUSTOM in named else set())
         self._resources = sorted(self._missing)
+        pairs = list(zip(self._queues, self._signals, strict=True))
+        self._listeners = {
+            one: [pair for pair in pairs if one in pair[0].controller.resources] for one in self._missing
+        }
         self._reached: dict[str, int] = {}
         self._alarms: dict[str, float] = {}
         self._custom: dict[str, str] = {}
@@ -114,16 +118,22 @@ class Runner:
         now, last_one = self._clock.boottime(), self._missing == {resource}
         self._missing.discard(resource)
         objects = [obj for change in changes for obj in _telling(resource, change) if obj is not None]
-        for queue, signal in zip(self._queues, self._signals, strict=True):
-            if self._heeds(queue.controller, resource):
-                for obj in objects:
-                    for key in queue.controller.keys(resource, obj, self.view):
-                        queue.add(key, now)
-                self._unblock(queue)
-            elif not last_one:
-                continue
-            if last_one or queue.next_at() <= self._clock.boottime():  # most changes are news to few
+        for queue, signal in self._heeding(resource):
+            for obj in objects:
+                for key in queue.controller.keys(resource, obj, self.view):
+                    queue.add(key, now)
+            self._unblock(queue)
+            if not last_one and queue.next_at() <= self._clock.boottime():  # most changes are news to few
                 signal.set()
+        for signal in self._signals if last_one else ():
+            signal.set()
+
+    def _heeding(self, resource: str) -> Sequence[tuple[Queue, Signal]]:
+        """Those that are told of the changes of a resource."""
+        if resource not in self._custom:
+            return self._listeners[resource]
+        pairs = zip(self._queues, self._signals, strict=True)
+        return [(queue, signal) for queue, signal in pairs if self._heeds(queue.controller, resource)]
 
     def _heeds(self, controller: Controller, resource: str) -> bool:
         """Whether it is told of the changes of a resource."""

@@ -11,7 +11,7 @@ from lastcall.failover.upstream.marks import EVICTED
 from lastcall.lab.controllers import pod_conditions, pods, taints
 from lastcall.lab.controllers.actions import Action, Decision, Delete, Tell
 from lastcall.lab.controllers.view import Object, Ref, View, ref
-from lastcall.model.tolerations import FOR_EVER, seconds_tolerated
+from lastcall.model.tolerations import FOR_EVER, NO_EXECUTE, seconds_tolerated
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,16 @@ class TaintEviction:
         self._timers: dict[Ref, _Timer] = {}
 
     def keys(self, resource: str, obj: Object, view: View) -> Iterable[Ref]:
-        """The pod, or the pods of a node."""
-        if resource == "nodes":
-            return [ref("pods", pod) for pod in view.on_node(obj["metadata"]["name"])]
-        return [ref("pods", obj)] if obj["spec"].get("nodeName") else []
+        """The pod, or the pods of a node, that NoExecute taints concern, or did when their time began to run.
+
+        A heartbeat or a pod's new status concerns none elsewhere: nor does it in Kubernetes, whose event handlers
+        compare taints, tolerations and the pod's node (``NodeUpdated``, ``PodUpdated``).
+        """
+        node = obj["metadata"]["name"] if resource == "nodes" else obj["spec"].get("nodeName")
+        if not node:
+            return []
+        found = [ref("pods", pod) for pod in ([obj] if resource == "pods" else view.on_node(node))]
+        return found if _evicts(view.get("nodes", "", node)) else [key for key in found if key in self._timers]
 
     def decide(self, key: Ref, view: View, now: float) -> Decision:
         """The deletion, at once or when the time that is tolerated has passed.
@@ -68,6 +74,11 @@ class TaintEviction:
     def _cancelled(self, key: Ref) -> tuple[Action, ...]:
         timer = self._timers.pop(key, None)
         return (_told(key, timer.uid, "Cancelling deletion of"),) if timer else ()
+
+
+def _evicts(node: Object | None) -> bool:
+    """Whether some pods may not stay on a node; one that is gone sends nobody away."""
+    return node is not None and any(taint.effect == NO_EXECUTE for taint in taints.taints_of(node))
 
 
 def _deletion(key: Ref, pod: Object, now: float) -> Iterator[Action]:

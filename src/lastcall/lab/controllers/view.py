@@ -57,10 +57,11 @@ class View:
         found, order = self._objects.get(resource, {}), self._order.get(resource)
         if order is None:
             order = self._order[resource] = sorted(found)
-        start = bisect.bisect_left(order, (namespace, "")) if namespace else 0
-        for place in order[start:]:
-            if namespace and place[0] != namespace:
-                return
+        if namespace:
+            order = order[
+                bisect.bisect_left(order, (namespace, "")) : bisect.bisect_left(order, (namespace + "\0", ""))
+            ]
+        for place in order.copy():
             yield found[place]
 
     def labelled(self, resource: str, namespace: str, labels: Mapping[str, str]) -> list[Object]:
@@ -116,14 +117,13 @@ class View:
     def apply(self, resource: str, obj: Object | None, before: Object | None) -> None:
         """``obj`` is there now, None if it is gone; ``before`` is what the view had, None if it is new."""
         known = self._objects.setdefault(resource, {})
-        if obj is None or before is None or _place(obj) != _place(before):
-            self._order.pop(resource, None)
         if before is not None:
             self._forget(resource, before, known)
         if obj is not None:
             self._learn(resource, obj, known)
         elif before is not None and (uid := before["metadata"].get("uid", "")) in self._owned:
             self._left.add(uid)
+        self._keep_order(resource, before, obj)
         for owner in (before or {"metadata": {}})["metadata"].get("ownerReferences") or ():
             if owner["uid"] not in self._owned:
                 self._left.discard(owner["uid"])
@@ -148,6 +148,19 @@ class View:
             self._refusals.pop((controller, key), None)
         else:
             self._refusals[controller, key] = refusal
+
+    def _keep_order(self, resource: str, *changed: Object | None) -> None:
+        """Once there is one; tens of thousands are not sorted anew for each that comes or goes."""
+        order, known = self._order.get(resource), self._objects[resource]
+        if order is None:
+            return
+        for place in {_place(one) for one in changed if one}:
+            at = bisect.bisect_left(order, place)
+            there = order[at : at + 1] == [place]
+            if there and place not in known:
+                del order[at]
+            elif place in known and not there:
+                order.insert(at, place)
 
     def _learn(self, resource: str, obj: Object, known: dict[tuple[str, str], Object]) -> None:
         place = _place(obj)
