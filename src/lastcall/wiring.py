@@ -35,9 +35,8 @@ from lastcall.graceful.recorder import Listener
 from lastcall.model.record import fold
 from lastcall.model.shutdown import Event, PodStarted, from_lines
 from lastcall.ports import DelayLimitFiles, LockKeeper, Logind, NodeFace, PodRuntime
-from lastcall.watchdog.keeper import Keeper, Told
 from lastcall.wiring_records import recorded
-from lastcall.wiring_watchdog import Keeping, kept
+from lastcall.wiring_watchdog import Keeping, MachinesWatchdog, kept
 
 log = logging.getLogger(__name__)
 
@@ -86,9 +85,7 @@ class Program:
         self._status: Status | None = None
         self._first_round = asyncio.Event()
         config = load_config(settings.config)
-        self._keeping, self._watchdog_settings = watchdog, config.watchdog
-        self._keeper: Keeper | None = None
-        self._rounds: Told | None = None
+        self._machines_watchdog = MachinesWatchdog(config.watchdog, watchdog, self._metrics)
         self._tell_warnings(config)
         self._metrics.reloaded(ok=True)
         self._show_last_shutdown()
@@ -116,7 +113,7 @@ class Program:
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, self._leave)
             loop.add_signal_handler(signal.SIGHUP, self.reload)
-            async with self._status_page(), self._watchdog(), self._machines_watchdog():
+            async with self._status_page(), self._watchdog(), self._machines_watchdog.kept():
                 await self.agent.run()
 
     def _leave(self) -> None:
@@ -140,8 +137,7 @@ class Program:
                 "the configuration was read again: %s s in %s phases", config.requested_seconds, len(config.groups)
             )
             self._tell_warnings(config)
-            if config.watchdog != self._watchdog_settings:
-                log.warning("configuration: watchdog: is taken over when the agent is started again")
+            self._machines_watchdog.reconfigure(config.watchdog)
             self._metrics.reloaded(ok=True)
             self.agent.reconfigure(config)
         systemd_notify.ready()
@@ -150,9 +146,7 @@ class Program:
 
     def _on_status(self, status: Status) -> None:
         before, self._status = self._status, status
-        if self._keeper:
-            down = status.state in (State.ENDING, State.LEAVING)
-            self._keeper.hold("the node is going down" if down else "")
+        self._machines_watchdog.hold(going_down=status.state in (State.ENDING, State.LEAVING))
         self._metrics.status(
             armed=status.armed,
             logind_reachable=status.logind_reachable,
@@ -186,24 +180,6 @@ class Program:
             yield
         finally:
             await cancel(telling)
-
-    @contextlib.asynccontextmanager
-    async def _machines_watchdog(self) -> AsyncIterator[None]:
-        """The watchdog of the machine, if it is configured; it hears whether the node goes down."""
-        if self._watchdog_settings is None or self._keeping is None:
-            yield
-            return
-        async with self._keeping(self._watchdog_settings, self._on_watchdog) as self._keeper:
-            yield
-
-    def _on_watchdog(self, told: Told) -> None:
-        before, self._rounds = self._rounds, told
-        self._metrics.watchdog(armed=told.armed, bound=told.bound, nodes=told.nodes)
-        self._metrics.renewed(
-            accepted=told.accepted - (before.accepted if before else 0),
-            failed=told.failed - (before.failed if before else 0),
-            withheld=told.withheld - (before.withheld if before else 0),
-        )
 
     def _status_page(self) -> contextlib.AbstractAsyncContextManager[None]:
         paths = {"/metrics": self._metrics_page, "/healthz": alive, "/readyz": self._readiness}

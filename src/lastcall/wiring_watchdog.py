@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
@@ -14,6 +15,7 @@ from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.http import Http
 from lastcall.adapters.kube.members import KubeMembers
 from lastcall.adapters.kube.watchdog_lease import KubeWatchdogLease
+from lastcall.adapters.metrics import Metrics
 from lastcall.adapters.watchdog_device import Kernel, WatchdogFile
 from lastcall.aio import cancel
 from lastcall.model.watchdog import WatchdogSettings
@@ -21,8 +23,49 @@ from lastcall.ports import Clock
 from lastcall.watchdog.keeper import Keeper, Told
 from lastcall.watchdog.peers import Peers
 
+log = logging.getLogger(__name__)
+
 Keeping = Callable[[WatchdogSettings, Callable[[Told], None]], AbstractAsyncContextManager[Keeper]]
 """Keeps a watchdog while the context lasts; the second argument hears of each round."""
+
+
+class MachinesWatchdog:
+    """The agent's side of it: says whether the node goes down, and shows its rounds as metrics. Nothing without settings."""
+
+    def __init__(self, settings: WatchdogSettings | None, keeping: Keeping | None, metrics: Metrics) -> None:
+        self._settings = settings
+        self._keeping = keeping
+        self._metrics = metrics
+        self._keeper: Keeper | None = None
+        self._rounds: Told | None = None
+
+    @contextlib.asynccontextmanager
+    async def kept(self) -> AsyncIterator[None]:
+        """It is kept while the context lasts, if it is configured and there is one who keeps it."""
+        if self._settings is None or self._keeping is None:
+            yield
+            return
+        async with self._keeping(self._settings, self._on_round) as self._keeper:
+            yield
+
+    def hold(self, *, going_down: bool) -> None:
+        """A node that goes down by itself is not to be disturbed by a reset. Told again and again."""
+        if self._keeper:
+            self._keeper.hold("the node is going down" if going_down else "")
+
+    def reconfigure(self, settings: WatchdogSettings | None) -> None:
+        """A watchdog that runs stays as it is: what has changed is told."""
+        if settings != self._settings:
+            log.warning("configuration: watchdog: is taken over when the agent is started again")
+
+    def _on_round(self, told: Told) -> None:
+        before, self._rounds = self._rounds, told
+        self._metrics.watchdog(armed=told.armed, bound=told.bound, nodes=told.nodes)
+        self._metrics.renewed(
+            accepted=told.accepted - (before.accepted if before else 0),
+            failed=told.failed - (before.failed if before else 0),
+            withheld=told.withheld - (before.withheld if before else 0),
+        )
 
 
 @contextlib.asynccontextmanager

@@ -98,8 +98,8 @@ BUGS = [
     Bug(
         "the agent does not say that the node goes down",
         "wiring.py",
-        '"the node is going down" if down else ""',
-        '""',
+        "going_down=status.state in (State.ENDING, State.LEAVING)",
+        "going_down=False",
         WIRED,
     ),
     Bug(
