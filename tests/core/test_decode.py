@@ -163,6 +163,22 @@ def test_a_billion_laughs_are_few(data):
     assert time.monotonic() - began < 100
 
 
+def test_json_documents_may_follow_each_other():
+    """As after ``kubectl get -o json > file`` and another one with ``>>``; kubectl itself reads that."""
+    assert decode.documents(b'{"a": 1}\n{"b": [2]}\n', "f") == [{"a": 1}, {"b": [2]}]
+    assert decode.documents(b'\xef\xbb\xbf [1]{"b": "{"}\r\nnull \t', "f") == [[1], {"b": "{"}]
+    assert decode.documents(b'{"a": 1}\n---\n{"b": 2}\n', "f") == [{"a": 1}, {"b": 2}]
+    assert decode.documents(b"{a: 1} # YAML", "f") == [{"a": 1}]
+
+
+@pytest.mark.parametrize("second", ['{"b": 1, "b": 2}', '{"b": NaN}', '{"b": "\\ud800"}', '{"b":', "b"])
+def test_what_is_no_json_behind_json_is_refused(second):
+    with pytest.raises(
+        InvalidInput, match=r"line 2, column (1: did not find expected <document start>|10: found invalid)"
+    ):
+        decode.documents(f'{{"a": 1}}\n{second}'.encode(), "f")
+
+
 def test_aliases_start_from_nothing_in_every_document():
     document = b"---\na: &a [" + b"x," * 600 + b"]\nb: [" + b"*a," * 100 + b"]\n"
     assert len(decode.documents(document * 3, "f")) == 3

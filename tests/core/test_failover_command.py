@@ -257,6 +257,34 @@ def test_other_forms_of_the_file():
     assert read_state(state(), "s").snapshot == Snapshot()
 
 
+def test_a_list_may_stand_in_a_list():
+    """As kubectl reads it: somebody has put two answers into one List."""
+    nodes = {"kind": "NodeList", "apiVersion": "v1", "items": [{"metadata": {"name": "n"}}]}
+    inner = {"kind": "List", "apiVersion": "v1", "items": [nodes, pod("a", "n")]}
+    found = read_state(state(inner, volume("v")), "s")
+    assert [one.metadata.name for one in found.snapshot.nodes] == ["n"]
+    assert [one.key for one in found.snapshot.pods] == [("shop", "a")]
+    assert (len(found.snapshot.volumes), found.warnings) == (1, ())
+    assert read_state(state({"kind": "ConfigMapList", "items": []}), "s").warnings == (
+        "s: passed over: 1 ConfigMapList",
+    )
+
+
+def test_what_is_wrong_in_a_list_in_a_list_is_named_with_its_place():
+    inner = {"kind": "List", "items": [pod("a"), {"kind": "PodList"}, 7, pod("")]}
+    assert wrong([pod("a"), inner]) == [
+        'items[1].items[0] (Pod shop/a): metadata.name: "a": must not stand twice',
+        "items[1].items[1].items: missing: must be a list",
+        "items[1].items[2]: 7: must be a mapping with a kind",
+        'items[1].items[3] (Pod shop): metadata.name: "": must be text of length >= 1',
+    ]
+
+
+def test_answers_of_kubectl_may_follow_each_other():
+    found = read_state(state(node("n")) + b"\n" + state(pod("a", "n")) + b"\n", "s")
+    assert (len(found.snapshot.nodes), len(found.snapshot.pods), found.warnings) == (1, 1, ())
+
+
 def test_nulls_count_as_absent_and_a_pod_without_a_namespace_is_in_the_default_one():
     bare = {"kind": "Pod", "metadata": {"name": "a", "creationTimestamp": None}, "spec": None, "status": None}
     [found] = read_state(state(bare), "s").snapshot.pods

@@ -217,6 +217,15 @@ def test_a_wrong_file_and_options_that_do_not_go_together():
     assert (together.exit_code, "asks no cluster" in together.stderr) == (2, True)
 
 
+def test_a_list_may_stand_in_a_list():
+    inner = {
+        "kind": "List",
+        "items": [{"kind": "PodList", "items": [{"metadata": {"name": "a", "namespace": "shop"}}]}],
+    }
+    found = from_file(state(inner, machine("n1")), "state")
+    assert ([one.key for one in found.pods], [one.metadata.name for one in found.nodes]) == ([("shop", "a")], ["n1"])
+
+
 def test_a_controller_that_has_marked_the_node_is_taken_to_lead():
     mark = write(MARK).replace('"a"', '"b-1"')
     objects = from_file(state(machine("n1", annotations={"lastcall.dev/failover": mark}), lease("n1", 9)), "state")

@@ -1,21 +1,27 @@
 """Options that several verbs share."""
 
 import functools
+import os
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from lastcall.errors import InvalidInput
 from lastcall.model import duration
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 STATE_DIR = Path("/var/lib/lastcall")
 CONFIG = Path("/etc/lastcall/agent.yaml")
 _LAST_YEAR = 9000
 """Later times leave no room for seconds to be added."""
+_WHOLE_LINES = 4096
+"""Columns; no line that is made of names is longer."""
 CONTAINERD = "unix:///run/containerd/containerd.sock"
 
 
@@ -25,6 +31,16 @@ def content(path: str) -> bytes:
         return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     except OSError as error:
         raise InvalidInput(path, [f"cannot be read: {error.strerror}"]) from error
+
+
+def console() -> "Console":
+    """Where people read: as wide as their terminal, or as COLUMNS says; a pipe or a file gets whole lines."""
+    from rich.console import Console
+
+    found = Console(highlight=False, emoji=False, markup=False)
+    if not found.is_terminal and not os.environ.get("COLUMNS"):
+        found.width = _WHOLE_LINES
+    return found
 
 
 class Address(click.ParamType[tuple[str, int] | None]):

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -16,6 +17,7 @@ T = TypeVar("T")
 Path = tuple[str | int, ...]
 
 _MOST = 50
+_JSON_SPACE = " \t\r\n"
 _WHERE = re.compile(r"^(?P<rule>.*?)(?: - at `(?P<path>\$[^`]*)`)?$", re.DOTALL)
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\[(\.\.\.)\]")
 _TYPES = {
@@ -30,12 +32,14 @@ _TYPES = {
 
 
 def documents(data: bytes, source: str) -> list[Any]:
-    """The documents in YAML or JSON text, empty ones left out; InvalidInput with line and column."""
+    """The documents in YAML or JSON text, empty ones left out; InvalidInput with line and column.
+
+    JSON documents may follow each other with nothing between them, as kubectl reads them (``YAMLOrJSONDecoder``).
+    """
     text = _text(data, source)
     if text.lstrip()[:1] in ("{", "["):
         try:
-            msgspec.json.decode(text)  # refuses what is not JSON to Go either: NaN, halves of characters
-            return [json.loads(text, object_pairs_hook=_unique)]
+            return [document for document in _json(text) if document is not None]
         except (ValueError, RecursionError):
             pass  # YAML may begin with a brace too; its reader names line and column
     try:
@@ -128,6 +132,16 @@ def _text(data: bytes, source: str) -> str:
         return data.decode(encoding)
     except UnicodeDecodeError as error:
         raise InvalidInput(source, [f"not UTF-8 text: byte {error.start} is 0x{data[error.start]:02x}"]) from error
+
+
+def _json(text: str) -> Iterator[Any]:
+    """ValueError if any of it is not JSON to Go either: NaN, halves of characters, a key that stands twice."""
+    decoder, text, at = json.JSONDecoder(object_pairs_hook=_unique), text.strip(_JSON_SPACE), 0
+    while at < len(text):
+        value, end = decoder.raw_decode(text, at)
+        msgspec.json.decode(text[at:end])
+        yield value
+        at = next((place for place in range(end, len(text)) if text[place] not in _JSON_SPACE), len(text))
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -39,9 +39,9 @@ class StateFile(Facts, frozen=True):
 
 
 def read_state(data: bytes, source: str) -> StateFile:
-    """The objects of a List, a list of one kind, or several YAML documents of these; other kinds are passed over.
+    """The objects of a List, a list of one kind, or several documents of these; other kinds are passed over.
 
-    An item of a list of one kind (NodeList) need not say its kind. InvalidInput lists everything that is wrong about any
+    An item of a list of one kind (NodeList) need not say its kind; a list may stand in a List. InvalidInput lists everything that is wrong about any
     object at once, after its place, kind and name; an object that stands twice is wrong too, and so is a file in which
     nothing is of these kinds but its lists.
     """
@@ -76,7 +76,7 @@ class _Reading:
         if not isinstance(kind, str):
             at = f"{place}: " if place else ""
             self.wrong.append(f"{at}kind: {'missing' if kind is None else decode.shown(kind)}: {_EXPECTED}")
-        elif kind == "List" or (kind.removesuffix("List") in _KINDS and kind.endswith("List")):
+        elif _is_list(kind):
             self._list(value, place, kind.removesuffix("List"))
         else:
             self.strangers += not self._object(value, kind, place)
@@ -84,16 +84,21 @@ class _Reading:
     def _list(self, value: dict[str, Any], place: str, kind: str) -> None:
         items = value.get("items", ...)
         if items is ... or not isinstance(items, list | None):
-            at = f"{place} items".lstrip()
+            at = _in(place, "items")
             self.wrong.append(f"{at}: {'missing' if items is ... else decode.shown(items)}: must be a list")
             return
         for index, item in enumerate(items or ()):
-            at = f"{place} items[{index}]".lstrip()
-            said = item.get("kind", kind or None) if isinstance(item, dict) else None
-            if isinstance(said, str):
-                self._object(item, said, at)
-            else:
-                self.wrong.append(f"{at}: {decode.shown(item)}: must be a mapping with a kind")
+            self._item(item, _in(place, f"items[{index}]"), kind)
+
+    def _item(self, item: Any, place: str, default: str) -> None:
+        """``default`` is its kind if it does not say one."""
+        kind = item.get("kind", default or None) if isinstance(item, dict) else None
+        if not isinstance(kind, str):
+            self.wrong.append(f"{place}: {decode.shown(item)}: must be a mapping with a kind")
+        elif _is_list(kind):
+            self._list(item, place, kind.removesuffix("List"))
+        else:
+            self._object(item, kind, place)
 
     def _object(self, value: dict[str, Any], name: str, place: str) -> bool:
         """Whether it is of a kind that is read."""
@@ -134,6 +139,16 @@ class _Reading:
         ]
         if unknown:
             yield f"{source}: no PersistentVolume for: {', '.join(sorted(unknown))}"
+
+
+def _is_list(kind: str) -> bool:
+    """Of anything, or of a kind that is read."""
+    return kind == "List" or (kind.endswith("List") and kind.removesuffix("List") in _KINDS)
+
+
+def _in(place: str, field: str) -> str:
+    """A field of what stands at a place: of a document, or of an item."""
+    return f"{place}{'.' if place.endswith(']') else ' '}{field}".lstrip()
 
 
 def _name(value: dict[str, Any], kind: _Kind) -> str:

@@ -155,7 +155,9 @@ def _items(documents: Iterable[Any]) -> Iterator[Any]:
         kind = document.get("kind", "") if isinstance(document, dict) else ""
         if isinstance(kind, str) and kind.endswith("List") and isinstance(document.get("items"), list):
             single = kind.removesuffix("List")
-            yield from ({"kind": single, **item} if isinstance(item, dict) else item for item in document["items"])
+            yield from _items(
+                {"kind": single, **item} if isinstance(item, dict) else item for item in document["items"]
+            )
         else:
             yield document
 
