@@ -110,6 +110,18 @@ def test_the_table_says_the_same_and_what_is_held_back():
     assert "note:" not in run("--upstream-rules", stdin=alive).stdout
 
 
+def test_what_goes_into_a_pipe_is_not_folded(monkeypatch):
+    """So that ``grep`` finds whole names."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+    primary, machine = f"the-primary-{'of-a-database-' * 5}0", "ip-10-0-123-45.eu-central-1.compute.internal"
+    found = run(
+        stdin=state(out(machine), pod(primary, machine, terminating=True), pod("b", machine, tolerates=[exists()]))
+    )
+    lines = [line.strip() for line in found.stdout.splitlines()]
+    assert f"shop/{primary}  out-of-service" in lines
+    assert f"shop/b  it tolerates the NoExecute taints of node {machine} for ever" in lines
+
+
 @pytest.mark.parametrize(
     ("now", "at"),
     [

@@ -1,16 +1,14 @@
 """``lastcall failover``: what becomes of the pods and volumes of a node that is gone."""
 
-import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from lastcall.cli import failover_acknowledge, failover_explain
+from lastcall.cli import failover_acknowledge, failover_explain, options
+from lastcall.cli.drawing import unfilled
 from lastcall.cli.options import Moment
-from lastcall.errors import InvalidInput
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -67,7 +65,7 @@ def plan_command(
     from lastcall.failover.upstream.rules import Rules
     from lastcall.model.statefile import read_state
 
-    found = read_state(_bytes(state), "standard input" if state == "-" else state)
+    found = read_state(options.content(state), "standard input" if state == "-" else state)
     moment = now or datetime.fromtimestamp(int(SystemClock().wall()), UTC)
     rules = Rules(
         upstream=upstream_rules,
@@ -86,18 +84,9 @@ def plan_command(
         _draw(result, [] if upstream_rules else list(plan.held_back(found.snapshot, moment)))
 
 
-def _bytes(path: str) -> bytes:
-    try:
-        return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
-    except OSError as error:
-        raise InvalidInput(path, [f"cannot be read: {error.strerror}"]) from error
-
-
 def _draw(plan: "Plan", notes: Sequence[str]) -> None:
     """For people: a table for each list."""
-    from rich.console import Console
-
-    console = Console(highlight=False, emoji=False, markup=False)
+    console = options.console()
     removed = [(f"{one.namespace}/{one.name}", one.reason.value) for one in plan.force_delete]
     detached = [(one.volume_attachment, f"{one.reason.value}, from {one.node}") for one in plan.force_detach]
     evicted = [(f"{one.namespace}/{one.name}", f"{one.at:%Y-%m-%dT%H:%M:%SZ}") for one in plan.evict]
@@ -120,4 +109,4 @@ def _table(console: "Console", title: str, rows: Sequence[tuple[str, str]]) -> N
     for name, why in rows:
         table.add_row(f"  {name}", why)
     if rows:
-        console.print(table)
+        unfilled(console, table)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lastcall.cli import options
+from lastcall.cli.drawing import unfilled
 from lastcall.model import duration
 
 if TYPE_CHECKING:
@@ -55,9 +56,7 @@ def _source(path: str) -> str:
 
 def _draw(result: "Plan", warnings: Sequence[str]) -> None:
     """For people: a heading and a table for each phase, then the warnings."""
-    from rich.console import Console
-
-    console = Console(highlight=False, emoji=False, markup=False)
+    console = options.console()
     if result.enabled:
         console.print(f"At most {duration.text(result.total_seconds * duration.SECOND)} in {_phases(result)}.")
     else:
@@ -74,7 +73,10 @@ def _draw_phase(console: "Console", number: int, phase: "PlannedPhase") -> None:
     begins = f"begins at {at} at the latest" if phase.start else "begins at once"
     length = duration.text(phase.seconds * duration.SECOND)
     console.print(f"Phase {number}: priority {phase.priority} and above, {length}, {begins}", style="bold")
-    console.print(_table(phase) if phase.pods else "  no pods: passed over at once")
+    if phase.pods:
+        unfilled(console, _table(phase))
+    else:
+        console.print("  no pods: passed over at once")
 
 
 def _table(phase: "PlannedPhase") -> "Table":
