@@ -53,7 +53,7 @@ def check(output, tmp_path):
     ):
         assert f"{pod} has ended: {outcome}" in output
     assert re.search(r"Pods +1[12]: .*\d of them cut short", output), output
-    page = Path(re.findall(r"The same as a page: (\S+)", output)[0])
+    page = Path(re.findall(r"open it in a browser:\n  file://(\S+)", output)[0])
     assert tmp_path in page.parents
     text = page.read_text()
     assert "<svg" in text
@@ -85,7 +85,7 @@ async def test_a_shop_on_three_nodes(tmp_path):
     good, lost = re.findall(r"requests answered: (\d+), lost: (none|\d+)", output)[0]
     assert int(good) > 200
     assert lost == "none" or int(lost) < int(good) / 10
-    page = Path(re.findall(r"The same as a page: (\S+)", output)[0])
+    page = Path(re.findall(r"open it in a browser:\n  file://(\S+)", output)[0])
     second_act(output)
     assert "<svg" in page.read_text()
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [page], "nothing else stays"
