@@ -70,6 +70,33 @@ def test_every_page_can_be_reached_from_the_readme():
     assert set(PAGES) - seen == set()
 
 
+TESTS = {
+    (identity(path), name)
+    for path in ROOT.glob("tests/**/test_*.py")
+    for name in re.findall(r"^ *(?:async )?def (test_\w+)", path.read_text(), re.MULTILINE)
+}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=identity)
+def test_tests_and_files_that_are_named_exist(page):
+    """As ``test_name[case]``, as a path from the top of the tree, or as one of a module below ``src/lastcall``."""
+    named = set(re.findall(r"`([^`\n]+)`", page.read_text()))
+    tests = {match[1] for text in named if (match := re.fullmatch(r"(test_\w+)(?:\[.*\])?", text))}
+    assert tests - {name for _, name in TESTS} == set()
+    tree = [text for text in named if re.fullmatch(r"(?:tests|tools|bench|src|deploy|\.ci)/[\w./*-]+", text)]
+    assert [path for path in tree if not [*ROOT.glob(path)]] == []
+    parts = "|".join(path.name for path in (ROOT / "src" / "lastcall").iterdir() if path.is_dir())
+    modules = [text for text in named if re.fullmatch(rf"(?:{parts})/[\w/]+\.py", text)]
+    assert [path for path in modules if not (ROOT / "src" / "lastcall" / path).exists()] == []
+
+
+def test_tests_that_must_run_exist():
+    lines = (ROOT / "tests" / "must-run.txt").read_text().splitlines()
+    named = [line.partition("[")[0].split("::") for line in lines if line and not line.startswith("#")]
+    assert named
+    assert [parts for parts in named if (parts[0], parts[-1]) not in TESTS] == []
+
+
 def test_the_names_page_is_current():
     assert (ROOT / "docs/reference/names.md").read_text() == names.page()
 
