@@ -174,3 +174,81 @@ async def test_services_are_told_by_this_nodes_addresses(node):
     assert seen["KUBERNETES_SERVICE_PORT_HTTPS"] == "20443"
     assert (seen["ME"], seen["IP"], seen["CPU"]) == ("web", node.status("web")["podIP"], "4")
     assert (seen["POD_NAME"], seen["NODE_NAME"]) == ("web", "n1")
+
+
+# -- services and the server that is away ------------------------------------------------------------------------------
+
+
+class Spy:
+    """What the containers of a node are started with, by pod."""
+
+    def __init__(self, node):
+        self.seen, self._launch = {}, node.runtime.launch
+        node.runtime.launch = self.launch
+
+    async def launch(self, pod, container, **options):
+        self.seen[pod.metadata.name] = {one.name: one.value for one in container.env}
+        return await self._launch(pod, container, **options)
+
+
+class SlowServices:
+    """A transport on which a list of Services takes a minute."""
+
+    def __init__(self, transport, clock):
+        self.transport, self.clock, self.asked = transport, clock, []
+
+    async def request(self, method, target, *arguments, **options):
+        if "/services" in target:
+            self.asked.append(target)
+            await self.clock.sleep(60)
+        return await self.transport.request(method, target, *arguments, **options)
+
+    def close(self):
+        self.transport.close()
+
+
+@on_node()
+async def test_a_container_that_is_told_of_services_waits_until_they_are_known(node):
+    """``kubelet_pods.go: makeEnvironmentVariables`` refuses to start it before they have been read once."""
+    await node.stop()
+    node.line.transport = slow = SlowServices(node.line.transport, node.clock)
+    node.boot()
+    spy = Spy(node)
+    await node.create("web")
+    await node.create("lone", enableServiceLinks=False)
+    await node.clock.sleep(50)
+    assert spy.seen == {}
+    await node.until(lambda: node.ready("web") and node.ready("lone"), 30)
+    assert all("KUBERNETES_SERVICE_HOST" in variables for variables in spy.seen.values())
+    assert sum("fieldSelector" not in target and "watch" not in target for target in slow.asked) == 1
+
+
+@on_node()
+async def test_who_wants_no_services_does_not_hear_of_them(node):
+    await node.stop()
+    asked = []
+    request = node.line.transport.request
+
+    def spied(method, target, *arguments, **options):
+        asked.append(target)
+        return request(method, target, *arguments, **options)
+
+    node.line.transport.request = spied
+    node.boot()
+    await node.started("web", enableServiceLinks=False)
+    about = [target for target in asked if "/services" in target]
+    assert about
+    assert all("fieldSelector=metadata.name%3Dkubernetes" in target for target in about)
+
+
+@on_node({"main": [Behaviour(lives=30), Behaviour()]})
+async def test_services_are_known_while_the_server_is_away(node):
+    service = {"metadata": {"name": "shop"}, "spec": {"ports": [{"port": 80}]}}
+    spy = Spy(node)
+    await node.started("web")
+    await node.client.create(SERVICES, service, namespace="default")
+    await node.clock.sleep(1)
+    assert "SHOP_SERVICE_HOST" not in spy.seen["web"]
+    node.line.cut = True
+    await node.clock.sleep(60)
+    assert "SHOP_SERVICE_HOST" in spy.seen["web"]

@@ -151,8 +151,10 @@ class LabNode:
         return next(one for one in self.node()["status"]["conditions"] if one["type"] == kind)
 
     def events(self, name):
-        """Reasons and messages about an object, in order; each as often as it was counted."""
+        """Reasons and messages about an object, in the order in which they were last written; each as often as it was
+        counted."""
         found = [one for one in self.all(EVENTS) if one["involvedObject"]["name"] == name]
+        found.sort(key=lambda one: int(one["metadata"]["resourceVersion"]))
         return [(one["reason"], one["message"]) for one in found for _ in range(one["count"])]
 
     def reasons(self, name):

@@ -132,16 +132,23 @@ def data(kind: str, obj: Object) -> dict[str, bytes]:
 
 # -- services ----------------------------------------------------------------------------------------------------------
 
+MASTER = ("default", "kubernetes")
+"""The namespace and the name of the Service of which every container is told."""
+
+
+def linked(pod: Object) -> bool:
+    """Whether its containers are told of the Services in its namespace."""
+    return bool(pod["spec"].get("enableServiceLinks", True))
+
 
 def services(pod: Object, known: Iterable[Object], *, node: int, privileged: bool) -> dict[str, str]:
     """Of the Services in the pod's namespace, and of ``kubernetes``: the addresses at which this node's proxy listens."""
     namespace = pod["metadata"]["namespace"]
-    links = pod["spec"].get("enableServiceLinks", True)
+    links = linked(pod)
     chosen: dict[str, Object] = {}
     for one in known:
         metadata = one["metadata"]
-        master = metadata["namespace"] == "default" and metadata["name"] == "kubernetes"
-        if master or (links and metadata["namespace"] == namespace):
+        if (metadata["namespace"], metadata["name"]) == MASTER or (links and metadata["namespace"] == namespace):
             chosen[metadata["name"]] = one
     found: dict[str, str] = {}
     for name in sorted(chosen):

@@ -77,6 +77,9 @@ class ContainerFacts:
         return replace(self, run=over, waiting=None, started=False, ready=False)
 
 
+_NOTHING = ContainerFacts()
+
+
 @dataclass(frozen=True, kw_only=True)
 class PodFacts:
     """One pod. ``phase``, ``reason`` and ``message`` are said instead of what the containers tell, where they are set.
@@ -99,7 +102,7 @@ class PodFacts:
 
     def of(self, name: str) -> ContainerFacts:
         """One of its containers."""
-        return self.containers.get(name, ContainerFacts())
+        return self.containers.get(name, _NOTHING)
 
     def having(self, name: str, facts: ContainerFacts) -> "PodFacts":
         """The same with something else about one container."""

@@ -82,6 +82,7 @@ class Pods:
             self._begin(uid, pod)
 
     def _begin(self, uid: str, pod: Object) -> None:
+        self._means.sources.heed(pod)
         worker = self.workers[uid] = PodWorker(pod, self._means, live=self._left.pop(uid, None))
         for name, code in self._early.pop(uid, ()):
             worker.ended(name, code)

@@ -57,13 +57,17 @@ class Record:
 
     def set(self, **facts: Any) -> None:
         """Some facts are others now."""
-        self.facts = replace(self.facts, **facts)
-        self.changed()
+        self._know(replace(self.facts, **facts))
 
     def set_container(self, name: str, facts: ContainerFacts) -> None:
         """Those of one container."""
-        self.facts = self.facts.having(name, facts)
-        self.changed()
+        self._know(self.facts.having(name, facts))
+
+    def _know(self, facts: PodFacts) -> None:
+        """What is no news wakes nobody: a kubelet that begins anew finds most of its pods as they were."""
+        if facts != self.facts:
+            self.facts = facts
+            self.changed()
 
     def changed(self) -> None:
         """Whoever waits looks again."""

@@ -77,7 +77,7 @@ class Starter:
             container,
             place=self._means.place(self.address),
             sources=sources,
-            services={**self._standing(pod), **self._services(pod)},
+            services={**self._standing(pod), **await self._services(pod)},
         )
         mounts = self._means.runtime.mounts
         pins = {} if mounts else self._means.volumes.pin(pod, container)
@@ -94,7 +94,6 @@ class Starter:
             "NODE_NAME": self._means.profile.name,
         }
 
-    def _services(self, pod: Object) -> Mapping[str, str]:
-        profile = self._means.profile
-        known = self._means.sources.services
+    async def _services(self, pod: Object) -> Mapping[str, str]:
+        profile, known = self._means.profile, await self._means.sources.services(pod)
         return environment.services(pod, known, node=profile.number, privileged=profile.privileged)
