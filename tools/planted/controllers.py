@@ -10,6 +10,7 @@ BUDGETS = ("tests/core/test_lab_budgets.py",)
 GARBAGE = ("tests/core/test_lab_garbage.py",)
 PODGC = ("tests/core/test_lab_podgc.py",)
 DEPLOYMENTS = ("tests/core/test_lab_deployments.py",)
+RANKING = ("tests/core/test_lab_scheduler_ranking.py", "tests/core/test_lab_scheduler.py")
 
 BUGS = [
     Bug(
@@ -249,5 +250,19 @@ BUGS = [
         "order.insert(at, place)",
         "order.append(place)",
         ("tests/core/test_lab_wakes.py",),
+    ),
+    Bug(
+        "the scheduler does not hear that a node has changed",
+        "lab/controllers/scheduling/rooms.py",
+        "        concerned.update(view.stirred(self._marked))\n",
+        "        concerned.update(() if self._marked else view.stirred(0))\n",
+        RANKING,
+    ),
+    Bug(
+        "pods of one owner are put together where that is emptier",
+        "lab/controllers/scheduling/ranking.py",
+        "if (near := kin(self._rooms[place.name])) < fewest:",
+        "if best is None and (near := kin(self._rooms[place.name])) < fewest:",
+        RANKING,
     ),
 ]

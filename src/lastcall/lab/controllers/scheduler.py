@@ -7,7 +7,8 @@ from lastcall.lab.controllers import pod_conditions, pods
 from lastcall.lab.controllers.actions import Action, Bind, Decision, Patch, Tell
 from lastcall.lab.controllers.scheduling import volumes, words
 from lastcall.lab.controllers.scheduling.choice import Candidate
-from lastcall.lab.controllers.scheduling.rooms import Room, Rooms
+from lastcall.lab.controllers.scheduling.ranking import Rankings
+from lastcall.lab.controllers.scheduling.rooms import Room
 from lastcall.lab.controllers.view import Object, Ref, View, ref
 from lastcall.lab.controllers.volume_match import (
     ATTACHMENTS,
@@ -52,7 +53,7 @@ class Scheduler:
     )
 
     def __init__(self) -> None:
-        self._rooms = Rooms()
+        self._rankings = Rankings()
         self._assumed: dict[Ref, _Assumed] = {}
         self._waiting: dict[Ref, tuple[int, str]] = {}
 
@@ -73,18 +74,17 @@ class Scheduler:
         pod = view.get(*key)
         if pod is None or not _ours(pod):
             return Decision()
-        places = self._rooms.look(view, self._on_their_way())
+        places = self._rankings.rooms.look(view, self._on_their_way())
         try:
             candidate = Candidate(pod, places, view, volumes.wanted(pod, view))
         except volumes.Hopeless as why:
             return self._unfit(key, pod, words.hopeless(len(places), str(why)) if places else words.NO_NODES, now)
-        rejections = [(room, candidate.rejection(room)) for room in places]
-        fit = [room for room, no in rejections if no is None]
-        if not fit:
-            said = words.unfit(pod, [no for _, no in rejections if no]) if places else words.NO_NODES
-            return self._unfit(key, pod, said, now)
-        kept = [room for room in fit if before and room.name == before.node]
-        return self._place(key, candidate, min(kept or fit, key=candidate.rank))
+        ranking = self._rankings.of(candidate.likeness)
+        ranking.renew(candidate.verdict)
+        room = ranking.best(candidate.kin, kept=before.node if before else "")
+        if room is None:
+            return self._unfit(key, pod, words.unfit(pod, ranking.rejections) if places else words.NO_NODES, now)
+        return self._place(key, candidate, room)
 
     def _place(self, key: Ref, candidate: Candidate, room: Room) -> Decision:
         pod, metadata = candidate.pod, candidate.pod["metadata"]

@@ -46,6 +46,8 @@ class View:
         default_factory=lambda: {resource: LabelIndex(selectors=True) for resource in BY_SELECTOR}
     )
     _marks: dict[str, int] = field(default_factory=dict)
+    """By node, in order of the numbers."""
+    _marked: int = 0
     _refusals: dict[tuple[str, Ref], Refusal] = field(default_factory=dict)
 
     def get(self, resource: str, namespace: str, name: str) -> Object | None:
@@ -91,9 +93,17 @@ class View:
         found = self._on_node.get(node, {})
         return [found[place] for place in sorted(found)]
 
-    def mark(self, node: str) -> int:
-        """Another number whenever something about a node or its pods has changed."""
-        return self._marks.get(node, 0)
+    @property
+    def marked(self) -> int:
+        """How often something about a node, or about the pods on one, has changed."""
+        return self._marked
+
+    def stirred(self, since: int) -> Iterator[str]:
+        """The nodes about which that has happened since ``marked`` was so much, the last one first."""
+        for node, number in reversed(self._marks.items()):
+            if number <= since:
+                return
+            yield node
 
     def claiming(self, namespace: str, claim: str) -> list[Object]:
         """The pods that name a PersistentVolumeClaim, whatever their phase."""
@@ -202,7 +212,9 @@ class View:
                 change(index, place, obj)
         node = place[1] if resource == "nodes" else obj["spec"].get("nodeName") if resource == "pods" else None
         if node:
-            self._marks[node] = self._marks.get(node, 0) + 1
+            self._marked += 1
+            self._marks.pop(node, None)
+            self._marks[node] = self._marked
 
 
 def claims(pod: Object) -> list[str]:

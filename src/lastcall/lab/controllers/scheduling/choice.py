@@ -14,6 +14,7 @@ from lastcall.model.tolerations import NO_SCHEDULE, PREFER_NO_SCHEDULE, Taint, T
 
 _CORDON = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
 _ANYWHERE = ("", "0.0.0.0", "::")
+_NOT_NAMED = Verdict(Rejection(("node(s) didn't satisfy plugin(s) [NodeAffinity]",)))
 
 
 @dataclass(frozen=True)
@@ -45,14 +46,8 @@ class Candidate:
     def _names(self) -> set[str] | None:
         return nodes.named(self.pod)
 
-    def rejection(self, room: Room) -> Rejection | None:
-        """Why a node does not do: the first filter that says no; None if none does."""
-        if self._names is not None and room.name not in self._names:
-            return Rejection(("node(s) didn't satisfy plugin(s) [NodeAffinity]",))
-        return self._verdict(room).rejection
-
     @cached_property
-    def _likeness(self) -> bytes:
+    def likeness(self) -> bytes:
         """The same for pods that every node judges alike; empty if others than the node have a say."""
         spec = self.pod["spec"]
         volumes = self.volumes.bound or self.volumes.unbound or self.volumes.blocked
@@ -61,20 +56,20 @@ class Candidate:
         known = [spec.get("tolerations"), spec.get("nodeSelector"), list(ports(self.pod)), self._asks]
         return msgspec.json.encode(known)
 
-    def _verdict(self, room: Room) -> Verdict:
-        known = room.verdicts.get(self._likeness) if self._likeness else None
-        if known is None:
-            known = self._judged(room)
-            if self._likeness:
-                room.verdicts[self._likeness] = known
-        return known
-
-    def _judged(self, room: Room) -> Verdict:
+    def verdict(self, room: Room) -> Verdict:
+        """Of a node: the first filter that says no; if none does, what speaks for it or against it."""
+        if self._names is not None and room.name not in self._names:
+            return _NOT_NAMED
+        if rejection := next((no for no in self._filters(room) if no), None):
+            return Verdict(rejection)
         advice = [taint for taint in taints.taints_of(room.node) if taint.effect == PREFER_NO_SCHEDULE]
         unwelcome = sum(not any(tolerates(one, taint) for one in self._tolerations) for taint in advice)
         load = requests.load(requests.total([room.guessed, requests.guessed(self._asks)]), room.capacity)
-        rejection = next((no for no in self._filters(room) if no), None)
-        return Verdict(rejection, unwelcome, (float(load), load))
+        return Verdict(None, unwelcome, (float(load), load))
+
+    def kin(self, room: Room) -> int:
+        """How many pods of the same owner a node has."""
+        return room.owners[self._owner] if self._owner else 0
 
     def _filters(self, room: Room) -> Iterator[Rejection | None]:
         node = room.node
@@ -101,12 +96,6 @@ class Candidate:
                 short.append(f"Insufficient {name}")
                 never = never or amount > has
         return Rejection(tuple(short), others=not never) if short else None
-
-    def rank(self, room: Room) -> tuple[object, ...]:
-        """Less is better: taints that only advise against it, pods of the same owner, how full the node is, its name."""
-        verdict = self._verdict(room)
-        kin = room.owners[self._owner] if self._owner else 0
-        return verdict.unwelcome, kin, verdict.load, len(room.pods), room.name
 
     @cached_property
     def _owner(self) -> str:

@@ -122,6 +122,8 @@ def spreads(pod: Object, rooms: Sequence[Room]) -> list[Spread]:
     """The constraints that may not be broken. Nodes count that have all their labels and that the pod may be on."""
     found = pod["spec"].get("topologySpreadConstraints") or ()
     strict = [one for one in found if one["whenUnsatisfiable"] == "DoNotSchedule"]
+    if not strict:
+        return []
     keys = {one["topologyKey"] for one in strict}
     eligible = [room for room in rooms if keys <= nodes.labels(room.node).keys()]
     return [_spread(one, pod, eligible) for one in strict]

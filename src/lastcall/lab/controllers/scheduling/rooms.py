@@ -1,8 +1,8 @@
 """The nodes with the pods that they have, as one decision sees them (pure)."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple
@@ -22,8 +22,6 @@ class Room:
     node: Object
     pods: Sequence[Object]
     asked: Mapping[str, tuple[int, requests.Amounts]]
-    verdicts: dict[bytes, "Verdict"] = field(default_factory=dict, compare=False)
-    """What it has been found for pods that are alike to it."""
 
     @property
     def name(self) -> str:
@@ -73,33 +71,43 @@ class Rejection:
 class Verdict(NamedTuple):
     """How a node does for a pod. ``unwelcome`` counts the taints that advise against it; ``load`` is how full it would be."""
 
-    rejection: Rejection | None
-    unwelcome: int
-    load: tuple[float, Fraction]
+    rejection: Rejection | None = None
+    unwelcome: int = 0
+    load: tuple[float, Fraction] = (0.0, Fraction(0))
     """Rounded, to be compared first, and exactly."""
 
 
 class Rooms:
-    """Makes rooms; it keeps what it has counted of a node as long as nothing about the node and its pods has changed."""
+    """Makes rooms, and keeps them as long as nothing about the node and its pods has changed."""
 
-    def __init__(self) -> None:
-        self._known: dict[str, tuple[int, Sequence[Object], Room]] = {}
-        """With what the view's mark of the node was, and the pods that were coming."""
+    def __init__(self, changed: Callable[[str], None]) -> None:
+        """``changed`` is told the name of each node that has another room now, or none any more."""
+        self._changed = changed
+        self._marked = 0
+        self._coming: dict[str, list[Object]] = {}
+        self.rooms: dict[str, Room] = {}
+        """By name, those that have changed last at the end."""
 
-    def look(self, view: View, assumed: Sequence[tuple[Object, str]]) -> list[Room]:
-        """All nodes by name; ``assumed`` are pods that are on their way to a node."""
+    def look(self, view: View, assumed: Sequence[tuple[Object, str]]) -> Sequence[Room]:
+        """All nodes; ``assumed`` are pods that are on their way to a node."""
         coming: dict[str, list[Object]] = {}
         for pod, target in assumed:
             coming.setdefault(target, []).append(pod)
-        known, self._known = self._known, {}
-        for node in view.all("nodes"):
-            name = node["metadata"]["name"]
-            mark, arriving, before = view.mark(name), coming.get(name, []), known.get(name)
-            if before is None or before[0] != mark or before[1] != arriving:
-                present = [pod for pod in view.on_node(name) if pods.phase(pod) not in pods.FINISHED] + arriving
-                before = mark, arriving, Room(node, present, _asked(present, before[2].asked if before else {}))
-            self._known[name] = before
-        return [room for _, _, room in self._known.values()]
+        before, self._coming = self._coming, coming
+        concerned = {name for name in {*before, *coming} if before.get(name) != coming.get(name)}
+        concerned.update(view.stirred(self._marked))
+        self._marked = view.marked
+        for name in sorted(concerned):
+            self._renew(name, view, coming.get(name, []))
+        return list(self.rooms.values())
+
+    def _renew(self, name: str, view: View, arriving: Sequence[Object]) -> None:
+        node, before = view.get("nodes", "", name), self.rooms.pop(name, None)
+        if node is not None:
+            present = [pod for pod in view.on_node(name) if pods.phase(pod) not in pods.FINISHED]
+            present += arriving
+            self.rooms[name] = Room(node, present, _asked(present, before.asked if before else {}))
+        self._changed(name)
 
 
 def ports(pod: Object) -> Iterator[Port]:

@@ -1,7 +1,7 @@
 """What the scheduler says when a pod fits nowhere (pure): ``framework.FitError`` and what preemption adds to it."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable
 
 from lastcall.lab.controllers.scheduling.rooms import Rejection
 from lastcall.lab.controllers.view import Object
@@ -12,7 +12,7 @@ _HOPELESS = "Preemption is not helpful for scheduling"
 _NO_VICTIMS = "No preemption victims found for incoming pod"
 
 
-def unfit(pod: Object, rejections: Sequence[Rejection]) -> str:
+def unfit(pod: Object, rejections: Collection[Rejection]) -> str:
     """Why no node does; one rejection for each node. The lab preempts no pod, whatever its priority."""
     why = _counted(reason for one in rejections for reason in one.reasons)
     if pod["spec"].get("preemptionPolicy") == "Never":
