@@ -3,6 +3,7 @@
 import json
 import time
 from contextlib import suppress
+from enum import Enum
 from typing import Annotated, Any
 
 import msgspec
@@ -161,6 +162,38 @@ def test_a_billion_laughs_are_few(data):
     with pytest.raises(InvalidInput, match="aliases repeat more than 100000 nodes"):
         decode.documents(data, "f")
     assert time.monotonic() - began < 100
+
+
+class Colour(Enum):
+    RED = "Red"
+    GREEN = "Green"
+    BLUE = "Blue"
+
+
+class Painted(Facts, frozen=True):
+    one: Colour = Colour.RED
+    perhaps: Colour | None = None
+    several: tuple[Colour, ...] = ()
+    by_name: dict[str, tuple[Colour, ...]] | None = None
+    text: str = ""
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ({"one": "red"}, 'one: "red": must be Red, Green or Blue'),
+        ({"one": True}, "one: true: must be Red, Green or Blue"),
+        ({"perhaps": "x"}, 'perhaps: "x": must be Red, Green or Blue'),
+        ({"several": ["Red", "x"]}, 'several[1]: "x": must be Red, Green or Blue'),
+        ({"several": "Red"}, 'several: "Red": must be a list, not text'),
+        ({"byName": {"a": ["Red"], "b": ["Blue", "x"]}}, 'byName.b[1]: "x": must be Red, Green or Blue'),
+        ({"text": 7}, "text: 7: must be text, not an integer"),
+    ],
+)
+def test_words_that_may_stand_there_are_named(value, said):
+    with pytest.raises(InvalidInput) as caught:
+        decode.convert(value, Painted, "f")
+    assert list(caught.value.violations) == [said]
 
 
 def test_json_documents_may_follow_each_other():

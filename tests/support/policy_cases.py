@@ -49,6 +49,12 @@ GOOD = {
             )
         ]
     },
+    "secrets by node": {
+        "fencers": [
+            agent(secretParameters={"passwd": {"name": "{node}", "key": "BMC_{node}.pw"}}),
+            fencer("g", ec2={"credentials": {"secretName": "a-{node}.b{node}", "passwordKey": "_p"}}),
+        ]
+    },
     "redfish by node": {"fencers": [redfish({"byNode": {"n1": "https://b1", "n2": "https://b2:8443/x"}})]},
     "redfish by annotation": {"fencers": [redfish({"annotation": "example.com/bmc"}, {"label": "system"})]},
     "a cloud, else a person": {
@@ -67,7 +73,17 @@ BROKEN = [
     ({"limits": {"minHealthy": -1}}, "spec.limits.minHealthy: -1: must be a number from 0, or a percentage"),
     ({"limits": {"perHour": 0}}, "spec.limits.perHour: 0: must be an integer >= 1"),
     ({"limits": {"perDomain": 0}}, "spec.limits.perDomain: 0: must be an integer >= 1"),
-    ({"mode": "enforce"}, 'spec.mode: "enforce": invalid enum value'),
+    ({"mode": "enforce"}, 'spec.mode: "enforce": must be Observe, TaintOnly or Enforce'),
+    ({"powerOn": True}, "spec.powerOn: true: must be Never or AfterFailover"),
+    ({"removeTaint": "always"}, 'spec.removeTaint: "always": must be Ours or Always'),
+    (
+        {"nodeSelector": expression("in", "a")},
+        'spec.nodeSelector.matchExpressions[0].operator: "in": must be In, NotIn, Exists or DoesNotExist',
+    ),
+    (
+        {"fencers": [fencer(), fencer("g", manual={}, targetCheck="no")]},
+        'spec.fencers[1].targetCheck: "no": must be Required or Disabled',
+    ),
     ({"priority": 2**31}, "spec.priority: 2147483648: must be an integer <= 2147483647"),
     ({"domainLabel": "a/b/c"}, 'spec.domainLabel: "a/b/c": must be text matching regex'),
     (
@@ -118,6 +134,18 @@ BROKEN = [
     (
         {"fencers": [agent(secretParameters={"passwd": {"name": "", "key": "k"}})]},
         'spec.fencers[0].agent.secretParameters.passwd.name: "": must be text of length >= 1',
+    ),
+    (
+        {"fencers": [agent(secretParameters={"passwd": {"name": "lastcall-system/bmc", "key": "k"}})]},
+        'spec.fencers[0].agent.secretParameters.passwd.name: "lastcall-system/bmc": must be text matching regex',
+    ),
+    (
+        {"fencers": [agent(secretParameters={"passwd": {"name": "bmc", "key": "{host}"}})]},
+        'spec.fencers[0].agent.secretParameters.passwd.key: "{host}": must be text matching regex',
+    ),
+    (
+        {"fencers": [fencer(ec2={"credentials": {"secretName": "AWS"}})]},
+        'spec.fencers[0].ec2.credentials.secretName: "AWS": must be text matching regex',
     ),
     (
         {"fencers": [redfish({"value": "bmc.example"})]},

@@ -10,6 +10,7 @@ import msgspec
 import yaml
 
 from lastcall.errors import InvalidInput
+from lastcall.model.choices import choices
 from lastcall.model.yaml_text import MAX_DEPTH, Loader
 
 T = TypeVar("T")
@@ -79,7 +80,8 @@ def collect(value: Any, type_: type[T], *, at: str = "") -> tuple[T | None, list
             place = places.original(path)
             missing = re.match("Object missing required field `(.*)`", rule)
             if not missing:
-                violations.append(f"{_field(at, place)}: {shown(_look_up(whole, path))}: {_in_words(rule)}")
+                said = f"must be {allowed}" if (allowed := choices(type_, path)) else _in_words(rule)
+                violations.append(f"{_field(at, place)}: {shown(_look_up(whole, path))}: {said}")
             elif not places.gone((*place, missing[1])):
                 violations.append(f"{_field(at, (*place, missing[1]))}: missing: must be given")
             if not path:

@@ -13,7 +13,7 @@ from msgspec import Meta, field
 
 from lastcall.model import duration
 from lastcall.model.base import Facts
-from lastcall.model.fencer import Fencer, Text
+from lastcall.model.fencer import Fencer
 from lastcall.model.patterns import DURATION, QUALIFIED
 from lastcall.model.pods import Int32
 
@@ -162,7 +162,7 @@ class PolicySpec(Facts, frozen=True):
 class PolicyMeta(Facts, frozen=True):
     """v1.ObjectMeta."""
 
-    name: Text
+    name: Annotated[str, Meta(min_length=1, max_length=253)]
     uid: str = ""
     generation: int = 0
     resource_version: str = ""

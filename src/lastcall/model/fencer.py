@@ -13,12 +13,24 @@ from lastcall.model.patterns import NAME, QUALIFIED
 
 PROGRAM = r"^fence_[a-z0-9_]+$"
 ONE_LINE = r"^[^\n\r]*$"
+NAME_BY_NODE = r"^([a-z0-9]|\{node\})(([-a-z0-9.]|\{node\})*([a-z0-9]|\{node\}))?$"
+KEY_BY_NODE = r"^([-._a-zA-Z0-9]|\{node\})+$"
+"""Of a Secret, and in it, where ``{node}`` is put in."""
 HTTP = r"^https?://[^\s/?#@]+(/[^\s?#]*)?$"
 
 KINDS = ("agent", "redfish", "ec2", "manual")
 """What a fencer can be, as its fields are called."""
 
-Text = Annotated[str, Meta(min_length=1, max_length=253)]
+SecretName = Annotated[
+    str,
+    Meta(
+        pattern=NAME_BY_NODE,
+        min_length=1,
+        max_length=253,
+        description="The Secret's name, in lastcall's own namespace; `{node}` in it stands for the Node's name.",
+    ),
+]
+KeyInSecret = Annotated[str, Meta(pattern=KEY_BY_NODE, min_length=1, max_length=253)]
 Value = Annotated[str, Meta(max_length=4096, pattern=ONE_LINE)]
 
 
@@ -43,8 +55,8 @@ class FromNode(Facts, frozen=True):
 class SecretKey(Facts, frozen=True):
     """A value that stands in a Secret in lastcall's own namespace. ``{node}`` in either name is the Node's name."""
 
-    name: Annotated[Text, Meta(description="The Secret's name; `{node}` in it stands for the Node's name.")]
-    key: Annotated[Text, Meta(description="The key in its data; `{node}` in it stands for the Node's name.")]
+    name: SecretName
+    key: Annotated[KeyInSecret, Meta(description="The key in its data; `{node}` in it stands for the Node's name.")]
 
     def of(self, node: str) -> tuple[str, str]:
         """Name and key for a node."""
@@ -54,9 +66,9 @@ class SecretKey(Facts, frozen=True):
 class Credentials(Facts, frozen=True):
     """User and password in a Secret in lastcall's own namespace."""
 
-    secret_name: Annotated[Text, Meta(description="The Secret's name; `{node}` in it stands for the Node's name.")]
-    username_key: Annotated[Text, Meta(description="The key of the user's name in its data.")] = "username"
-    password_key: Annotated[Text, Meta(description="The key of the password in its data.")] = "password"  # noqa: S105  (the name of a key)
+    secret_name: SecretName
+    username_key: Annotated[KeyInSecret, Meta(description="The key of the user's name in its data.")] = "username"
+    password_key: Annotated[KeyInSecret, Meta(description="The key of the password in its data.")] = "password"  # noqa: S105  (the name of a key)
 
     def secret_of(self, node: str) -> str:
         """The Secret's name for a node."""
