@@ -1,7 +1,7 @@
 """PATCH: by its Content-Type a JSON patch, a merge patch, a strategic merge patch, or an apply."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lastcall.lab.apiserver import fields, status
 from lastcall.lab.apiserver.context import Context, manager_causes
@@ -9,6 +9,7 @@ from lastcall.lab.apiserver.patches import bodies, faults, go, shown
 from lastcall.lab.apiserver.patches.applying import Conflicts
 from lastcall.lab.apiserver.patches.field_sets import paths
 from lastcall.lab.apiserver.request import Object
+from lastcall.lab.apiserver.routes import Route
 from lastcall.lab.apiserver.status import ApiError, Cause
 from lastcall.lab.apiserver.store import Key, Stored
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 _CUSTOM = (bodies.JSON_PATCH, bodies.MERGE_PATCH, bodies.APPLY)
 _BUILT_IN = (*_CUSTOM, bodies.STRATEGIC)
+_WITH_STATUS = frozenset(("kind", "apiVersion", "metadata", "status"))
 
 
 async def patch(context: Context, server: "ApiServer") -> tuple[Object | Stored, bool]:
@@ -65,14 +67,25 @@ def change(context: Context, server: "ApiServer", kind: str) -> "Change":
             return shown.text(shown.touched(server.schemas.ordered(new, node), said.said))
 
         strategic = kind == bodies.STRATEGIC
-        new, speaks = said.apply(obj), None if kind == bodies.JSON_PATCH else said.said
+        before = obj if shares(context.route, said.said) else bodies.own(obj)
         result = server.schemas.checked(
-            new, context, shown=text, repeated=said.strict, strategic=strategic, said=speaks
+            said.apply(before), context, shown=text, repeated=said.strict, strategic=strategic, before=before
         )
         check_place(context, result)
         return result
 
     return patched
+
+
+def shares(route: Route, patch: Any) -> bool:
+    """Whether the new object may share with the old one what a patch leaves as it was (pure).
+
+    It may if nobody changes that in place afterwards. Nobody does to what is stored if it is the status that is patched
+    and nothing else, nor in kinds that say so of themselves: defaults are there already, and all else stays.
+    """
+    if route.resource.behaviour.leaves_alone:
+        return True
+    return route.subresource == "status" and isinstance(patch, dict) and patch.keys() <= _WITH_STATUS
 
 
 def check_place(context: Context, obj: Object) -> None:

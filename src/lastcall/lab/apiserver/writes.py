@@ -14,7 +14,7 @@ from lastcall.lab.apiserver.store import Key, Outdated, Store, Stored
 from lastcall.ports import Clock
 
 Change = Callable[[Object], Awaitable[Object]]
-"""From the object as it is now (a copy) to the object as the client wants it."""
+"""From the object as it is now, which it leaves as it is, to the object as the client wants it."""
 
 _ATTEMPTS = 10
 _MUTATED = " after mutating admission happens"
@@ -122,7 +122,7 @@ class Writer:
     async def _replace(self, context: Context, stored: Stored, change: Change, *, recorded: bool) -> Object | Stored:
         route, behaviour = context.route, context.route.resource.behaviour
         old = self.answer(stored, route.resource)
-        new = await change(self.answer(stored, route.resource))
+        new = await change(old)
         self._expect(context, new, old)
         if context.request.method != "PATCH":
             context.warnings += meta.deduplicate_owners(new)

@@ -96,6 +96,8 @@ class Behaviour:
     """What every client of the kind is told."""
     dependents: ClassVar[Dependents] = Dependents.DELETED
     """What becomes of what the object owns, unless the deletion says so."""
+    leaves_alone: ClassVar[bool] = False
+    """Whether its methods change nothing in place within the parts of a new object that are as they were stored."""
     creates_on_update: ClassVar[bool] = False
     """Whether a PUT of a name that is not there creates the object."""
 

@@ -49,6 +49,7 @@ class EndpointSlice(Behaviour):
     """Where a service's pods are, and whether they are ready, serve, or terminate."""
 
     has_generation = True
+    leaves_alone = True
 
     def default(self, obj: Object) -> None:
         """Unnamed ports, TCP."""
@@ -83,6 +84,14 @@ class EndpointSlice(Behaviour):
 
     def validate(self, obj: Object) -> Iterable[Cause]:
         """``ValidateEndpointSlice``."""
+        return self._check(obj, ())
+
+    def validate_update(self, new: Object, old: Object) -> Iterable[Cause]:
+        """The type of address stays as it is. An endpoint that is the very same has been checked when it was new."""
+        yield from self._check(new, (old["endpoints"] or ()) if new.get("addressType") == old["addressType"] else ())
+        yield from rules.immutable(new, old, "", "addressType")
+
+    def _check(self, obj: Object, known: Sequence[Object]) -> Iterator[Cause]:
         kind = obj.get("addressType") or ""
         if not kind:
             yield fields.required("addressType")
@@ -91,13 +100,10 @@ class EndpointSlice(Behaviour):
         endpoints = obj["endpoints"] or ()
         yield from _check_ports(obj["ports"] or ())
         yield from _too_many(endpoints, "endpoints", _MOST_ENDPOINTS)
+        good = frozenset(map(id, known))
         for index, endpoint in enumerate(endpoints):
-            yield from _check_endpoint(endpoint, kind, f"endpoints[{index}]")
-
-    def validate_update(self, new: Object, old: Object) -> Iterable[Cause]:
-        """The type of address stays as it is."""
-        yield from self.validate(new)
-        yield from rules.immutable(new, old, "", "addressType")
+            if id(endpoint) not in good:
+                yield from _check_endpoint(endpoint, kind, f"endpoints[{index}]")
 
 
 def _check_ports(ports: Sequence[Object]) -> Iterator[Cause]:

@@ -18,10 +18,10 @@ def prepare_status(status: Object, before: Object) -> None:
     generations: dict[str, list[int]] = {}
     for condition in before.get("conditions") or ():
         generations.setdefault(condition.get("type"), []).append(condition.get("observedGeneration", 0))
-    for condition in status.get("conditions") or ():
+    for index, condition in enumerate(status.get("conditions") or ()):
         known = generations.get(condition.get("type"))
         if known and (generation := known.pop(0)) and not condition.get("observedGeneration"):
-            condition["observedGeneration"] = generation
+            status["conditions"][index] = {**condition, "observedGeneration": generation}
     _one_address(status)
 
 

@@ -25,7 +25,7 @@ _OPERATION = {"op": str, "path": str, "from": str, "value": object}
 
 
 class Patch(NamedTuple):
-    """``apply`` makes the new object of the old one, which it may change in place."""
+    """``apply`` makes the new object of the old one; both share what stays as it was."""
 
     said: Any
     strict: list[str]
@@ -62,7 +62,7 @@ def _json_patch(said: Any, body: bytes, node: Node | None) -> Patch:
 
     def apply(obj: Object) -> Any:
         try:
-            return json_patch.patched(obj, operations)
+            return json_patch.patched(own(obj), operations)
         except json_patch.DoesNotApply:
             raise unprocessable() from None
 
@@ -102,6 +102,12 @@ _READERS: Mapping[str, Callable[[Any, bytes, Node | None], Patch]] = {
     MERGE_PATCH: _merge_patch,
     STRATEGIC: _strategic,
 }
+
+
+def own(obj: Object) -> Object:
+    """A copy that can be changed in place."""
+    copied: Object = msgspec.json.decode(msgspec.json.encode(obj))
+    return copied
 
 
 class Configuration(NamedTuple):

@@ -3,23 +3,27 @@
 from collections.abc import Mapping
 from typing import Any
 
+from lastcall.lab.apiserver.patches.kept import kept_items, kept_map
 from lastcall.lab.apiserver.request import Object
 
 _DEEP = frozenset((dict, list))
 
 
 def merged(document: Object, patch: Mapping[str, Any]) -> Object:
-    """The document after the patch, in which null removes a field; it is changed in place."""
+    """The document after the patch, in which null removes a field. What stays as it was is shared by both."""
+    result = dict(document)
     for name, value in patch.items():
         if value is None:
-            document.pop(name, None)
+            result.pop(name, None)
             continue
-        before = document.get(name)
+        before = result.get(name)
         if isinstance(before, dict) and isinstance(value, dict):
-            merged(before, value)
-        else:
-            document[name] = without_nulls(value)
-    return document
+            result[name] = merged(before, value)
+        elif isinstance(before, list) and isinstance(value, list):
+            result[name] = kept_items(before, value, without_nulls)
+        elif before.__class__ is not value.__class__ or before != value:
+            result[name] = without_nulls(value)
+    return kept_map(document, result)
 
 
 def without_nulls(value: Any) -> Any:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lastcall.lab.apiserver.patches import go, ordering
+from lastcall.lab.apiserver.patches.kept import kept_items, kept_list, kept_map
 from lastcall.lab.apiserver.patches.merge_patch import without_nulls
 from lastcall.lab.apiserver.patches.ordering import BadPatch, Malformed, no_merge_key
 from lastcall.lab.apiserver.request import Object
@@ -26,17 +27,18 @@ _SCALARS = frozenset((str, int, bool, float))
 
 
 def merged(original: Object, patch: Mapping[str, Any], node: Node | None) -> Object:
-    """The object after the patch; it may be changed in place. BadPatch or Malformed if the patch makes no sense."""
+    """The object after the patch; what stays as it was is shared by both. BadPatch or Malformed if it makes no sense."""
     if DIRECTIVE in patch:
         return _directed(patch)
-    rest = _retained(original, patch)
-    _merge_ordered(original, rest, node)
+    result = dict(original)
+    rest = _retained(result, patch)
+    _merge_ordered(result, rest, node)
     for key, value in rest.items():
-        if value.__class__ in _SCALARS and key[:1] != "$":
-            original[key] = value
-        else:
-            _merge_field(original, key, value, node)
-    return original
+        if value.__class__ not in _SCALARS or key[:1] == "$":
+            _merge_field(result, key, value, node)
+        elif (before := result.get(key)).__class__ is not value.__class__ or before != value:
+            result[key] = value
+    return kept_map(original, result)
 
 
 def _directed(patch: Mapping[str, Any]) -> Object:
@@ -105,7 +107,7 @@ def _merge_field(original: Object, key: str, value: Any, node: Node | None) -> N
         replaced = field is not None and "replace" in field.patch_strategy
         original[key] = value if replaced else merged(before, value, field)
     elif isinstance(before, list) and isinstance(value, list):
-        original[key] = _merge_list(before, value, _field(node, key))[0]
+        original[key] = kept_list(before, _merge_list(before, value, _field(node, key))[0])
     else:
         new = _without_directives(without_nulls(value) if type(before) is not type(value) else value)
         if new is _GONE:
@@ -128,7 +130,7 @@ def _merge_list(before: list[Any], ours: list[Any], field: Node | None) -> tuple
     deleted ones leave room: that is so in Go, where both lists share their memory, and tests there hold it.
     """
     if field is None or "merge" not in field.patch_strategy:
-        return ours, before
+        return kept_items(before, ours, lambda one: one), before
     if not before and not ours:
         return before, before
     key = _merge_key(field)

@@ -8,10 +8,9 @@ import msgspec
 from lastcall.lab.apiserver import fields, status
 from lastcall.lab.apiserver.context import Context
 from lastcall.lab.apiserver.request import Object
-from lastcall.lab.apiserver.schema import bodies, custom, gojson
+from lastcall.lab.apiserver.schema import bodies, custom, gojson, plain
 from lastcall.lab.apiserver.schema.bodies import Kind
 from lastcall.lab.apiserver.schema.decode import Converter, Decoder, Undecodable
-from lastcall.lab.apiserver.schema.parts import narrowed, widened
 from lastcall.lab.apiserver.schema.types import Node, Struct, Types
 from lastcall.lab.apiserver.scheme import Resource
 from lastcall.lab.apiserver.status import ApiError
@@ -65,13 +64,13 @@ class Schemas:
         shown: Callable[[Object], str] | None = None,
         repeated: Sequence[str] = (),
         strategic: bool = False,
-        said: Any = None,
+        before: Object | None = None,
     ) -> Object:
         """What a patch has made of an object, as it is stored, with kind and apiVersion.
 
         ``shown`` says what an error shows of it, the object itself if None; ``repeated`` are complaints about the patch,
-        and ``strategic`` patches have other words for wrong types. ``said`` is a merge patch: what it does not speak of
-        is as it was stored, and is not read again.
+        and ``strategic`` patches have other words for wrong types. ``before`` is the object as it is stored: what both
+        share is not read again, and is shared by the result as well, but for the metadata.
         ApiError (422) if types are wrong or if the client does not allow unknown fields and there are some.
         """
         resource = context.route.resource
@@ -89,14 +88,15 @@ class Schemas:
                     why := self._other_kind(obj, Kind(resource.group, resource.version, resource.kind))
                 ):
                     raise unfit(why)
-                part = narrowed(obj, said) if isinstance(said, dict) else obj
-                decoded, unknown = _decoded(part, node.struct, Converter() if strategic else Decoder())
-                decoded = widened(obj, part, decoded) if part is not obj else decoded
+                decoded, unknown = _decoded(obj, node.struct, Converter if strategic else Decoder, before)
             else:
                 return obj
         except Undecodable as error:
             raise unfit(str(error)) from None
         self._complain([*repeated, *(f'unknown field "{path}"' for path in unknown)], context, unfit)
+        metadata = decoded.get("metadata")
+        if before and metadata is before["metadata"]:
+            decoded["metadata"] = {**metadata}
         return {**decoded, "kind": resource.kind, "apiVersion": resource.api_version}
 
     def _typed(self, body: bodies.Body, wanted: Kind, also: Sequence[str]) -> tuple[Object, list[str]]:
@@ -107,7 +107,7 @@ class Schemas:
         if node is None or node.struct is None:
             raise bodies.unfit(said, wanted, _unregistered(said))
         try:
-            decoded = _decoded(body.obj, node.struct, Decoder())
+            decoded = _decoded(body.obj, node.struct, Decoder)
         except Undecodable as error:
             raise bodies.unfit(said, wanted, str(error)) from None
         if said.kind != wanted.kind or _package(said.group) != _package(wanted.group):
@@ -165,11 +165,18 @@ class Schemas:
         return obj
 
 
-def _decoded(obj: Object, struct: Struct, decoder: Decoder) -> tuple[Object, list[str]]:
-    decoded = decoder.decode(obj, struct)
+def _decoded(
+    obj: Object, struct: Struct, made: type[Decoder], before: Object | None = None
+) -> tuple[Object, list[str]]:
+    unknown: list[str] = []
+    try:
+        decoded = plain.read(obj, struct, before)
+    except plain.Odd:
+        decoder = made()
+        decoded, unknown = decoder.decode(obj, struct), decoder.unknown
     if obj.get("metadata") and obj["metadata"].get("managedFields") == []:
         decoded["metadata"]["managedFields"] = []  # an empty list is a word of its own: forget who owns what
-    return decoded, decoder.unknown
+    return decoded, unknown
 
 
 def _unregistered(said: Kind) -> str:
