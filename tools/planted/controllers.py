@@ -265,4 +265,18 @@ BUGS = [
         "if best is None and (near := kin(self._rooms[place.name])) < fewest:",
         RANKING,
     ),
+    Bug(
+        "a DaemonSet's pods are taken for what they were",
+        "lab/controllers/kept.py",
+        "known is not None and known[0] is obj",
+        "known is not None",
+        ("tests/core/test_lab_daemon_kept.py", "tests/core/test_lab_daemon_fits.py"),
+    ),
+    Bug(
+        "a DaemonSet's pods of the old template are taken for new ones",
+        "lab/controllers/daemon_pods.py",
+        "basis = (letters, _generation(daemon))",
+        "basis = _generation(daemon)",
+        ("tests/core/test_lab_daemon_kept.py",),
+    ),
 ]

@@ -1,11 +1,12 @@
 """The pods of a DaemonSet: on which nodes they are to be, and what they look like (``pkg/controller/daemon/util``)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from lastcall.lab.controllers import pods, revisions
+from lastcall.lab.controllers.kept import Kept
 from lastcall.lab.controllers.owning import Kind, labels
 from lastcall.lab.controllers.scheduling import nodes
 from lastcall.lab.controllers.taints import taints_of
@@ -51,25 +52,59 @@ class Fits:
     """``fit`` of every node, which is asked again only of nodes that have changed: of a large cluster few have."""
 
     def __init__(self) -> None:
-        self._known: dict[Ref, tuple[Object, dict[str, tuple[Object, Fit]]]] = {}
-        """By DaemonSet: the pods' spec, and of each node what it was like and what was found."""
+        self._kept: Kept[Fit] = Kept()
 
     def of(self, key: Ref, daemon: Object, nodes: Mapping[str, Object]) -> dict[str, Fit]:
         """By the names of the nodes, in their order."""
-        spec = daemon["spec"]["template"]["spec"]
-        asked, before = self._known.get(key, (spec, {}))
-        if asked != spec:
-            before = {}
-        now = {}
-        for name, node in nodes.items():
-            known = before.get(name)
-            now[name] = known if known and known[0] is node else (node, fit(daemon, node))
-        self._known[key] = spec, now
-        return {name: found for name, (_, found) in now.items()}
+        return self._kept.of(key, daemon["spec"]["template"]["spec"], nodes.items(), lambda node: fit(daemon, node))
 
     def forget(self, key: Ref) -> None:
         """There is no such DaemonSet any more."""
-        self._known.pop(key, None)
+        self._kept.forget(key)
+
+
+class Own(NamedTuple):
+    """A pod of a DaemonSet, and what follows from it at any time."""
+
+    pod: Object
+    node: str
+    """That it is on or is meant for; empty if it says none, or if it is deleted and has finished."""
+    steady: bool
+    """Whether it is up or comes up, and is not to go."""
+    ready: bool
+    letters: str | None
+    """The hash of the template that it is of; None if it says none."""
+    updated: bool
+    """Whether that is the template as it is now."""
+
+
+class Owns:
+    """``Own`` of every pod, found again of pods that have changed, or when the template has."""
+
+    def __init__(self) -> None:
+        self._kept: Kept[Own] = Kept()
+
+    def of(self, key: Ref, daemon: Object, letters: str, own: Sequence[Object]) -> list[Own]:
+        """In their order; ``letters`` is the hash of the template as it is."""
+        by_uid = ((pod["metadata"]["uid"], pod) for pod in own)
+        basis = (letters, _generation(daemon))
+        return list(self._kept.of(key, basis, by_uid, lambda pod: _own(pod, daemon, letters)).values())
+
+    def forget(self, key: Ref) -> None:
+        """There is no such DaemonSet any more."""
+        self._kept.forget(key)
+
+
+def _own(pod: Object, daemon: Object, letters: str) -> Own:
+    finished, terminating = pods.phase(pod) in pods.FINISHED, bool(pod["metadata"].get("deletionTimestamp"))
+    return Own(
+        pod,
+        node="" if finished and terminating else target(pod),
+        steady=not finished and not terminating,
+        ready=pods.ready(pod),
+        letters=labels(pod).get(revisions.LABEL),
+        updated=updated(pod, daemon, letters),
+    )
 
 
 def target(pod: Object) -> str:

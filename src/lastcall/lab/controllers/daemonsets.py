@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from lastcall.lab.controllers import daemon_updates, pods, revisions
 from lastcall.lab.controllers.actions import Action, Decision, status_patch
 from lastcall.lab.controllers.backoffs import Backoff
-from lastcall.lab.controllers.daemon_pods import Fit, Fits, fit, new_pod, target, updated
+from lastcall.lab.controllers.daemon_pods import Fit, Fits, Own, Owns, fit, new_pod
 from lastcall.lab.controllers.owning import Kind, claim, creation, deletion, interested, labels, selects_all
 from lastcall.lab.controllers.view import Object, Ref, View, controller_of, ref
 
@@ -37,6 +37,7 @@ class DaemonSets:
         times = times or DaemonTimes()
         self._failures = Backoff(times.first_backoff, times.longest_backoff)
         self._fits = Fits()
+        self._owns = Owns()
 
     def keys(self, resource: str, obj: Object, view: View) -> Iterable[Ref]:
         """The DaemonSets that are concerned."""
@@ -49,6 +50,7 @@ class DaemonSets:
         daemon = view.get(*key)
         if daemon is None or daemon["metadata"].get("deletionTimestamp"):
             self._fits.forget(key)
+            self._owns.forget(key)
             return Decision()
         if selects_all(daemon):
             said = "This daemon set is selecting all pods. A non-empty selector is required."
@@ -56,11 +58,12 @@ class DaemonSets:
         history = revisions.history(daemon, KIND, view, label=revisions.LABEL)
         if history.update is None:
             return Decision(tuple(history.actions))
-        own, patches = claim(daemon, KIND, "pods", view)
+        found, patches = claim(daemon, KIND, "pods", view)
         if patches:
             return Decision(tuple(patches))
-        fits = self._fits.of(key, daemon, _nodes(view))
-        turn = _Turn(daemon, labels(history.update)[revisions.LABEL], fits, own, self._failures, now)
+        letters = labels(history.update)[revisions.LABEL]
+        own = self._owns.of(key, daemon, letters, found)
+        turn = _Turn(daemon, letters, self._fits.of(key, daemon, _nodes(view)), own, self._failures, now)
         actions = turn.managed() or turn.rolled()
         forgotten = _forgotten(daemon, history, own)
         return Decision((*status_patch(key, daemon, turn.status()), *actions, *forgotten), turn.again_in())
@@ -82,9 +85,9 @@ def _nodes(view: View) -> dict[str, Object]:
     return {node["metadata"]["name"]: node for node in view.all("nodes")}
 
 
-def _forgotten(daemon: Object, history: revisions.History, own: Sequence[Object]) -> list[Action]:
+def _forgotten(daemon: Object, history: revisions.History, own: Sequence[Own]) -> list[Action]:
     """Old revisions that are in use count, but stay (``cleanupHistory``)."""
-    used = {labels(pod).get(revisions.LABEL) for pod in own}
+    used = {one.letters for one in own}
     old = [one for one in history.revisions if one is not history.update]
     live = {one["metadata"]["name"] for one in old if labels(one).get(revisions.LABEL) in used}
     limit = max(0, daemon["spec"].get("revisionHistoryLimit", 10) - len(live))
@@ -100,18 +103,18 @@ class _Turn:
         daemon: Object,
         letters: str,
         fits: Mapping[str, Fit],
-        own: Sequence[Object],
+        own: Sequence[Own],
         failures: Backoff,
         now: float,
     ) -> None:
         self._daemon, self._letters, self._fits = daemon, letters, fits
         self._failures, self._now = failures, now
-        self._by_node: dict[str, list[Object]] = {}
+        self._seconds = daemon["spec"].get("minReadySeconds", 0)
+        self._by_node: dict[str, list[Own]] = {}
         self._waits: list[float] = []
-        for pod in own:
-            over = pods.phase(pod) in pods.FINISHED and pod["metadata"].get("deletionTimestamp")
-            if not over and (node := target(pod)):
-                self._by_node.setdefault(node, []).append(pod)
+        for one in own:
+            if one.node:
+                self._by_node.setdefault(one.node, []).append(one)
 
     # -- steps ---------------------------------------------------------------------------------------------------------
 
@@ -121,31 +124,39 @@ class _Turn:
         surplus: list[Object] = []
         told: list[Action] = []
         for name, fits in self._fits.items():
-            present = self._by_node.get(name)
+            present = self._by_node.get(name, ())
+            if fits.stay and len(present) == 1 and present[0].steady:
+                continue  # as almost everywhere
             if fits.run and not present:
                 missing.append(name)
             elif fits.stay:
-                running = [pod for pod in present or () if self._runs(pod, name, surplus, told)]
+                running = [one for one in present if self._runs(one, name, surplus, told)]
                 if self._surge and not running and fits.run:
                     missing.append(name)
                 surplus += self._too_many(running)
             else:
-                surplus += [pod for pod in present or () if not pod["metadata"].get("deletionTimestamp")]
+                surplus += [one.pod for one in present if not one.pod["metadata"].get("deletionTimestamp")]
         for name, found in self._by_node.items():
             if name not in self._fits:
-                surplus += [pod for pod in found if not pod["spec"].get("nodeName")]
+                surplus += [one.pod for one in found if not one.pod["spec"].get("nodeName")]
         return [*told, *self._made(missing), *self._ended(surplus)]
 
     def rolled(self) -> list[Action]:
         """The next step of a rolling update."""
         if self._daemon["spec"]["updateStrategy"]["type"] == "OnDelete":
             return []
+        if all(one.updated for found in self._by_node.values() for one in found):
+            return []
         run = [name for name, fits in self._fits.items() if fits.run]
-        found = daemon_updates.steps(self._daemon, run, self._by_node, self._letters, self._now)
+        by_node = {name: [one.pod for one in found] for name, found in self._by_node.items()}
+        found = daemon_updates.steps(self._daemon, run, by_node, self._letters, self._now)
         return [*self._made(found.create), *self._ended(found.delete)]
 
-    def _runs(self, pod: Object, node: str, surplus: list[Object], told: list[Action]) -> bool:
+    def _runs(self, one: Own, node: str, surplus: list[Object], told: list[Action]) -> bool:
         """Whether it is up or comes up; one that has finished is replaced, and one that keeps failing after a while."""
+        pod = one.pod
+        if one.steady:
+            return True
         place = f"{pod['metadata']['namespace']}/{pod['metadata']['name']} on node {node}"
         if pod["metadata"].get("deletionTimestamp"):
             return False
@@ -158,25 +169,23 @@ class _Turn:
             self._failures.tried(key, self._now)
             message = f"Found failed daemon pod {place}, will try to kill it"
             told.append(KIND.tell(self._daemon, "FailedDaemonPod", message, "Warning"))
-        elif pods.phase(pod) == "Succeeded":
+        else:
             message = f"Found succeeded daemon pod {place}, will try to delete it"
             told.append(KIND.tell(self._daemon, "SucceededDaemonPod", message))
-        else:
-            return True
         surplus.append(pod)
         return False
 
-    def _too_many(self, running: Sequence[Object]) -> list[Object]:
+    def _too_many(self, running: Sequence[Own]) -> list[Object]:
         """All but the oldest; with surge, all but the oldest new and the oldest old one, until that is not needed."""
         if len(running) < 2:
             return []
         ordered = sorted(running, key=_age)
         if not self._surge:
-            return ordered[1:]
-        new = [pod for pod in ordered if labels(pod).get(revisions.LABEL) == self._letters]
-        old = [pod for pod in ordered if labels(pod).get(revisions.LABEL) != self._letters]
-        replaced = new and old and (not pods.ready(old[0]) or self._available(new[0]))
-        return [*new[1:], *(old if replaced else old[1:])]
+            return [one.pod for one in ordered[1:]]
+        new = [one for one in ordered if one.letters == self._letters]
+        old = [one for one in ordered if one.letters != self._letters]
+        replaced = new and old and (not old[0].ready or self._available(new[0]))
+        return [one.pod for one in (*new[1:], *(old if replaced else old[1:]))]
 
     def _made(self, nodes: Sequence[str]) -> list[Action]:
         made = (new_pod(self._daemon, KIND, node, self._letters) for node in nodes[:BURST])
@@ -193,14 +202,14 @@ class _Turn:
         wanted = [name for name, fits in self._fits.items() if fits.run]
         first = {name: found[0] if len(found) == 1 else min(found, key=_age) for name, found in self._by_node.items()}
         there = [first[name] for name in wanted if name in first]
-        available = sum(self._available(pod) for pod in there)
+        available = sum(map(self._available, there))
         status = {
             "currentNumberScheduled": len(there),
             "numberMisscheduled": sum(name in first and not fits.run for name, fits in self._fits.items()),
             "desiredNumberScheduled": len(wanted),
-            "numberReady": sum(map(pods.ready, there)),
+            "numberReady": sum(one.ready for one in there),
             "observedGeneration": self._daemon["metadata"].get("generation", 0),
-            "updatedNumberScheduled": sum(updated(pod, self._daemon, self._letters) for pod in there),
+            "updatedNumberScheduled": sum(one.updated for one in there),
             "numberAvailable": available,
             "numberUnavailable": len(wanted) - available,
         }
@@ -209,8 +218,8 @@ class _Turn:
 
     def again_in(self) -> float | None:
         """When a pod counts as available, or may be tried again."""
-        seconds = self._daemon["spec"].get("minReadySeconds", 0)
-        found = [pods.available_in(pod, seconds, self._now) for one in self._by_node.values() for pod in one]
+        own = [one for found in self._by_node.values() for one in found] if self._seconds else ()
+        found = [pods.available_in(one.pod, self._seconds, self._now) for one in own]
         return min([*(wait for wait in found if wait), *self._waits], default=None)
 
     @property
@@ -222,11 +231,11 @@ class _Turn:
         spec = self._daemon["spec"]["updateStrategy"]
         return spec["type"] == "RollingUpdate" and daemon_updates.bounds(self._daemon, 1).surge > 0
 
-    def _available(self, pod: Object) -> bool:
-        return pods.available_in(pod, self._daemon["spec"].get("minReadySeconds", 0), self._now) == 0
+    def _available(self, one: Own) -> bool:
+        return one.ready and (not self._seconds or pods.available_in(one.pod, self._seconds, self._now) == 0)
 
 
-def _age(pod: Object) -> tuple[bool, str, str]:
+def _age(one: Own) -> tuple[bool, str, str]:
     """Those that are on their node come first, then the older ones (``podByCreationTimestampAndPhase``)."""
-    metadata = pod["metadata"]
-    return not pod["spec"].get("nodeName"), metadata["creationTimestamp"], metadata["name"]
+    metadata = one.pod["metadata"]
+    return not one.pod["spec"].get("nodeName"), metadata["creationTimestamp"], metadata["name"]

@@ -6,10 +6,12 @@ life; after a restart it takes every node for alive until the grace period has p
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from lastcall.lab.apiserver.meta import timestamp
 from lastcall.lab.controllers import node_health, pods, taints, zones
 from lastcall.lab.controllers.actions import Action, Decision, Patch, Tell
+from lastcall.lab.controllers.kept import Kept
 from lastcall.lab.controllers.taints import Edits
 from lastcall.lab.controllers.ticks import Ticks
 from lastcall.lab.controllers.view import Object, Ref, View, ref
@@ -72,6 +74,7 @@ class NodeLifecycle:
         self._waiting: dict[str, float] = {}
         """Nodes that are to get a NoExecute taint, and since when: the first come first."""
         self._zones: dict[str, zones.Zone] = {}
+        self._standings: Kept[_Standing] = Kept()
         self._stopped = False
         """Whether no zone has a ready node: then nothing is tainted."""
         self._beating = False
@@ -232,9 +235,10 @@ class NodeLifecycle:
         When the first one is back then, all get their time anew.
         """
         ready: dict[str, list[bool]] = {}
-        for node in view.all("nodes"):
-            if zones.EXCLUDED not in (node["metadata"].get("labels") or {}):
-                ready.setdefault(zones.zone_of(node), []).append(taints.node_ready(node))
+        named = ((node["metadata"]["name"], node) for node in view.all("nodes"))
+        for standing in self._standings.of(_ZONES, None, named, _standing).values():
+            if standing.counts:
+                ready.setdefault(standing.zone, []).append(standing.ready)
         states = {name: zones.state_of(nodes, self._settings.rates) for name, nodes in ready.items()}
         sizes = {name: len(nodes) for name, nodes in ready.items()}
         self._zones = zones.after(self._zones, states, sizes, self._settings.rates, now)
@@ -253,6 +257,19 @@ class NodeLifecycle:
         if wait <= 0:
             self._zones[name] = zones.Zone(zone.state, zone.limiter.taken(now))
         return wait
+
+
+class _Standing(NamedTuple):
+    """What a node is to its zone."""
+
+    zone: str
+    counts: bool
+    ready: bool
+
+
+def _standing(node: Object) -> _Standing:
+    counts = zones.EXCLUDED not in (node["metadata"].get("labels") or {})
+    return _Standing(zones.zone_of(node), counts, taints.node_ready(node))
 
 
 def _no_schedule(node: Object) -> Edits:

@@ -1,0 +1,36 @@
+"""What was found of objects, so that of many only those are looked at again that have changed since."""
+
+from collections.abc import Callable, Iterable
+from typing import Generic, TypeVar
+
+from lastcall.lab.controllers.view import Object, Ref
+
+T = TypeVar("T")
+
+
+class Kept(Generic[T]):
+    """Findings that follow from an object and from what they rest on alone; they go with their objects."""
+
+    def __init__(self) -> None:
+        self._known: dict[Ref, tuple[object, dict[str, tuple[Object, T]]]] = {}
+
+    def of(
+        self, key: Ref, basis: object, objects: Iterable[tuple[str, Object]], find: Callable[[Object], T]
+    ) -> dict[str, T]:
+        """For one key: what ``find`` finds of each object, by the objects' names and in their order.
+
+        An object that the view hands out again is the same; another ``basis`` than the last time asks all again.
+        """
+        rested, before = self._known.get(key, (basis, {}))
+        if rested != basis:
+            before = {}
+        now: dict[str, tuple[Object, T]] = {}
+        for name, obj in objects:
+            known = before.get(name)
+            now[name] = known if known is not None and known[0] is obj else (obj, find(obj))
+        self._known[key] = basis, now
+        return {name: found for name, (_, found) in now.items()}
+
+    def forget(self, key: Ref) -> None:
+        """It is not asked for any more."""
+        self._known.pop(key, None)
