@@ -187,8 +187,31 @@ def test_no_warning_is_ever_shown():
     assert caught == []
 
 
+def test_at_the_end_processes_stop_where_they_stand():
+    """Nobody hears of it, and nothing of them runs on; who belongs to none is cancelled, and ends in order."""
+    log = []
+
+    async def main():
+        process = Process("p", on_death=lambda: log.append("died"))
+        task = process.start(worker(log), "worker")
+
+        async def wait_for_it(name):
+            try:
+                await asyncio.sleep(1000)
+            finally:
+                log.append(f"{name} ends")
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+
+        main.tasks = [asyncio.create_task(wait_for_it(name), name=name) for name in "ba"]
+        await asyncio.sleep(1.5)
+
+    virtual.run(main())
+    assert log == ["worker 0", "worker 1", "b ends", "a ends", "worker cleans up"]
+
+
 def test_the_end_comes_although_processes_are_started_again():
-    """A fuse does not burn in the end, and who dies then is not waited for."""
+    """Who begins in the end stops too, and who is killed then is not waited for."""
     log = []
 
     async def main():
@@ -200,6 +223,7 @@ def test_the_end_comes_although_processes_are_started_again():
             try:
                 await asyncio.sleep(1000)
             finally:
+                boot()
                 victim.kill()
 
         asyncio.create_task(kill_at_the_end(), name="killer")  # noqa: RUF006  (the loop ends it)
@@ -209,7 +233,8 @@ def test_the_end_comes_although_processes_are_started_again():
         await asyncio.sleep(5)
 
     virtual.run(main())
-    assert log.count("worker is cancelled") == 1
+    assert log[-1] == "worker cleans up"
+    assert "worker is cancelled" not in log
 
 
 def test_what_the_dead_have_left_complains_nowhere_when_it_is_closed(caplog, recwarn):

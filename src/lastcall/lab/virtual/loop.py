@@ -6,12 +6,13 @@ import heapq
 import itertools
 import sys
 import threading
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterable
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from contextvars import Context
 from typing import Any, NoReturn, TypeVar, TypeVarTuple
+from weakref import WeakSet
 
 from lastcall.aio import cancel
-from lastcall.lab.virtual.ownership import OWNER, Task
+from lastcall.lab.virtual.ownership import OWNER, Owner, Task
 from lastcall.lab.virtual.remains import silence, unwind
 from lastcall.lab.virtual.trace import Trace, step_name
 
@@ -40,8 +41,6 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     What belongs to a process that is dead (``Process``) is not run: no step, no callback, no timer of it.
 
-    ``ending``: the run is over, and what it has left is being cancelled.
-
     ``trace()`` is a hash of all that was marked: the lines of ``mark``, and with ``steps`` each step's time, process
     and name. The same programs with the same seed have the same trace, in every run and on every Python: where they
     do not, something depends on addresses, on the order of a set, on real time or on real randomness. ``listen``
@@ -62,7 +61,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._order = itertools.count()
         self._numbers = itertools.count()
         self._failure: BaseException | None = None
-        self.ending = False
+        self._ending = False
+        self._living: dict[Owner, None] = {}
+        self._nobodys: WeakSet[asyncio.Task[Any]] = WeakSet()
         self._dead_tasks: list[Task] = []
         self._dead_generators: list[AsyncGenerator[Any, Any]] = []
         self.set_exception_handler(self._fail)
@@ -163,21 +164,25 @@ class VirtualLoop(asyncio.BaseEventLoop):
     ) -> "asyncio.Task[T]":
         """A task of the process in whose context it is started. Without a name it has that of its function."""
         if self.get_task_factory():
-            return super().create_task(coro, name=name, context=context)
+            made = super().create_task(coro, name=name, context=context)
+            self._nobodys.add(made)
+            return made
         self._check_closed()  # type: ignore[attr-defined]
         task = Task(coro, loop=self, name=name or getattr(coro, "__qualname__", "task"), context=context)
         task.number = next(self._numbers)
         owner = task.owner = OWNER.get() if context is None else context.get(OWNER)
-        if owner is not None:
+        if owner is None:
+            self._nobodys.add(task)
+        else:
             owner.tasks.add(task)
             if not owner.alive:
                 self._dead_tasks.append(task)
         return task
 
-    def tasks(self) -> "list[asyncio.Task[Any]]":
-        """Those that are not over and not dead, in the order in which they were started; by name, a factory's."""
-        found = asyncio.all_tasks(self)  # noqa: TID251  (they are sorted below)
-        ours = [one for one in found if isinstance(one, Task) and (one.owner is None or one.owner.alive)]
+    def _left_over(self) -> "list[asyncio.Task[Any]]":
+        """Those of no process that are not over, in the order in which they were started; by name, a factory's."""
+        found = [one for one in self._nobodys if not one.done()]
+        ours = [one for one in found if isinstance(one, Task)]
         others = [one for one in found if not isinstance(one, Task)]
         return [*sorted(ours, key=lambda one: one.number), *sorted(others, key=lambda one: one.get_name())]
 
@@ -193,20 +198,27 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     # -- the dead ------------------------------------------------------------------------------------------------------
 
-    def keep(self, tasks: Iterable[Task], generators: Iterable[AsyncGenerator[Any, Any]]) -> None:
-        """They are never stepped again: nothing of them becomes garbage, and so runs its ``finally``, in this run."""
-        dead = sorted((task for task in tasks if not task.done()), key=lambda task: task.number)
+    def live(self, owner: Owner) -> None:
+        """One more that lives."""
+        self._living[owner] = None
+
+    def keep(self, owner: Owner) -> None:
+        """It has died: nothing of it becomes garbage, and so runs its ``finally``, in this run."""
+        del self._living[owner]
+        dead = sorted((task for task in owner.tasks if not task.done()), key=lambda task: task.number)
         self._dead_tasks += dead
-        self._dead_generators += generators
-        if self.ending:
+        self._dead_generators += owner.generators
+        if self._ending:
             for task in dead:
                 task.cancel()  # the end does not wait for them
 
     def end(self) -> None:
-        """Cancels what is left, in order of start, and runs until it has ended. Fuses do not burn any more."""
-        self.ending = True
-        while left := self.tasks():
-            self.run_until_complete(cancel(*left))
+        """The run is over: processes stop where they stand, all else is cancelled, in order of start, and ends."""
+        self._ending = True
+        while self._living or self._left_over():
+            for owner in [*self._living]:
+                owner.stop()
+            self.run_until_complete(cancel(*self._left_over()))
 
     def close(self) -> None:
         """Closes the loop; what dead processes have left is closed without a word."""
@@ -236,9 +248,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
 
 def run(main: Coroutine[Any, Any, T], *, steps: bool = False, listen: Callable[[str], object] | None = None) -> T:
-    """Runs ``main`` to its end in virtual time, which begins at 0; what it leaves running is cancelled then.
+    """Runs ``main`` to its end in virtual time, which begins at 0.
 
-    ``steps`` and ``listen`` are the loop's.
+    What it leaves running ends then: processes stop where they stand, as if killed without anybody hearing of it
+    (nothing of them runs on, and nothing is called at their death); all other tasks are cancelled, in order of start,
+    and have ended when this returns. ``steps`` and ``listen`` are the loop's.
 
     What dead processes have left is closed last, outside of the loop: a ``finally`` of theirs that waits or asks for
     the loop does nothing, one that only changes an object does so. So the truth of a run is to be judged within it.

@@ -19,6 +19,10 @@ class Owner(Protocol):
         """Whether one more step of it may run; it may die of being asked."""
         ...
 
+    def stop(self) -> None:
+        """The run is over: it dies, and nobody hears of it."""
+        ...
+
 
 OWNER: ContextVar[Owner | None] = ContextVar("owner", default=None)
 """Inherited by tasks, callbacks and timers, as contexts are."""

@@ -49,6 +49,7 @@ class Process:
         self._context = contextvars.copy_context()
         self._context.run(OWNER.set, self)
         self._at_death: dict[object, Callable[[], object]] = {}
+        self._loop.live(self)
         if on_death:
             self.at_death(on_death)
 
@@ -72,11 +73,15 @@ class Process:
         """SIGKILL. What ``at_death`` was told is called, in order, before this returns. A second time it is nothing."""
         if not self.alive:
             return
-        self.alive = False
-        self._loop.keep(self.tasks, self.generators)
+        self.stop()
         told, self._at_death = self._at_death, {}
         for callback in told.values():
             callback()
+
+    def stop(self) -> None:
+        """For the loop, when the run is over: it is dead, and nobody hears of it."""
+        self.alive = False
+        self._loop.keep(self)
 
     def at_death(self, callback: Callable[[], object]) -> Callable[[], None]:
         """Calls it when the process dies, in the context of who asks for it; at once if it is dead already.
@@ -98,7 +103,7 @@ class Process:
         """For the loop: whether one more step of it may run."""
         if not self.alive:
             return False
-        if self.fuse is not None and not self._loop.ending:
+        if self.fuse is not None:
             if self.fuse <= 0:
                 self.kill()
                 return False
