@@ -2,10 +2,14 @@
 
 import asyncio
 import contextlib
+import gc
 import json
 from random import Random
 
+import pytest
+
 from lastcall import errors
+from lastcall.adapters.kube import watching
 from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.resources import CONFIG_MAPS
 from lastcall.adapters.kube.transport import Answer
@@ -249,3 +253,29 @@ def test_what_is_not_shared_is_everybodys_own():
     one, other = virtual.run(both(shared=False))
     assert one == other
     assert not any(one[key] is other[key] for key in one)
+
+
+def test_what_is_shared_goes_with_the_last_who_knows_it():
+    _, kept = virtual.run(lived(Script(listed(1, item("only here", 1)), Stream(None)), 10.0, shared=True))
+    assert "only here" in names_shared()
+    del kept, _
+    gc.collect()
+    assert "only here" not in names_shared()
+
+
+def names_shared():
+    return {known.key.name for known in watching._SHARED.values()}
+
+
+def managed(name):
+    obj = item(name, 1)
+    return {**obj, "metadata": {**obj["metadata"], "managedFields": [{"manager": "kubectl"}]}}
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_who_manages_which_field_is_not_kept(shared):
+    """``cache.TransformStripManagedFields``."""
+    stream = Stream(line("ADDED", managed("b")), None)
+    _, kept = virtual.run(lived(Script(listed(5, managed("a")), stream), 10.0, shared=shared))
+    assert len(kept.objects) == 2
+    assert not any("managedFields" in obj["metadata"] for obj in kept.objects.values())

@@ -115,6 +115,13 @@ BUGS = [
         WATCHING,
     ),
     Bug(
+        "who manages which field is kept with every object",
+        "adapters/kube/watching.py",
+        '        said.pop("managedFields", None)\n',
+        "",
+        WATCHING,
+    ),
+    Bug(
         "a watch that is silent is waited for",
         "adapters/kube/watching.py",
         "async with asyncio.timeout(self._inactivity):",

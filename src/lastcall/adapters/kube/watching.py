@@ -6,9 +6,10 @@ import logging
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
+from hashlib import blake2b
 from random import Random
 from typing import Any, Generic, NamedTuple, TypeVar
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -75,8 +76,9 @@ class _Line(msgspec.Struct):
     object: msgspec.Raw
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class _Known(Generic[T]):
+    key: Key
     uid: str
     revision: str
     obj: T
@@ -86,8 +88,10 @@ class Watching(Generic[T]):
     """Lists, then watches, for ever; every failure is logged and tried again with growing pauses.
 
     After ``410 Gone``, as an answer or as an event, it lists again and tells what differs from what it knows.
-    ``random`` spreads the pauses and the ends of watches. What is ``shared`` is read once for all in this process who
-    watch the same, and nobody changes it: a thousand kubelets in one process keep one copy of each Service.
+    ``random`` spreads the pauses and the ends of watches. What is ``shared`` is kept once for all in this process who
+    watch it, and nobody changes it: kubelets and controllers in one process have one copy of each pod. Objects as JSON
+    come without ``managedFields``, which are half of them, as in the informers of Kubernetes' own programs
+    (``cache.TransformStripManagedFields``).
     """
 
     def __init__(
@@ -176,7 +180,9 @@ class Watching(Generic[T]):
         pages = self._client.pages(self._resource, namespace=self._namespace, labels=self._labels, fields=self._fields)
         async with contextlib.aclosing(pages):
             async for page, revision in pages:  # noqa: B007  (the last one's is the list's)
-                found.update(self._decoded(item) for item in page)
+                for item in page:
+                    known = self._decoded(item)
+                    found[known.key] = known
         changes = [
             Change(Kind.DELETED, key, known.obj, known.obj)
             for key, known in self._known.items()
@@ -241,8 +247,9 @@ class Watching(Generic[T]):
         if event.type == "BOOKMARK":
             self._revision = _read(event.object, _Meta).metadata.resource_version
             return None
-        key, now = self._decoded(event.object)
-        self._revision, before = now.revision, self._known.get(key)
+        now = self._decoded(event.object)
+        key, self._revision = now.key, now.revision
+        before = self._known.get(key)
         old = before.obj if before else None
         if event.type == "DELETED":
             self._known.pop(key, None)
@@ -250,23 +257,31 @@ class Watching(Generic[T]):
         self._known[key] = now
         return Change(Kind.MODIFIED if before else Kind.ADDED, key, now.obj, old)
 
-    def _decoded(self, raw: msgspec.Raw) -> tuple[Key, _Known[T]]:
-        shape = self._resource.shape
-        if not self._shared:
-            return _decoded(raw, shape)
-        return _decoded_once(bytes(raw), shape)  # type: ignore[arg-type]  # a class can be a key
+    def _decoded(self, raw: msgspec.Raw) -> _Known[T]:
+        return _decoded_once(raw, self._resource.shape) if self._shared else _decoded(raw, self._resource.shape)
 
 
-def _decoded(raw: bytes | msgspec.Raw, shape: type[T]) -> tuple[Key, _Known[T]]:
+def _decoded(raw: bytes | msgspec.Raw, shape: type[T]) -> _Known[T]:
     obj = _read(raw, shape)
     said = obj.get("metadata") if isinstance(obj, dict) else None  # where it is whole, it is not read twice
-    metadata = _named(said) if isinstance(said, dict) else _read(raw, _Meta).metadata
-    return Key(metadata.namespace, metadata.name), _Known(metadata.uid, metadata.resource_version, obj)
+    if isinstance(said, dict):
+        said.pop("managedFields", None)
+        metadata = _named(said)
+    else:
+        metadata = _read(raw, _Meta).metadata
+    return _Known(Key(metadata.namespace, metadata.name), metadata.uid, metadata.resource_version, obj)
 
 
-@lru_cache(maxsize=4096)
-def _decoded_once(raw: bytes, shape: Any) -> tuple[Key, _Known[Any]]:
-    return _decoded(raw, shape)
+_SHARED: WeakValueDictionary[tuple[bytes, Any], _Known[Any]] = WeakValueDictionary()
+"""By a digest of what the server sent, and what that was read as; for as long as somebody knows it."""
+
+
+def _decoded_once(raw: msgspec.Raw, shape: type[T]) -> _Known[T]:
+    place = (blake2b(raw, digest_size=16).digest(), shape)
+    known: _Known[T] | None = _SHARED.get(place)
+    if known is None:
+        known = _SHARED[place] = _decoded(raw, shape)
+    return known
 
 
 def _named(metadata: Mapping[str, Any]) -> _Metadata:

@@ -39,7 +39,7 @@ class ClusterClient:
         """
         if version:
             self._versions[resource] = version
-        watching = Watching(self._client, self._named(resource), clock=self._clock, random=self._random)
+        watching = Watching(self._client, self._named(resource), clock=self._clock, random=self._random, shared=True)
         listed: list[Seen] | None = []
         async for change in watching.changes():
             if change.kind is Kind.SYNCED:
@@ -47,7 +47,6 @@ class ClusterClient:
                 listed = None
                 continue
             assert change.new
-            change.new["metadata"].pop("managedFields", None)  # half of an object's memory, and no controller asks
             now = None if change.kind is Kind.DELETED else change.new
             seen = Seen(now, change.old)
             if listed is not None:

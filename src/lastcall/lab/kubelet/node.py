@@ -156,7 +156,7 @@ class Node:
 
     async def _watch(self) -> None:
         fields = f"metadata.name={self.profile.name}"
-        watching = Watching(self._client, NODES, clock=self._clock, random=self._random, fields=fields)
+        watching = Watching(self._client, NODES, clock=self._clock, random=self._random, fields=fields, shared=True)
         async for change in watching.changes():
             if change.new is not None and change.kind is not Kind.DELETED:
                 self._learn(change.new)

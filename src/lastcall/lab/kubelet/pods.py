@@ -63,6 +63,7 @@ class Pods:
             clock=self._means.clock,
             random=self._means.random,
             fields=f"spec.nodeName={self._means.profile.name}",
+            shared=True,
         )
         async for change in watching.changes():
             if change.kind is Kind.SYNCED:

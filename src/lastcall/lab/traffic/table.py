@@ -45,7 +45,7 @@ class Table:
         group = Group()
         for resource, learn in ((SERVICES, self._learn_service), (ENDPOINT_SLICES, self._learn_slice)):
             late: asyncio.Queue[tuple[float, Change[Any]]] = asyncio.Queue()
-            watching = Watching(self._client, resource, clock=self._clock, random=self._random)
+            watching = Watching(self._client, resource, clock=self._clock, random=self._random, shared=True)
             group.start(self._hear(watching, late), f"hear of {resource.plural}")
             group.start(self._learn(learn, late), f"learn of {resource.plural}")
         try:
