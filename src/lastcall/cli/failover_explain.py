@@ -11,12 +11,15 @@ import click
 from lastcall.cli import clusters
 from lastcall.cli.options import Moment, content
 from lastcall.errors import InvalidInput
+from lastcall.model.decode import shown
 
 if TYPE_CHECKING:
     from lastcall.adapters.kube.client import Client
     from lastcall.failover.telling.explain import Explanation, Hurdle
     from lastcall.failover.telling.objects import Objects
     from lastcall.model.observed import LivePod
+
+_KINDS = {"node": "node", "nodes": "node", "pod": "pod", "pods": "pod"}
 
 
 @click.command("explain")
@@ -61,17 +64,29 @@ def explain(found: "Objects", target: str, namespace: str, now: float) -> "Expla
     from lastcall.failover.telling import explain as explaining
     from lastcall.failover.telling import objects
 
-    kind, _, name = target.rpartition("/")
-    if kind in ("", "node", "nodes") and not namespace and found.node(name):
-        return explaining.of_node(objects.case_of(found, name, now), now)
-    if kind in ("node", "nodes"):
+    kind, where, name = _named(target, namespace)
+    if kind == "node" and not found.node(name):
         raise InvalidInput("POD|NODE", [f"there is no node {name}"])
-    pod = _pod(found, name, kind if kind not in ("", "pod", "pods") else namespace)
+    if kind == "node" or (not kind and not where and found.node(name)):
+        return explaining.of_node(objects.case_of(found, name, now), now)
+    pod = _pod(found, name, where)
     if not pod.spec.node_name:
         return explaining.unbound("/".join(pod.key))
     case = objects.case_of(found, pod.spec.node_name, now)
     left = next((one for one in case.pods if (one.namespace, one.name) == pod.key), None)
     return explaining.of_pod(case, left, now) if left else explaining.orphan(case, "/".join(pod.key), now)
+
+
+def _named(target: str, namespace: str) -> tuple[str, str, str]:
+    """``node``, ``pod`` or neither, the namespace, and the name. InvalidInput if that is no target."""
+    before, slash, rest = target.partition("/")
+    kind = _KINDS.get(before, "") if slash else ""
+    where, _, name = (rest if kind else target).rpartition("/")
+    if not name or (where and kind == "node") or "/" in where:
+        raise InvalidInput("POD|NODE", [f"{shown(target)}: must be NODE, POD, NAMESPACE/POD, node/NODE or pod/POD"])
+    if where and namespace not in ("", where):
+        raise InvalidInput("POD|NODE", [f"{shown(target)}: must be in namespace {namespace}, which --namespace names"])
+    return kind, where or namespace, name
 
 
 def _pod(found: "Objects", name: str, namespace: str) -> "LivePod":

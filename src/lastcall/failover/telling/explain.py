@@ -99,7 +99,7 @@ def unbound(key: str) -> Explanation:
 
 def orphan(case: Case, key: str, now: float) -> Explanation:
     """Of a pod whose node is not there."""
-    return replace(of_node(case, now), about=f"pod {key}")
+    return replace(of_node(case, now), about=f"pod {key}", known=(f"it is bound to node {case.name}",), left="")
 
 
 def _of_itself(case: Case, pod: PodLeft) -> Iterator[str]:

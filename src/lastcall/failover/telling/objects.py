@@ -4,12 +4,11 @@ The controller goes by what it has seen itself, on its own clock. Here there are
 which others have written by their clocks; nothing is ever done because of such a Case. Times are seconds since 1970.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
 from lastcall import names
-from lastcall.errors import InvalidInput
 from lastcall.failover.deciding import left
 from lastcall.failover.deciding.case import Case, Device, NodeNow, Policy
 from lastcall.failover.knowing import evidence
@@ -20,12 +19,12 @@ from lastcall.failover.knowing.proofs import LIVES, Terms, freshness, patience
 from lastcall.failover.limits import policies, storms
 from lastcall.failover.limits.overview import CONTROL_PLANE, ETCD, over
 from lastcall.failover.limits.storms import Answer, Fencing, Member, View
-from lastcall.model import decode
 from lastcall.model.base import Facts
 from lastcall.model.fence_policy import FencePolicy, PowerOn, RemoveTaint
 from lastcall.model.fencer import TargetCheck
+from lastcall.model.listfile import Kind, read_list
 from lastcall.model.node_shutdown_object import NodeShutdown
-from lastcall.model.observed import LiveNode, LivePod, WatchedAttachment, WatchedLease
+from lastcall.model.observed import LeaseMeta, LiveNode, LivePod, WatchedAttachment, WatchedLease
 from lastcall.model.shutdown import Outcome
 from lastcall.model.snapshot import NODE_LEASES, PersistentVolume
 
@@ -59,40 +58,42 @@ class Objects(Facts, frozen=True):
         return next((one for one in self.nodes if one.metadata.name == name), None)
 
 
-_KINDS: dict[str, tuple[str, Any]] = {
-    "Node": ("nodes", LiveNode),
-    "Pod": ("pods", LivePod),
-    "Lease": ("leases", WatchedLease),
-    "VolumeAttachment": ("attachments", WatchedAttachment),
-    "PersistentVolume": ("volumes", PersistentVolume),
-    "NodeShutdown": ("shutdowns", NodeShutdown),
-    "FencePolicy": ("policies", dict),
+class _Meta(LeaseMeta, frozen=True):
+    namespace: str = ""
+
+
+class _Lease(WatchedLease, frozen=True):
+    """Of a node, or of an election: that is told by its namespace."""
+
+    metadata: _Meta
+
+
+_KINDS = {
+    "Node": Kind("v1", LiveNode),
+    "Pod": Kind("v1", LivePod, namespaced=True),
+    "Lease": Kind("coordination.k8s.io/v1", _Lease, namespaced=True),
+    "VolumeAttachment": Kind("storage.k8s.io/v1", WatchedAttachment),
+    "PersistentVolume": Kind("v1", PersistentVolume),
+    "NodeShutdown": Kind(names.API_VERSION, NodeShutdown),
+    "FencePolicy": Kind(names.API_VERSION, dict),
 }
 
 
 def from_file(data: bytes, source: str) -> Objects:
     """What ``kubectl get nodes,pods,... -A -o json|yaml`` gives; other kinds are passed over. InvalidInput."""
-    found: dict[str, list[Any]] = {field: [] for field, _ in _KINDS.values()} | {"elections": []}
-    wrong: list[str] = []
-    for item in _items(decode.documents(data, source)):
-        kind = item.get("kind") if isinstance(item, dict) else None
-        if not isinstance(kind, str) or kind not in _KINDS:
-            continue
-        field, type_ = _KINDS[kind]
-        metadata = item.get("metadata")
-        about = metadata.get("name", "") if isinstance(metadata, dict) else ""
-        if kind == "Lease" and isinstance(metadata, dict) and metadata.get("namespace") != NODE_LEASES:
-            if about != ELECTION:
-                continue
-            field = "elections"
-        value, violations = decode.collect(item, type_)
-        wrong += [f"{kind} {about}: {violation}" for violation in violations]
-        found[field].append(value)
-    if wrong:
-        raise InvalidInput(source, wrong)
-    elections = found.pop("elections")
+    found = read_list(data, source, _KINDS).objects
+    elections = tuple(
+        one for one in found["Lease"] if one.metadata.name == ELECTION and one.metadata.namespace != NODE_LEASES
+    )
     return Objects(
-        **{field: tuple(values) for field, values in found.items()}, elections=tuple(elections) if elections else None
+        nodes=tuple(found["Node"]),
+        pods=tuple(found["Pod"]),
+        leases=tuple(one for one in found["Lease"] if one.metadata.namespace == NODE_LEASES),
+        attachments=tuple(found["VolumeAttachment"]),
+        volumes=tuple(found["PersistentVolume"]),
+        shutdowns=tuple(found["NodeShutdown"]),
+        policies=tuple(found["FencePolicy"]),
+        elections=elections or None,
     )
 
 
@@ -148,18 +149,6 @@ def case_of(objects: Objects, name: str, now: float) -> Case:
         attachments=tuple(left.attachment(one, {}) for one in objects.attachments if one.spec.node_name == name),
         back_since=now if node.ready.status == "True" else None,
     )
-
-
-def _items(documents: Iterable[Any]) -> Iterator[Any]:
-    for document in documents:
-        kind = document.get("kind", "") if isinstance(document, dict) else ""
-        if isinstance(kind, str) and kind.endswith("List") and isinstance(document.get("items"), list):
-            single = kind.removesuffix("List")
-            yield from _items(
-                {"kind": single, **item} if isinstance(item, dict) else item for item in document["items"]
-            )
-        else:
-            yield document
 
 
 def _heard(objects: Objects, node: LiveNode, now: float) -> float | None:
