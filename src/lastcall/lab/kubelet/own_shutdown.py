@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from lastcall import names
-from lastcall.aio import Group, first
+from lastcall.aio import first
 from lastcall.errors import LastcallError, NotPermitted, Unavailable
 from lastcall.graceful.phases import assign
 from lastcall.lab.kubelet.ending import Order
@@ -204,11 +204,6 @@ class ShutdownManager:
             log.info("Shutdown manager pod killing time out: %s s, priority %s", group.seconds, group.priority)
 
     async def _ended(self, workers: Sequence[PodWorker]) -> None:
-        group = Group()
         for worker in workers:
-            group.start(worker.cleaned.wait(), f"end of {worker.record.uid}")
-        try:
-            await group.join()
-        finally:
-            await group.cancel()
+            await worker.cleaned.wait()
         await self._clock.sleep(AFTER_PODS)

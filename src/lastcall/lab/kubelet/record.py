@@ -1,12 +1,12 @@
 """What is known of one pod, and what is said of it."""
 
-import asyncio
 from dataclasses import replace
 from typing import Any
 
 from lastcall.adapters.kube.resources import Object
 from lastcall.lab.kubelet import pod_status
 from lastcall.lab.kubelet.facts import ContainerFacts, PodFacts
+from lastcall.lab.kubelet.flag import Flag
 from lastcall.lab.kubelet.means import Means
 from lastcall.lab.kubelet.status_writer import StatusWriter
 
@@ -18,7 +18,7 @@ class Record:
         self.pod = pod
         self.facts = PodFacts(host_ip=means.profile.address)
         self.rejected = False
-        self.moved = asyncio.Event()
+        self.moved = Flag()
         """Set when anything has changed; who waits for it clears it first."""
         self._means = means
         self.writer = StatusWriter(

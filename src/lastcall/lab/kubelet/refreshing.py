@@ -1,6 +1,5 @@
 """Keeps the files of a running pod's volumes as their sources are (``pkg/kubelet/pod_workers.go``: each sync does)."""
 
-import asyncio
 from collections.abc import Callable
 from typing import Any
 from zlib import crc32
@@ -9,6 +8,7 @@ from lastcall.adapters.kube.resources import Object
 from lastcall.aio import first
 from lastcall.errors import LastcallError
 from lastcall.lab.kubelet import projections
+from lastcall.lab.kubelet.flag import Flag
 from lastcall.lab.kubelet.means import Means
 from lastcall.lab.kubelet.record import Record
 
@@ -21,7 +21,13 @@ class Refresher:
         self._means = means
         self._mounted = mounted
         self._shown = _described(record.pod)
-        self._news = asyncio.Event()
+        self._volumes = [one for one in record.pod["spec"].get("volumes") or () if projections.projected(one)]
+        self._news = Flag()
+
+    @property
+    def needed(self) -> bool:
+        """Whether there is anything to be refreshed; else nobody has to run it."""
+        return bool(self._volumes)
 
     def look(self) -> None:
         """The pod may have changed."""
@@ -30,9 +36,6 @@ class Refresher:
 
     async def run(self) -> None:
         """Until cancelled. What cannot be refreshed stays as it is, and an event tells why."""
-        volumes = [one for one in self._record.pod["spec"].get("volumes") or () if projections.projected(one)]
-        if not volumes:
-            await asyncio.Event().wait()
         spread = crc32(self._record.uid.encode()) / 2**32
         pause = self._means.settings.sync * (1 + spread / 2)
         while True:
@@ -40,7 +43,7 @@ class Refresher:
             self._news.clear()
             if self._mounted():
                 self._shown = _described(self._record.pod)
-                for volume in volumes:
+                for volume in self._volumes:
                     await self._refresh(volume)
 
     async def _refresh(self, volume: Object) -> None:

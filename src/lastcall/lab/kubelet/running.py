@@ -1,8 +1,7 @@
 """Keeps the containers of one pod running: starts, pauses, probes, restarts."""
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from lastcall.adapters.kube.resources import Object
 from lastcall.aio import Group, first
@@ -102,10 +101,11 @@ class Runner:
             await self._means.clock.sleep(min(pause, _LONGEST_RETRY))
             return
         self._failures = 0
-        waits: list[Awaitable[Any]] = [self._record.moved.wait()]
-        if plan.again_in is not None:
-            waits.append(self._means.clock.sleep(plan.again_in))
-        await first(*waits)
+        moved = self._record.moved.wait()
+        if plan.again_in is None:
+            await moved
+        else:
+            await first(moved, self._means.clock.sleep(plan.again_in))
 
     # -- starting ------------------------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from lastcall.adapters.kube.resources import PODS, Object
 from lastcall.aio import Signal
 from lastcall.errors import LastcallError, NotFound
 from lastcall.lab.kubelet import pod_status
+from lastcall.lab.kubelet.flag import Flag
 from lastcall.ports import Clock
 
 log = logging.getLogger(__name__)
@@ -33,7 +34,7 @@ class StatusWriter:
         self._known = known
         self._learn = learn
         self._retry = retry
-        self._due = asyncio.Event()
+        self._due = Flag()
         self._written = Signal()
         self._telling = ""
         self._over = False

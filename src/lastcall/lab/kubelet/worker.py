@@ -1,6 +1,5 @@
 """One pod's life on its node, from its admission until nothing of it is left (``pkg/kubelet/pod_workers.go``)."""
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -13,6 +12,7 @@ from lastcall.lab.apiserver.meta import seconds
 from lastcall.lab.kubelet import pod_status
 from lastcall.lab.kubelet.ending import Ending, Order, grace
 from lastcall.lab.kubelet.facts import recalled
+from lastcall.lab.kubelet.flag import Flag
 from lastcall.lab.kubelet.means import Means
 from lastcall.lab.kubelet.record import Record
 from lastcall.lab.kubelet.refreshing import Refresher
@@ -28,9 +28,9 @@ class PodWorker:
 
     def __init__(self, pod: Object, means: Means, *, live: LivePod | None = None) -> None:
         self.record = Record(pod, means)
-        self.over = asyncio.Event()
+        self.over = Flag()
         """Set when no container of it runs any more, nor ever will."""
-        self.cleaned = asyncio.Event()
+        self.cleaned = Flag()
         """Set when its volumes are unmounted too."""
         self._means = means
         self._found = live
@@ -39,11 +39,11 @@ class PodWorker:
         self._refresher = Refresher(self.record, means, mounted=lambda: self._runner.prepared is not None)
         self._order: Order | None = None
         self._ending: Ending | None = None
-        self._end_wanted = asyncio.Event()
-        self._ended_by_others = asyncio.Event()
+        self._end_wanted = Flag()
+        self._ended_by_others = Flag()
         self._codes: dict[str, int | None] = {}
-        self._deleted = asyncio.Event()
-        self._gone = asyncio.Event()
+        self._deleted = Flag()
+        self._gone = Flag()
         self._told = ""
 
     @property
@@ -160,7 +160,10 @@ class PodWorker:
         if self._ran:
             await self._until_it_is_ours()  # what somebody else ends is not made again
             await self._until_it_works(self._runner.recall)
-        await first(self._runner.run(), self._refresher.run())
+        if self._refresher.needed:
+            await first(self._runner.run(), self._refresher.run())
+        else:
+            await self._runner.run()
 
     def _expire(self) -> None:
         """``activeDeadlineSeconds`` are over."""
