@@ -113,7 +113,7 @@ def test_a_node_that_is_past_its_own_deadline_before_it_is_suspected_is_awaited_
     ("pod", "says"),
     [
         (replace(DB, tolerates=True), "it tolerates the taint out-of-service"),
-        (replace(DB, disabled=True), "it has the annotation lastcall.dev/failover: Disabled"),
+        (replace(DB, disabled=True), "it may not be forced, by its annotation lastcall.dev/failover"),
         (replace(DB, mirror=True), "it is a static pod, which only its kubelet ends"),
         (STUCK, "its finalizers keep it: example.com/x"),
         (replace(DB, refused=REFUSED), "the API server refuses it: too many requests"),

@@ -263,6 +263,14 @@ def test_which_pods_are_to_stay(tolerations, taints, stays):
     assert found.tolerates is stays
 
 
+@pytest.mark.parametrize(
+    ("word", "spared"), [("Disabled", True), ("disabled", True), ("no", True), ("Enabled", False), ("", False)]
+)
+def test_a_word_that_nobody_knows_keeps_a_pod_from_being_forced(word, spared):
+    found = left.pod(pod(annotations={"lastcall.dev/failover": word}), node(1, type_=LiveNode), {}, {}, 0.0)
+    assert found.disabled is spared
+
+
 def test_what_a_pod_says_of_itself_and_its_volumes():
     annotations = {"lastcall.dev/failover": "Disabled", "kubernetes.io/config.mirror": "x"}
     found = left.pod(

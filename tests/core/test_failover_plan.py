@@ -153,6 +153,42 @@ def test_a_toleration_with_a_time_holds_until_the_time_is_over():
         assert bool(removed(node("n1", "Unknown", taint(OUT, **since)), going)) is forced
 
 
+@pytest.mark.parametrize("word", ["Disabled", "disabled", "false"])
+def test_a_pod_that_may_not_be_forced_stays(word):
+    """As the controller leaves it; Kubernetes does not know the annotation."""
+    spared = pod("a", "n1", terminating=True, annotations={"lastcall.dev/failover": word})
+    assert removed(out("n1"), spared) == {}
+    assert evicted(out("n1"), spared).keys() == {"a"}
+    assert removed(out("n1"), spared, upstream=True) == {"a": "out-of-service"}
+    enabled = pod("a", "n1", terminating=True, annotations={"lastcall.dev/failover": "Enabled"})
+    assert removed(out("n1"), enabled) == {"a": "out-of-service"}
+
+
+def test_why_a_pod_that_may_not_be_forced_is_kept():
+    spared = pod("a", "n1", terminating=True, tolerates=[exists()], annotations={"lastcall.dev/failover": "Disabled"})
+    said = "node n1 is out of service, but the pod may not be forced, by its annotation lastcall.dev/failover"
+    assert kept(out("n1"), spared) == {"a": said}
+
+
+@pytest.mark.parametrize(
+    "stays",
+    [{"tolerates": [exists()]}, {"annotations": {"lastcall.dev/failover": "Disabled"}}],
+    ids=["tolerates", "spared"],
+)
+def test_who_stays_keeps_the_volume_by_lastcalls_rules(stays):
+    """Upstream goes by what the kubelet last said of the containers, which is not sure (``IsPodTerminated``)."""
+    still = pod("a", "n1", terminating=True, claim="c", states=("waiting",), **stays)
+    disk = [volume("v", "c"), attachment("va", "v", "n1")]
+    assert detached(out("n1"), still, *disk) == {}
+    assert detached(out("n1"), still, *disk, upstream=True) == {"va": "out-of-service"}
+    over = pod("a", "n1", terminating=True, claim="c", phase="Succeeded", states=(), **stays)
+    assert detached(out("n1"), over, *disk) == {"va": "out-of-service"}
+    going = pod("a", "n1", terminating=True, claim="c", states=("waiting",))
+    assert detached(out("n1"), going, *disk) == {"va": "out-of-service"}
+    waits = detached(node("n1", "Unknown"), still, *disk, detach_timeout_elapsed=True)
+    assert waits == {"va": "timeout"}
+
+
 def test_every_taint_of_that_key_has_to_be_tolerated():
     gone = node("n1", "Unknown", taint(OUT, "NoExecute"), taint(OUT, "NoSchedule"))
     assert removed(gone, pod("a", "n1", terminating=True, tolerates=[exists(OUT, "NoExecute")])) == {

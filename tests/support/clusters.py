@@ -54,8 +54,9 @@ def pod(
     claim="",
     states=("running",),
     namespace="shop",
+    annotations=None,
 ):
-    metadata = {"name": name, "namespace": namespace, "creationTimestamp": ago(age)}
+    metadata = {"name": name, "namespace": namespace, "creationTimestamp": ago(age), "annotations": annotations or {}}
     if terminating:
         metadata["deletionTimestamp"] = ago(10)
     volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": claim}}] if claim else []

@@ -101,6 +101,20 @@ BUGS = [
         PLAN,
     ),
     Bug(
+        "a pod's annotation counts only if it is spelt as in the manual",
+        "failover/upstream/caution.py",
+        'return word not in ("", ENABLED)',
+        'return word == "Disabled"',
+        PLAN,
+    ),
+    Bug(
+        "who stays on a node that is out of service loses its volumes",
+        "failover/upstream/attachments.py",
+        "    return bool(caution.staying(pod, node, now, comparisons=rules.comparisons))",
+        "    return False",
+        PLAN,
+    ),
+    Bug(
         "upstream's rules are softened too",
         "failover/upstream/attachments.py",
         "if rules.upstream or not caution",

@@ -26,6 +26,18 @@ class ObjectMeta(Facts, frozen=True):
     deletion_timestamp: Time | None = None
 
 
+class PodAnnotations(Facts, frozen=True):
+    """Of a pod's annotations the one that is read."""
+
+    failover: str = msgspec.field(name=names.FAILOVER_ANNOTATION, default="")
+
+
+class PodMeta(ObjectMeta, frozen=True):
+    """v1.ObjectMeta of a pod."""
+
+    annotations: PodAnnotations = PodAnnotations()
+
+
 class DatedTaint(Taint, frozen=True):
     """v1.Taint with the time at which it was added, if that was written down."""
 
@@ -147,7 +159,7 @@ class PodStatus(Facts, frozen=True):
 class Pod(Facts, frozen=True):
     """v1.Pod."""
 
-    metadata: ObjectMeta
+    metadata: PodMeta
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
 

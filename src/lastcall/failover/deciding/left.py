@@ -6,13 +6,13 @@ from lastcall import names
 from lastcall.failover.deciding.case import AttachmentLeft, PodLeft, Refusal
 from lastcall.failover.deciding.remaining import stays
 from lastcall.failover.knowing.taints import OURS
+from lastcall.failover.upstream import caution
 from lastcall.failover.upstream.verdict import FINISHED
 from lastcall.model.observed import LiveNode, LivePod, WatchedAttachment
 from lastcall.model.snapshot import DatedTaint
 from lastcall.model.tolerations import tolerates
 
 MIRROR = "kubernetes.io/config.mirror"
-DISABLED = "Disabled"
 _OURS = DatedTaint(key=OURS.key, value=OURS.value, effect=OURS.effect)
 
 
@@ -30,7 +30,7 @@ def pod(
         finished=found.status.phase in FINISHED,
         finalizers=metadata.finalizers,
         tolerates=_tolerates(found, node, wall),
-        disabled=metadata.annotations.get(names.FAILOVER_ANNOTATION) == DISABLED,
+        disabled=caution.spares(metadata.annotations.get(names.FAILOVER_ANNOTATION, "")),
         mirror=MIRROR in metadata.annotations,
         volumes=tuple(claims[claim] for claim in found.claims if claim in claims),
         refused=refusals.get(metadata.uid),

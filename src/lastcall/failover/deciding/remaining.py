@@ -14,7 +14,7 @@ def stays(pod: PodLeft) -> str:
     if pod.mirror:
         return "is a static pod, which only its kubelet ends"
     if pod.disabled:
-        return f"has the annotation {names.FAILOVER_ANNOTATION}: Disabled"
+        return f"may not be forced, by its annotation {names.FAILOVER_ANNOTATION}"
     return "tolerates the taint out-of-service" if pod.tolerates else ""
 
 

@@ -7,7 +7,7 @@ from lastcall.failover.upstream import caution, verdict
 from lastcall.failover.upstream.cluster import Cluster
 from lastcall.failover.upstream.rules import Rules
 from lastcall.failover.upstream.verdict import Detachment
-from lastcall.model.snapshot import PersistentVolume, VolumeAttachment
+from lastcall.model.snapshot import Node, PersistentVolume, Pod, VolumeAttachment
 from lastcall.model.volumes import attachment_of, unique_name
 
 _UNBOUND = ("Released", "Failed")
@@ -20,7 +20,7 @@ def detached(cluster: Cluster, rules: Rules, now: datetime) -> Iterator[tuple[Vo
     A volume goes by force only when no pod on its node wants it: a pod that is there in this snapshot keeps it.
     """
     names = {one.metadata.name: _unique(one) for one in cluster.snapshot.volumes}
-    wanted = _wanted(cluster)
+    wanted = _wanted(cluster, rules, now)
     for attachment in cluster.snapshot.attachments:
         volume = names.get(attachment.spec.source.persistent_volume_name) or _reported(cluster, attachment)
         if not volume or (volume, attachment.spec.node_name) in wanted:
@@ -43,7 +43,7 @@ def _detachment(cluster: Cluster, volume: str, name: str, rules: Rules) -> Detac
     return verdict.detachment(mounted=mounted, expired=rules.expired, node=cluster.state(name))
 
 
-def _wanted(cluster: Cluster) -> set[tuple[str, str]]:
+def _wanted(cluster: Cluster, rules: Rules, now: datetime) -> set[tuple[str, str]]:
     """The volumes that pods want, each with the node; pods of nodes that are missing do not count."""
     bound: dict[tuple[str, str], list[PersistentVolume]] = {}
     for volume in cluster.snapshot.volumes:
@@ -52,11 +52,19 @@ def _wanted(cluster: Cluster) -> set[tuple[str, str]]:
     return {
         (_unique(volume), pod.spec.node_name)
         for pod in cluster.snapshot.pods
-        if cluster.node_of(pod)
-        and verdict.needs_volumes(phase=pod.status.phase, terminating=pod.terminating, running=pod.running)
+        if (node := cluster.node_of(pod)) and _needs(pod, node, rules, now)
         for claim in pod.claims
         for volume in bound.get((pod.metadata.namespace, claim), ())
     }
+
+
+def _needs(pod: Pod, node: Node, rules: Rules, now: datetime) -> bool:
+    """Who stays on a node that is out of service keeps its volumes by lastcall's rules, although none of it seems to run."""
+    if verdict.needs_volumes(phase=pod.status.phase, terminating=pod.terminating, running=pod.running):
+        return True
+    if rules.upstream or pod.status.phase in verdict.FINISHED or not node.out_of_service:
+        return False
+    return bool(caution.staying(pod, node, now, comparisons=rules.comparisons))
 
 
 def _unique(volume: PersistentVolume) -> str:

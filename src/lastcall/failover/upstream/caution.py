@@ -6,6 +6,7 @@ Each rule only ever takes away from what upstream would force.
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+from lastcall import names
 from lastcall.failover.upstream.cluster import Cluster
 from lastcall.model import duration
 from lastcall.model.snapshot import DatedTaint, Node, Pod
@@ -13,6 +14,8 @@ from lastcall.model.tolerations import Toleration, tolerates
 
 SILENCE = timedelta(seconds=50)
 """A node that was heard of more recently counts as alive (``--node-monitor-grace-period`` of Kubernetes 1.36)."""
+ENABLED = "Enabled"
+"""The word of the annotation on a pod that says nothing else than that it is not there."""
 
 
 def objection(cluster: Cluster, name: str, now: datetime) -> str:
@@ -32,6 +35,23 @@ def objection(cluster: Cluster, name: str, now: datetime) -> str:
     ago = round((now - sign).total_seconds())
     heard = f"{duration.of_seconds(ago)} ago" if ago >= 0 else f"{duration.of_seconds(-ago)} later"
     return f"is not Ready, but was heard of {heard}"
+
+
+def spares(word: str) -> bool:
+    """Whether a pod's annotation, empty if it has none, keeps lastcall from ever forcing it.
+
+    ``Disabled`` does, and so does a word that nobody knows, which can only have been meant so.
+    """
+    return word not in ("", ENABLED)
+
+
+def staying(pod: Pod, node: Node, now: datetime, *, comparisons: bool = False) -> str:
+    """Why a pod stays on a node that is out of service, as the end of a sentence about the node; empty if it does not."""
+    if spares(pod.metadata.annotations.failover):
+        return f"is out of service, but the pod may not be forced, by its annotation {names.FAILOVER_ANNOTATION}"
+    if tolerates_out_of_service(pod, node, now, comparisons=comparisons):
+        return "is out of service, which the pod tolerates"
+    return ""
 
 
 def tolerates_out_of_service(pod: Pod, node: Node, now: datetime, *, comparisons: bool = False) -> bool:

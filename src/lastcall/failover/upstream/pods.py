@@ -30,9 +30,7 @@ def refused(cluster: Cluster, pod: Pod, rules: Rules, now: datetime) -> str:
         return ""
     node = cluster.node_of(pod)
     objection = caution.objection(cluster, pod.spec.node_name, now)
-    if node and not objection and caution.tolerates_out_of_service(pod, node, now, comparisons=rules.comparisons):
-        return "is out of service, which the pod tolerates"
-    return objection
+    return caution.staying(pod, node, now, comparisons=rules.comparisons) if node and not objection else objection
 
 
 def _surplus(cluster: Cluster, rules: Rules) -> list[Pod]:
