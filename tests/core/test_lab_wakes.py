@@ -1,4 +1,4 @@
-"""Which changes make Pod GC and taint eviction look at pods: what comes every minute for each node concerns none."""
+"""Which changes make Pod GC and taint eviction look at pods, and how the view's look-ups follow the changes."""
 
 import pytest
 
@@ -120,6 +120,20 @@ def test_finished_pods_are_looked_at_when_there_are_too_many():
     told.controller.decide(keys[1][0], told.view, 0.0)
     decision = told.controller.decide(keys[1][0], told.view, 20.0)
     assert [action.ref.name for action in decision.actions] == ["a"]
+
+
+def test_an_owner_controls_what_says_so_and_the_others_depend_on_it():
+    view = View()
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "r"}
+    mine = pod("mine", ownerReferences=[{**owner, "uid": "other"}, {**owner, "controller": True}])
+    view.apply("pods", mine, None)
+    view.apply("pods", pod("near", ownerReferences=[owner]), None)
+    assert [one["metadata"]["name"] for one in view.owned("r", "pods")] == ["mine"]
+    assert [place.name for place, _ in view.dependents("r")] == ["mine", "near"]
+    assert [one["metadata"]["name"] for one in view.free("pods", "default")] == ["near"]
+    view.apply("pods", pod("mine"), mine)
+    assert view.owned("r", "pods") == []
+    assert [one["metadata"]["name"] for one in view.free("pods", "default")] == ["mine", "near"]
 
 
 def test_the_order_is_kept_as_objects_come_and_go():

@@ -279,4 +279,11 @@ BUGS = [
         "basis = _generation(daemon)",
         ("tests/core/test_lab_daemon_kept.py",),
     ),
+    Bug(
+        "who was released stays with his owner",
+        "lab/controllers/view.py",
+        '            _leave(self._controlled, (owner["uid"], resource), place)\n',
+        "            pass\n",
+        ("tests/core/test_lab_wakes.py",),
+    ),
 ]

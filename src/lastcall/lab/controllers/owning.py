@@ -99,6 +99,9 @@ def interested(obj: Object, kind: Kind, view: View) -> Iterator[Ref]:
 
 def selector_of(workload: Object) -> Matcher:
     """Its selector; one that makes no sense selects nothing."""
+    selector = workload["spec"].get("selector") or {}
+    if (pairs := selector.get("matchLabels")) and not selector.get("matchExpressions"):
+        return lambda labels: pairs.items() <= labels.items()  # as nearly all are
     try:
         return labels_of(workload["spec"].get("selector"))
     except ValueError:

@@ -46,9 +46,10 @@ def ready(pod: Object) -> bool:
 
 def available_in(pod: Object, min_ready_seconds: int, now: float) -> float | None:
     """Seconds until it has been ready for long enough: 0 if it has, None if it is not ready."""
-    if not ready(pod):
+    found = condition(pod, "Ready")
+    if found.get("status") != "True":
         return None
-    since = condition(pod, "Ready").get("lastTransitionTime")
+    since = found.get("lastTransitionTime")
     if not min_ready_seconds or not since:
         return 0.0
     return max(0.0, seconds(since) + min_ready_seconds - now)

@@ -3,9 +3,12 @@
 import bisect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from lastcall.lab.controllers.label_index import BY_LABEL, BY_SELECTOR, LabelIndex
+
+K = TypeVar("K")
+P = TypeVar("P")
 
 Object = dict[str, Any]
 """A Kubernetes object as JSON has it. What a view hands out is shared: nobody changes it."""
@@ -34,6 +37,7 @@ class View:
     _objects: dict[str, dict[tuple[str, str], Object]] = field(default_factory=dict)
     _free: dict[tuple[str, str], dict[str, Object]] = field(default_factory=dict)
     _owned: dict[str, dict[Ref, Object]] = field(default_factory=dict)
+    _controlled: dict[tuple[str, str], dict[tuple[str, str], Object]] = field(default_factory=dict)
     _on_node: dict[str, dict[tuple[str, str], Object]] = field(default_factory=dict)
     _claiming: dict[tuple[str, str], dict[tuple[str, str], Object]] = field(default_factory=dict)
     _left: set[str] = field(default_factory=set)
@@ -63,8 +67,7 @@ class View:
             order = order[
                 bisect.bisect_left(order, (namespace, "")) : bisect.bisect_left(order, (namespace + "\0", ""))
             ]
-        for place in order.copy():
-            yield found[place]
+        yield from [found[place] for place in order]
 
     def labelled(self, resource: str, namespace: str, labels: Mapping[str, str]) -> list[Object]:
         """Pods or EndpointSlices that have all of these labels; without any, all."""
@@ -76,7 +79,8 @@ class View:
 
     def owned(self, uid: str, resource: str) -> list[Object]:
         """Those of a resource whose controller is the object with that uid."""
-        return [obj for place, obj in self.dependents(uid) if place.resource == resource and _controls(uid, obj)]
+        found = self._controlled.get((uid, resource), {})
+        return [found[place] for place in sorted(found)]
 
     def free(self, resource: str, namespace: str) -> list[Object]:
         """Those of a resource in a namespace that no controller owns."""
@@ -176,7 +180,9 @@ class View:
         place = _place(obj)
         known[place] = obj
         self._index(resource, place, obj, LabelIndex.add)
-        if controller_of(obj) is None:
+        if owner := controller_of(obj):
+            self._controlled.setdefault((owner["uid"], resource), {})[place] = obj
+        else:
             self._free.setdefault((resource, place[0]), {})[place[1]] = obj
         for owner in obj["metadata"].get("ownerReferences") or ():
             self._owned.setdefault(owner["uid"], {})[Ref(resource, *place)] = obj
@@ -189,12 +195,12 @@ class View:
         place = _place(obj)
         known.pop(place, None)
         self._index(resource, place, obj, LabelIndex.remove)
-        self._free.get((resource, place[0]), {}).pop(place[1], None)
+        if owner := controller_of(obj):
+            _leave(self._controlled, (owner["uid"], resource), place)
+        else:
+            self._free.get((resource, place[0]), {}).pop(place[1], None)
         for owner in obj["metadata"].get("ownerReferences") or ():
-            known_of = self._owned.get(owner["uid"], {})
-            known_of.pop(Ref(resource, *place), None)
-            if not known_of:
-                self._owned.pop(owner["uid"], None)
+            _leave(self._owned, owner["uid"], Ref(resource, *place))
         if resource == "pods" and (node := obj["spec"].get("nodeName")):
             self._on_node.get(node, {}).pop(place, None)
         for claim in claims(obj) if resource == "pods" else ():
@@ -232,9 +238,12 @@ def controller_of(obj: Object) -> Mapping[str, Any] | None:
     return None
 
 
-def _controls(uid: str, obj: Object) -> bool:
-    owner = controller_of(obj)
-    return owner is not None and owner["uid"] == uid
+def _leave(groups: dict[K, dict[P, Object]], group: K, place: P) -> None:
+    """A group that has nothing any more is none."""
+    if found := groups.get(group):
+        found.pop(place, None)
+        if not found:
+            del groups[group]
 
 
 def ref(resource: str, obj: Object) -> Ref:
