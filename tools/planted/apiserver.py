@@ -165,6 +165,27 @@ BUGS = [
         STORE,
     ),
     Bug(
+        "who asks for the pods of a node does not hear that one has left it",
+        "lab/apiserver/changelog.py",
+        'change.old is not None and change.old.fields.get(field, "") == value',
+        "False",
+        STORE,
+    ),
+    Bug(
+        "the address of a Service that is gone stays taken",
+        "lab/apiserver/admission/addresses.py",
+        '        self._addresses.difference_update(self._specs.pop(change.new.key, {}).get("clusterIPs") or ())\n',
+        "        self._specs.pop(change.new.key, {})\n",
+        ("tests/core/test_lab_service_addresses.py",),
+    ),
+    Bug(
+        "what is asked for by its name is found in any namespace",
+        "lab/apiserver/store.py",
+        'if field == "metadata.name" and one_place:',
+        'if field == "metadata.name":',
+        STORE,
+    ),
+    Bug(
         "a reader who has fallen behind misses events without a word",
         "lab/apiserver/changelog.py",
         "            raise Compacted\n        start = place - self._dropped\n",

@@ -147,7 +147,7 @@ class Feed:
         self._future: asyncio.Future[int] | None = None
 
     def take(self, most: int) -> Sequence[Change]:
-        """The next changes, ``most`` at a time; none if there are none. Compacted if the reader is too far behind.
+        """The next changes that concern the reader, ``most`` at most; none if there are none. Compacted if it is too late.
 
         After a wait they begin with the one that has ended it.
         """
@@ -155,11 +155,22 @@ class Feed:
             if not self._future.done():
                 return ()
             self._place, self._future = self._future.result(), None
-        changes = self._log.read(self._place, most)
-        self._place += len(changes)
-        if changes and changes[0].revision <= self.since:  # who asks for the future hears nothing of what comes before
-            return [change for change in changes if change.revision > self.since]
-        return changes
+        while changes := self._log.read(self._place, most):
+            self._place += len(changes)
+            if found := [change for change in changes if self._concerns(change)]:
+                return found
+        return ()
+
+    def _concerns(self, change: Change) -> bool:
+        """Who asks for the future hears nothing of what comes before."""
+        if change.revision <= self.since:
+            return False
+        if self._interest is None:
+            return True
+        field, value = self._interest
+        return change.new.fields.get(field, "") == value or (
+            change.old is not None and change.old.fields.get(field, "") == value
+        )
 
     def changed(self) -> "asyncio.Future[int]":
         """Done at the next change that may concern the reader; to be asked for when ``take`` had none."""

@@ -92,7 +92,7 @@ class Store:
         self, resource: str, namespace: str = "", after: Place = FIRST, interest: Interest = None
     ) -> Sequence[Stored]:
         """Those of one resource as they are now, in order, behind ``after``; some without ``interest`` may be left out."""
-        order, found = self._places(resource, interest), self._objects.get(resource, {})
+        order, found = self._places(resource, namespace, interest), self._objects.get(resource, {})
         start, end = bisect.bisect_right(order, after), len(order)
         if namespace:
             start = max(start, bisect.bisect_left(order, (f"{namespace}/", "")))
@@ -124,7 +124,7 @@ class Store:
     def feed(self, resource: str, since: int, interest: Interest = None) -> Feed:
         """The changes of one resource after ``since``, as they happen. Compacted if that is too long ago.
 
-        The reader is woken by those that have ``interest``, and may hear of others.
+        The reader hears of those that have ``interest``.
         """
         if since < self.compacted:
             raise Compacted
@@ -204,11 +204,17 @@ class Store:
         self._log(key.resource).append(change)
         self.on_change(change)
 
-    def _places(self, resource: str, interest: Interest) -> Sequence[Place]:
+    def _places(self, resource: str, namespace: str, interest: Interest) -> Sequence[Place]:
+        order = self._order.get(resource, ())
+        if interest is None:
+            return order
+        field, value = interest
+        one_place = namespace or not order or order[0][0] == "/"  # what has no namespace lies at "/"
+        if field == "metadata.name" and one_place:
+            where = (f"{namespace}/", value)
+            return [where] if where in self._objects.get(resource, {}) else ()
         indexed = self._indexes.get(resource)
-        if interest and indexed and indexed.field == interest[0]:
-            return indexed.places(interest[1])
-        return self._order.get(resource, ())
+        return indexed.places(value) if indexed and indexed.field == field else order
 
     def _keep_found(self, where: Place, change: Change) -> None:
         """The index of its resource, if there is one."""

@@ -69,6 +69,7 @@ class _Settling:
         self._store = cluster.plane.server.store
         self._random = random_of(cluster.seed, "settling")
         self._machines: Iterator[str] = cycle(cluster.hosts)
+        self._addresses = {name: host.profile.address for name, host in cluster.hosts.items()}
         self._models: dict[str, bytes] = {}
         self._view = View()
         for resource in _WATCHED:
@@ -135,7 +136,9 @@ class _Settling:
         host = self._cluster.hosts[daemon_pods.target(pod) or next(self._machines)]
         pod["spec"]["nodeName"] = host.name
         address = host.run_already(runtime_pod(pod, paths={}, address="", mounts=True))
-        pod["status"] |= _status(pod, host_ip=host.profile.address, address=address, now=self._cluster.clock.wall())
+        pod["status"] |= _status(
+            pod, host_ip=self._addresses[host.name], address=address, now=self._cluster.clock.wall()
+        )
         self._store.put(Key("pods", metadata["namespace"], metadata["name"]), pod, expected=None)
         pod["metadata"].pop("managedFields", None)
 

@@ -4,7 +4,7 @@ The real server does so between admission and validation; here it is the last mu
 """
 
 import ipaddress
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from itertools import chain
 from random import Random
 
@@ -19,13 +19,16 @@ from lastcall.lab.apiserver.kinds.services import (
 )
 from lastcall.lab.apiserver.request import Object
 from lastcall.lab.apiserver.status import ApiError, Cause, invalid
-from lastcall.lab.apiserver.store import Key, Store
+from lastcall.lab.apiserver.store import Change, Compacted, Feed, Key, Kind, Store, Stored
 
 NETWORK = ipaddress.ip_network("10.96.0.0/16")
 NODE_PORTS = range(30000, 32768)
 
 _STATIC_ADDRESSES, _STATIC_PORTS = 256, 86
 """The first ones are given only to who asks for them (``calculateRangeOffset``)."""
+
+_MANY = 1000
+"""Changes that are read at once."""
 
 _FAMILIES = ("IPv4", "IPv6")
 _FAMILY_POLICIES = ("PreferDualStack", "RequireDualStack", "SingleStack")
@@ -36,10 +39,8 @@ class ServiceAddresses(Plugin):
     """What is taken is read from the services themselves, so that nothing can be lost or leak."""
 
     def __init__(self, store: Store, random: Random) -> None:
-        self._store = store
+        self._services = _Services(store)
         self._random = random
-        self._specs: dict[Key, tuple[int, Object]] = {}
-        """As they have been read, with their revisions."""
 
     async def mutate(self, attributes: Attributes) -> None:
         """A service that is written gets what it still lacks. ApiError if what it asks for is taken."""
@@ -61,8 +62,7 @@ class ServiceAddresses(Plugin):
             self._node_ports(attributes.obj, {port.get("nodePort") for port in (had or {}).get("ports") or ()})
 
     def _address(self, service: Object) -> None:
-        spec = service["spec"]
-        taken = {address for other in self._others(service) for address in other.get("clusterIPs") or ()}
+        spec, taken = service["spec"], self._services.addresses(service)
         address = (spec.get("clusterIPs") or [""])[0]
         if address:
             if wrong := _refused(address, taken):
@@ -71,7 +71,7 @@ class ServiceAddresses(Plugin):
             address = self._free_address(taken)
         spec["clusterIP"], spec["clusterIPs"] = address, [address]
 
-    def _free_address(self, taken: set[str]) -> str:
+    def _free_address(self, taken: Collection[str]) -> str:
         size = NETWORK.num_addresses
         start = self._random.randrange(_STATIC_ADDRESSES, size - 1)
         after = chain(range(start, size - 1), range(_STATIC_ADDRESSES, start), range(1, _STATIC_ADDRESSES))
@@ -99,13 +99,53 @@ class ServiceAddresses(Plugin):
 
     def _others(self, service: Object) -> Iterator[Object]:
         metadata = service["metadata"]
-        known, self._specs = self._specs, {}
+        for key, spec in self._services.specs().items():
+            if key[1:] != (metadata.get("namespace"), metadata.get("name")):
+                yield spec
+
+
+class _Services:
+    """The specs of all services and their addresses: what has changed since the last look is read, and nothing twice."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._feed: Feed | None = None
+        self._specs: dict[Key, Object] = {}
+        self._addresses: set[str] = set()
+
+    def specs(self) -> Mapping[Key, Object]:
+        """As they are now."""
+        if self._feed is None:
+            self._feed = self._begin()
+        try:
+            while changes := self._feed.take(_MANY):
+                for change in changes:
+                    self._heed(change)
+        except Compacted:
+            self._feed = self._begin()
+        return self._specs
+
+    def addresses(self, service: Object) -> Collection[str]:
+        """Those that others have."""
+        metadata = service["metadata"]
+        key = Key("services", metadata.get("namespace", ""), metadata.get("name", ""))
+        own = self.specs().get(key, {}).get("clusterIPs")
+        return self._addresses.difference(own) if own else self._addresses
+
+    def _begin(self) -> Feed:
+        self._specs, self._addresses = {}, set()
         for stored in self._store.objects("services"):
-            before = known.get(stored.key)
-            read = before if before and before[0] == stored.revision else (stored.revision, stored.object()["spec"])
-            self._specs[stored.key] = read
-            if stored.key[1:] != (metadata.get("namespace"), metadata.get("name")):
-                yield read[1]
+            self._learn(stored)
+        return self._store.feed("services", self._store.revision)
+
+    def _heed(self, change: Change) -> None:
+        self._addresses.difference_update(self._specs.pop(change.new.key, {}).get("clusterIPs") or ())
+        if change.kind is not Kind.DELETED:
+            self._learn(change.new)
+
+    def _learn(self, stored: Stored) -> None:
+        spec = self._specs[stored.key] = stored.object()["spec"]
+        self._addresses.update(spec.get("clusterIPs") or ())
 
 
 def _families(spec: Object) -> Iterator[Cause]:
@@ -134,7 +174,7 @@ def _families(spec: Object) -> Iterator[Cause]:
             yield fields.invalid(f"spec.ipFamilies[{index}]", family, "not configured on this cluster")
 
 
-def _refused(address: str, taken: set[str]) -> Cause | None:
+def _refused(address: str, taken: Collection[str]) -> Cause | None:
     """Why the address cannot be had."""
     try:
         parsed = ipaddress.ip_address(address)
