@@ -98,6 +98,17 @@ def test_lists_pods_and_documents():
     assert keys("kind: PodList\nitems:\n") == []
 
 
+def test_a_list_may_stand_in_a_list():
+    inner = {"kind": "PodList", "items": [{"metadata": {"name": "a"}}, {"metadata": {"name": "b"}}]}
+    outer = {"kind": "List", "items": [{"kind": "List", "items": [inner, {"kind": "Service"}]}]}
+    found = read_pods(json.dumps(outer).encode(), "f")
+    assert [pod.metadata.name for pod in found.pods] == ["a", "b"]
+    assert found.warnings == ("f: 1 Service passed over: only pods count",)
+    inner["items"].append(7)
+    with pytest.raises(InvalidInput, match=r"items\[0\]\.items\[0\]\.items\[2\]: 7: must be a mapping of kind Pod"):
+        read_pods(json.dumps(outer).encode(), "f")
+
+
 def test_what_kubectl_prints_is_read_whole():
     text = """
 apiVersion: v1

@@ -21,9 +21,9 @@ class PodFile(Facts, frozen=True):
 
 
 def read_pods(data: bytes, source: str) -> PodFile:
-    """The pods of a List, a PodList, a Pod, or of several YAML documents of these; other kinds are passed over.
+    """The pods of a List, a PodList, a Pod, or of several documents of these; other kinds are passed over.
 
-    An item of a list that has no kind is a pod, as in a PodList of the API. InvalidInput lists everything that is wrong
+    An item of a list that has no kind is a pod, as in a PodList of the API; a list may stand in a list. InvalidInput lists everything that is wrong
     about any pod at once, after the pod's place and name; a file in which there is nothing of these kinds is wrong too.
     """
     documents = decode.documents(data, source)
@@ -70,10 +70,12 @@ class _Reading:
             self._tell(place, f"items: {'missing' if items is ... else decode.shown(items)}: must be a list")
             return
         for index, item in enumerate(items or ()):
-            at = f"{place} items[{index}]".lstrip()
+            at = f"{place}{'.' if place.endswith(']') else ' '}items[{index}]".lstrip()
             kind = item.get("kind", "Pod") if isinstance(item, dict) else None
             if kind == "Pod":
                 self._pod(item, at)
+            elif kind in _LISTS:
+                self._list(item, at)
             elif isinstance(kind, str):
                 self.found_in_list[kind] += 1
             else:
