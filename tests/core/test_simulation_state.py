@@ -91,6 +91,21 @@ def test_a_cluster_to_which_nothing_happens_stays_as_it_is():
     assert not detached
 
 
+def test_a_list_may_stand_in_a_list():
+    """As kubectl reads it: somebody has put two answers into one List."""
+    whole = yaml.safe_load(KUBEADM)
+    nodes = [one for one in whole["items"] if one["kind"] == "Node"]
+    others = [one for one in whole["items"] if one["kind"] != "Node"]
+    inner = {"apiVersion": "v1", "kind": "List", "items": others}
+    answers = {"apiVersion": "v1", "kind": "List", "items": [{"kind": "NodeList", "items": nodes}, inner]}
+    found, flat = read(json.dumps(answers).encode(), "state"), read(KUBEADM, "state")
+    assert (found.nodes, found.workloads, found.services) == (flat.nodes, flat.workloads, flat.services)
+    assert found.warnings == flat.warnings
+    inner["items"] = 3
+    with pytest.raises(InvalidInput, match=r"items\[1\]\.items: 3: must be a list"):
+        read(json.dumps(answers).encode(), "state")
+
+
 def test_the_workloads_are_those_of_the_file():
     _, found, _, _ = played(KUBEADM, "lasts: 5m")
     assert [(one.kind, one.namespace, one.name, one.wanted, one.serving) for one in found.workloads] == [

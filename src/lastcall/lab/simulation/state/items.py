@@ -97,6 +97,9 @@ class _Reading:
         if not isinstance(kind, str) or not kind:
             self.wrong.append(f"{place}: {decode.shown(value)}: must be an object with apiVersion, kind and metadata")
             return
+        if kind.endswith("List"):
+            self.document(value, f"{place}.")
+            return
         if kind not in KINDS:
             self.others[kind] += 1
             return
