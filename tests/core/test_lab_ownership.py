@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lastcall.lab.apiserver.patches import applying, field_sets, merging, owners
-from lastcall.lab.apiserver.patches.comparing import compared, owned
+from lastcall.lab.apiserver.patches.comparing import Difference, compared, owned
 from lastcall.lab.apiserver.patches.faults import faults
 from lastcall.lab.apiserver.patches.shapes import Shape
 from lastcall.lab.apiserver.schema.types import Types
@@ -307,6 +307,20 @@ def test_nobody_removes_what_another_one_wants(first, other, second):
 
 
 # -- the record ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("again", [False, True])
+@given(own=SETS, others=SETS, changed=SETS, removed=SETS)
+def test_what_a_write_has_changed_is_the_writers_alone(again, own, others, changed, removed):
+    changed = field_sets.intersection(own, changed) if again else changed
+    me, other = owners.updater("me", "v1"), owners.updater("other", "v1")
+    claims = {me: owners.Claim(field_sets.ordered(own), "v1", "1"), other: owners.Claim(others, "v1", "1")}
+    changes = Difference(field_sets.ordered(changed), removed)
+    left = owners.updated({who: one for who, one in claims.items() if one.fields}, changes, me, version="v1", now="2")
+    kept = {who: members(one.fields) - members(changed) - members(removed) for who, one in claims.items()}
+    expected = {me: kept[me] | members(changed), other: kept[other]}
+    assert {who: members(one.fields) for who, one in left.items()} == {who: one for who, one in expected.items() if one}
+    assert not changed or (left[me].time, left[me].fields) == ("2", field_sets.ordered(left[me].fields))
 
 
 def test_entries_come_in_the_order_of_kubernetes():

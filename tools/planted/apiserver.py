@@ -298,6 +298,20 @@ BUGS = [
         PARTS,
     ),
     Bug(
+        "who writes again some of his fields keeps those that are gone",
+        "lab/apiserver/patches/owners.py",
+        "if before and not changes.removed and not difference(",
+        "if before and not difference(",
+        ("tests/core/test_lab_ownership.py",),
+    ),
+    Bug(
+        "what sees pods alone sees nothing",
+        "lab/apiserver/admission/chain.py",
+        "if not one.sees or storage in one.sees",
+        "if not one.sees",
+        ("tests/core/test_lab_admission.py",),
+    ),
+    Bug(
         "a page begins with the last object of the page before",
         "lab/apiserver/store.py",
         "start, end = bisect.bisect_right(order, after), len(order)",

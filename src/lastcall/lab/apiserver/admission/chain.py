@@ -1,7 +1,9 @@
 """One write on its way to the store, and the plugins that it passes."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import ClassVar, NamedTuple
 
 from lastcall.lab.apiserver.context import Context
 from lastcall.lab.apiserver.request import Identity, Object
@@ -81,6 +83,9 @@ def refusal(attributes: Attributes, why: str) -> ApiError:
 class Plugin:
     """Lets everything pass. ApiError refuses the request."""
 
+    sees: ClassVar[Collection[str]] = ()
+    """The storages of what it is asked about; everything, if it names none."""
+
     async def mutate(self, attributes: Attributes) -> None:
         """May change ``attributes.obj`` in place."""
 
@@ -92,12 +97,12 @@ class Chain(Plugin):
     """Plugins in their order; the first refusal ends it."""
 
     def __init__(self, plugins: Sequence[Plugin]) -> None:
-        self._mutating = [one for one in plugins if type(one).mutate is not Plugin.mutate]
-        self._validating = [one for one in plugins if type(one).validate is not Plugin.validate]
+        self._plugins = plugins
+        self._seeing = lru_cache(maxsize=256)(self._choose)
 
     async def mutate(self, attributes: Attributes) -> None:
         """All of them, one after the other; all once more if a webhook has changed something."""
-        for plugin in self._mutating:
+        for plugin in self._seeing(attributes.resource.storage).mutating:
             await plugin.mutate(attributes)
         if attributes.again.wanted and not attributes.again.second_round:
             attributes.again.second_round = True
@@ -105,5 +110,18 @@ class Chain(Plugin):
 
     async def validate(self, attributes: Attributes) -> None:
         """All of them, one after the other."""
-        for plugin in self._validating:
+        for plugin in self._seeing(attributes.resource.storage).validating:
             await plugin.validate(attributes)
+
+    def _choose(self, storage: str) -> "_Seeing":
+        """Those that have something to do with objects that are stored there."""
+        seeing = [one for one in self._plugins if not one.sees or storage in one.sees]
+        return _Seeing(
+            [one for one in seeing if type(one).mutate is not Plugin.mutate],
+            [one for one in seeing if type(one).validate is not Plugin.validate],
+        )
+
+
+class _Seeing(NamedTuple):
+    mutating: Sequence[Plugin]
+    validating: Sequence[Plugin]

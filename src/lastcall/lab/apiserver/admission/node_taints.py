@@ -7,10 +7,12 @@ from lastcall.lab.apiserver.admission.tolerations import NOT_READY
 class NodeTaints(Plugin):
     """Sees new nodes."""
 
+    sees = ("nodes",)
+
     async def mutate(self, attributes: Attributes) -> None:
         """Adds the taint, if it is not there."""
         node = attributes.obj
-        if attributes.resource.storage != "nodes" or attributes.operation != "CREATE" or not node:
+        if attributes.operation != "CREATE" or not node:
             return
         spec = node.setdefault("spec", {})
         taints = spec.get("taints") or []

@@ -13,6 +13,8 @@ _NONE: Object = {"value": 0, "preemptionPolicy": "PreemptLowerPriority"}
 class Priorities(Plugin):
     """Sees pods and classes."""
 
+    sees = ("pods", _CLASSES)
+
     def __init__(self, store: Store) -> None:
         self._store = store
 

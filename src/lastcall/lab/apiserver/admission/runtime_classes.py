@@ -6,6 +6,8 @@ from lastcall.lab.apiserver.admission.chain import Attributes, Plugin, refusal
 class RuntimeClasses(Plugin):
     """Sees new pods."""
 
+    sees = ("pods",)
+
     async def mutate(self, attributes: Attributes) -> None:
         """Refuses a pod that names a class."""
         if not _new_pod(attributes) or attributes.obj is None:
@@ -23,4 +25,4 @@ class RuntimeClasses(Plugin):
 
 
 def _new_pod(attributes: Attributes) -> bool:
-    return attributes.operation == "CREATE" and attributes.resource.storage == "pods" and not attributes.subresource
+    return attributes.operation == "CREATE" and not attributes.subresource

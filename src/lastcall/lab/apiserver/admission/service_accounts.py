@@ -22,6 +22,8 @@ _ATTEMPTS = 10
 class ServiceAccounts(Plugin):
     """Sees new pods."""
 
+    sees = ("pods",)
+
     def __init__(self, store: Store, clock: Clock, random: Random) -> None:
         self._store = store
         self._clock = clock
@@ -30,12 +32,7 @@ class ServiceAccounts(Plugin):
     async def mutate(self, attributes: Attributes) -> None:
         """ApiError if the pod's account is not there, even after a second or so for the one called ``default``."""
         pod = attributes.obj
-        if (
-            attributes.resource.storage != "pods"
-            or attributes.operation != "CREATE"
-            or attributes.subresource
-            or not pod
-        ):
+        if attributes.operation != "CREATE" or attributes.subresource or not pod:
             return
         spec = pod["spec"]
         if MIRROR in (pod["metadata"].get("annotations") or {}):

@@ -11,9 +11,11 @@ SECONDS = 300
 class DefaultTolerations(Plugin):
     """Sees pods."""
 
+    sees = ("pods",)
+
     async def mutate(self, attributes: Attributes) -> None:
         """Adds the two tolerations."""
-        if attributes.resource.storage != "pods" or attributes.subresource or attributes.obj is None:
+        if attributes.subresource or attributes.obj is None:
             return
         spec = attributes.obj["spec"]
         present = spec.get("tolerations") or []

@@ -10,13 +10,15 @@ LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 class TopologyLabels(Plugin):
     """Sees bindings, and new pods that have a node."""
 
+    sees = ("pods",)
+
     def __init__(self, store: Store) -> None:
         self._store = store
 
     async def mutate(self, attributes: Attributes) -> None:
         """Copies the node's labels; the binding hands its own on to the pod."""
         obj = attributes.obj
-        if attributes.operation != "CREATE" or attributes.resource.storage != "pods" or obj is None:
+        if attributes.operation != "CREATE" or obj is None:
             return
         target = obj.get("target") or {}
         if not attributes.subresource:

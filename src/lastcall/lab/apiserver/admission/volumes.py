@@ -19,13 +19,15 @@ _FINALIZERS = {
 class DefaultStorageClass(Plugin):
     """A claim that names no class gets the default one, of several the newest."""
 
+    sees = ("persistentvolumeclaims",)
+
     def __init__(self, store: Store) -> None:
         self._store = store
 
     async def mutate(self, attributes: Attributes) -> None:
         """Only when the claim is created."""
         claim = attributes.obj
-        if (attributes.operation, attributes.resource.storage) != ("CREATE", "persistentvolumeclaims") or not claim:
+        if attributes.operation != "CREATE" or not claim:
             return
         if claim["spec"].get("storageClassName") is None and (name := self._default()):
             claim["spec"]["storageClassName"] = name
@@ -40,13 +42,15 @@ class DefaultStorageClass(Plugin):
 class ClaimResize(Plugin):
     """Claims grow if their class lets them (``PersistentVolumeClaimResize``)."""
 
+    sees = ("persistentvolumeclaims",)
+
     def __init__(self, store: Store) -> None:
         self._store = store
 
     async def validate(self, attributes: Attributes) -> None:
         """ApiError if the claim has grown and may not."""
         new, old = attributes.obj, attributes.old
-        if attributes.resource.storage != "persistentvolumeclaims" or attributes.subresource or not new or not old:
+        if attributes.subresource or not new or not old:
             return
         if _size(new) <= _size(old):
             return
@@ -65,11 +69,13 @@ class ClaimResize(Plugin):
 class StorageProtection(Plugin):
     """``StorageObjectInUseProtection``: controllers take the finalizers off when nothing uses the object."""
 
+    sees = tuple(_FINALIZERS)
+
     async def mutate(self, attributes: Attributes) -> None:
         """Only when the object is created."""
-        finalizer = _FINALIZERS.get(attributes.resource.storage)
-        if attributes.operation != "CREATE" or finalizer is None or not attributes.obj or attributes.subresource:
+        if attributes.operation != "CREATE" or not attributes.obj or attributes.subresource:
             return
+        finalizer = _FINALIZERS[attributes.resource.storage]
         finalizers = attributes.obj["metadata"].setdefault("finalizers", [])
         if finalizer not in finalizers:
             finalizers.append(finalizer)
@@ -78,12 +84,14 @@ class StorageProtection(Plugin):
 class VolumePhases(Plugin):
     """Says since when a volume is in its phase, unless who changes it says so (the strategy of the volumes' status)."""
 
+    sees = ("persistentvolumes",)
+
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
 
     async def mutate(self, attributes: Attributes) -> None:
         """Only when the status is written."""
-        if (attributes.resource.storage, attributes.subresource) != ("persistentvolumes", "status"):
+        if attributes.subresource != "status":
             return
         new, old = ((one or {}).get("status") or {} for one in (attributes.obj, attributes.old))
         if new.get("phase") != old.get("phase") and new.get(_SINCE) in (None, old.get(_SINCE)):

@@ -62,7 +62,7 @@ class Event(Behaviour):
 
     def fields(self, obj: Object) -> Mapping[str, str]:
         """What the event is about, why, from whom."""
-        return {**_selectable(obj), **{f"regarding.{name}": _about(obj, name) for name in _INVOLVED}}
+        return _selectable(obj, "involvedObject", "regarding")
 
 
 class NewEvent(Behaviour):
@@ -101,25 +101,21 @@ class NewEvent(Behaviour):
 
     def fields(self, obj: Object) -> Mapping[str, str]:
         """The same, under the new names."""
-        stored = _as_stored(obj)
-        about = {f"regarding.{name}": _about(stored, name) for name in _INVOLVED}
-        return {**about, **{name: text for name, text in _selectable(stored).items() if "." not in name}}
+        return _selectable(_as_stored(obj), "regarding")
 
 
-def _selectable(event: Object) -> dict[str, str]:
-    source = (event.get("source") or {}).get("component") or event.get("reportingComponent") or ""
+def _selectable(event: Object, *prefixes: str) -> dict[str, str]:
+    """``prefixes`` are the names of the field that says what the event is about."""
+    controller, about = event.get("reportingComponent") or "", event.get("involvedObject") or {}
+    said = {name: str(about.get(name) or "") for name in _INVOLVED}
     return {
-        **{f"involvedObject.{name}": _about(event, name) for name in _INVOLVED},
+        **{f"{prefix}.{name}": text for prefix in prefixes for name, text in said.items()},
         "reason": event.get("reason") or "",
-        "reportingComponent": event.get("reportingComponent") or "",
-        "reportingController": event.get("reportingComponent") or "",
-        "source": source,
+        "reportingComponent": controller,
+        "reportingController": controller,
+        "source": (event.get("source") or {}).get("component") or controller,
         "type": event.get("type") or "",
     }
-
-
-def _about(event: Object, name: str) -> str:
-    return str((event.get("involvedObject") or {}).get(name) or "")
 
 
 def _as_stored(event: Object) -> dict[str, Any]:

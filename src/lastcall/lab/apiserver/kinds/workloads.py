@@ -39,6 +39,13 @@ class Workload(Behaviour):
         pod_template_defaults(rules.part(rules.part(obj, "spec"), "template"))
         rules.part(obj, "status")
 
+    def default_change(self, new: Object, old: Object) -> None:
+        """A spec that is the very same has its defaults."""
+        if new.get("spec") is old["spec"]:
+            rules.part(new, "status")
+        else:
+            self.default(new)
+
     def prepare_create(self, obj: Object) -> None:
         """Nothing has been observed yet."""
         obj["status"] = copy.deepcopy(self.empty_status)

@@ -87,7 +87,7 @@ def union(one: FieldSet, other: FieldSet) -> FieldSet:
 
 def difference(one: FieldSet, other: FieldSet) -> FieldSet:
     """What is in ``one`` alone."""
-    if not one or not other:
+    if one.keys().isdisjoint(other):
         return one
     result = {}
     for key, here in one.items():

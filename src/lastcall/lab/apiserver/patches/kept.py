@@ -29,6 +29,5 @@ def kept_list(before: list[Any], after: list[Any]) -> list[Any]:
 
 
 def kept_map(before: Object, after: Object) -> Object:
-    """``after``, or ``before`` if it has the very same values."""
-    same = len(before) == len(after) and all(after.get(name, _GONE) is value for name, value in before.items())
-    return before if same else after
+    """``after``, or ``before`` if it has the very same values in the same order."""
+    return before if [*before] == [*after] and all(map(is_, before.values(), after.values())) else after

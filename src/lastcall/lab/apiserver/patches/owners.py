@@ -146,10 +146,15 @@ def conflicts(claims: Claims, changes: Difference, *, but: Owner) -> dict[Owner,
 
 def updated(claims: Claims, changes: Difference, owner: Owner, *, version: str, now: str) -> Claims:
     """After a write that is no apply: what has changed is the owner's."""
-    left = dropped(claims, changes)
     fields = difference(changes.changed, STRIPPED)
     if not fields:
-        return left
+        return dropped(claims, changes)
+    before = claims.get(owner)
+    if before and not changes.removed and not difference(fields, before.fields):  # once more what is his, as most write
+        left = dropped(claims, changes, but=owner)
+        left[owner] = before._replace(version=version, time=now)
+        return _capped(left)
+    left = dropped(claims, changes)
     before = left.get(owner)
     left[owner] = Claim(ordered(union(fields, before.fields)) if before else fields, version, now)
     return _capped(left)

@@ -99,7 +99,8 @@ def _merge_field(original: Object, key: str, value: Any, node: Node | None) -> N
         _delete_from(original, key, value)
         return
     if value is None:
-        original.pop(key, None)
+        if original.get(key) is not None:  # one that is stored as null stays, as it would be written again
+            del original[key]
         return
     before = original.get(key, _GONE)
     if isinstance(before, dict) and isinstance(value, dict):

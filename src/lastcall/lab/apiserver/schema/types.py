@@ -139,6 +139,7 @@ class Types:
 
     def __init__(self) -> None:
         self._structs: dict[str, Struct] = {}
+        self._nodes: dict[str, Node] = {}
 
     def struct(self, name: str) -> Struct:
         """By its name in OpenAPI, such as ``io.k8s.api.core.v1.Pod``. KeyError if there is none."""
@@ -149,7 +150,9 @@ class Types:
     def find(self, group: str, version: str, kind: str) -> Node | None:
         """The type of the objects of a kind."""
         name = self._kinds.get((group, version, kind))
-        return self.node(name) if name else None
+        if name and name not in self._nodes:
+            self._nodes[name] = self.node(name)
+        return self._nodes[name] if name else None
 
     def node(self, name: str) -> Node:
         """A struct by its name in OpenAPI, as a place of its own."""
