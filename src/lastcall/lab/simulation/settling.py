@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from lastcall.adapters.kube import resources
-from lastcall.adapters.kube.resources import NODES, PODS, Object
+from lastcall.adapters.kube.resources import NODES, Object
 from lastcall.lab.apiserver import meta
 from lastcall.lab.apiserver.store import Key
 from lastcall.lab.controllers import daemon_pods
@@ -108,22 +108,20 @@ class _Settling:
         self._run(pod)
         self._view.apply("pods", pod, None)
 
-    async def _create(self, action: Create) -> Object:
+    async def _create(self, action: Create, *, dry_run: bool = False) -> Object:
         plural, _, group = action.resource.partition(".")
         kind = resources.resource(group, "v1", plural)
-        made: Object = await self._cluster.plane.admin.create(kind, action.obj, namespace=action.namespace)
+        made: Object = await self._cluster.plane.admin.create(
+            kind, action.obj, namespace=action.namespace, dry_run=dry_run
+        )
         return made
 
     async def _pod(self, action: Create) -> Object:
-        """The first one of an owner is made by the server, with all that this adds; the others are like it."""
+        """What the server would make of the first one of an owner, with all that it adds; the others are like it."""
         wanted = action.obj["metadata"]
         owner = wanted["ownerReferences"][0]["uid"]
         if owner not in self._models:
-            made = await self._create(action)
-            self._models[owner] = msgspec.json.encode(made)
-            await self._cluster.plane.admin.delete(
-                PODS, made["metadata"]["name"], namespace=action.namespace, grace=0, uid=made["metadata"]["uid"]
-            )
+            self._models[owner] = msgspec.json.encode(await self._create(action, dry_run=True))
         pod: Object = msgspec.json.decode(self._models[owner])
         name = wanted.get("name") or meta.generated_name(wanted["generateName"], self._random)
         own = {part: wanted[part] for part in ("labels", "annotations") if part in wanted}
