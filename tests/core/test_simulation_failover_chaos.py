@@ -48,6 +48,15 @@ def test_everything_happens_to_somebody():
     assert all(kinds(verb) for verb in happens)
 
 
+def test_no_bmc_that_switches_nothing_says_that_it_is_off():
+    for seed in range(1, 5001):
+        told = failover_chaos.scenario(seed).timeline
+        stuck, says_off = (
+            {event.nodes for event in told if event.verb is verb} for verb in (Verb.BMC_STUCK, Verb.BMC_SAYS_OFF)
+        )
+        assert not stuck & says_off, f"seed {seed}: nobody could find that out"
+
+
 @pytest.mark.parametrize("seed", range(1, 30))
 def test_a_story_can_be_written_down(seed):
     told = failover_chaos.scenario(seed)
