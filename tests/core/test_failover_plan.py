@@ -317,6 +317,20 @@ def test_an_attachment_of_an_unknown_volume_is_left_alone_unless_its_node_report
     }
 
 
+def test_an_unknown_volume_may_be_that_of_a_claim_that_is_not_explained():
+    """A state without its PersistentVolumes; to upstream such a claim means nothing."""
+    name = attachment_name("disk.example.com", "handle-v", "n1")
+    gone, own = out("n1", attached=[unique("v")]), attachment(name, "v", "n1")
+    user = pod("a", "n1", claim="c")
+    assert detached(gone, own, user) == {}
+    assert detached(gone, own, user, upstream=True) == {name: "out-of-service"}
+    for other in (pod("a", "n2", claim="c"), pod("a", "n1"), pod("a", "n1", claim="c", phase="Failed")):
+        assert detached(gone, own, other, node("n2")) == {name: "out-of-service"}
+    assert detached(gone, own, user, volume("w", "c")) == {name: "out-of-service"}
+    known = attachment("va-w", "w", "n1")
+    assert detached(gone, known, user, volume("w")) == {"va-w": "out-of-service"}
+
+
 # -- taint eviction: taint_eviction.go ---------------------------------------------------------------------------------
 
 

@@ -12,6 +12,8 @@ from lastcall.model.volumes import attachment_of, unique_name
 
 _UNBOUND = ("Released", "Failed")
 """Phases of volumes whose claim is gone; its name may stand there still."""
+_SOME = ""
+"""A volume of which only the claim is known: by lastcall's rules it may be any that has no PersistentVolume here."""
 
 
 def detached(cluster: Cluster, rules: Rules, now: datetime) -> Iterator[tuple[VolumeAttachment, Detachment]]:
@@ -22,13 +24,16 @@ def detached(cluster: Cluster, rules: Rules, now: datetime) -> Iterator[tuple[Vo
     names = {one.metadata.name: _unique(one) for one in cluster.snapshot.volumes}
     wanted = _wanted(cluster, rules, now)
     for attachment in cluster.snapshot.attachments:
-        volume = names.get(attachment.spec.source.persistent_volume_name) or _reported(cluster, attachment)
-        if not volume or (volume, attachment.spec.node_name) in wanted:
+        known, node = names.get(attachment.spec.source.persistent_volume_name), attachment.spec.node_name
+        volume = known or _reported(cluster, attachment)
+        if not volume or (volume, node) in wanted:
             continue
-        why = _detachment(cluster, volume, attachment.spec.node_name, rules)
+        if not known and not rules.upstream and (_SOME, node) in wanted:
+            continue
+        why = _detachment(cluster, volume, node, rules)
         if why in (None, Detachment.UNMOUNTED):
             continue
-        if rules.upstream or not caution.objection(cluster, attachment.spec.node_name, now):
+        if rules.upstream or not caution.objection(cluster, node, now):
             yield attachment, why
 
 
@@ -44,17 +49,20 @@ def _detachment(cluster: Cluster, volume: str, name: str, rules: Rules) -> Detac
 
 
 def _wanted(cluster: Cluster, rules: Rules, now: datetime) -> set[tuple[str, str]]:
-    """The volumes that pods want, each with the node; pods of nodes that are missing do not count."""
-    bound: dict[tuple[str, str], list[PersistentVolume]] = {}
+    """The volumes that pods want, each with the node; pods of nodes that are missing do not count.
+
+    ``_SOME`` stands for the volume of a claim that no PersistentVolume of the snapshot is bound to.
+    """
+    bound: dict[tuple[str, str], list[PersistentVolume | None]] = {}
     for volume in cluster.snapshot.volumes:
         if (claim := volume.spec.claim_ref) and volume.status.phase not in _UNBOUND:
             bound.setdefault((claim.namespace, claim.name), []).append(volume)
     return {
-        (_unique(volume), pod.spec.node_name)
+        (_unique(volume) if volume else _SOME, pod.spec.node_name)
         for pod in cluster.snapshot.pods
         if (node := cluster.node_of(pod)) and _needs(pod, node, rules, now)
         for claim in pod.claims
-        for volume in bound.get((pod.metadata.namespace, claim), ())
+        for volume in bound.get((pod.metadata.namespace, claim), [None])
     }
 
 
