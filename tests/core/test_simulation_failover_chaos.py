@@ -11,6 +11,7 @@ from lastcall.lab.simulation import failover_chaos
 from lastcall.lab.simulation.coverage import kinds
 from lastcall.lab.simulation.playing import play
 from lastcall.lab.simulation.report import text
+from lastcall.lab.simulation.scenario import Verb
 from lastcall.lab.simulation.wording.reading import read
 from lastcall.lab.simulation.wording.writing import write
 
