@@ -90,6 +90,10 @@ class LogindSession(Protocol):
         """The next thing heard, in order; none is lost between two calls. Unavailable when the bus is lost."""
         ...
 
+    async def unsettled(self) -> None:
+        """Returns when properties may be otherwise than now, or the bus be lost. At once if nobody can know."""
+        ...
+
     def close(self) -> None:
         """Leaves the bus; locks stay. May be called twice."""
         ...

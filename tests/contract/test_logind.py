@@ -325,3 +325,15 @@ async def test_nothing_is_lost_between_two_calls(machine, session):  # noqa: F81
             await machine.power_off()
     await eventually(session.preparing, False)
     assert [await session.change() for _ in range(6)] == [Change.PREPARING, Change.CANCELLED] * 3
+
+
+async def test_who_waits_for_other_answers_has_them(machine, session):  # noqa: F811
+    """The real one may return at once."""
+    lock = await session.take_lock("because")
+    waiting = asyncio.create_task(session.unsettled())
+    await asyncio.sleep(0)
+    await machine.power_off()
+    async with asyncio.timeout(60):
+        await waiting
+    assert await eventually(session.preparing, True)
+    machine.close(lock)

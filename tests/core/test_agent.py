@@ -4,6 +4,7 @@ import pytest
 from support.core import phases, pod
 from support.machine import STUBBORN, on_machine
 
+from lastcall.graceful.agent import LOOK_AT_REST
 from lastcall.graceful.config import AgentConfig
 from lastcall.graceful.machine import State
 from lastcall.lab.actors import Behaviour
@@ -19,6 +20,25 @@ async def test_arms_and_raises_the_limit(machine):
     assert machine.status.armed
     assert not machine.status.degraded
     assert machine.status.sentence == "armed: 30s for the pods when the machine goes down"
+
+
+@on_machine()
+async def test_at_rest_nothing_is_asked_that_would_be_answered_as_before(machine):
+    await machine.start_agent()
+    rounds = len(machine.statuses)
+    await machine.clock.sleep(10_000)
+    assert len(machine.statuses) == rounds
+
+
+@on_machine()
+async def test_what_changes_without_a_signal_is_seen_at_the_next_look(machine):
+    await machine.start_agent()
+    await machine.clock.sleep(1000)
+    machine.logind.files.put("zzz.conf", "10")
+    machine.logind.reload()
+    await machine.clock.sleep(LOOK_AT_REST + 10)
+    assert machine.status.granted == 10
+    assert machine.status.degraded
 
 
 @on_machine(groups=())

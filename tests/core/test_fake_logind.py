@@ -1,5 +1,9 @@
 """The fake logind and its keeper in virtual time: hours pass at once, on the second."""
 
+import asyncio
+
+import pytest
+
 from lastcall.lab.fake_keeper import FakeHolder, FakeKeeper
 from lastcall.lab.fake_logind import FakeLogind
 from lastcall.lab.virtual import VirtualClock, run
@@ -64,3 +68,36 @@ def test_it_is_the_same_every_time():
         return heard, [call.at for call in await logind.starts()]
 
     assert run(main()) == run(main())
+
+
+def verbs():
+    """What makes answers other than they were, told by a signal or not."""
+    return {
+        "power off": lambda logind: logind.power_off(),
+        "schedule": lambda logind: logind.schedule("reboot", 100),
+        "cancel": lambda logind: logind.cancel_schedule(),
+        "restart": lambda logind: logind.restart_logind(),
+        "stop": lambda logind: logind.stop_logind(),
+        "no bus": lambda logind: logind.stop_bus(),
+        "reload": lambda logind: logind.reload(),
+    }
+
+
+@pytest.mark.parametrize("verb", verbs())
+@pytest.mark.parametrize("version", [252, 257])
+def test_answers_are_unsettled_by_what_changes_them_and_by_nothing_else(verb, version):
+    async def main():
+        clock = VirtualClock()
+        logind = FakeLogind(clock, version=version)
+        session = await logind.open()
+        await session.take_lock("because")
+        waiting = asyncio.create_task(session.unsettled(), name="waits")
+        await clock.sleep(1000)
+        before = waiting.done()
+        done = verbs()[verb](logind)
+        if done is not None:
+            await done
+        await clock.sleep(0)
+        return before, waiting.done()
+
+    assert run(main()) == (False, True)

@@ -187,4 +187,10 @@ BUGS = [
         'self._failures, self.problem, self.doubtful = 0, "", False',
         ("tests/core/test_agent.py", "tests/core/test_agent_cancelled.py"),
     ),
+    Bug(
+        "at rest only signals are believed",
+        "graceful/agent.py",
+        "            await self._link.unsettled()\n            seconds",
+        "            await asyncio.Event().wait()\n            seconds",
+    ),
 ]

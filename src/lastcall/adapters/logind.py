@@ -117,6 +117,9 @@ class SystemLogindSession:
             await self._news.wait()
         return self._heard.popleft()
 
+    async def unsettled(self) -> None:
+        """Nobody can know: not all changes are told (the limit, a shutdown that is called off), and signals can be lost."""
+
     def close(self) -> None:
         """Leaves the bus; locks stay."""
         self._bus.close()

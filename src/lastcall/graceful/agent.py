@@ -187,7 +187,16 @@ class Agent:
     # -- between rounds ------------------------------------------------------------------------------------------------
 
     async def _wait(self) -> None:
-        await first(self._wake.wait(), self._clock.sleep(self._until_next_look()))
+        await first(self._wake.wait(), self._until_next_round())
+
+    async def _until_next_round(self) -> None:
+        """At rest it looks every so often; who knows that it would see the same as before spares it the looks."""
+        seconds = self._until_next_look()
+        if self._machine.state is State.ARMED and self._link.up and not self._arming.degraded and not self._leaving:
+            began = self._clock.boottime()
+            await self._link.unsettled()
+            seconds -= (self._clock.boottime() - began) % seconds
+        await self._clock.sleep(seconds)
 
     def _until_next_look(self) -> float:
         if self._leaving:

@@ -57,6 +57,11 @@ class Link:
                 self._hearing = asyncio.create_task(self._hear(self._session), name="hear logind")
         return self._session
 
+    async def unsettled(self) -> None:
+        """Returns when the session may answer otherwise than now; at once if nobody can know, or there is none."""
+        if self._session:
+            await self._session.unsettled()
+
     async def lose(self, error: Unavailable) -> None:
         """The session has failed: close it; the next one is tried soon, then later and later."""
         await self.close()

@@ -48,7 +48,8 @@ class FakeLogind:
         self._patience: asyncio.Task[None] | None = None
         self._schedule: asyncio.Task[None] | None = None
         self._background: list[asyncio.Task[None]] = []
-        self._turned = Signal()
+        self.moved = Signal()
+        """Set when a session may be answered otherwise than before."""
         self._home = contextvars.copy_context()
 
     # -- ports.Logind --------------------------------------------------------------------------------------------------
@@ -102,7 +103,7 @@ class FakeLogind:
     async def settled(self) -> bool:
         """Waits until no shutdown waits for locks any more: True if the machine goes down, False if it was forgotten."""
         while self._preparing and not self._job:
-            await self._turned.next()
+            await self.moved.next()
         return bool(self._job)
 
     async def set_mode(self, mode: Mode) -> None:
@@ -138,6 +139,7 @@ class FakeLogind:
         self._bus = self._serving = False
         for session in self._sessions:
             session.lose()
+        self.moved.set()
 
     def start_bus(self) -> None:
         """Starts the bus. logind does not come back to it by itself."""
@@ -194,6 +196,7 @@ class FakeLogind:
     def reload(self) -> None:
         """Reads the files; a shutdown that waits already keeps the limit with which it began."""
         self._limit = self.files.effective()
+        self.moved.set()
 
     def leave(self, session: FakeSession) -> None:
         """The session is closed."""
@@ -230,7 +233,7 @@ class FakeLogind:
         at = self._clock.boottime()
         self._calls.append(Call(at=at, member="StartUnit", arguments=[target, "replace-irreversibly"]))
         self._job = len(self._calls)
-        self._turned.set()
+        self.moved.set()
         if self._mode is Mode.DONE:
             job = self._job
             self._after(_DONE_SECONDS, lambda: self.end_job(job, "done"))
@@ -240,7 +243,7 @@ class FakeLogind:
         self._preparing = False
         self._job = 0
         self._kind = ""
-        self._turned.set()
+        self.moved.set()
 
     def _elapse(self) -> None:
         kind, self._scheduled = self._scheduled, ""
@@ -254,10 +257,12 @@ class FakeLogind:
         self._schedule, self._scheduled = None, ""
 
     def _tell_schedule(self) -> None:
+        self.moved.set()
         if self.version >= 257:
             self._tell(Change.SCHEDULED)
 
     def _tell(self, change: Change) -> None:
+        self.moved.set()
         for session in self._sessions:
             session.hear(change)
 

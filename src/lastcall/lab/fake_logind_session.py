@@ -54,6 +54,11 @@ class FakeSession:
             await self._news.wait()
         return self._heard.popleft()
 
+    async def unsettled(self) -> None:
+        """Until something becomes otherwise, told by a signal or not."""
+        if not self._lost:
+            await self._logind.moved.next()
+
     def close(self) -> None:
         """Leaves the bus."""
         self._logind.leave(self)
