@@ -56,7 +56,9 @@ class Fits:
 
     def of(self, key: Ref, daemon: Object, nodes: Mapping[str, Object]) -> dict[str, Fit]:
         """By the names of the nodes, in their order."""
-        return self._kept.of(key, daemon["spec"]["template"]["spec"], nodes.items(), lambda node: fit(daemon, node))
+        spec = daemon["spec"]["template"]["spec"]
+        found = self._kept.of(key, spec, nodes.items(), lambda node: fit(daemon, node))
+        return dict(zip(nodes, found, strict=True))
 
     def forget(self, key: Ref) -> None:
         """There is no such DaemonSet any more."""
@@ -88,7 +90,7 @@ class Owns:
         """In their order; ``letters`` is the hash of the template as it is."""
         by_uid = ((pod["metadata"]["uid"], pod) for pod in own)
         basis = (letters, _generation(daemon))
-        return list(self._kept.of(key, basis, by_uid, lambda pod: _own(pod, daemon, letters)).values())
+        return self._kept.of(key, basis, by_uid, lambda pod: _own(pod, daemon, letters))
 
     def forget(self, key: Ref) -> None:
         """There is no such DaemonSet any more."""

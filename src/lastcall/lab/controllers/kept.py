@@ -16,8 +16,8 @@ class Kept(Generic[T]):
 
     def of(
         self, key: Ref, basis: object, objects: Iterable[tuple[str, Object]], find: Callable[[Object], T]
-    ) -> dict[str, T]:
-        """For one key: what ``find`` finds of each object, by the objects' names and in their order.
+    ) -> list[T]:
+        """For one key: what ``find`` finds of each object, in their order; their names are told apart.
 
         An object that the view hands out again is the same; another ``basis`` than the last time asks all again.
         """
@@ -29,7 +29,7 @@ class Kept(Generic[T]):
             known = before.get(name)
             now[name] = known if known is not None and known[0] is obj else (obj, find(obj))
         self._known[key] = basis, now
-        return {name: found for name, (_, found) in now.items()}
+        return [found for _, found in now.values()]
 
     def forget(self, key: Ref) -> None:
         """It is not asked for any more."""

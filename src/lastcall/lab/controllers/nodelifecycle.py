@@ -4,9 +4,9 @@
 life; after a restart it takes every node for alive until the grace period has passed once more.
 """
 
+import functools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from lastcall.lab.apiserver.meta import timestamp
 from lastcall.lab.controllers import node_health, pods, taints, zones
@@ -74,7 +74,7 @@ class NodeLifecycle:
         self._waiting: dict[str, float] = {}
         """Nodes that are to get a NoExecute taint, and since when: the first come first."""
         self._zones: dict[str, zones.Zone] = {}
-        self._standings: Kept[_Standing] = Kept()
+        self._standings: Kept[zones.Standing] = Kept()
         self._stopped = False
         """Whether no zone has a ready node: then nothing is tainted."""
         self._beating = False
@@ -97,23 +97,24 @@ class NodeLifecycle:
             return self._gone(key)
         actions = list(self._introduced(key, node))
         edits = _no_schedule(node)
-        number, seen = self._ticks.number(now), (node, view.get(LEASES, LEASE_NAMESPACE, key.name))
+        lease, renewal = view.get(LEASES, LEASE_NAMESPACE, key.name), self._renewals(key.name)
+        number, seen = self._ticks.number(now), (node, lease)
         if number >= self._due.get(key.name, 0):
-            if flip := self._flip(key, node, view, now):
+            if flip := self._flip(key, node, lease, renewal, now):
                 actions += flip
             else:
                 edits += self._no_execute(node, now)
-            self._due[key.name] = self._next_look(key.name, node, number)
+            self._due[key.name] = self._next_look(key.name, node, number, resting=renewal is not None)
         elif self._seen[key.name] != seen:
             self._due[key.name] = number + 1
         self._seen[key.name] = seen
         actions += [*taints.change(node, edits, now), *self._marks(key.name, node, view, now)]
         return Decision(tuple(actions), self._ticks.time(self._due[key.name]) - now)
 
-    def _next_look(self, name: str, node: Object, number: int) -> int:
+    def _next_look(self, name: str, node: Object, number: int, *, resting: bool) -> int:
         """The next beat; of a node whose lease is renewed for certain, that at which it might be silent for too long."""
         health = self._health[name]
-        if health.renewed is None or not self._renewals(name) or not taints.node_ready(node):
+        if health.renewed is None or not resting or not taints.node_ready(node):
             self._resting.discard(name)
             return number + 1
         self._resting.add(name)
@@ -139,10 +140,13 @@ class NodeLifecycle:
 
     # -- health --------------------------------------------------------------------------------------------------------
 
-    def _flip(self, key: Ref, node: Object, view: View, now: float) -> list[Action]:
-        """What is written once, when a node has been silent for too long."""
-        lease = self._lease(key.name, view)
-        health = node_health.observed(self._known(key.name, now), node, lease, now)
+    def _flip(
+        self, key: Ref, node: Object, lease: Object | None, renewal: node_health.Renewal | None, now: float
+    ) -> list[Action]:
+        """What is written once, when a node has been silent for too long. A renewal counts, written or not."""
+        if renewal:
+            lease = {"spec": {"renewTime": renewal.text}}
+        health = node_health.observed(self._known(key.name, renewal, now), node, lease, now)
         self._health[key.name] = health
         grace = self._settings.startup_grace if health.heartbeat is None else self._settings.grace
         conditions = node_health.unknown(node, now) if now > health.probe + grace else []
@@ -158,15 +162,9 @@ class NodeLifecycle:
         said = f"Node {key.name} status is now: NodeNotReady"
         return [status, Tell(key, metadata["uid"], "Node", "v1", "NodeNotReady", said, source=_SOURCE)]
 
-    def _lease(self, name: str, view: View) -> Object | None:
-        """As it reads now, written or not."""
-        if renewal := self._renewals(name):
-            return {"spec": {"renewTime": renewal.text}}
-        return view.get(LEASES, LEASE_NAMESPACE, name)
-
-    def _known(self, name: str, now: float) -> node_health.Health | None:
-        """With the renewals that would have been seen at the beats that were left out."""
-        known, renewal = self._health.get(name), self._renewals(name)
+    def _known(self, name: str, renewal: node_health.Renewal | None, now: float) -> node_health.Health | None:
+        """With the renewal that would have been seen at one of the beats that were left out."""
+        known = self._health.get(name)
         if known is None or renewal is None:
             return known
         seen = self._ticks.first(renewal.at)
@@ -236,7 +234,7 @@ class NodeLifecycle:
         """
         ready: dict[str, list[bool]] = {}
         named = ((node["metadata"]["name"], node) for node in view.all("nodes"))
-        for standing in self._standings.of(_ZONES, None, named, _standing).values():
+        for standing in self._standings.of(_ZONES, None, named, zones.standing):
             if standing.counts:
                 ready.setdefault(standing.zone, []).append(standing.ready)
         states = {name: zones.state_of(nodes, self._settings.rates) for name, nodes in ready.items()}
@@ -259,25 +257,18 @@ class NodeLifecycle:
         return wait
 
 
-class _Standing(NamedTuple):
-    """What a node is to its zone."""
-
-    zone: str
-    counts: bool
-    ready: bool
-
-
-def _standing(node: Object) -> _Standing:
-    counts = zones.EXCLUDED not in (node["metadata"].get("labels") or {})
-    return _Standing(zones.zone_of(node), counts, taints.node_ready(node))
-
-
 def _no_schedule(node: Object) -> Edits:
     """What the conditions say, at once."""
     conditions = (node.get("status") or {}).get("conditions") or ()
     wanted = {_CONDITIONS[said] for one in conditions if (said := (one["type"], one["status"])) in _CONDITIONS}
     if (node.get("spec") or {}).get("unschedulable"):
         wanted.add(UNSCHEDULABLE)
+    return _only(frozenset(wanted))
+
+
+@functools.cache
+def _only(wanted: frozenset[str]) -> Edits:
+    """These with the effect NoSchedule, and none of the others that conditions make; there are few such sets."""
     others = {*_CONDITIONS.values(), UNSCHEDULABLE} - wanted
     return Edits(frozenset((key, NO_SCHEDULE) for key in wanted), frozenset((key, NO_SCHEDULE) for key in others))
 

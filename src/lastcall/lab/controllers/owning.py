@@ -51,12 +51,14 @@ class Claimed(NamedTuple):
     patches: Sequence[Patch]
 
 
-def _any(_: Object) -> bool:
-    return True
-
-
 def claim(
-    owner: Object, kind: Kind, resource: str, view: View, *, only: Callable[[Object], bool] = _any, finalizer: str = ""
+    owner: Object,
+    kind: Kind,
+    resource: str,
+    view: View,
+    *,
+    only: Callable[[Object], bool] | None = None,
+    finalizer: str = "",
 ) -> Claimed:
     """What belongs to ``owner`` of a resource, and how orphans come to it and strangers leave.
 
@@ -65,7 +67,7 @@ def claim(
     matches = selector_of(owner)
 
     def fits(obj: Object) -> bool:
-        return matches(labels(obj)) and only(obj)
+        return matches(obj["metadata"].get("labels") or {}) and (only is None or only(obj))
 
     owned = view.owned(owner["metadata"]["uid"], resource)
     if owner["metadata"].get("deletionTimestamp"):

@@ -38,10 +38,11 @@ class TaintEviction:
         compare taints, tolerations and the pod's node (``NodeUpdated``, ``PodUpdated``).
         """
         node = obj["metadata"]["name"] if resource == "nodes" else obj["spec"].get("nodeName")
-        if not node:
+        evicts = _evicts(view.get("nodes", "", node))
+        if not node or not (evicts or self._timers):
             return []
         found = [ref("pods", pod) for pod in ([obj] if resource == "pods" else view.on_node(node))]
-        return found if _evicts(view.get("nodes", "", node)) else [key for key in found if key in self._timers]
+        return found if evicts else [key for key in found if key in self._timers]
 
     def decide(self, key: Ref, view: View, now: float) -> Decision:
         """The deletion, at once or when the time that is tolerated has passed.

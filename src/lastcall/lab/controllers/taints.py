@@ -56,11 +56,12 @@ def change(node: Object, edits: Edits, now: float) -> tuple[Patch, ...]:
     The list is written whole, so that the patch holds only for the version of the node that is known.
     """
     old = (node.get("spec") or {}).get("taints") or []
+    present = {(taint["key"], taint["effect"]) for taint in old}
+    if edits.add <= present and not edits.remove & present:
+        return ()
     kept = [taint for taint in old if (taint["key"], taint["effect"]) not in edits.remove]
     missing = sorted(edits.add - {(taint["key"], taint["effect"]) for taint in kept})
     since = timestamp(now)
     new = kept + [{"key": key, "effect": effect, "timeAdded": since} for key, effect in missing]
-    if new == old:
-        return ()
     metadata, body = node["metadata"], {"spec": {"taints": new}}
     return (Patch(ref("nodes", node), body, uid=metadata["uid"], revision=metadata["resourceVersion"]),)

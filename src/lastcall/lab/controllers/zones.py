@@ -7,7 +7,9 @@ where they are.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
+from lastcall.lab.controllers import taints
 from lastcall.lab.controllers.view import Object
 
 REGION, ZONE = "topology.kubernetes.io/region", "topology.kubernetes.io/zone"
@@ -79,6 +81,20 @@ def zone_of(node: Object) -> str:
     labels = node["metadata"].get("labels") or {}
     region, zone = labels.get(REGION, ""), labels.get(ZONE, "")
     return f"{region}:\0:{zone}" if region or zone else ""
+
+
+class Standing(NamedTuple):
+    """What a node is to its zone; ``counts`` is whether it is one of those by whom the zone is judged."""
+
+    zone: str
+    counts: bool
+    ready: bool
+
+
+def standing(node: Object) -> Standing:
+    """Of a node as it is."""
+    counts = EXCLUDED not in (node["metadata"].get("labels") or {})
+    return Standing(zone_of(node), counts, taints.node_ready(node))
 
 
 def state_of(ready: Sequence[bool], rates: Rates) -> State:
