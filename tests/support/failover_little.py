@@ -32,6 +32,7 @@ class Leads:
     def __init__(self):
         self.leads, self.sure, self.holder = True, True, "me"
         self.leading_until, self.sole_until = 1000.0, 1000.0
+        self.renewed = float("-inf")
         self.confirmed = 0
         self.answers = asyncio.Event()
         self.answers.set()
@@ -156,10 +157,10 @@ class World:
         self.told = []
         self.seen = Sightings("n", 0.0)
         self.devices = Devices(self.fences, self.clock)
-        pool = Pool(room, self.clock)
-        self.acting = Acting(self.cluster, self.leads, self.clock, pool, me="me", tell=self.told.append)
+        self.pool = Pool(room, self.clock)
+        self.acting = Acting(self.cluster, self.leads, self.clock, self.pool, me="me", tell=self.told.append)
 
-    async def subject(self, *pods):
+    async def subject(self, *pods, asked=float("-inf")):
         node = await self.cluster.node("n")
         self.seen.node(node, self.clock.now)
         self.seen.lease(await self.cluster.lease("n"), self.clock.now, first=True)
@@ -169,23 +170,38 @@ class World:
             name="n", me="me", leader="me", wall=0.0, node=now, policy=None, observed=0.0, heard=self.seen.heard
         )
         by_uid = {one.metadata.uid: one for one in pods}
-        gathered = Gathered(case=case, node=node, pods=by_uid, attachments=(), facts=())
+        gathered = Gathered(case=case, node=node, pods=by_uid, attachments=(), facts=(), asked=asked)
         self.refusals = {}
         return Subject(gathered=gathered, seen=self.seen, devices=self.devices, refusals=self.refusals)
 
     async def carry_out(self, kind, *pods, **more):
         subject = await self.subject(*pods)
         if pods:
-            node = subject.gathered.node
-            more["pods"] = tuple(left.pod(one, node, {}, {}, 0.0) for one in pods)
+            more["pods"] = self.left(subject)
         with contextlib.suppress(KeyError):
             await self.acting.carry_out(kind(boot_id="b1", why="w", **more), subject)
         return subject
 
-    def surety(self):
+    @staticmethod
+    def left(subject):
+        """Its pods, as a step names them."""
+        return tuple(left.pod(one, subject.gathered.node, {}, {}, 0.0) for one in subject.gathered.pods.values())
+
+    @contextlib.asynccontextmanager
+    async def full(self):
+        """All room for calls is taken."""
+        over = asyncio.Event()
+        busy = asyncio.create_task(self.pool.run(over.wait, rank=-1))
+        try:
+            yield
+        finally:
+            over.set()
+            await busy
+
+    def surety(self, **more):
         node = NodeNow(boot_id="b1", ready="Unknown", mark_text=owner.write(MINE))
         rest = {"me": "me", "boot_id": "b1", "observed": 0.0, "heard": self.seen.heard, "node": node}
-        return Surety(self.cluster, self.leads, self.clock, self.seen, **rest)
+        return Surety(self.cluster, self.leads, self.clock, self.seen, **rest, **more)
 
     @property
     def acted(self):

@@ -197,6 +197,17 @@ class Client:
         answer: Object = _decoded(await self._ask("DELETE", resource.path(namespace, name), {}, options), dict)
         return answer
 
+    async def delete_as(
+        self, resource: Resource[T], name: str, *, namespace: str = "", grace: int | None = None, uid: str = ""
+    ) -> T | None:
+        """The same; the object as it is now, in the shape of ``resource``. None if the answer is no such object."""
+        options = _delete_options(grace, uid, "", "", dry_run=False)
+        answer = await self._ask("DELETE", resource.path(namespace, name), {}, options)
+        try:
+            return msgspec.json.decode(answer, type=resource.shape)
+        except msgspec.DecodeError:
+            return None
+
     async def evict(
         self,
         name: str,

@@ -64,6 +64,11 @@ class Election:
         return self._until + self._terms.lease - self._terms.renew
 
     @property
+    def renewed(self) -> float:
+        """Boottime at which the renewal was asked for that was answered last; NEVER if we do not lead."""
+        return self._until - self._terms.renew
+
+    @property
     def leads(self) -> bool:
         """Whether we may act now."""
         return self._clock.boottime() < self._until

@@ -6,8 +6,6 @@ from datetime import UTC, datetime
 from random import Random
 from typing import Any, Final
 
-import msgspec
-
 from lastcall import names
 from lastcall.adapters.kube.client import MERGE, STRATEGIC, Client
 from lastcall.adapters.kube.noting import Health, Noting
@@ -208,8 +206,8 @@ class KubeCluster:
 
         Conflict if it is another pod, NotFound if it is gone.
         """
-        answer = await self._client.delete(PODS, name, namespace=namespace, grace=grace, uid=uid)
-        return _pod(answer, uid) if grace != 0 else None
+        pod = await self._client.delete_as(_PODS, name, namespace=namespace, grace=grace, uid=uid)
+        return pod if grace != 0 and pod is not None and pod.metadata.uid == uid else None
 
     async def delete_attachment(self, name: str, *, uid: str, revision: str) -> None:
         """Conflict if it is another one, or not as it was read, NotFound if it is gone.
@@ -226,15 +224,6 @@ class KubeCluster:
         """A new event."""
         moment = datetime.fromtimestamp(self._clock.wall(), UTC)
         await self._client.create(_EVENTS, _event(told, moment, self._instance), namespace=told.namespace or "default")
-
-
-def _pod(answer: Object, uid: str) -> LivePod | None:
-    """What a DELETE was answered: the pod, or a Status."""
-    try:
-        pod = msgspec.convert(answer, LivePod)
-    except msgspec.ValidationError:
-        return None
-    return pod if pod.metadata.uid == uid else None
 
 
 async def _told(what: Watched, watching: Watching[Any], hear: Callable[[Heard], None]) -> None:

@@ -34,6 +34,8 @@ from lastcall.ports import Clock
 
 AGAIN = 10.0
 """Seconds after which what the API server has refused is asked for again."""
+_RANKS = {"detach": 0, "force-delete": 1, "delete": 2}
+"""Where there is no room for all: a node that has begun is done before the next begins, soon after it was decided about."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,11 +225,11 @@ class Acting:
             return True
 
         async def one(uid: str, namespace: str, name: str) -> None:
-            this = replace(acted, namespace=namespace, name=name, uid=uid, began=self._clock.boottime())
+            began = self._clock.boottime()
             subject.refusals.pop(uid, None)
             error = ""
             try:
-                if not await self._pool.run(lambda: attempt(uid)):
+                if not await self._pool.run(lambda: attempt(uid), rank=_RANKS[acted.verb]):
                     return
             except NotFound:
                 pass  # that is what was wanted
@@ -239,7 +241,8 @@ class Acting:
             except ApiFailure as failure:
                 error = str(failure)
                 subject.refusals[uid] = Refusal(why=error, again=self._clock.boottime() + AGAIN)
-            self._tell(replace(this, ended=self._clock.boottime(), error=error))
+            ended = self._clock.boottime()
+            self._tell(replace(acted, namespace=namespace, name=name, uid=uid, began=began, ended=ended, error=error))
 
         await asyncio.gather(*(one(*found) for found in objects))
         if failures:
@@ -258,6 +261,7 @@ class Acting:
             observed=subject.gathered.case.observed,
             heard=subject.gathered.case.heard,
             node=subject.gathered.case.node,
+            read=(subject.gathered.node, subject.gathered.asked),
         )
 
     def _about(

@@ -53,8 +53,10 @@ class Gathered:
     """By uid; as the answers to what was asked for since have shown them."""
     attachments: Sequence[WatchedAttachment]
     facts: tuple[Fact, ...]
+    asked: float = float("-inf")
+    """When the Node and its Leases were asked for."""
     listed: float = 0.0
-    """When the pods were asked for."""
+    """When the pods were."""
 
 
 class Gathering:
@@ -86,7 +88,8 @@ class Gathering:
 
         One that the watch does not know (any more) is missing.
         """
-        asked = before.listed if before else self._clock.boottime()
+        asked = self._clock.boottime()
+        listed = before.listed if before else asked
         try:
             node, pods, more = await self._read(name, tuple(before.pods.values()) if before else None)
         except NotFound:
@@ -125,7 +128,9 @@ class Gathering:
             back_since=knot.seen.back[1] if knot.seen.back else None,
         )
         by_uid = {pod.metadata.uid: pod for pod in pods}
-        return Gathered(case=case, node=node, pods=by_uid, attachments=attachments, facts=facts, listed=asked)
+        return Gathered(
+            case=case, node=node, pods=by_uid, attachments=attachments, facts=facts, asked=asked, listed=listed
+        )
 
     # -- reading -------------------------------------------------------------------------------------------------------
 

@@ -130,6 +130,11 @@ class Leadership(Protocol):
         ...
 
     @property
+    def renewed(self) -> float:
+        """Boottime at which the renewal was asked for that was answered last, if we lead."""
+        ...
+
+    @property
     def holder(self) -> str:
         """Who leads, as it was read last."""
         ...

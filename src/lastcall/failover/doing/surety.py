@@ -25,7 +25,8 @@ NEVER = float("-inf")
 class Surety:
     """For one step about one boot of a node; ``observed``, ``heard`` and ``node`` as the decision was made with.
 
-    A sign of life since then undoes it, and so does a person who takes the mark or the taint away.
+    A sign of life since then undoes it, and so does a person who takes the mark or the taint away. ``read`` is the Node
+    as it was read live for the decision, and when that and its Lease were asked for: for ``check`` it is a first look.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class Surety:
         observed: float,
         heard: float | None,
         node: NodeNow | None,
+        read: tuple[LiveNode | None, float] = (None, NEVER),
     ) -> None:
         self._cluster = cluster
         self._leadership = leadership
@@ -49,6 +51,7 @@ class Surety:
         self._boot_id = boot_id
         self._known = (observed, heard)
         self._decided = node
+        self._read = read
         self._at = NEVER
         self._lock = asyncio.Lock()
         self._looking = False
@@ -65,12 +68,27 @@ class Surety:
         """What is not so any more holds for nobody, however short a time ago it was so."""
         self._looking = True
         try:
-            await self.look()
+            if not await self._already():
+                await self.look()
         except BaseException:
             self._at = NEVER
             raise
         finally:
             self._looking = False
+
+    async def _already(self) -> bool:
+        """Whether what the decision was made from is new enough, once; so may be the last renewal of our own lease."""
+        (node, asked), self._read = self._read, (None, NEVER)
+        now, led = self._clock.boottime(), self._leadership.renewed
+        if node is None or now >= asked + AHEAD:
+            return False
+        if now >= led + AHEAD:
+            if not await self._leadership.confirm():
+                raise RefusedForSafety(f"{self._me} does not lead any more")
+            led = now
+        self._judge(node)
+        self._at = min(asked, led)
+        return self._fresh()
 
     async def look(self) -> LiveNode:
         """The same, always read anew; the Node as it is. What is asked at the same time is as old as the question."""
@@ -84,6 +102,13 @@ class Surety:
         self._seen.node(node, now, since=known[0])
         if renewed:
             self._seen.lease(renewed, now, since=known[1])
+        self._judge(node)
+        self._at = began
+        return node
+
+    def _judge(self, node: LiveNode) -> None:
+        """RefusedForSafety if the Node, or what was heard of it, is not what the decision was made from."""
+        name = self._seen.name
         if node.status.node_info.boot_id != self._boot_id:
             raise RefusedForSafety(f"node {name} has another boot id by now: {node.status.node_info.boot_id}")
         if self._seen.observed != self._known[0]:
@@ -98,8 +123,6 @@ class Surety:
             or _out_of_service(node.spec.taints) != _out_of_service(self._decided.taints)
         ):
             raise RefusedForSafety(f"somebody has changed the mark or the taint out-of-service of node {name}")
-        self._at = began
-        return node
 
     def _fresh(self) -> bool:
         """What was heard of the node meanwhile by the watch counts at once."""

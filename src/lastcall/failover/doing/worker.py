@@ -21,6 +21,8 @@ LOOK = 2.0
 """Seconds between two looks at a node that is being failed over: pods and replacements are not watched."""
 LOOK_AT_REST = 30.0
 """The same, for one on which nothing of ours is."""
+TOLD = 0.1
+"""Seconds in which the watch tells which attachments have gone: who looks before looks twice, and asks for them again."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 15.0
 """Seconds after a round that has failed, and after many."""
 
@@ -110,6 +112,8 @@ class Worker:
         self._replacements.lost(forced)
         self._remember(step, gathered)
         self._tell(Stepped(node=self.name, step=step, seconds=self._clock.boottime() - now))
+        if isinstance(step, steps.Detach):
+            await self._clock.sleep(TOLD)
         if isinstance(step, steps.Unmark) and gathered.case.node:
             mark = gathered.case.node.mark
             if isinstance(mark, OwnerMark):

@@ -1,0 +1,143 @@
+"""What a decision was made from, if it is new, is the first look of the step; and who goes first where there is no room for all."""
+
+import asyncio
+
+import pytest
+from support.clocks import Hand
+from support.failover_little import MARK, World, pod
+
+from lastcall.errors import RefusedForSafety
+from lastcall.failover.deciding import steps
+from lastcall.failover.doing.pool import Pool
+from lastcall.failover.knowing import owner
+
+
+async def decided(world):
+    """A Surety of a step that was decided about just now."""
+    subject = await world.subject()
+    return world.surety(read=(subject.gathered.node, world.clock.now))
+
+
+async def test_what_was_read_for_the_decision_is_not_read_again_while_it_is_new():
+    world = World()
+    surety = await decided(world)
+    world.clock.now += 0.5
+    world.cluster.boot = "b2"
+    await surety.check()
+    assert world.leads.confirmed == 1
+    world.clock.now += 0.3
+    with pytest.raises(RefusedForSafety, match="another boot id"):
+        await surety.check()
+
+
+async def test_what_is_not_new_any_more_is_read_again():
+    world = World()
+    surety = await decided(world)
+    world.clock.now += 0.8
+    world.cluster.boot = "b2"
+    with pytest.raises(RefusedForSafety, match="another boot id"):
+        await surety.check()
+
+
+async def test_what_cannot_be_called_back_by_the_next_look_is_always_read_anew():
+    """An order to a fence is one call, and the Node may have changed since the decision."""
+    world = World()
+    subject = await world.subject(asked=world.clock.now)
+    world.cluster.boot, world.cluster.revision = "b2", 2
+    with pytest.raises(RefusedForSafety, match="another boot id"):
+        await world.acting.carry_out(steps.SwitchOff(boot_id="b1", fencer="f", within=30.0, why="w"), subject)
+    assert world.fences.fence.within == []
+
+
+async def test_a_renewal_of_the_own_lease_that_is_new_is_not_asked_for_again():
+    world = World()
+    surety = await decided(world)
+    world.leads.renewed = world.clock.now - 0.5
+    await surety.check()
+    assert world.leads.confirmed == 0
+    world.clock.now += 0.3
+    await surety.check()
+    assert world.leads.confirmed == 1, "all of it holds no longer than the oldest part"
+
+
+@pytest.mark.parametrize("renewed", [float("-inf"), 99.2])
+async def test_who_has_not_renewed_lately_is_asked_whether_he_leads(renewed):
+    world = World()
+    surety = await decided(world)
+    world.leads.renewed, world.leads.sure = renewed, False
+    with pytest.raises(RefusedForSafety, match="does not lead"):
+        await surety.check()
+
+
+async def test_what_was_read_for_the_decision_is_held_against_the_same_rules():
+    world = World()
+    world.cluster.mark = owner.OwnerMark(**{**MARK, "by": "you"})
+    surety = await decided(world)
+    with pytest.raises(RefusedForSafety, match="is not me's"):
+        await surety.check()
+
+
+async def test_a_sign_of_life_since_the_decision_counts_at_once():
+    world = World()
+    surety = await decided(world)
+    world.seen.heard = 100.0
+    with pytest.raises(RefusedForSafety, match="heard of"):
+        await surety.check()
+
+
+# -- who goes first ----------------------------------------------------------------------------------------------------
+
+
+async def queued(pool, *ranks):
+    """Calls that wait for the one room there is, in this order; they note their numbers. The room, and the notes."""
+    busy, order = asyncio.Event(), []
+    first = asyncio.create_task(pool.run(busy.wait))
+
+    async def call(number):
+        order.append(number)
+
+    await asyncio.sleep(0)
+    rest = [
+        asyncio.create_task(pool.run(lambda number=number: call(number), rank=rank))
+        for number, rank in enumerate(ranks)
+    ]
+    await asyncio.sleep(0)
+    return busy, [first, *rest], order
+
+
+async def test_the_lowest_rank_is_next_and_of_one_rank_who_came_first():
+    busy, tasks, order = await queued(Pool(1, Hand(0.0)), 2, 2, 0, 1, 0)
+    busy.set()
+    await asyncio.gather(*tasks)
+    assert order == [2, 4, 3, 0, 1]
+
+
+@pytest.mark.parametrize("given", [False, True])
+async def test_who_is_cancelled_while_he_waits_or_as_he_is_given_room_leaves_it_to_the_others(given):
+    busy, tasks, order = await queued(Pool(1, Hand(0.0)), 0, 0)
+    if given:
+        busy.set()
+        await asyncio.sleep(0)
+    tasks[1].cancel()
+    busy.set()
+    for _ in range(9):
+        await asyncio.sleep(0)
+    assert order == [1]
+    assert [one.done() for one in tasks] == [True, True, True]
+
+
+async def test_a_node_that_has_begun_is_done_before_the_next_begins():
+    """Both wait while the room is taken; what is to be removed by force goes before what is to be deleted first."""
+    world = World(room=1)
+    alive = await world.subject(pod("a", terminating=False))
+    gone = await world.subject(pod("z"))
+    deleting = asyncio.create_task(
+        world.acting.carry_out(steps.Delete(boot_id="b1", why="w", pods=world.left(alive)), alive)
+    )
+    forcing = asyncio.create_task(
+        world.acting.carry_out(steps.ForceDelete(boot_id="b1", why="w", pods=world.left(gone)), gone)
+    )
+    async with world.full():
+        await asyncio.sleep(0.01)
+    await asyncio.gather(deleting, forcing)
+    assert [call[1] for call in world.cluster.calls] == ["z", "z", "a"]

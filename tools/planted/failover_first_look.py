@@ -1,0 +1,64 @@
+"""Bugs of the failover controller: what is taken for a first look, and who goes first."""
+
+from planted.bug import Bug
+
+FIRST_LOOK = ("tests/core/test_failover_first_look.py",)
+
+BUGS = [
+    Bug(
+        "what a decision was made from is a first look however old it is",
+        "failover/doing/surety.py",
+        "if node is None or now >= asked + AHEAD:",
+        "if node is None:",
+        FIRST_LOOK,
+    ),
+    Bug(
+        "a renewal of the own lease serves however old it is",
+        "failover/doing/surety.py",
+        "        if now >= led + AHEAD:\n",
+        "        if False:\n",
+        FIRST_LOOK,
+    ),
+    Bug(
+        "what was read for the decision holds from now on",
+        "failover/doing/surety.py",
+        "self._at = min(asked, led)",
+        "self._at = now",
+        FIRST_LOOK,
+    ),
+    Bug(
+        "a renewal of the own lease that is not new holds as long as the rest",
+        "failover/doing/surety.py",
+        "self._at = min(asked, led)",
+        "self._at = asked",
+        FIRST_LOOK,
+    ),
+    Bug(
+        "what was read for the decision is held against no rule",
+        "failover/doing/surety.py",
+        "            led = now\n        self._judge(node)\n",
+        "            led = now\n",
+        FIRST_LOOK,
+    ),
+    Bug(
+        "an order to a fence follows what was read for the decision",
+        "failover/doing/acting.py",
+        "        node = await surety.look()\n        mark = owner.read(node.mark)",
+        "        await surety.check()\n        node = _live(subject)\n        mark = owner.read(node.mark)",
+        FIRST_LOOK,
+    ),
+    Bug(
+        "each node waits until all others have begun",
+        "failover/doing/pool.py",
+        "heapq.heappush(self._waiting, (rank, next",
+        "heapq.heappush(self._waiting, (0, next",
+        FIRST_LOOK,
+    ),
+    Bug(
+        "who is cancelled as he is given room keeps it for ever",
+        "failover/doing/pool.py",
+        "if not turn.cancelled():",
+        "if False:",
+        FIRST_LOOK,
+    ),
+]
