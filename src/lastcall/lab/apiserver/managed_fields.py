@@ -92,9 +92,9 @@ class ManagedFields:
         """A write that changes nothing but the times of the record changes nothing."""
         metadata, before = new["metadata"], old["metadata"]
         said, was = metadata.get("managedFields"), before.get("managedFields")
-        if said == was or not said or not was or owners.timeless(said) != owners.timeless(was):
+        if said == was or not said or not was or _unmanaged(new) != _unmanaged(old):
             return
-        if _unmanaged(new) == _unmanaged(old):
+        if owners.timeless(said) == owners.timeless(was):
             metadata["managedFields"] = was
 
     def shape(self, resource: Resource) -> Shape:

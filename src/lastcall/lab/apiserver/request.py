@@ -47,7 +47,8 @@ class Request:
 
     def parameter(self, name: str) -> str:
         """The first value of a query parameter; empty if there is none."""
-        return next(iter(self.query.get(name, ())), "")
+        values = self.query.get(name)
+        return values[0] if values else ""
 
     def flag(self, name: str) -> bool:
         """A boolean query parameter as Kubernetes reads them: anything but 0 and false is true, so is no value."""

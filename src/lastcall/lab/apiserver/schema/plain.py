@@ -26,11 +26,11 @@ def read(obj: Object, struct: Struct, before: Any = None) -> Object:
         node = fields.get(key)
         if node is None:
             raise Odd
-        if value is None:
-            continue
-        old = known.get(key)
-        new = value if value.__class__ is node.plain or value is old else _value(value, node, old)
-        if new or node.kept:
+        if value.__class__ is node.plain or value is None or value is (old := known.get(key)):
+            new = value
+        else:
+            new = _value(value, node, old)
+        if new or (node.kept and new is not None):
             result[key] = new
     for key, node in struct.written:
         if key not in result:

@@ -118,6 +118,8 @@ class Schemas:
 
     def _other_kind(self, obj: Object, wanted: Kind) -> str:
         """Why an object that a JSON or merge patch has made cannot be stored as what it is to be; empty if it can."""
+        if isinstance(obj, dict) and (obj.get("apiVersion"), obj.get("kind")) == (wanted.api_version, wanted.kind):
+            return ""
         try:
             said = bodies.said(obj, wanted)
         except gojson.Malformed as error:
