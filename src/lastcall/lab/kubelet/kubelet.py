@@ -56,7 +56,7 @@ class Kubelet:
         self._runtime_fault = ""
         self.events = Recorder(client, clock, random, host=profile.name)
         self.node = self._its_node(renewals)
-        self._sources = Sources(client, clock, random)
+        self._sources = Sources(client, clock, random, retry=self._settings.retry)
         self._volumes = self._its_volumes(directories, volumes)
         self.means = self._its_means()
         self.pods = Pods(self.means)

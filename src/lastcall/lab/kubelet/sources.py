@@ -1,18 +1,19 @@
 """ConfigMaps, Secrets and Services as a kubelet knows them; what it has seen once it knows while the server is away."""
 
 import asyncio
+import logging
 from collections.abc import Sequence
-from functools import partial
 from random import Random
 
 from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.resources import CONFIG_MAPS, SERVICES, Object, resource
 from lastcall.adapters.kube.watching import Watching
-from lastcall.aio import first
-from lastcall.errors import NotFound, Unavailable
+from lastcall.errors import LastcallError, NotFound, Unavailable
 from lastcall.lab.kubelet import environment
 from lastcall.lab.kubelet.environment import Source
 from lastcall.ports import Clock
+
+log = logging.getLogger(__name__)
 
 SECRETS = resource("", "v1", "secrets")
 _RESOURCES = {"configmap": CONFIG_MAPS, "secret": SECRETS}
@@ -21,26 +22,41 @@ _RESOURCES = {"configmap": CONFIG_MAPS, "secret": SECRETS}
 class Sources:
     """``run`` keeps the Services that the node's pods want; the rest is asked for when it is needed.
 
-    Every container is told of ``kubernetes``, so that it is kept always; the others are from when the first pod wants
-    them: a kubelet whose pods want none does not hear of thousands.
+    Every container is told of ``kubernetes``: that is read once, since its address stays for as long as the cluster.
+    The others are watched from when the first pod wants them: a kubelet whose pods want none does not hear of thousands.
     """
 
-    def __init__(self, client: Client, clock: Clock, random: Random) -> None:
+    def __init__(self, client: Client, clock: Clock, random: Random, *, retry: float) -> None:
         self._client = client
-        watching = partial(Watching, client, SERVICES, clock=clock, random=random, shared=True)
-        namespace, name = environment.MASTER
-        self._master = _Kept(watching(namespace=namespace, fields=f"metadata.name={name}"))
-        self._services = _Kept(watching())
+        self._clock = clock
+        self._retry = retry
+        self._master: list[Object] = []
+        self._services = Watching(client, SERVICES, clock=clock, random=random, shared=True)
         self._wanted = asyncio.Event()
+        self._master_read = asyncio.Event()
+        self._all_read = asyncio.Event()
         self._seen: dict[tuple[str, Source], Object | None] = {}
 
     async def run(self) -> None:
         """Until cancelled."""
-        await first(self._master.run(), self._follow())
-
-    async def _follow(self) -> None:
+        await self._read_master()
         await self._wanted.wait()
-        await self._services.run()
+        async for _ in self._services.changes():
+            self._all_read.set()  # all that a list says is known before the first of it is told
+
+    async def _read_master(self) -> None:
+        (namespace, name), told = environment.MASTER, ""
+        while not self._master_read.is_set():
+            try:
+                self._master = [await self._client.get(SERVICES, name, namespace=namespace)]
+                self._master_read.set()
+            except NotFound:
+                self._master_read.set()
+            except LastcallError as error:
+                if told != str(error):
+                    told = str(error)
+                    log.warning("the Service %s cannot be read: %s", name, error)
+                await self._clock.sleep(self._retry)
 
     def heed(self, pod: Object) -> None:
         """A pod is on the node: what it may want is known from soon after, also while the server is away."""
@@ -53,7 +69,12 @@ class Sources:
         While none have been read yet they are waited for (``kubelet_pods.go``: ``serviceHasSynced``).
         """
         self.heed(pod)
-        return await (self._services if environment.linked(pod) else self._master).objects()
+        if not environment.linked(pod):
+            await self._master_read.wait()
+            return self._master
+        await self._all_read.wait()
+        known = self._services.objects
+        return [known[key] for key in sorted(known)]
 
     async def get(self, namespace: str, source: Source) -> Object | None:
         """As it is now; None if there is none. Unavailable if that was never known."""
@@ -67,20 +88,3 @@ class Sources:
             return self._seen[namespace, source]
         self._seen[namespace, source] = found
         return found
-
-
-class _Kept:
-    """The objects of a watch, once they have been listed."""
-
-    def __init__(self, watching: Watching[Object]) -> None:
-        self._watching = watching
-        self._listed = asyncio.Event()
-
-    async def run(self) -> None:
-        async for _ in self._watching.changes():
-            self._listed.set()  # all that a list says is known before the first of it is told
-
-    async def objects(self) -> Sequence[Object]:
-        await self._listed.wait()
-        known = self._watching.objects
-        return [known[key] for key in sorted(known)]
