@@ -20,6 +20,7 @@ from pathlib import Path
 from planted import (
     agent,
     apiserver,
+    apiserver_writes,
     client,
     controllers,
     errands,
@@ -41,6 +42,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BUGS = [
     *(bug if bug.tests else bug._replace(tests=agent.CORE) for bug in agent.BUGS),
     *apiserver.BUGS,
+    *apiserver_writes.BUGS,
     *client.BUGS,
     *controllers.BUGS,
     *errands.BUGS,

@@ -6,7 +6,6 @@ DELETION = ("tests/core/test_lab_deletion.py",)
 EVICTION = ("tests/core/test_lab_eviction.py", "tests/core/test_budgets.py", "tests/conformance/test_eviction.py")
 STORE = ("tests/core/test_lab_store.py",)
 WATCHES = ("tests/core/test_lab_watches.py", "tests/core/test_lab_store.py")
-PARTS = ("tests/core/test_lab_patch_parts.py",)
 WEBHOOKS = ("tests/core/test_lab_webhooks.py",)
 
 BUGS = [
@@ -268,48 +267,6 @@ BUGS = [
         "intersection(claim.fields, changes.changed) for owner, claim in claims.items() if owner != but",
         "{} for owner in claims if owner != but",
         ("tests/core/test_lab_apply.py",),
-    ),
-    Bug(
-        "a status patch that speaks of the spec too shares that with what is stored",
-        "lab/apiserver/patching.py",
-        "isinstance(patch, dict) and patch.keys() <= _WITH_STATUS",
-        "True",
-        PARTS,
-    ),
-    Bug(
-        "a patch of 1 by true is taken for no change",
-        "lab/apiserver/patches/merge_patch.py",
-        "elif before.__class__ is not value.__class__ or before != value:",
-        "elif before != value:",
-        PARTS,
-    ),
-    Bug(
-        "a new endpoint of a slice is not checked",
-        "lab/apiserver/kinds/endpoints.py",
-        "if id(endpoint) not in good:",
-        "if not good:",
-        PARTS,
-    ),
-    Bug(
-        "a patch that takes the last item of a list leaves the list",
-        "lab/apiserver/patches/kept.py",
-        "return before if len(before) == len(after) and all(",
-        "return before if all(",
-        PARTS,
-    ),
-    Bug(
-        "who writes again some of his fields keeps those that are gone",
-        "lab/apiserver/patches/owners.py",
-        "if before and not changes.removed and not difference(",
-        "if before and not difference(",
-        ("tests/core/test_lab_ownership.py",),
-    ),
-    Bug(
-        "what sees pods alone sees nothing",
-        "lab/apiserver/admission/chain.py",
-        "if not one.sees or storage in one.sees",
-        "if not one.sees",
-        ("tests/core/test_lab_admission.py",),
     ),
     Bug(
         "a page begins with the last object of the page before",
