@@ -39,6 +39,9 @@ async def first(*awaitables: Awaitable[Any]) -> int:
 
     The first one's exception is raised.
     """
+    if len(awaitables) == 1:
+        await awaitables[0]
+        return 0
     tasks = [asyncio.ensure_future(awaitable) for awaitable in awaitables]
     try:
         await any_done(*tasks)

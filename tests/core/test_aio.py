@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from lastcall.aio import Group, Signal, all_done, cancel
+from lastcall.aio import Group, Signal, all_done, cancel, first
 
 
 def test_a_group_keeps_no_task_that_went_well():
@@ -101,5 +101,29 @@ def test_what_is_waited_for_is_left_as_it_is():
             async with asyncio.timeout(0.01):
                 await all_done(task)
         await task
+
+    asyncio.run(run())
+
+
+def test_the_first_of_one_needs_no_task_and_fails_and_is_cancelled_as_that_one():
+    async def run():
+        async def who():
+            return asyncio.current_task()
+
+        async def tell():
+            told.append(await who())
+
+        told = []
+        assert (await first(tell()), told) == (0, [asyncio.current_task()])
+        with pytest.raises(ValueError, match="on purpose"):
+            await first(fail())
+        future = asyncio.get_running_loop().create_future()
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await first(future)
+        assert future.cancelled()
+
+    async def fail():
+        raise ValueError("on purpose")
 
     asyncio.run(run())

@@ -62,13 +62,20 @@ class EventLines:
         if event.error is not None:
             return _line(event.type, event.error)
         if event.stored is None:
-            return _line(event.type, self._bookmark(event))
+            return self._marked(event)
         if self._form.transform:
             return self._transformed(event.type, event.stored)
         return self._server.lines.get(
             (event.stored.revision, event.type, self._resource.api_version),
             partial(self._plain, event.type, event.stored),
         )
+
+    def _marked(self, event: Event) -> bytes:
+        """A bookmark; thousands of watches of one resource have the same one."""
+        if self._form.transform:
+            return _line(event.type, self._bookmark(event))
+        key = event.revision, event.type, self._head, event.initial
+        return self._server.lines.get(key, lambda: _line(event.type, self._bookmark(event)))
 
     def _plain(self, kind: str, stored: Stored) -> bytes:
         return b'{"type":"%s",%s%s}\n' % (kind.encode(), self._head, renaming.data(stored, self._resource)[1:])

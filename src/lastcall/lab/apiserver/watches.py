@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import NamedTuple
 
-from lastcall.aio import any_done, cancel
+from lastcall.aio import any_done
 from lastcall.lab.apiserver import list_options, status
 from lastcall.lab.apiserver.context import Context
 from lastcall.lab.apiserver.reads import Selection, number, selection
@@ -126,7 +126,7 @@ class Watcher:
         finally:
             del self._open[feed]
             feed.close()
-            await alarm.close()
+            alarm.close()
 
     async def _bookmark(self) -> Event:
         revision = self._store.revision
@@ -161,15 +161,23 @@ class _Alarm:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._when = 0.0
-        self._sleep: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._rung: asyncio.Future[None] | None = None
 
     async def until(self, future: "asyncio.Future[int]", when: float) -> None:
-        if self._sleep is None or self._sleep.done() or self._when != when:
-            await self.close()
-            self._when = when
-            self._sleep = asyncio.create_task(self._clock.sleep(when - self._clock.boottime()), name="a watch's alarm")
-        await any_done(future, self._sleep)
+        if self._rung is None or self._rung.done() or self._when != when:
+            self._rung = self._set(when)
+        await any_done(future, self._rung)
 
-    async def close(self) -> None:
-        if self._sleep:
-            await cancel(self._sleep)
+    def _set(self, when: float) -> "asyncio.Future[None]":
+        """A timer and no task that sleeps: a thousand nodes have thousands of watches, and a bookmark a minute in each."""
+        self.close()
+        loop = asyncio.get_running_loop()
+        rung: asyncio.Future[None] = loop.create_future()
+        self._when = when
+        self._timer = loop.call_later(max(0.0, when - self._clock.boottime()), rung.set_result, None)
+        return rung
+
+    def close(self) -> None:
+        if self._timer:
+            self._timer.cancel()
