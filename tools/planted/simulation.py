@@ -114,7 +114,7 @@ BUGS = [
         "the kubelet confirms a deletion before the containers have ended",
         "lab/kubelet/worker.py",
         "        if self.record.deleted:\n            self._deleted.set()\n",
-        "        if self.record.deleted:\n            if not self._deleted.is_set():\n                self._early = asyncio.ensure_future(self._ask_for_deletion())\n            self._deleted.set()\n",
+        '        if self.record.deleted:\n            if not self._deleted.is_set():\n                self._early = __import__("asyncio").ensure_future(self._ask_for_deletion())\n            self._deleted.set()\n',
         seeds=60,
     ),
     Bug(
