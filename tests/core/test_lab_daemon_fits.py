@@ -1,7 +1,8 @@
 """Whether a node is one for a DaemonSet is asked again when the node or the pods' spec is another, and then only."""
 
 from lastcall.lab.controllers.daemon_pods import Fit, Fits
-from lastcall.lab.controllers.view import Ref
+from lastcall.lab.controllers.kept import KeptByNode
+from lastcall.lab.controllers.view import Ref, View
 
 KEY = Ref("daemonsets.apps", "default", "logs")
 RUNS, GONE = Fit(run=True, stay=True), Fit(run=False, stay=False)
@@ -15,28 +16,58 @@ def node(name, **labels):
     return {"metadata": {"name": name, "labels": labels}, "spec": {}}
 
 
+class Nodes:
+    """A view of nodes alone."""
+
+    def __init__(self, *found):
+        self.view = View()
+        self.has(*found)
+
+    def has(self, *found):
+        for one in found:
+            self.view.apply("nodes", one, self.view.get("nodes", "", one["metadata"]["name"]))
+
+    def loses(self, name):
+        self.view.apply("nodes", None, self.view.get("nodes", "", name))
+
+
 def test_a_node_that_has_changed_is_looked_at_again():
-    fits, rest = Fits(), node("n2", disk="ssd")
-    assert fits.of(KEY, daemon(disk="ssd"), {"n1": node("n1"), "n2": rest}) == {"n1": GONE, "n2": RUNS}
-    assert fits.of(KEY, daemon(disk="ssd"), {"n1": node("n1", disk="ssd"), "n2": rest}) == {"n1": RUNS, "n2": RUNS}
+    fits, nodes = Fits(), Nodes(node("n1"), node("n2", disk="ssd"))
+    assert fits.of(KEY, daemon(disk="ssd"), nodes.view) == {"n1": GONE, "n2": RUNS}
+    nodes.has(node("n1", disk="ssd"))
+    assert fits.of(KEY, daemon(disk="ssd"), nodes.view) == {"n1": RUNS, "n2": RUNS}
+
+
+def test_one_that_has_not_is_not_asked_again():
+    asked = []
+    kept, nodes = KeptByNode(lambda one: asked.append(one["metadata"]["name"])), Nodes(node("n1"), node("n2"))
+    kept.of(nodes.view)
+    nodes.has(node("n2", disk="ssd"))
+    kept.of(nodes.view)
+    kept.of(nodes.view)
+    assert asked == ["n2", "n1", "n2"]
 
 
 def test_another_spec_asks_all_again():
-    fits, nodes = Fits(), {"n1": node("n1"), "n2": node("n2", disk="ssd")}
-    fits.of(KEY, daemon(disk="ssd"), nodes)
-    assert fits.of(KEY, daemon(), nodes) == {"n1": RUNS, "n2": RUNS}
+    fits, nodes = Fits(), Nodes(node("n1"), node("n2", disk="ssd"))
+    fits.of(KEY, daemon(disk="ssd"), nodes.view)
+    assert fits.of(KEY, daemon(), nodes.view) == {"n1": RUNS, "n2": RUNS}
 
 
-def test_a_node_that_is_gone_is_forgotten_and_its_order_is_that_of_the_nodes():
-    fits, one, two = Fits(), node("n1"), node("n2")
-    fits.of(KEY, daemon(), {"n1": one, "n2": two})
-    assert list(fits.of(KEY, daemon(), {"n2": two, "n0": one})) == ["n2", "n0"]
+def test_a_node_that_is_gone_is_forgotten_and_the_order_is_that_of_the_nodes():
+    fits, nodes = Fits(), Nodes(node("n2"), node("n1"))
+    assert list(fits.of(KEY, daemon(), nodes.view)) == ["n1", "n2"]
+    nodes.loses("n1")
+    nodes.has(node("n0"))
+    assert list(fits.of(KEY, daemon(), nodes.view)) == ["n0", "n2"]
+    nodes.loses("n0")
+    assert list(fits.of(KEY, daemon(), nodes.view)) == ["n2"]
 
 
 def test_two_of_them_know_nothing_of_each_other():
-    fits, nodes = Fits(), {"n1": node("n1")}
+    fits, nodes = Fits(), Nodes(node("n1"))
     other = Ref("daemonsets.apps", "default", "disks")
-    assert fits.of(KEY, daemon(), nodes) == {"n1": RUNS}
-    assert fits.of(other, daemon(disk="ssd"), nodes) == {"n1": GONE}
+    assert fits.of(KEY, daemon(), nodes.view) == {"n1": RUNS}
+    assert fits.of(other, daemon(disk="ssd"), nodes.view) == {"n1": GONE}
     fits.forget(other)
-    assert fits.of(KEY, daemon(), nodes) == {"n1": RUNS}
+    assert fits.of(KEY, daemon(), nodes.view) == {"n1": RUNS}

@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from lastcall.lab.simulation.collecting import seldom_collected
+from lastcall.lab.simulation.collecting import made_to_stay, seldom_collected
 
 
 def test_it_looks_seldom_within_and_as_often_as_before_afterwards():
@@ -29,3 +29,20 @@ def test_a_failure_ends_it_too():
     with pytest.raises(ValueError, match="no"), seldom_collected():
         raise ValueError("no")
     assert gc.get_threshold() == before
+
+
+def test_what_is_made_to_stay_is_not_looked_at_until_the_end():
+    kept = []
+    with seldom_collected():
+        with made_to_stay():
+            assert not gc.isenabled()
+            kept.extend([] for _ in range(1000))
+        assert gc.isenabled()
+        assert not looked_at(kept)
+    assert looked_at(kept)
+
+
+def looked_at(objects):
+    """Those that a look at everything goes through."""
+    there = {id(one) for one in gc.get_objects()}
+    return [one for one in objects if id(one) in there]

@@ -270,7 +270,14 @@ BUGS = [
         "lab/controllers/kept.py",
         "known is not None and known[0] is obj",
         "known is not None",
-        ("tests/core/test_lab_daemon_kept.py", "tests/core/test_lab_daemon_fits.py"),
+        ("tests/core/test_lab_daemon_kept.py",),
+    ),
+    Bug(
+        "a node that has changed is taken for what it was",
+        "lab/controllers/kept.py",
+        "                self._found[name] = self._find(node)\n",
+        "                self._found.setdefault(name, self._find(node))\n",
+        ("tests/core/test_lab_daemon_fits.py",),
     ),
     Bug(
         "a DaemonSet's pods of the old template are taken for new ones",

@@ -6,11 +6,11 @@ from typing import NamedTuple
 import msgspec
 
 from lastcall.lab.controllers import pods, revisions
-from lastcall.lab.controllers.kept import Kept
+from lastcall.lab.controllers.kept import Kept, KeptByNode
 from lastcall.lab.controllers.owning import Kind, labels
 from lastcall.lab.controllers.scheduling import nodes
 from lastcall.lab.controllers.taints import taints_of
-from lastcall.lab.controllers.view import Object, Ref
+from lastcall.lab.controllers.view import Object, Ref, View
 from lastcall.model.tolerations import NO_EXECUTE, Toleration, untolerated
 
 GENERATION = "deprecated.daemonset.template.generation"
@@ -52,17 +52,19 @@ class Fits:
     """``fit`` of every node, which is asked again only of nodes that have changed: of a large cluster few have."""
 
     def __init__(self) -> None:
-        self._kept: Kept[Fit] = Kept()
+        self._kept: dict[Ref, tuple[Object, KeptByNode[Fit]]] = {}
 
-    def of(self, key: Ref, daemon: Object, nodes: Mapping[str, Object]) -> dict[str, Fit]:
-        """By the names of the nodes, in their order."""
+    def of(self, key: Ref, daemon: Object, view: View) -> Mapping[str, Fit]:
+        """By the names of the nodes, in their order; it changes with the next question."""
         spec = daemon["spec"]["template"]["spec"]
-        found = self._kept.of(key, spec, nodes.items(), lambda node: fit(daemon, node))
-        return dict(zip(nodes, found, strict=True))
+        known = self._kept.get(key)
+        if known is None or known[0] != spec:
+            known = self._kept[key] = spec, KeptByNode(lambda node: fit(daemon, node))
+        return known[1].of(view)
 
     def forget(self, key: Ref) -> None:
         """There is no such DaemonSet any more."""
-        self._kept.forget(key)
+        self._kept.pop(key, None)
 
 
 class Own(NamedTuple):

@@ -63,7 +63,7 @@ class DaemonSets:
             return Decision(tuple(patches))
         letters = labels(history.update)[revisions.LABEL]
         own = self._owns.of(key, daemon, letters, found)
-        turn = _Turn(daemon, letters, self._fits.of(key, daemon, _nodes(view)), own, self._failures, now)
+        turn = _Turn(daemon, letters, self._fits.of(key, daemon, view), own, self._failures, now)
         actions = turn.managed() or turn.rolled()
         forgotten = _forgotten(daemon, history, own)
         return Decision((*status_patch(key, daemon, turn.status()), *actions, *forgotten), turn.again_in())
@@ -79,10 +79,6 @@ def _of_node(node: Object, view: View) -> Iterator[Ref]:
         astray = (daemon.get("status") or {}).get("numberMisscheduled")
         if gone or fit(daemon, node).run != scheduled or (scheduled and astray):
             yield ref(RESOURCE, daemon)
-
-
-def _nodes(view: View) -> dict[str, Object]:
-    return {node["metadata"]["name"]: node for node in view.all("nodes")}
 
 
 def _forgotten(daemon: Object, history: revisions.History, own: Sequence[Own]) -> list[Action]:

@@ -1,9 +1,9 @@
 """What was found of objects, so that of many only those are looked at again that have changed since."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Generic, TypeVar
 
-from lastcall.lab.controllers.view import Object, Ref
+from lastcall.lab.controllers.view import Object, Ref, View
 
 T = TypeVar("T")
 
@@ -34,3 +34,26 @@ class Kept(Generic[T]):
     def forget(self, key: Ref) -> None:
         """It is not asked for any more."""
         self._known.pop(key, None)
+
+
+class KeptByNode(Generic[T]):
+    """What follows from each node of one view alone; of a large cluster few have changed since the last question."""
+
+    def __init__(self, find: Callable[[Object], T]) -> None:
+        self._find = find
+        self._found: dict[str, T] = {}
+        self._marked = 0
+
+    def of(self, view: View) -> Mapping[str, T]:
+        """By the names of the nodes, in their order; it changes with the next question."""
+        known = len(self._found)
+        for name in view.stirred(self._marked):
+            node = view.get("nodes", "", name)
+            if node is None:
+                known -= self._found.pop(name, None) is not None
+            else:
+                self._found[name] = self._find(node)
+        self._marked = view.marked
+        if len(self._found) > known:
+            self._found = dict(sorted(self._found.items()))
+        return self._found

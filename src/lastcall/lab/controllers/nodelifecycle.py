@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from lastcall.lab.apiserver.meta import timestamp
 from lastcall.lab.controllers import node_health, pods, taints, zones
 from lastcall.lab.controllers.actions import Action, Decision, Patch, Tell
-from lastcall.lab.controllers.kept import Kept
+from lastcall.lab.controllers.kept import KeptByNode
 from lastcall.lab.controllers.taints import Edits
 from lastcall.lab.controllers.ticks import Ticks
 from lastcall.lab.controllers.view import Object, Ref, View, ref
@@ -74,7 +74,7 @@ class NodeLifecycle:
         self._waiting: dict[str, float] = {}
         """Nodes that are to get a NoExecute taint, and since when: the first come first."""
         self._zones: dict[str, zones.Zone] = {}
-        self._standings: Kept[zones.Standing] = Kept()
+        self._standings = KeptByNode(zones.standing)
         self._stopped = False
         """Whether no zone has a ready node: then nothing is tainted."""
         self._beating = False
@@ -233,8 +233,7 @@ class NodeLifecycle:
         When the first one is back then, all get their time anew.
         """
         ready: dict[str, list[bool]] = {}
-        named = ((node["metadata"]["name"], node) for node in view.all("nodes"))
-        for standing in self._standings.of(_ZONES, None, named, zones.standing):
+        for standing in self._standings.of(view).values():
             if standing.counts:
                 ready.setdefault(standing.zone, []).append(standing.ready)
         states = {name: zones.state_of(nodes, self._settings.rates) for name, nodes in ready.items()}

@@ -243,7 +243,7 @@ class Cluster:
 
     def nodes_ready(self) -> bool:
         """Every machine has a node that is ready."""
-        return self.standing.ready.keys() >= self.machines.keys()
+        return len(self.standing.boots(self.machines)) == len(self.machines)
 
     def whole(self) -> bool:
         """Every workload has all the pods that it wants, ready, and none that is to go."""

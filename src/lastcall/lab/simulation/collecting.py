@@ -20,12 +20,30 @@ def seldom_collected() -> Iterator[None]:
         yield
         return
     _set_programs_aside()
+    aside = gc.get_freeze_count()
     gc.collect()
     gc.set_threshold(*_SELDOM)
     try:
         yield
     finally:
         gc.set_threshold(*before)
+        if gc.get_freeze_count() > aside:
+            gc.unfreeze()
+            _set_programs_aside.cache_clear()
+
+
+@contextmanager
+def made_to_stay() -> Iterator[None]:
+    """What is made within is not looked at until ``seldom_collected`` ends, as a large cluster that is there already.
+
+    To look once through all of it takes seconds, and finds nothing.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 @functools.cache

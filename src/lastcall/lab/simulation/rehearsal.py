@@ -3,6 +3,7 @@
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 
 from lastcall.adapters.kube.watching import Key
 from lastcall.aio import Group
@@ -10,7 +11,7 @@ from lastcall.errors import LastcallError
 from lastcall.lab import virtual
 from lastcall.lab.simulation import theirs, unfinished
 from lastcall.lab.simulation.cluster import Cluster
-from lastcall.lab.simulation.collecting import seldom_collected
+from lastcall.lab.simulation.collecting import made_to_stay, seldom_collected
 from lastcall.lab.simulation.deeds.table import DEEDS
 from lastcall.lab.simulation.failover import leftovers
 from lastcall.lab.simulation.invariants import Run
@@ -48,7 +49,8 @@ class Rehearsal:
     async def run(self) -> None:
         """From power on to the end of the scenario."""
         with seldom_collected():
-            await self.cluster.begin()
+            with made_to_stay() if self.scenario.settled else nullcontext():
+                await self.cluster.begin()
             if self.scenario.recorded:
                 self._excused = frozenset(unfinished.left(self.cluster))
             await self._play()

@@ -3,7 +3,7 @@
 It is asked twice a second for hours, of tens of thousands of objects: so it reads what has changed, and nothing twice.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -24,10 +24,10 @@ class Standing:
         self._excused: set[Key] = set()
         self._unfinished = [_Reader(store, resource, judge) for resource, judge in _JUDGES.items()]
 
-    @property
-    def ready(self) -> Mapping[str, str]:
-        """The nodes that are ready, and the boot in which each of them is."""
-        return {key.name: boot for key, boot in self._nodes.read().items()}
+    def boots(self, names: Iterable[str]) -> Mapping[str, str]:
+        """Those of these nodes that are ready, and the boot in which each of them is."""
+        ready = self._nodes.read()
+        return {name: ready[key] for name in names if (key := Key("nodes", "", name)) in ready}
 
     @property
     def whole(self) -> bool:

@@ -10,7 +10,7 @@ from lastcall.lab.simulation.scenario import Event
 
 
 class Facts(NamedTuple):
-    """How far it is. ``before`` tells for each machine whose turn it is in which boot it was; ``ready`` as it is now."""
+    """How far it is. ``before`` tells for each machine whose turn it is in which boot it was; ``ready`` is as it is now."""
 
     left: Sequence[str]
     before: Mapping[str, str]
@@ -31,7 +31,7 @@ async def roll(cluster: Cluster, event: Event) -> None:
     at_once = max(1, int(event.amount))
     try:
         while left:
-            facts = Facts(left, before, cluster.standing.ready, cluster.standing.whole)
+            facts = Facts(left, before, cluster.standing.boots(before), cluster.standing.whole)
             if turn := next_to_reboot(facts, at_once):
                 before, left = _boots(cluster, turn), left[len(turn) :]
                 for name in turn:
@@ -43,4 +43,5 @@ async def roll(cluster: Cluster, event: Event) -> None:
 
 
 def _boots(cluster: Cluster, names: Collection[str]) -> Mapping[str, str]:
-    return {name: cluster.standing.ready.get(name, "") for name in names}
+    """Empty for those that are not ready."""
+    return {**dict.fromkeys(names, ""), **cluster.standing.boots(names)}

@@ -81,7 +81,7 @@ class FailingOver:
             boot_id=cluster.hosts[name].profile.boot_id,
             silence=hearing.silence(name),
             lately=hearing.lately(name),
-            ready=cluster.standing.ready.get(name, ""),
+            ready=cluster.standing.boots([name]).get(name, ""),
             domain=cluster.labels[name].get(settings.domain_label, ""),
             held=self._held(name),
         )

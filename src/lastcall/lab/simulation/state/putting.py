@@ -52,7 +52,7 @@ async def put(cluster: "Cluster", objects: Iterable[Object], away: Iterable[str]
         else:
             await cluster.machines[name].turn(Switch.ON)
     cluster.plane.start_controllers()
-    await cluster.until(lambda: cluster.standing.ready.keys() >= cluster.machines.keys() - off)
+    await cluster.until(lambda: cluster.standing.boots(cluster.machines).keys() >= cluster.machines.keys() - off)
     await cluster.clock.sleep(SETTLE_SECONDS)
     cluster.standing.excuse()
 
