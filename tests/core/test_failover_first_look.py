@@ -2,14 +2,17 @@
 
 import asyncio
 
+import msgspec
 import pytest
 from support.clocks import Hand
 from support.failover_little import MARK, World, pod
 
-from lastcall.errors import RefusedForSafety
+from lastcall.errors import NotFound, RefusedForSafety
 from lastcall.failover.deciding import steps
+from lastcall.failover.doing.observing import Observing
 from lastcall.failover.doing.pool import Pool
 from lastcall.failover.knowing import owner
+from lastcall.model.observed import Heard, Watched, WatchedNode
 
 
 async def decided(world):
@@ -83,6 +86,47 @@ async def test_a_sign_of_life_since_the_decision_counts_at_once():
     world.seen.heard = 100.0
     with pytest.raises(RefusedForSafety, match="heard of"):
         await surety.check()
+
+
+async def test_what_the_watch_has_overtaken_is_read_anew():
+    """Somebody takes the mark away while pods are listed for the decision, and the watch says so."""
+    world = World()
+    surety = await decided(world)
+    world.cluster.mark, world.cluster.revision = None, 2
+    world.seen.node(await world.cluster.node("n"), world.clock.now)
+    with pytest.raises(RefusedForSafety, match="somebody has changed the mark"):
+        await surety.check()
+
+
+async def test_a_node_that_is_deleted_meanwhile_stops_it():
+    world = World()
+    surety = await decided(world)
+    world.seen.gone(world.clock.now)
+    with pytest.raises(RefusedForSafety, match="or it was deleted"):
+        await surety.check()
+
+
+async def test_the_node_that_is_not_there_any_more_is_no_pod_that_has_gone():
+    world, one = World(), pod("a")
+
+    async def gone(name):
+        raise NotFound(f"node {name} not found")
+
+    subject = await world.subject(one)
+    world.cluster.node = gone
+    with pytest.raises(RefusedForSafety, match="node n is gone"):
+        await world.acting.carry_out(steps.Delete(boot_id="b1", why="w", pods=world.left(subject)), subject)
+    assert world.acted == []
+    assert world.cluster.calls == []
+
+
+def test_who_hears_that_a_node_is_deleted_stops_what_was_decided_about_it():
+    observing = Observing(lambda _: None)
+    node = msgspec.convert({"metadata": {"name": "n"}, "status": {"nodeInfo": {"bootID": "b1"}}}, WatchedNode)
+    observing.hear(Heard(Watched.NODES, "n", node), 1.0)
+    seen = observing.knots["n"].seen
+    observing.hear(Heard(Watched.NODES, "n", None), 2.0)
+    assert seen.observed == 2.0
 
 
 # -- who goes first ----------------------------------------------------------------------------------------------------

@@ -36,8 +36,22 @@ BUGS = [
     Bug(
         "what was read for the decision is held against no rule",
         "failover/doing/surety.py",
-        "            led = now\n        self._judge(node)\n",
-        "            led = now\n",
+        "            return False\n        self._judge(node)\n",
+        "            return False\n",
+        FIRST_LOOK,
+    ),
+    Bug(
+        "what was read for the decision counts though the watch has told something newer",
+        "failover/doing/surety.py",
+        "if self._seen.overtaken(node):",
+        "if False:",
+        FIRST_LOOK,
+    ),
+    Bug(
+        "a Node that is not there any more counts as its pods that have gone",
+        "failover/doing/surety.py",
+        "        except NotFound:\n            raise RefusedForSafety",
+        "        except ZeroDivisionError:\n            raise RefusedForSafety",
         FIRST_LOOK,
     ),
     Bug(

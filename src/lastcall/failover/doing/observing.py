@@ -77,7 +77,9 @@ class Observing:
     def _hear_node(self, name: str, node: Any, now: float) -> None:
         before = self._knots.get(name)
         if node is None:
-            if self._knots.pop(name, None):
+            if before:
+                del self._knots[name]
+                before.seen.gone(now)
                 self._count_nodes()
                 self._touched(name)
             return

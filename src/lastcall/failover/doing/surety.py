@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable
 
 from lastcall import names
-from lastcall.errors import RefusedForSafety
+from lastcall.errors import NotFound, RefusedForSafety
 from lastcall.failover.deciding.case import NodeNow
 from lastcall.failover.doing.outside import Cluster, Leadership
 from lastcall.failover.knowing import owner
@@ -86,6 +86,8 @@ class Surety:
             if not await self._leadership.confirm():
                 raise RefusedForSafety(f"{self._me} does not lead any more")
             led = now
+        if self._seen.overtaken(node):
+            return False
         self._judge(node)
         self._at = min(asked, led)
         return self._fresh()
@@ -93,9 +95,12 @@ class Surety:
     async def look(self) -> LiveNode:
         """The same, always read anew; the Node as it is. What is asked at the same time is as old as the question."""
         began, name, known = self._clock.boottime(), self._seen.name, self._seen.revisions
-        leads, node, renewed = await asyncio.gather(
-            self._leadership.confirm(), self._cluster.node(name), self._cluster.lease(name)
-        )
+        try:
+            leads, node, renewed = await asyncio.gather(
+                self._leadership.confirm(), self._cluster.node(name), self._cluster.lease(name)
+            )
+        except NotFound:
+            raise RefusedForSafety(f"node {name} is gone") from None
         if not leads:
             raise RefusedForSafety(f"{self._me} does not lead any more")
         now = self._clock.boottime()
@@ -112,7 +117,9 @@ class Surety:
         if node.status.node_info.boot_id != self._boot_id:
             raise RefusedForSafety(f"node {name} has another boot id by now: {node.status.node_info.boot_id}")
         if self._seen.observed != self._known[0]:
-            raise RefusedForSafety(f"what the API server says of node {name} is older than what it said before")
+            raise RefusedForSafety(
+                f"what the API server says of node {name} is older than what it said before, or it was deleted"
+            )
         if self._seen.heard != self._known[1]:
             raise RefusedForSafety(f"node {name} was heard of meanwhile")
         mark = owner.read(node.mark)

@@ -69,6 +69,14 @@ class Sightings:
         """Of the Node and of its Lease, as they are known: for ``since`` of what is asked for now."""
         return self._revisions[0], self._revisions[1]
 
+    def overtaken(self, node: LiveNode) -> bool:
+        """Whether something newer than this reading of the Node has been seen, so that it may say what is not so any more."""
+        return _number(node.metadata.resource_version) < self._revisions[0]
+
+    def gone(self, now: float) -> None:
+        """The Node is deleted: who has decided something about it begins anew, if it comes back."""
+        self.observed = now
+
     def node(self, node: WatchedNode | LiveNode, now: float, *, since: int | None = None) -> bool:
         """The Node as it was read at ``now``; whether its kubelet has reported since it was seen last.
 
