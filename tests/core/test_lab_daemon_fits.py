@@ -48,6 +48,12 @@ def test_one_that_has_not_is_not_asked_again():
     assert asked == ["n2", "n1", "n2"]
 
 
+def test_another_cluster_is_another_matter():
+    fits, one = Fits(), Nodes(node("n1"), node("n2"), node("n3"))
+    assert list(fits.of(KEY, daemon(), one.view)) == ["n1", "n2", "n3"]
+    assert list(fits.of(KEY, daemon(), Nodes(node("n2"), node("n0")).view)) == ["n0", "n2"]
+
+
 def test_another_spec_asks_all_again():
     fits, nodes = Fits(), Nodes(node("n1"), node("n2", disk="ssd"))
     fits.of(KEY, daemon(disk="ssd"), nodes.view)

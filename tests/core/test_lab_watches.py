@@ -138,6 +138,18 @@ async def test_a_watch_of_the_future(maps):
 
 
 @lab
+async def test_a_watch_of_the_future_hears_of_no_revision_before_it(maps):
+    """A client that knew more than a server which was restored would take up what it has missed as heard."""
+    now = await maps.create("a")
+    async with Watch(maps, f"watch=1&allowWatchBookmarks=true&resourceVersion={now + 2}") as watch:
+        await asyncio.sleep(61)
+        assert await watch.heard() == []
+        await maps.create("b", "c")
+        await asyncio.sleep(61)
+        assert await watch.heard() == [("BOOKMARK", "")]
+
+
+@lab
 async def test_what_is_compacted_is_an_event_of_the_stream(maps):
     since = await maps.create("a")
     await maps.create("b")

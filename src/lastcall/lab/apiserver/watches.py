@@ -118,7 +118,8 @@ class Watcher:
                         yield events
                 elif now >= table.bookmark:
                     table.told(now)
-                    yield [await self._bookmark()]
+                    if self._store.revision >= feed.since:  # else it would take back what the client knows
+                        yield [await self._bookmark()]
                 else:
                     await alarm.until(feed.changed(), min(table.bookmark, table.end))
         except Compacted:

@@ -37,15 +37,18 @@ class Kept(Generic[T]):
 
 
 class KeptByNode(Generic[T]):
-    """What follows from each node of one view alone; of a large cluster few have changed since the last question."""
+    """What follows from each node of a view alone; of a large cluster few have changed since the last question."""
 
     def __init__(self, find: Callable[[Object], T]) -> None:
         self._find = find
+        self._view: View | None = None
         self._found: dict[str, T] = {}
         self._marked = 0
 
     def of(self, view: View) -> Mapping[str, T]:
         """By the names of the nodes, in their order; it changes with the next question."""
+        if view is not self._view:
+            self._view, self._found, self._marked = view, {}, 0
         known = len(self._found)
         for name in view.stirred(self._marked):
             node = view.get("nodes", "", name)
