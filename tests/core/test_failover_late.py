@@ -37,3 +37,24 @@ def test_silence_is_noticed_in_time(last):
         now += 1
     observing.late(last + PATIENCE)
     assert touched == ["n1"]
+
+
+@pytest.mark.parametrize("reports", [False, True])
+def test_who_could_not_be_heard_was_not_silent(reports):
+    """The Leases are listed a minute after the Nodes, as when the API server was cut off in between."""
+    touched = []
+    observing = Observing(touched.append)
+    observing.hear(Heard(Watched.NODES, "n1", node()), 0.0)
+    if reports:
+        condition = {"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-01-01T00:00:00Z"}
+        status = {"nodeInfo": {"bootID": "a"}, "conditions": [condition]}
+        again = msgspec.convert({"metadata": {"name": "n1"}, "status": status}, WatchedNode)
+        observing.hear(Heard(Watched.NODES, "n1", again), 1.0)
+    observing.hear(Heard(Watched.LEASES, "n1", lease(55)), 60.0)
+    observing.hear(Heard(Watched.LEASES, "", None), 60.0)
+    touched.clear()
+    observing.late(60.0 + PATIENCE - 1)
+    assert touched == []
+    assert not observing.knots["n1"].silent(60.0 + PATIENCE - 1)
+    observing.late(60.0 + PATIENCE)
+    assert touched == ["n1"]

@@ -3,7 +3,7 @@
 from planted.bug import Bug
 
 TABLES = ("tests/core/test_failover_verdict.py",)
-PLAN = ("tests/core/test_failover_plan.py",)
+PLAN = ("tests/core/test_failover_plan.py", "tests/core/test_failover_plan_detach.py")
 WHOLE = (*PLAN, "tests/core/test_failover_properties.py", "tests/core/test_failover_command.py")
 PROOF = ("tests/core/test_failover_evidence.py", "tests/core/test_failover_evidence_properties.py")
 STORMS = ("tests/core/test_failover_storms.py",)

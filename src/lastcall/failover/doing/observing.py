@@ -55,6 +55,8 @@ class Observing:
     def hear(self, heard: Heard, now: float) -> None:
         """Something that is watched is as it is told now."""
         if not heard.name:
+            if heard.what is Watched.LEASES and heard.what not in self._synced:
+                self._begin_to_listen(now)
             self._synced.add(heard.what)
             self._count_nodes()
             if self.ready:
@@ -73,6 +75,11 @@ class Observing:
                 self._hear_attachment(heard.name, heard.now)
             case Watched.POLICIES:
                 self._hear_policy(heard.name, heard.now)
+
+    def _begin_to_listen(self, now: float) -> None:
+        """Nodes may have been known for long, if the API server was away when Leases were to be listed: none was silent."""
+        for knot in self._knots.values():
+            knot.seen.followed(now)
 
     def _hear_node(self, name: str, node: Any, now: float) -> None:
         before = self._knots.get(name)

@@ -62,7 +62,7 @@ class Sightings:
     @property
     def quiet_since(self) -> float:
         """Since when nothing was heard of it, as far as the observer can know."""
-        return self.observed if self.heard is None else self.heard
+        return self.observed if self.heard is None else max(self.observed, self.heard)
 
     @property
     def revisions(self) -> tuple[int, int]:
@@ -72,6 +72,10 @@ class Sightings:
     def overtaken(self, node: LiveNode) -> bool:
         """Whether something newer than this reading of the Node has been seen, so that it may say what is not so any more."""
         return _number(node.metadata.resource_version) < self._revisions[0]
+
+    def followed(self, now: float) -> None:
+        """Its Lease is followed from now on: that little was heard before says nothing of it."""
+        self.observed = now
 
     def gone(self, now: float) -> None:
         """The Node is deleted: who has decided something about it begins anew, if it comes back."""
