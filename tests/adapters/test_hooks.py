@@ -122,7 +122,7 @@ class TestAnswer:
 
     async def test_silence(self):
         async with server(b"") as (port, heads):
-            result = await get(port, limit=1.5, path="/x")
+            result = await get(port, limit=1.4984, path="/x")
         assert heads
         assert (result.ok, result.timed_out) == (False, True)
         assert result.message == "httpGet /x: no answer within 1.5 s"

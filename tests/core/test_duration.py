@@ -147,3 +147,20 @@ def test_any_text_is_a_duration_or_a_value_error(text):
 )
 def test_seconds_for_people(seconds, text):
     assert duration.of_seconds(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (7199.999, "1h59m59s"),
+        (59.99999998, "1m0s"),
+        (21.016, "21s"),
+        (1.427, "1s"),
+        (0.9996, "1s"),
+        (0.25, "250ms"),
+        (0, "0s"),
+        (-3.5, "0s"),
+    ],
+)
+def test_time_that_has_gone_by_is_told_in_whole_seconds(seconds, text):
+    assert duration.passed(seconds) == text

@@ -60,6 +60,7 @@ from lastcall.model.power import Power
         ({"policy": None}, Done, {"says": "no FencePolicy holds"}),
         ({"node": node(boot="")}, Done, {"says": "never reported a boot id"}),
         ({"heard": NOW - 39}, Wait, {"until": NOW + 1, "says": "was heard of 39s ago"}),
+        ({"heard": NOW - 39.5}, Wait, {"until": NOW + 0.5, "says": "was heard of 39s ago"}),
         ({"heard": None, "observed": NOW - 39}, Wait, {"until": NOW + 1, "says": "observed for 39s only"}),
         ({"heard": NOW - 60, "observed": NOW - 39}, Wait, {"until": NOW + 1}),
         ({"node": node(ready="True")}, Mark, {}),

@@ -173,7 +173,7 @@ def test_reasons_name_what_decides_and_what_proves_nothing():
 
 
 def test_a_death_is_told_with_its_proof_and_awaits_nothing():
-    verdict = assess(BOOT, [bmc(OFF, 901), bmc(OFF, 903), watchdog(900, 990)], NOW)
+    verdict = assess(BOOT, [bmc(OFF, 900.001), bmc(OFF, 903), watchdog(900, 989.6)], NOW)
     assert (verdict.boot_id, verdict.awaited) == ("a", ())
     assert set(verdict.reasons) == {
         "bmc said OFF twice, 1m39s ago",

@@ -368,4 +368,11 @@ BUGS = [
         "return FRESH",
         ("tests/core/test_failover_parts.py", "tests/core/test_failover_explain.py"),
     ),
+    Bug(
+        "what was so long ago is told to the millisecond",
+        "model/duration.py",
+        "milliseconds // 1000 * 1000",
+        "milliseconds",
+        ("tests/core/test_duration.py", "tests/core/test_failover_course.py"),
+    ),
 ]

@@ -24,7 +24,9 @@ async def http_get(
     asking = asyncio.ensure_future(_ask(action, pod_ip, container))
     if await aio.first(asking, clock.sleep(limit)) == 0:
         return asking.result()
-    return HookResult(ok=False, timed_out=True, message=f"httpGet {action.path}: no answer within {limit:g} s")
+    return HookResult(
+        ok=False, timed_out=True, message=f"httpGet {action.path}: no answer within {round(limit, 1):g} s"
+    )
 
 
 async def tcp_socket(
@@ -34,7 +36,9 @@ async def tcp_socket(
     opening = asyncio.ensure_future(_open(action.host or pod_ip, action.port, container))
     if await aio.first(opening, clock.sleep(limit)) == 0:
         return opening.result()
-    return HookResult(ok=False, timed_out=True, message=f"tcpSocket {action.port}: no answer within {limit:g} s")
+    return HookResult(
+        ok=False, timed_out=True, message=f"tcpSocket {action.port}: no answer within {round(limit, 1):g} s"
+    )
 
 
 async def sleep(action: SleepAction, *, limit: float, clock: Clock) -> HookResult:
@@ -42,7 +46,7 @@ async def sleep(action: SleepAction, *, limit: float, clock: Clock) -> HookResul
     await clock.sleep(min(action.seconds, limit))
     if action.seconds <= limit:
         return HookResult(ok=True)
-    message = f"sleep of {action.seconds} s: cut off after {limit:g} s"
+    message = f"sleep of {action.seconds} s: cut off after {round(limit, 1):g} s"
     return HookResult(ok=False, timed_out=True, message=message)
 
 

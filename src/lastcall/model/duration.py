@@ -65,6 +65,16 @@ def of_seconds(seconds: float) -> str:
     return text(round(seconds * 1000) * 1_000_000)
 
 
+def passed(seconds: float) -> str:
+    """Time that has gone by, for people, never less than none: ``1h59m59s``, ``30s``, ``0s``, below a second ``250ms``.
+
+    Whole seconds that are over, as kubectl tells ages: what was 39.9 s ago is not told as having been 40 s ago.
+    """
+    milliseconds = max(0, round(seconds * 1000))
+    exactly = milliseconds if milliseconds < 1000 else milliseconds // 1000 * 1000
+    return text(exactly * 1_000_000)
+
+
 def _decimal(value: int, size: int) -> str:
     whole, fraction = divmod(value, size)
     if not fraction:

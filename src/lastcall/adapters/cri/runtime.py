@@ -167,7 +167,7 @@ class CriRuntime:
             async with asyncio.timeout(limit):
                 answer = await self.connection.call("ExecSync", request, within=limit + MARGIN)
         except TimeoutError:
-            return HookResult(ok=False, timed_out=True, message=f"not over after {limit:.3g} s")
+            return HookResult(ok=False, timed_out=True, message=f"not over after {round(limit, 1):g} s")
         if answer.exit_code == 0:
             return HookResult(ok=True)
         output = (answer.stderr or answer.stdout).decode(errors="replace").strip()

@@ -41,7 +41,7 @@ def heard_of(case: Case, now: float) -> Step | None:
     suspect_at = case.quiet_since + case.policy.suspect_after
     if now >= suspect_at:
         return None
-    ago = duration.of_seconds(max(0.0, now - case.quiet_since))
+    ago = duration.passed(now - case.quiet_since)
     since = f"was heard of {ago} ago" if case.heard is not None else f"has been observed for {ago} only"
     late = duration.of_seconds(case.policy.suspect_after)
     return Wait(f"node {case.name} {since}; it is suspected after a silence of {late}", until=suspect_at)

@@ -114,4 +114,4 @@ def _verdict(boot: Boot, state: State, reasons: Iterable[str], awaited: Iterable
 
 
 def _ago(now: float, at: float) -> str:
-    return f"{duration.of_seconds(max(0.0, now - at))} ago"
+    return f"{duration.passed(now - at)} ago"

@@ -119,7 +119,7 @@ def _sick(view: View, limits: Limits, now: float) -> Iterator[Answer]:
     """The view itself cannot be trusted: what looks lost may only be so from here."""
     for at, what in ((view.api_failed, "the API server failed"), (view.clock_stepped, "the controller's clock jumped")):
         if at is not None and now < at + limits.settle:
-            yield _no(f"{what} {duration.of_seconds(max(0.0, now - at))} ago", at + limits.settle)
+            yield _no(f"{what} {duration.passed(now - at)} ago", at + limits.settle)
     lost, every = sum(one.lost for one in view.members), len(view.members)
     if 2 * lost > every:
         why = f"{lost} of {every} nodes are lost at once: rather the controller is cut off than they"

@@ -32,8 +32,8 @@ def objection(cluster: Cluster, name: str, now: datetime) -> str:
     sign = cluster.last_sign(node)
     if sign is None or now - sign >= SILENCE:
         return ""
-    ago = round((now - sign).total_seconds())
-    heard = f"{duration.of_seconds(ago)} ago" if ago >= 0 else f"{duration.of_seconds(-ago)} later"
+    ago = (now - sign).total_seconds()
+    heard = f"{duration.passed(ago)} ago" if ago >= 0 else f"{duration.passed(-ago)} later"
     return f"is not Ready, but was heard of {heard}"
 
 
