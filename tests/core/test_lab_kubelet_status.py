@@ -180,15 +180,19 @@ async def test_services_are_told_by_this_nodes_addresses(node):
 
 
 class Spy:
-    """What the containers of a node are started with, by pod."""
+    """What the containers of a node are started with, by pod: all of them in turn, and the last of each."""
 
     def __init__(self, node):
-        self.seen, self._launch = {}, node.runtime.launch
+        self.starts, self._launch = [], node.runtime.launch
         node.runtime.launch = self.launch
 
     async def launch(self, pod, container, **options):
-        self.seen[pod.metadata.name] = {one.name: one.value for one in container.env}
+        self.starts.append((pod.metadata.name, {one.name: one.value for one in container.env}))
         return await self._launch(pod, container, **options)
+
+    @property
+    def seen(self):
+        return dict(self.starts)
 
 
 class SlowServices:
@@ -238,6 +242,25 @@ async def test_who_wants_no_services_does_not_hear_of_them(node):
     await node.started("web", enableServiceLinks=False)
     about = [target for target in asked if "/services" in target]
     assert [target.split("?")[0] for target in about] == ["/api/v1/namespaces/default/services/kubernetes"]
+
+
+@on_node({"main": [Behaviour(lives=30), Behaviour(lives=60), Behaviour()]})
+async def test_a_master_service_that_comes_late_is_told_to_who_wants_no_others(node):
+    """Its absence is no answer for ever: the kubelet's own cache hears of it, whenever it comes."""
+    await node.stop()
+    service = await node.client.get(SERVICES, "kubernetes", namespace="default")
+    await node.client.delete(SERVICES, "kubernetes", namespace="default")
+    node.boot()
+    spy = Spy(node)
+    await node.started("lone", enableServiceLinks=False)
+    node.line.cut = True
+    await node.until(lambda: len(spy.starts) == 2, 60)
+    assert not any("KUBERNETES_SERVICE_HOST" in variables for _, variables in spy.starts)
+    node.line.cut = False
+    spec = {key: service["spec"][key] for key in ("clusterIP", "ports")}
+    await node.client.create(SERVICES, {"metadata": {"name": "kubernetes"}, "spec": spec}, namespace="default")
+    await node.until(lambda: len(spy.starts) == 3, 120)
+    assert "KUBERNETES_SERVICE_HOST" in spy.seen["lone"]
 
 
 @on_node({"main": [Behaviour(lives=30), Behaviour()]})

@@ -38,6 +38,13 @@ BUGS = [
         DELETION,
     ),
     Bug(
+        "a Service kubernetes that comes late is never told to who wants no others",
+        "lab/kubelet/sources.py",
+        "            if not self._master:\n",
+        "            if False:\n",
+        STATUS,
+    ),
+    Bug(
         "a second deletion gives the kubelet more time",
         "lab/kubelet/ending.py",
         "        if deadline < self._deadline:\n",

@@ -1,6 +1,7 @@
 """ConfigMaps, Secrets and Services as a kubelet knows them; what it has seen once it knows while the server is away."""
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Sequence
 from random import Random
@@ -22,7 +23,8 @@ _RESOURCES = {"configmap": CONFIG_MAPS, "secret": SECRETS}
 class Sources:
     """``run`` keeps the Services that the node's pods want; the rest is asked for when it is needed.
 
-    Every container is told of ``kubernetes``: that is read once, since its address stays for as long as the cluster.
+    Every container is told of ``kubernetes``: once that has been found it is not read again, since its address stays for
+    as long as the cluster.
     The others are watched from when the first pod wants them: a kubelet whose pods want none does not hear of thousands.
     """
 
@@ -45,18 +47,21 @@ class Sources:
             self._all_read.set()  # all that a list says is known before the first of it is told
 
     async def _read_master(self) -> None:
-        (namespace, name), told = environment.MASTER, ""
+        told = ""
         while not self._master_read.is_set():
             try:
-                self._master = [await self._client.get(SERVICES, name, namespace=namespace)]
-                self._master_read.set()
-            except NotFound:
+                await self._ask_master()
                 self._master_read.set()
             except LastcallError as error:
                 if told != str(error):
                     told = str(error)
-                    log.warning("the Service %s cannot be read: %s", name, error)
+                    log.warning("the Service %s cannot be read: %s", environment.MASTER[1], error)
                 await self._clock.sleep(self._retry)
+
+    async def _ask_master(self) -> None:
+        namespace, name = environment.MASTER
+        with contextlib.suppress(NotFound):
+            self._master = [await self._client.get(SERVICES, name, namespace=namespace)]
 
     def heed(self, pod: Object) -> None:
         """A pod is on the node: what it may want is known from soon after, also while the server is away."""
@@ -66,11 +71,15 @@ class Sources:
     async def services(self, pod: Object) -> Sequence[Object]:
         """Those of which its containers are told, and maybe others, by namespace and name.
 
-        While none have been read yet they are waited for (``kubelet_pods.go``: ``serviceHasSynced``).
+        While none have been read yet they are waited for (``kubelet_pods.go``: ``serviceHasSynced``). A ``kubernetes``
+        that was not there is asked for again: the kubelet, whose cache watches all Services, would have heard of it.
         """
         self.heed(pod)
         if not environment.linked(pod):
             await self._master_read.wait()
+            if not self._master:
+                with contextlib.suppress(Unavailable):
+                    await self._ask_master()
             return self._master
         await self._all_read.wait()
         known = self._services.objects
