@@ -5,6 +5,7 @@ They are gathered by ``adapters.host_facts`` and judged by ``graceful.doctor``. 
 
 from lastcall.model.base import Facts
 from lastcall.model.controller_manager import ControllerManager
+from lastcall.model.watchdog_lease import Promise
 from lastcall.ports import DropIn, Inhibitor
 
 
@@ -93,6 +94,29 @@ class WatchdogUse(Facts, frozen=True):
     hidden: bool
 
 
+class PeerPort(Facts, frozen=True):
+    """An address of this machine, and whether its port of ``watchdog.peers`` could be bound now; it was given back."""
+
+    address: str
+    bound: Attempt
+
+
+class PeersFound(Facts, frozen=True):
+    """What ``watchdog.peers`` would work with.
+
+    ``nodes`` has each Node's internal address ("" if it has none), ``keys`` the sizes of the keys in bytes, that which
+    signs first (none: there is none that signs), ``promises`` what the agents' Leases say, by node. ``here`` are
+    the nodes whose address is one of this machine's.
+    """
+
+    nodes: dict[str, str] | Unknown
+    keys: tuple[int, ...] | Unknown
+    promises: dict[str, Promise] | Unknown
+    here: dict[str, PeerPort]
+    host: str
+    """This machine's name, which an agent takes for its node's if it is told none."""
+
+
 class HostFacts(Facts, frozen=True):
     """One host, now.
 
@@ -100,7 +124,7 @@ class HostFacts(Facts, frozen=True):
     whether a delay lock could be taken, ``drop_in`` whether our drop-in could be written, ``runtime`` whether the CRI
     runtime answers. ``agent`` is the pid of the agent that works with the state directory (0: known to run, its pid not);
     ``agent_unit`` is None if there is no such unit. ``manifests`` are those of static pods. ``watchdogs`` are all devices.
-    ``controllers`` are those of the cluster; None if it was not asked.
+    ``controllers`` are those of the cluster, and ``peers`` what is found there; None if it was not asked.
     """
 
     uid: int
@@ -120,4 +144,5 @@ class HostFacts(Facts, frozen=True):
     manifests: tuple[File, ...] | Unknown
     watchdogs: tuple[Watchdog, ...] | Unknown = ()
     controllers: tuple[ControllerManager, ...] | Unknown | None = None
+    peers: PeersFound | Unknown | None = None
     watchdog_use: WatchdogUse | Unknown = Unknown(reason="it was not asked for")

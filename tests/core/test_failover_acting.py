@@ -124,7 +124,7 @@ async def test_it_holds_for_most_of_a_second_and_not_beyond_leadership_or_a_sign
     assert world.leads.confirmed == 2
     world.leads.leads = False
     await surety.check()
-    assert world.leads.confirmed == 3
+    assert world.leads.confirmed > 2
     world.leads.leads = True
     world.seen.lease(msgspec.convert({"metadata": {"name": "n"}, "spec": {"renewTime": "r7"}}, WatchedLease), 1.0)
     world.seen.heard = 101.0

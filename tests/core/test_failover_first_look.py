@@ -17,8 +17,8 @@ from lastcall.model.observed import Heard, Watched, WatchedNode
 
 async def decided(world):
     """A Surety of a step that was decided about just now."""
-    subject = await world.subject()
-    return world.surety(read=(subject.gathered.node, world.clock.now))
+    await world.subject(read=True)
+    return world.surety()
 
 
 async def test_what_was_read_for_the_decision_is_not_read_again_while_it_is_new():
@@ -45,7 +45,7 @@ async def test_what_is_not_new_any_more_is_read_again():
 async def test_what_cannot_be_called_back_by_the_next_look_is_always_read_anew():
     """An order to a fence is one call, and the Node may have changed since the decision."""
     world = World()
-    subject = await world.subject(asked=world.clock.now)
+    subject = await world.subject(read=True)
     world.cluster.boot, world.cluster.revision = "b2", 2
     with pytest.raises(RefusedForSafety, match="another boot id"):
         await world.acting.carry_out(steps.SwitchOff(boot_id="b1", fencer="f", within=30.0, why="w"), subject)

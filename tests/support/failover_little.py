@@ -12,6 +12,7 @@ from lastcall.failover.doing.acting import Acting, Subject
 from lastcall.failover.doing.devices import Devices
 from lastcall.failover.doing.gathering import Gathered
 from lastcall.failover.doing.pool import Pool
+from lastcall.failover.doing.reading import Reading
 from lastcall.failover.doing.surety import Surety
 from lastcall.failover.knowing import owner
 from lastcall.failover.knowing.sightings import Sightings
@@ -156,11 +157,13 @@ class World:
         self.clock, self.cluster, self.leads, self.fences = Hand(100.0), Cluster(), Leads(), Fences()
         self.told = []
         self.seen = Sightings("n", 0.0)
+        self.reading = Reading(self.cluster, self.clock)
         self.devices = Devices(self.fences, self.clock)
         self.pool = Pool(room, self.clock)
         self.acting = Acting(self.cluster, self.leads, self.clock, self.pool, me="me", tell=self.told.append)
 
-    async def subject(self, *pods, asked=float("-inf")):
+    async def subject(self, *pods, read=False):
+        """``read``: its Node and Lease were read just now, for the decision."""
         node = await self.cluster.node("n")
         self.seen.node(node, self.clock.now)
         self.seen.lease(await self.cluster.lease("n"), self.clock.now, first=True)
@@ -170,9 +173,13 @@ class World:
             name="n", me="me", leader="me", wall=0.0, node=now, policy=None, observed=0.0, heard=self.seen.heard
         )
         by_uid = {one.metadata.uid: one for one in pods}
-        gathered = Gathered(case=case, node=node, pods=by_uid, attachments=(), facts=(), asked=asked)
+        gathered = Gathered(case=case, node=node, pods=by_uid, attachments=(), facts=())
         self.refusals = {}
-        return Subject(gathered=gathered, seen=self.seen, devices=self.devices, refusals=self.refusals)
+        if read:
+            await self.reading.anew(self.seen)
+        return Subject(
+            gathered=gathered, reading=self.reading, seen=self.seen, devices=self.devices, refusals=self.refusals
+        )
 
     async def carry_out(self, kind, *pods, **more):
         subject = await self.subject(*pods)
@@ -201,7 +208,7 @@ class World:
     def surety(self, **more):
         node = NodeNow(boot_id="b1", ready="Unknown", mark_text=owner.write(MINE))
         rest = {"me": "me", "boot_id": "b1", "observed": 0.0, "heard": self.seen.heard, "node": node}
-        return Surety(self.cluster, self.leads, self.clock, self.seen, **rest, **more)
+        return Surety(self.reading, self.leads, self.clock, self.seen, **rest, **more)
 
     @property
     def acted(self):

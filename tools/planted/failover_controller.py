@@ -223,8 +223,8 @@ BUGS = [
     ),
     Bug(
         "only the watch says whether a node has renewed its Lease",
-        "failover/doing/gathering.py",
-        "            knot.seen.lease(lease, now, since=known[1])\n",
+        "failover/doing/reading.py",
+        "            seen.lease(lease, now, since=known[1])\n",
         "            pass\n",
         ADVERSITY,
     ),

@@ -3,14 +3,15 @@
 from planted.bug import Bug
 
 FIRST_LOOK = ("tests/core/test_failover_first_look.py",)
+READING = ("tests/core/test_failover_reading.py",)
 
 BUGS = [
     Bug(
         "what a decision was made from is a first look however old it is",
-        "failover/doing/surety.py",
-        "if node is None or now >= asked + AHEAD:",
-        "if node is None:",
-        FIRST_LOOK,
+        "failover/doing/reading.py",
+        "if node is None or old or not same",
+        "if node is None or not same",
+        (*FIRST_LOOK, *READING),
     ),
     Bug(
         "a renewal of the own lease serves however old it is",
@@ -22,15 +23,15 @@ BUGS = [
     Bug(
         "what was read for the decision holds from now on",
         "failover/doing/surety.py",
-        "self._at = min(asked, led)",
+        "self._at = min(self._reading.asked, led)",
         "self._at = now",
         FIRST_LOOK,
     ),
     Bug(
         "a renewal of the own lease that is not new holds as long as the rest",
         "failover/doing/surety.py",
-        "self._at = min(asked, led)",
-        "self._at = asked",
+        "self._at = min(self._reading.asked, led)",
+        "self._at = self._reading.asked",
         FIRST_LOOK,
     ),
     Bug(
@@ -42,10 +43,10 @@ BUGS = [
     ),
     Bug(
         "what was read for the decision counts though the watch has told something newer",
-        "failover/doing/surety.py",
-        "if self._seen.overtaken(node):",
-        "if False:",
-        FIRST_LOOK,
+        "failover/doing/reading.py",
+        " or seen.overtaken(node) else node",
+        " else node",
+        (*FIRST_LOOK, *READING),
     ),
     Bug(
         "a Node that is not there any more counts as its pods that have gone",
@@ -60,6 +61,41 @@ BUGS = [
         "        node = await surety.look()\n        mark = owner.read(node.mark)",
         "        await surety.check()\n        node = _live(subject)\n        mark = owner.read(node.mark)",
         FIRST_LOOK,
+    ),
+    Bug(
+        "what was read serves though the node was heard of",
+        "failover/doing/reading.py",
+        "or old or not same or",
+        "or old or",
+        READING,
+    ),
+    Bug(
+        "the answer to a write makes what was read of the Lease younger",
+        "failover/doing/reading.py",
+        "            self._node = node\n",
+        "            self._node, self.asked = node, self._clock.boottime()\n",
+        READING,
+    ),
+    Bug(
+        "what was read before a word with a fence serves after it",
+        "failover/doing/reading.py",
+        "isinstance(step, steps.Mark | ",
+        "isinstance(step, steps.AskPower | steps.SwitchOff | steps.Mark | ",
+        READING,
+    ),
+    Bug(
+        "after a step that has failed nothing is read anew",
+        "failover/doing/worker.py",
+        "        self._follows = False\n        gathered",
+        "        gathered",
+        READING,
+    ),
+    Bug(
+        "each step reads the node anew",
+        "failover/doing/worker.py",
+        "        self._follows = serves(step)\n",
+        "",
+        READING,
     ),
     Bug(
         "each node waits until all others have begun",

@@ -10,6 +10,8 @@ from lastcall.model.base import Facts
 
 PORT = 9468
 """UDP, on which agents ask each other if nothing else is said."""
+LEAST_KEY = 32
+"""Bytes of a key that they share: as many as its hash has."""
 
 
 class PeerSettings(Facts, frozen=True):

@@ -17,10 +17,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lastcall.errors import InvalidInput
+from lastcall.model.watchdog_peers import LEAST_KEY
 
 NONCE = 16
-LEAST_KEY = 32
-"""Bytes of a key: as many as its hash has."""
 LONGEST = 400
 """No datagram is longer."""
 

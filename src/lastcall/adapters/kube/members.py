@@ -49,14 +49,20 @@ class KubeMembers:
 
     async def read(self) -> Membership:
         """``ports_watchdog.Members.read``."""
-        nodes = await self._client.list(_NODES)
+        addresses = await self.addresses()
         try:
-            secret = await self._client.get(_SECRETS, names.PEERS_SECRET, namespace=names.SYSTEM_NAMESPACE)
+            return Membership(addresses=addresses, keys=await self.keys())
         except NotFound as error:
             raise LastcallError(f"Secret {names.SYSTEM_NAMESPACE}/{names.PEERS_SECRET} is missing") from error
-        return Membership(
-            addresses={node.metadata.name: node.internal for node in nodes.items}, keys=_keys(secret.data or {})
-        )
+
+    async def addresses(self) -> dict[str, str]:
+        """The first internal address of each node, "" if it has none."""
+        return {node.metadata.name: node.internal for node in (await self._client.list(_NODES)).items}
+
+    async def keys(self) -> tuple[bytes, ...]:
+        """The first one signs; none if the Secret has no such key. NotFound if there is no Secret."""
+        secret = await self._client.get(_SECRETS, names.PEERS_SECRET, namespace=names.SYSTEM_NAMESPACE)
+        return _keys(secret.data or {})
 
 
 def _keys(data: dict[str, bytes]) -> tuple[bytes, ...]:

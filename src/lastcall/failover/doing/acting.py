@@ -20,6 +20,7 @@ from lastcall.failover.doing.gathering import Gathered
 from lastcall.failover.doing.orders import Orders
 from lastcall.failover.doing.outside import Cluster, Leadership
 from lastcall.failover.doing.pool import Pool
+from lastcall.failover.doing.reading import Reading
 from lastcall.failover.doing.surety import Surety
 from lastcall.failover.knowing import owner, taints
 from lastcall.failover.knowing.owner import OwnerMark, Unreadable
@@ -43,6 +44,7 @@ class Subject:
     """One node, with what is remembered of it."""
 
     gathered: Gathered
+    reading: Reading
     seen: Sightings
     devices: Devices
     refusals: dict[str, Refusal]
@@ -80,7 +82,7 @@ class Acting:
             case steps.AskPower(fencer=fencer):
                 await self._ask_power(fencer, subject)
             case steps.Mark(mark=mark):
-                await self._write(_live(subject), mark)
+                await self._write(_live(subject), mark, subject)
             case steps.SwitchOff():
                 await self._switch_off(step, subject)
             case steps.SwitchOn():
@@ -127,16 +129,19 @@ class Acting:
 
     # -- the Node ------------------------------------------------------------------------------------------------------
 
-    async def _write(self, node: LiveNode, mark: OwnerMark, wanted: Sequence[DatedTaint] | None = None) -> None:
+    async def _write(
+        self, node: LiveNode, mark: OwnerMark, subject: Subject, wanted: Sequence[DatedTaint] | None = None
+    ) -> None:
         """Under the resourceVersion by which the decision was made."""
         merged = owner.merged(node.mark, mark, me=self._me, leader=self._leadership.holder)
         if isinstance(merged, Unreadable):
             raise RefusedForSafety(f"the mark on node {node.metadata.name} {merged.why}")
         if not await self._leadership.confirm():
             raise RefusedForSafety(f"{self._me} does not lead any more")
-        await self._cluster.change_node(
+        now = await self._cluster.change_node(
             node, mark=owner.write(merged), fenced=self._fenced(node, merged), taints=wanted
         )
+        subject.reading.written(now)
 
     def _fenced(self, node: LiveNode, wanted: OwnerMark | None) -> str | None:
         """What the Node has to say of its last hour when the mark that is there makes way; None: nothing new."""
@@ -149,13 +154,13 @@ class Acting:
         since = datetime.fromtimestamp(int(self._clock.wall()), UTC)
         ours = DatedTaint(key=taints.OURS.key, value=taints.OURS.value, effect=taints.OURS.effect, time_added=since)
         acted = self._about("taint", step.why, step.boot_id, subject)
-        await self._told(acted, self._write(node, step.mark, taints.added(node.spec.taints, ours)))
+        await self._told(acted, self._write(node, step.mark, subject, taints.added(node.spec.taints, ours)))
 
     async def _untaint(self, step: steps.Untaint, subject: Subject) -> None:
         node = _live(subject)
         kept = taints.removed(node.spec.taints, by_hand=step.by_hand)
         acted = self._about("untaint", step.why, _boot_id(subject), subject)
-        await self._told(acted, self._write(node, step.mark, kept))
+        await self._told(acted, self._write(node, step.mark, subject, kept))
 
     # -- pods and volumes ----------------------------------------------------------------------------------------------
 
@@ -252,7 +257,7 @@ class Acting:
 
     def _surety(self, subject: Subject, boot_id: str) -> Surety:
         return Surety(
-            self._cluster,
+            subject.reading,
             self._leadership,
             self._clock,
             subject.seen,
@@ -261,7 +266,6 @@ class Acting:
             observed=subject.gathered.case.observed,
             heard=subject.gathered.case.heard,
             node=subject.gathered.case.node,
-            read=(subject.gathered.node, subject.gathered.asked),
         )
 
     def _about(

@@ -18,6 +18,7 @@ from lastcall.failover.doing.heeding import Heeding
 from lastcall.failover.doing.observing import Observing
 from lastcall.failover.doing.outside import Cluster, Leadership
 from lastcall.failover.doing.pool import Pool
+from lastcall.failover.doing.reading import Reading
 from lastcall.failover.doing.replacing import Replacements
 from lastcall.failover.doing.worker import Worker
 from lastcall.failover.knowing.own_clock import PERIOD
@@ -133,6 +134,7 @@ class Controller:
             self._acting,
             Devices(self._fences, self._clock),
             Replacements(self._cluster),
+            Reading(self._cluster, self._clock),
             self._clock,
             self._tell,
         )

@@ -15,6 +15,7 @@ from lastcall.failover.doing.devices import Devices
 from lastcall.failover.doing.guard import Guard
 from lastcall.failover.doing.observing import Observing
 from lastcall.failover.doing.outside import Cluster, Leadership
+from lastcall.failover.doing.reading import Reading
 from lastcall.failover.knowing import armed, calm, evidence, last_words, proofs
 from lastcall.failover.knowing.acknowledgement import acknowledged
 from lastcall.failover.knowing.facts import Acknowledged, Boot, Fact, WatchdogSeen
@@ -53,10 +54,8 @@ class Gathered:
     """By uid; as the answers to what was asked for since have shown them."""
     attachments: Sequence[WatchedAttachment]
     facts: tuple[Fact, ...]
-    asked: float = float("-inf")
-    """When the Node and its Leases were asked for."""
     listed: float = 0.0
-    """When the pods were."""
+    """When the pods were asked for."""
 
 
 class Gathering:
@@ -81,17 +80,17 @@ class Gathering:
         refusals: Mapping[str, Refusal],
         replaced: Mapping[str, bool],
         *,
+        reading: Reading,
         forced: Forced = NEVER,
         before: Gathered | None = None,
     ) -> Gathered:
-        """Reads the node, its Leases and its pods, or takes those from ``before``.
+        """Reads the node and its Lease, or takes ``reading``, and its pods, or takes those from ``before``.
 
         One that the watch does not know (any more) is missing.
         """
-        asked = self._clock.boottime()
-        listed = before.listed if before else asked
+        listed = before.listed if before else self._clock.boottime()
         try:
-            node, pods, more = await self._read(name, tuple(before.pods.values()) if before else None)
+            node, pods, more = await self._read(name, reading, tuple(before.pods.values()) if before else None)
         except NotFound:
             return self._missing(name)
         knot = self._observing.knots.get(name)
@@ -128,38 +127,35 @@ class Gathering:
             back_since=knot.seen.back[1] if knot.seen.back else None,
         )
         by_uid = {pod.metadata.uid: pod for pod in pods}
-        return Gathered(
-            case=case, node=node, pods=by_uid, attachments=attachments, facts=facts, asked=asked, listed=listed
-        )
+        return Gathered(case=case, node=node, pods=by_uid, attachments=attachments, facts=facts, listed=listed)
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
     async def _read(
-        self, name: str, before: Sequence[LivePod] | None
+        self, name: str, reading: Reading, before: Sequence[LivePod] | None
     ) -> tuple[LiveNode, Sequence[LivePod], Sequence[Fact]]:
         """The Node, its pods, and what its agent says of its watchdog and of its going down."""
         knot = self._observing.knots.get(name)
         if knot is None:
             raise NotFound(f"no node {name} has been heard of")
-        asked, word, known = self._clock.boottime(), self._observing.word(name), knot.seen.revisions
-        node, lease, watchdog, said, listed = await asyncio.gather(
-            self._cluster.node(name),
-            self._cluster.lease(name),
-            self._watchdog(name, asked),
+        word = self._observing.word(name)
+        node, watchdog, said, listed = await asyncio.gather(
+            self._node(knot, reading),
+            self._watchdog(name, self._clock.boottime()),
             self._cluster.shutdown(name) if word else _nothing(),
             self._cluster.pods(name) if before is None else _nothing(),
         )
         pods = before or listed or ()
-        now = self._clock.boottime()
-        knot.seen.node(node, now, since=known[0])
         if not node.mark:
             self.guard.unclaimed(name)
-        if lease:
-            knot.seen.lease(lease, now, since=known[1])
         if any(one in node.metadata.labels for one in overview.CONTROL_PLANE):
             self._etcd = await self._cluster.etcd_nodes()
         facts: list[Fact | None] = [watchdog, last_words.fact(word, said) if word else None]
         return node, pods, [fact for fact in facts if fact]
+
+    @staticmethod
+    async def _node(knot: Knot, reading: Reading) -> LiveNode:
+        return reading.now(knot.seen) or await reading.anew(knot.seen)
 
     def _machine(self, node: LiveNode) -> FenceNode:
         """What fences are checked by, with the other Node that shows the same system UUID, if there is one."""

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from lastcall import names
 from lastcall.errors import NotFound, RefusedForSafety
 from lastcall.failover.deciding.case import NodeNow
-from lastcall.failover.doing.outside import Cluster, Leadership
+from lastcall.failover.doing.outside import Leadership
+from lastcall.failover.doing.reading import LASTS, NEVER, Reading
 from lastcall.failover.knowing import owner
 from lastcall.failover.knowing.owner import OwnerMark
 from lastcall.failover.knowing.sightings import Sightings
@@ -17,21 +18,20 @@ from lastcall.ports import Clock
 HOLDS = 1.0
 """Seconds, from the question on, for which what was made sure of holds for the next call of the same step: pods go by the
 hundred. Nothing is left to a watch meanwhile, which may be silent: the Node and its Lease are read live each time."""
-AHEAD = 0.7
+AHEAD = LASTS
 """Seconds after which one call looks again while the others go on: all would wait else, once a second, for a busy server."""
-NEVER = float("-inf")
 
 
 class Surety:
     """For one step about one boot of a node; ``observed``, ``heard`` and ``node`` as the decision was made with.
 
-    A sign of life since then undoes it, and so does a person who takes the mark or the taint away. ``read`` is the Node
-    as it was read live for the decision, and when that and its Lease were asked for: for ``check`` it is a first look.
+    A sign of life since then undoes it, and so does a person who takes the mark or the taint away. ``reading`` is what was
+    read live for the decision: for ``check`` it is a first look.
     """
 
     def __init__(
         self,
-        cluster: Cluster,
+        reading: Reading,
         leadership: Leadership,
         clock: Clock,
         seen: Sightings,
@@ -41,9 +41,8 @@ class Surety:
         observed: float,
         heard: float | None,
         node: NodeNow | None,
-        read: tuple[LiveNode | None, float] = (None, NEVER),
     ) -> None:
-        self._cluster = cluster
+        self._reading = reading
         self._leadership = leadership
         self._clock = clock
         self._seen = seen
@@ -51,7 +50,6 @@ class Surety:
         self._boot_id = boot_id
         self._known = (observed, heard)
         self._decided = node
-        self._read = read
         self._at = NEVER
         self._lock = asyncio.Lock()
         self._looking = False
@@ -77,36 +75,30 @@ class Surety:
             self._looking = False
 
     async def _already(self) -> bool:
-        """Whether what the decision was made from is new enough, once; so may be the last renewal of our own lease."""
-        (node, asked), self._read = self._read, (None, NEVER)
-        now, led = self._clock.boottime(), self._leadership.renewed
-        if node is None or now >= asked + AHEAD:
+        """Whether what was read last is new enough; so may be the last renewal of our own lease."""
+        if self._reading.now(self._seen) is None:
             return False
+        now, led = self._clock.boottime(), self._leadership.renewed
         if now >= led + AHEAD:
             if not await self._leadership.confirm():
                 raise RefusedForSafety(f"{self._me} does not lead any more")
             led = now
-        if self._seen.overtaken(node):
+        node = self._reading.now(self._seen)  # what was heard while we asked counts
+        if node is None:
             return False
         self._judge(node)
-        self._at = min(asked, led)
+        self._at = min(self._reading.asked, led)
         return self._fresh()
 
     async def look(self) -> LiveNode:
         """The same, always read anew; the Node as it is. What is asked at the same time is as old as the question."""
-        began, name, known = self._clock.boottime(), self._seen.name, self._seen.revisions
+        began = self._clock.boottime()
         try:
-            leads, node, renewed = await asyncio.gather(
-                self._leadership.confirm(), self._cluster.node(name), self._cluster.lease(name)
-            )
+            leads, node = await asyncio.gather(self._leadership.confirm(), self._reading.anew(self._seen))
         except NotFound:
-            raise RefusedForSafety(f"node {name} is gone") from None
+            raise RefusedForSafety(f"node {self._seen.name} is gone") from None
         if not leads:
             raise RefusedForSafety(f"{self._me} does not lead any more")
-        now = self._clock.boottime()
-        self._seen.node(node, now, since=known[0])
-        if renewed:
-            self._seen.lease(renewed, now, since=known[1])
         self._judge(node)
         self._at = began
         return node

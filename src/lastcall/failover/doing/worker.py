@@ -11,6 +11,7 @@ from lastcall.failover.doing.acting import Acting, Subject
 from lastcall.failover.doing.devices import Devices
 from lastcall.failover.doing.gathering import Gathered, Gathering
 from lastcall.failover.doing.observing import Observing
+from lastcall.failover.doing.reading import Reading, serves
 from lastcall.failover.doing.replacing import Replacements
 from lastcall.failover.knowing.owner import OwnerMark
 from lastcall.failover.telling.happenings import Decided, Listener, Repeated, Stepped
@@ -42,6 +43,7 @@ class Worker:
         acting: Acting,
         devices: Devices,
         replacements: Replacements,
+        reading: Reading,
         clock: Clock,
         tell: Listener,
     ) -> None:
@@ -57,12 +59,15 @@ class Worker:
         self._tell = tell
         self._refusals: dict[str, Refusal] = {}
         self._replacements = replacements
+        self._reading = reading
         self._signal = Signal()
         self.sentence = ""
         """What the last round has come to."""
         self._pause = _FIRST_PAUSE
         self._forced = pacing.NEVER
         self._before: Gathered | None = None
+        self._follows = False
+        """Whether the round before has carried out a step after which the reading still serves."""
 
     def wake(self) -> None:
         """Something is new about the node."""
@@ -90,8 +95,17 @@ class Worker:
     async def _round(self) -> steps.Step:
         replaced = await self._replacements.look()
         before, self._before = self._before, None
+        if not self._follows:
+            self._reading.drop()
+        self._follows = False
         gathered = await self._gathering.gather(
-            self.name, self._devices, self._refusals, replaced, forced=self._forced, before=before
+            self.name,
+            self._devices,
+            self._refusals,
+            replaced,
+            reading=self._reading,
+            forced=self._forced,
+            before=before,
         )
         self.gathered = gathered
         for complaint in self._gathering.guard.complaints():
@@ -106,7 +120,13 @@ class Worker:
             self._gathering.guard.deleted(self.name, now)
         if isinstance(step, steps.Wait | steps.Done) or knot is None:
             return step
-        subject = Subject(gathered=gathered, seen=knot.seen, devices=self._devices, refusals=self._refusals)
+        subject = Subject(
+            gathered=gathered,
+            reading=self._reading,
+            seen=knot.seen,
+            devices=self._devices,
+            refusals=self._refusals,
+        )
         forced = [gathered.pods[pod.uid] for pod in step.pods] if isinstance(step, steps.ForceDelete) else []
         await self._acting.carry_out(step, subject)
         self._replacements.lost(forced)
@@ -123,6 +143,7 @@ class Worker:
     def _remember(self, step: steps.Step, gathered: Gathered) -> None:
         """For the rounds to come, of a step that was carried out."""
         now = self._clock.boottime()
+        self._follows = serves(step)
         if listed.serves(step, gathered.pods, listed=gathered.listed, now=now):
             self._before = gathered
         if isinstance(step, steps.ForceDelete) and gathered.case.dead:

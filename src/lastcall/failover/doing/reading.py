@@ -1,0 +1,59 @@
+"""What was read live of a node last, for who follows at once: the steps of one failover do not each read the same again."""
+
+import asyncio
+
+from lastcall.failover.deciding import steps
+from lastcall.failover.doing.outside import Cluster
+from lastcall.failover.knowing.sightings import Sightings
+from lastcall.model.observed import LiveNode
+from lastcall.ports import Clock
+
+LASTS = 0.7
+"""Seconds, from the question on, for which it serves the next decision, and the first call of what was decided."""
+NEVER = float("-inf")
+
+
+class Reading:
+    """The Node, with its Lease. ``asked``: when for both, on the clock's boottime."""
+
+    def __init__(self, cluster: Cluster, clock: Clock) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self.drop()
+
+    def drop(self) -> None:
+        """Who comes next reads anew."""
+        self._node: LiveNode | None = None
+        self.asked = NEVER
+        self._known: tuple[float, float | None] = (NEVER, None)
+
+    async def anew(self, seen: Sightings) -> LiveNode:
+        """Both as they are now; ``seen`` is told. NotFound if there is no such Node."""
+        asked, known = self._clock.boottime(), seen.revisions
+        node, lease = await asyncio.gather(self._cluster.node(seen.name), self._cluster.lease(seen.name))
+        now = self._clock.boottime()
+        seen.node(node, now, since=known[0])
+        if lease:
+            seen.lease(lease, now, since=known[1])
+        self._node, self.asked, self._known = node, asked, (seen.observed, seen.heard)
+        return node
+
+    def written(self, node: LiveNode) -> None:
+        """The Node as the answer to our own write shows it. That says nothing of the Lease: both are as old as they were."""
+        if self._node is not None:
+            self._node = node
+
+    def now(self, seen: Sightings) -> LiveNode | None:
+        """The Node, if it is not too old, and neither a newer one nor a sign of life was seen since; else None."""
+        node, same = self._node, self._known == (seen.observed, seen.heard)
+        old = self._clock.boottime() >= self.asked + LASTS
+        return None if node is None or old or not same or seen.overtaken(node) else node
+
+
+def serves(step: steps.Step) -> bool:
+    """Whether what comes after ``step``, which was carried out, may be decided by what was read before it.
+
+    So it may after our own calls about the node's objects, which change neither its boot nor its Lease. After a word with a
+    fence, and after time has passed, the node is looked at anew.
+    """
+    return isinstance(step, steps.Mark | steps.Taint | steps.Delete | steps.ForceDelete | steps.Detach)
