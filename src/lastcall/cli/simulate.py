@@ -68,16 +68,15 @@ def command(
     if seeds is not None and output == "html":
         raise click.UsageError("a page shows one seed: name it by --seed")
     hush()
-    story = _story(scenario, own)
-    first = 1 if seed is None else seed
-    if shrink:
-        good = _shrunk(story(first), first)
-    elif seeds is None:
-        good = _one(story(first), first, output)
-    else:
-        good = _many(story, range(first, first + seeds), output)
+    story, first = _story(scenario, own), 1 if seed is None else seed
+    good = _shrunk(story(first), first) if shrink else _played(story, first, seeds, output)
     if not good:
         sys.exit(1)
+
+
+def _played(story: "Story", first: int, seeds: int | None, output: str) -> bool:
+    """One seed in full, or the sum of many."""
+    return _one(story(first), first, output) if seeds is None else _many(story, range(first, first + seeds), output)
 
 
 def _story(scenario: str, own: Own) -> "Story":

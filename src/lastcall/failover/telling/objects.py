@@ -123,11 +123,7 @@ def case_of(objects: Objects, name: str, now: float) -> Case:
     facts = list(_facts(objects, node, heard, begun)) if boot else []
     choice = policies.choose(node.metadata.labels, policies.entries(objects.policies))
     chosen = choice.policy
-    claims = {
-        (v.spec.claim_ref.namespace, v.spec.claim_ref.name): v.metadata.name
-        for v in objects.volumes
-        if v.spec.claim_ref
-    }
+    claims = _bound(objects)
     pods = [pod for pod in objects.pods if pod.spec.node_name == name]
     return Case(
         name=name,
@@ -149,6 +145,15 @@ def case_of(objects: Objects, name: str, now: float) -> Case:
         attachments=tuple(left.attachment(one, {}) for one in objects.attachments if one.spec.node_name == name),
         back_since=now if node.ready.status == "True" else None,
     )
+
+
+def _bound(objects: Objects) -> dict[tuple[str, str], str]:
+    """The volume of each claim, by the claim's namespace and name."""
+    return {
+        (v.spec.claim_ref.namespace, v.spec.claim_ref.name): v.metadata.name
+        for v in objects.volumes
+        if v.spec.claim_ref
+    }
 
 
 def _heard(objects: Objects, node: LiveNode, now: float) -> float | None:

@@ -79,16 +79,13 @@ class Schemas:
             value = shown(obj) if shown else msgspec.json.encode(obj).decode()
             return status.invalid("", "", "", [fields.invalid("patch", value, why)])
 
-        node = self.of(resource)
+        node = None if resource.custom else self.of(resource)
+        struct = node.struct if node else None
         try:
             if resource.custom:
                 decoded, unknown = custom.read(obj, resource, self.types)
-            elif node is not None and node.struct is not None:
-                if not strategic and (
-                    why := self._other_kind(obj, Kind(resource.group, resource.version, resource.kind))
-                ):
-                    raise unfit(why)
-                decoded, unknown = _decoded(obj, node.struct, Converter if strategic else Decoder, before)
+            elif struct is not None:
+                decoded, unknown = self._patched(obj, resource, struct, strategic=strategic, before=before)
             else:
                 return obj
         except Undecodable as error:
@@ -115,6 +112,15 @@ class Schemas:
         if said != wanted:
             raise _other_version(said, wanted)
         return decoded
+
+    def _patched(
+        self, obj: Object, resource: Resource, struct: Struct, *, strategic: bool, before: Object | None
+    ) -> tuple[Object, list[str]]:
+        """What is stored of it, and the paths of unknown fields; Undecodable if it has become something else."""
+        wanted = Kind(resource.group, resource.version, resource.kind)
+        if not strategic and (why := self._other_kind(obj, wanted)):
+            raise Undecodable(why)
+        return _decoded(obj, struct, Converter if strategic else Decoder, before)
 
     def _other_kind(self, obj: Object, wanted: Kind) -> str:
         """Why an object that a JSON or merge patch has made cannot be stored as what it is to be; empty if it can."""
