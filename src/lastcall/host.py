@@ -94,27 +94,19 @@ class WatchdogUse(Facts, frozen=True):
     hidden: bool
 
 
-class PeerPort(Facts, frozen=True):
-    """An address of this machine, and whether its port of ``watchdog.peers`` could be bound now; it was given back."""
-
-    address: str
-    bound: Attempt
-
-
 class PeersFound(Facts, frozen=True):
-    """What ``watchdog.peers`` would work with.
+    """What ``watchdog.peers`` has to work with.
 
-    ``nodes`` has each Node's internal address ("" if it has none), ``keys`` the sizes of the keys in bytes, that which
-    signs first (none: there is none that signs), ``promises`` what the agents' Leases say, by node. ``here`` are
-    the nodes whose address is one of this machine's.
+    ``nodes`` has each Node's internal address ("" if it has none), ``keys`` the size of each key in bytes (none: there is
+    none that signs), ``promises`` what the agents' Leases say, by node. ``here`` are the nodes whose address is one of this
+    machine's, and whether the port could be bound there; it was given back. ``host`` is this machine's name.
     """
 
     nodes: dict[str, str] | Unknown
     keys: tuple[int, ...] | Unknown
     promises: dict[str, Promise] | Unknown
-    here: dict[str, PeerPort]
+    here: dict[str, Attempt]
     host: str
-    """This machine's name, which an agent takes for its node's if it is told none."""
 
 
 class HostFacts(Facts, frozen=True):

@@ -1,16 +1,25 @@
 """What the doctor finds in a cluster, over TLS."""
 
+import asyncio
+import base64
+import contextlib
+import json
+import os
 import subprocess
 import sys
+from random import Random
 
 import pytest
 from support.lab_client import client_of
 from support.lab_process import LabProcess
 
-from lastcall.adapters import cluster_facts
-from lastcall.adapters.kube.resources import PODS
+from lastcall import names
+from lastcall.adapters import cluster_facts, own_port
+from lastcall.adapters.datagrams import udp
+from lastcall.adapters.kube.resources import LEASES, NAMESPACES, NODES, PODS, SECRETS
 from lastcall.errors import InvalidInput
 from lastcall.host import Unknown
+from lastcall.model.watchdog_lease import Promise, annotated
 
 
 @pytest.fixture
@@ -38,6 +47,66 @@ async def test_the_controller_managers_among_the_pods_of_kube_system(lab):
     assert isinstance(await cluster_facts.controllers(path), Unknown)
 
 
+async def node(client, name, address):
+    status = {"addresses": [{"type": "InternalIP", "address": address}]} if address else {}
+    await client.create(NODES, {"metadata": {"name": name}})
+    await client.patch(NODES, name, {"status": status}, subresource="status")
+
+
+@contextlib.contextmanager
+def taken(address):
+    """A port there that is another program's."""
+    other = udp(address, 0)
+    try:
+        yield other.address[1]
+    finally:
+        other.close()
+
+
+async def test_what_the_watchdogs_peers_have_to_work_with(lab):
+    with client_of(lab) as client, taken("127.0.0.1") as port:
+        empty = await cluster_facts.peers(str(lab.kubeconfig), port)
+        assert (empty.keys, empty.promises) == ((), {})
+        await client.create(NAMESPACES, {"metadata": {"name": names.SYSTEM_NAMESPACE}})
+        await node(client, "here", "127.0.0.1")
+        await node(client, "there", "127.0.0.2")
+        await node(client, "nowhere", "")
+        keys = {"old": base64.b64encode(b"k" * 31).decode(), names.PEERS_KEY: base64.b64encode(b"k" * 32).decode()}
+        secret = {"metadata": {"name": names.PEERS_SECRET}, "data": keys}
+        await client.create(SECRETS, secret, namespace=names.SYSTEM_NAMESPACE)
+        said = Promise(boot_id="b", why="no device")
+        for name, annotations in (("here", annotated(said)), ("there", {})):
+            lease = {"metadata": {"name": name, "annotations": annotations}}
+            await client.create(LEASES, lease, namespace=names.SYSTEM_NAMESPACE)
+        found = await cluster_facts.peers(str(lab.kubeconfig), port)
+    assert {name: found.nodes[name] for name in ("here", "there", "nowhere")} == {
+        "here": "127.0.0.1",
+        "there": "127.0.0.2",
+        "nowhere": "",
+    }
+    assert found.keys == (32, 31)
+    assert found.promises == {"here": said}
+    assert found.here.keys() == {"here"}, "this machine sends to 127.0.0.2 from 127.0.0.1"
+    assert not found.here["here"].works
+    assert found.here["here"].message == f"UDP 127.0.0.1 port {port}: Address already in use"
+    lab.kill()
+    lost = await cluster_facts.peers(str(lab.kubeconfig), port)
+    assert [type(one) for one in (lost.nodes, lost.keys, lost.promises)] == [Unknown] * 3
+    assert lost.here == {}
+
+
+def test_a_port_is_tried_and_given_back():
+    address = f"127.{Random().randrange(1, 250)}.{Random().randrange(1, 250)}.1"  # nobody else's meanwhile
+    with taken(address) as port:
+        assert not own_port.bindable(address, port).works
+    assert [own_port.bindable(address, port).works for _ in range(2)] == [True, True]
+
+
+@pytest.mark.parametrize("address", ["192.0.2.1", "2001:db8::1", "node-1", ""])
+def test_addresses_that_are_not_this_machines(address):
+    assert not own_port.own(address)
+
+
 async def test_a_kubeconfig_that_is_not_there(tmp_path):
     with pytest.raises(InvalidInput, match="nowhere"):
         await cluster_facts.controllers(str(tmp_path / "nowhere"))
@@ -48,3 +117,32 @@ def test_that_is_wrong_usage(tmp_path):
     done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=25)
     assert (done.returncode, done.stdout) == (2, "")
     assert "nowhere" in done.stderr
+
+
+async def test_the_command_asks_the_cluster_of_what_the_configuration_asks_for(lab, tmp_path):
+    async with asyncio.timeout(60):
+        alone, asks = [await checked(lab, tmp_path, field) for field in ("", "peers: {}")]
+    assert alone == ("ok", "the configuration asks for none")
+    assert asks == ("failure", "Secret lastcall-system/lastcall-watchdog-peers is missing, or has no key")
+
+
+async def checked(lab, root, field):
+    """What the line on peers says, on a host where nothing else answers."""
+    config = root / "agent.yaml"
+    head = "apiVersion: lastcall.dev/v1alpha1\nkind: AgentConfiguration\nshutdownGracePeriod: 30s\n"
+    config.write_text(f"{head}watchdog: {{{field}}}\n")
+    line = [sys.executable, "-m", "lastcall", "doctor", "-o", "json", "--config", config, "--logind-root", root]
+    line += ["--state-dir", root / "state", "--container-runtime-endpoint", f"unix://{root}/none.sock"]
+    process = await asyncio.create_subprocess_exec(
+        *map(str, [*line, "--kubeconfig", lab.kubeconfig]),
+        env={**os.environ, "DBUS_SYSTEM_BUS_ADDRESS": f"unix:path={root}/none"},
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
+        out, _ = await process.communicate()
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+    [check] = [check for check in json.loads(out)["checks"] if check["name"] == "watchdog-peers"]
+    return check["verdict"], check["message"]

@@ -5,6 +5,8 @@ from datetime import UTC, datetime
 
 import msgspec
 import pytest
+from support.doctor_peers import ASKED as ASKED_FOR_PEERS
+from support.doctor_peers import PEERS
 
 from lastcall.graceful import doctor
 from lastcall.graceful.doctor_host import TARGETS
@@ -328,6 +330,7 @@ TABLE = [
     ("watchdog", {**DOG, "watchdog_use": use(rebooting=600)}, WARNING, "at a reboot systemd pets it for up to 10m0s"),
     ("watchdog", {**DOG, "watchdog_use": use(hidden=True)}, FAILURE, "PrivateDevices=yes"),
     ("watchdog", {**DOG, "watchdog_use": WHY}, UNKNOWN, "whether systemd uses it is not known"),
+    *PEERS,
     ("static-pods", {}, OK, "all 1 manifests right"),
     ("static-pods", {"manifests": ()}, OK, "there are no static pods"),
     ("static-pods", {"manifests": (file(pod("mine")), file("a: ["), file("text"))}, OK, "all 3 manifests"),
@@ -393,7 +396,7 @@ def test_each_check_is_one_line_and_says_what_to_mend(changes):
 
 @pytest.mark.parametrize("field", [name for name in HostFacts.__struct_fields__ if name not in ("uid", "booted")])
 def test_what_is_not_known_spoils_nothing_else(field):
-    checks = examined(**{**DOG, field: WHY})
+    checks = examined(**{**DOG, **ASKED_FOR_PEERS, field: WHY})
     failed = {name for name, check in checks.items() if check.verdict is FAILURE}
     assert failed == ({"logind"} if field == "logind" else set())
     assert any(check.verdict is UNKNOWN for check in checks.values()) or field == "lock"

@@ -6,6 +6,7 @@ AGREED = ("tests/core/test_watchdog_agreement.py",)
 CALM = ("tests/core/test_failover_calm.py",)
 TOGETHER = ("tests/core/test_watchdog_peers.py",)
 MESSAGES = ("tests/core/test_watchdog_messages.py",)
+DOCTOR = ("tests/core/test_doctor.py",)
 
 BUGS = [
     Bug(
@@ -147,5 +148,33 @@ BUGS = [
         "Awaited(text, None if confirming else last.over)",
         "Awaited(text, last.over)",
         CALM,
+    ),
+    Bug(
+        "half of the nodes are enough for the doctor",
+        "graceful/doctor_peers.py",
+        "found.promises)) <= len(found.nodes)",
+        "found.promises)) < len(found.nodes)",
+        DOCTOR,
+    ),
+    Bug(
+        "the doctor takes an agent that is armed for one that asks others",
+        "graceful/doctor_peers.py",
+        "promise and promise.peers and promise.settings",
+        "promise and promise.settings",
+        DOCTOR,
+    ),
+    Bug(
+        "a port that the agent has is taken by another program",
+        "graceful/doctor_peers.py",
+        " and facts.agent is None:",
+        ":",
+        DOCTOR,
+    ),
+    Bug(
+        "an address that can be bound is this machine's",
+        "adapters/own_port.py",
+        "probe.connect((address, _ANY))",
+        "probe.bind((address, 0))",
+        ("tests/adapters/test_cluster_facts.py",),
     ),
 ]

@@ -33,7 +33,8 @@ _MARKS = {"ok": "ok", "warning": "warn", "failure": "FAIL", "unknown": "?"}
 @click.option(
     "--kubeconfig",
     metavar="FILE",
-    help="As kubectl has it: kube-controller-manager is looked for in the cluster.  [default: the cluster is not asked]",
+    help="As kubectl has it: kube-controller-manager, and the watchdog's peers, are looked for in the cluster."
+    "  [default: the cluster is not asked]",
 )
 @click.option("--logind-root", type=click.Path(path_type=Path), default=Path("/"), hidden=True)
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
@@ -50,7 +51,7 @@ def command(
 ) -> None:
     """Checks whether this machine's shutdown will be graceful, and says what to mend.
 
-    Changes nothing; a delay lock is taken for an instant. Run it as the agent runs: as root. Exit code 1 if a check
+    Changes nothing; a delay lock, and the port of watchdog.peers, are taken for an instant. Run it as the agent runs: as root. Exit code 1 if a check
     fails (warnings do not count), 2 if a file that was named cannot be read.
     """
     import msgspec
@@ -73,14 +74,22 @@ def command(
 async def _gather(config: Path, state_dir: Path, endpoint: str, *, root: Path, kubeconfig: str | None) -> "HostFacts":
     import msgspec
 
-    from lastcall.adapters.cluster_facts import controllers
+    from lastcall.adapters import cluster_facts
     from lastcall.adapters.host_bus import HostBus
     from lastcall.adapters.host_facts import Where, gather
     from lastcall.graceful.doctor_host import AGENT_UNIT, TARGETS
+    from lastcall.graceful.doctor_peers import port
 
     where = Where(config=config, state_dir=state_dir, endpoint=endpoint, targets=TARGETS, unit=AGENT_UNIT, root=root)
     facts = await gather(where, HostBus())
-    return facts if kubeconfig is None else msgspec.structs.replace(facts, controllers=await controllers(kubeconfig))
+    if kubeconfig is None:
+        return facts
+    asked = port(facts)
+    return msgspec.structs.replace(
+        facts,
+        controllers=await cluster_facts.controllers(kubeconfig),
+        peers=None if asked is None else await cluster_facts.peers(kubeconfig, asked),
+    )
 
 
 def _print(report: "Report") -> None:

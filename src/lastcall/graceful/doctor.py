@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from lastcall.graceful import doctor_cluster, doctor_host, doctor_kubelet, doctor_logind, doctor_watchdog
+from lastcall.graceful import doctor_cluster, doctor_host, doctor_kubelet, doctor_logind, doctor_peers, doctor_watchdog
 from lastcall.graceful.finding import Check, Finding, Verdict
 from lastcall.host import HostFacts
 from lastcall.model.base import Facts
@@ -28,6 +28,7 @@ CHECKS: dict[str, Callable[[HostFacts], Finding]] = {
     "kubelet-state": doctor_kubelet.kubelet_state,
     "static-pods": doctor_kubelet.static_pods,
     "watchdog": doctor_watchdog.watchdog,
+    "watchdog-peers": doctor_peers.watchdog_peers,
     "force-detach": doctor_cluster.force_detach,
 }
 """Every check by its name, in the order in which they are told: what others depend on comes first."""

@@ -13,14 +13,21 @@ _OF_SOFTWARE = "Software Watchdog"
 """The identity of softdog (drivers/watchdog/softdog.c)."""
 
 
+def asked_for(facts: HostFacts) -> WatchdogSettings | Unknown | None:
+    """What the configuration says of it; None if it asks for none."""
+    if isinstance(facts.config, Unknown):
+        return Unknown(reason="whether one is asked for is not known without a configuration")
+    try:
+        return config.read(facts.config.data, facts.config.path).watchdog
+    except InvalidInput:
+        return Unknown(reason="whether one is asked for is not known while the configuration is not valid")
+
+
 def watchdog(facts: HostFacts) -> Finding:
     """Whether the bound of the configuration would hold with the device that is there."""
-    if isinstance(facts.config, Unknown):
-        return unknown("whether one is asked for is not known without a configuration")
-    try:
-        settings = config.read(facts.config.data, facts.config.path).watchdog
-    except InvalidInput:
-        return unknown("whether one is asked for is not known while the configuration is not valid")
+    settings = asked_for(facts)
+    if isinstance(settings, Unknown):
+        return unknown(settings.reason)
     if settings is None:
         return ok("the configuration asks for none")
     if isinstance(facts.watchdogs, Unknown):

@@ -1,0 +1,146 @@
+"""The doctor's check of ``watchdog.peers``: whether this node, and enough others, could ask each other. Pure."""
+
+from collections.abc import Iterator
+
+from lastcall import names
+from lastcall.graceful.doctor_watchdog import asked_for
+from lastcall.graceful.finding import Finding, failure, ok, unknown, warning
+from lastcall.host import HostFacts, PeersFound, Unknown
+from lastcall.model.watchdog_lease import Promise
+from lastcall.model.watchdog_peers import LEAST_KEY
+
+_SECRET = f"Secret {names.SYSTEM_NAMESPACE}/{names.PEERS_SECRET}"
+_MAKE = (
+    f"kubectl -n {names.SYSTEM_NAMESPACE} create secret generic {names.PEERS_SECRET} "
+    f'--from-literal={names.PEERS_KEY}="$(openssl rand -hex {LEAST_KEY})"'
+)
+_AGENT = "its log says why; a configuration that has changed counts when the agent is started again"
+
+Told = Iterator[tuple[str, str]]
+"""What is wrong, and what to do."""
+
+
+def port(facts: HostFacts) -> int | None:
+    """On which peers are to be asked; None if they are not, or nobody knows."""
+    settings = asked_for(facts)
+    return None if settings is None or isinstance(settings, Unknown) or not settings.peers else settings.peers.port
+
+
+def watchdog_peers(facts: HostFacts) -> Finding:
+    """Whether this node could ask others when the API server is lost, and whether enough of them would answer.
+
+    Not whether datagrams get through: who has the API server is silent (``watchdog.messages``).
+    """
+    settings, found = asked_for(facts), facts.peers
+    if isinstance(settings, Unknown):
+        return unknown(settings.reason)
+    if settings is None or settings.peers is None:
+        return ok("the configuration asks for none")
+    if found is None:
+        return unknown("not known: the cluster was not asked", "give --kubeconfig")
+    if isinstance(found, Unknown):
+        return unknown(f"not known: {found.reason}")
+    return _judged(facts, found, settings.peers.port)
+
+
+def _judged(facts: HostFacts, found: PeersFound, number: int) -> Finding:
+    for message, fix in (*_wrong_key(found), *_wrong_address(found), *_wrong_port(facts, found)):
+        return failure(message, fix)
+    if concerns := [*_idle(facts, found), *_too_few(found)]:
+        return warning("; ".join(one for one, _ in concerns), "; ".join(fix for _, fix in concerns))
+    if reasons := [*_not_known(facts, found)]:
+        return unknown(f"not known: {'; '.join(reasons)}")
+    whose = "the agent has" if _runs(facts) else "the agent can have"
+    return ok(f"{_tally(found)}; {whose} UDP port {number} of this node")
+
+
+# -- by which this node cannot ask others ------------------------------------------------------------------------------
+
+
+def _wrong_key(found: PeersFound) -> Told:
+    if isinstance(found.keys, Unknown):
+        return
+    if not found.keys:
+        yield f"{_SECRET} is missing, or has no {names.PEERS_KEY}", _MAKE
+    elif (least := min(found.keys)) < LEAST_KEY:
+        yield f"{_SECRET}: a key of {least} bytes is too short", f"give it one of {LEAST_KEY} bytes or more"
+
+
+def _wrong_address(found: PeersFound) -> Told:
+    if isinstance(found.nodes, Unknown) or found.here or found.host not in found.nodes:
+        return
+    address = found.nodes[found.host]
+    if not address:
+        yield f"Node {found.host} has no internal address", "give its kubelet one (--node-ip)"
+    else:
+        told = f"the internal address of Node {found.host}, {address}, is none of this machine's"
+        yield told, "run lastcall doctor in the host's network, or give its kubelet the right one (--node-ip)"
+
+
+def _wrong_port(facts: HostFacts, found: PeersFound) -> Told:
+    tried = found.here.get(_me(found))
+    if tried and not tried.works and facts.agent is None:
+        fix = "end the program that has it, or set another watchdog.peers.port on all nodes"
+        yield f"{tried.message}, and no agent runs here", fix
+
+
+# -- by which it is of no use, or not yet ------------------------------------------------------------------------------
+
+
+def _idle(facts: HostFacts, found: PeersFound) -> Told:
+    """An agent that runs, and does not do it."""
+    me = _me(found)
+    if not me or not _runs(facts) or isinstance(found.promises, Unknown):
+        return
+    said = found.promises.get(me)
+    if not _counts(said):
+        why = f" ({said.why})" if said and said.why else ""
+        yield f"the agent runs, and its Lease {names.SYSTEM_NAMESPACE}/{me} promises nothing by peers{why}", _AGENT
+    elif found.here[me].works:
+        yield "the agent runs, and does not hold the port", _AGENT
+
+
+def _too_few(found: PeersFound) -> Told:
+    if isinstance(found.nodes, Unknown) or isinstance(found.promises, Unknown):
+        return
+    if 2 * len(_counting(found.nodes, found.promises)) <= len(found.nodes):
+        told = f"only {_tally(found)}, which is no majority: when all lose the API server, they are reset all the same"
+        yield told, "have more than half of all nodes, control plane included, run the agent with watchdog.peers"
+
+
+def _not_known(facts: HostFacts, found: PeersFound) -> Iterator[str]:
+    yield from (one.reason for one in (found.nodes, found.keys, found.promises) if isinstance(one, Unknown))
+    if isinstance(found.nodes, Unknown):
+        return
+    if not (me := _me(found)):
+        yield "which Node this machine is: none, or more than one, has an address of it"
+    elif isinstance(facts.agent, Unknown) and not found.here[me].works:
+        yield f"{found.here[me].message}, and whether that is the agent is not known: {facts.agent.reason}"
+
+
+# -- what is meant -----------------------------------------------------------------------------------------------------
+
+
+def _me(found: PeersFound) -> str:
+    """The node that this machine is: that of its name, or else the only one, of those with an address of it; "": nobody knows."""
+    if found.host in found.here:
+        return found.host
+    return next(iter(found.here)) if len(found.here) == 1 else ""
+
+
+def _runs(facts: HostFacts) -> bool:
+    return isinstance(facts.agent, int)
+
+
+def _counts(promise: Promise | None) -> bool:
+    return bool(promise and promise.peers and promise.settings)
+
+
+def _counting(nodes: dict[str, str], promises: dict[str, Promise]) -> list[str]:
+    return [name for name in nodes if _counts(promises.get(name))]
+
+
+def _tally(found: PeersFound) -> str:
+    nodes = {} if isinstance(found.nodes, Unknown) else found.nodes
+    promises = {} if isinstance(found.promises, Unknown) else found.promises
+    return f"{len(_counting(nodes, promises))} of all {len(nodes)} nodes say in their Leases that they ask each other"
