@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import contextlib
+import dataclasses
 import json
 from random import Random
 
@@ -159,30 +160,26 @@ def test_what_is_no_watchdog_is_believed_nothing():
     assert not device.open
 
 
-async def test_the_agent_tells_it_whether_the_node_goes_down(tmp_path):
-    held, settings = [], []
+class Keeping:
+    """Stands for the watchdog mode: it has had two rounds, and hears why the watchdog is not to be fed."""
 
-    class Recorder:
-        def hold(self, why):
-            held.append(why)
+    def __init__(self):
+        self.held, self.settings = [], []
+
+    def hold(self, why):
+        self.held.append(why)
 
     @contextlib.asynccontextmanager
-    async def keeping(configured, on_round):
-        settings.append(configured)
-        for renewals in (1, 2):
-            on_round(
-                Told(
-                    armed=True,
-                    bound=85.0,
-                    accepted=renewals,
-                    failed=3,
-                    withheld=1,
-                    sentence="armed: it is a test",
-                    nodes=3,
-                )
-            )
-        yield Recorder()
+    async def __call__(self, configured, on_round):
+        self.settings.append(configured)
+        told = Told(armed=True, bound=85.0, accepted=1, failed=3, withheld=1, sentence="armed: it is a test", nodes=3)
+        on_round(told)
+        on_round(dataclasses.replace(told, accepted=2))
+        yield self
 
+
+async def test_the_agent_tells_it_whether_the_node_goes_down(tmp_path):
+    keeping = Keeping()
     (tmp_path / "agent.yaml").write_text(CONFIG)
     clock = SystemClock()
     where = Settings(config=tmp_path / "agent.yaml", state_dir=tmp_path / "state", node_name="n1", metrics=None)
@@ -198,13 +195,13 @@ async def test_the_agent_tells_it_whether_the_node_goes_down(tmp_path):
         )
         running = asyncio.create_task(program.run())
         await program.first_round()
-        assert set(held) == {""}
+        assert set(keeping.held) == {""}
         await machine.press()
         await machine.off()
         program.agent.leave()
         await running
-    assert settings == [WatchdogSettings(lease_seconds=40)]
-    assert held[-1] == "the node is going down"
+    assert keeping.settings == [WatchdogSettings(lease_seconds=40)]
+    assert keeping.held[-1] == "the node is going down"
     text = program._metrics.text().decode()
     for line in (
         "lastcall_watchdog_armed 1.0",

@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import json
-from random import Random
 
 import pytest
 from support.lab_front import serving
@@ -12,7 +11,6 @@ from support.virtual import in_virtual_time
 
 from lastcall import errors
 from lastcall.adapters.clock import SystemClock
-from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.resources import (
     CONFIG_MAPS,
     ENDPOINT_SLICES,
@@ -23,10 +21,8 @@ from lastcall.adapters.kube.resources import (
     VALIDATING_WEBHOOKS,
 )
 from lastcall.lab import virtual
-from lastcall.lab.apiserver import ApiServer
 from lastcall.lab.apiserver.admission.calling import HttpsCaller
 from lastcall.lab.apiserver.admission.webhooks import VALIDATING
-from lastcall.lab.apiserver.inprocess import InProcess
 from lastcall.lab.apiserver.request import Response
 
 
@@ -216,52 +212,57 @@ class Denying:
         return Response(200, {"content-type": "application/json"}, json.dumps(review).encode())
 
 
-async def test_a_webhook_behind_https_and_one_behind_a_service(tmp_path):
-    server = ApiServer(SystemClock(), Random(1))
-    client = Client(InProcess(server))
+@pytest.fixture
+async def real():
+    """A world whose server calls over the network."""
     caller = HttpsCaller()
-    server.webhooks.caller = caller
-    world = World.__new__(World)
-    world.server, world.client = server, client
-    address = "127.64.0.9"  # where endpoints may be, in the lab
-    names = [address, "guard.default.svc"]
-    async with serving(Denying(), tmp_path, hosts=names, address=address) as (url, authority):
-        bundle = base64.b64encode(authority.encode()).decode()
-        await world.configure(VALIDATING_WEBHOOKS, hook("one", clientConfig={"url": f"{url}/hook", "caBundle": bundle}))
-        with pytest.raises(errors.Conflict, match="denied the request: no /hook"):
-            await world.write()
-        await client.delete(VALIDATING_WEBHOOKS, "hooks")
-
-        service = {"service": {"namespace": "default", "name": "guard", "path": "/by-name"}, "caBundle": bundle}
-        await world.configure(VALIDATING_WEBHOOKS, hook("one", clientConfig=service))
-        with pytest.raises(errors.ApiUnavailable, match=r'guard.default.svc:443/by-name.*: service "guard" not found'):
-            await world.write()
-        await client.create(
-            SERVICES,
-            {"metadata": {"name": "guard"}, "spec": {"ports": [{"name": "https", "port": 443}]}},
-            namespace="default",
-        )
-        with pytest.raises(errors.ApiUnavailable, match='no endpoints available for service "guard"'):
-            await world.write()
-        await client.create(
-            ENDPOINT_SLICES,
-            {
-                "metadata": {"name": "guard-1", "labels": {"kubernetes.io/service-name": "guard"}},
-                "addressType": "IPv4",
-                "ports": [{"name": "https", "port": int(url.rpartition(":")[2])}],
-                "endpoints": [{"addresses": [address], "conditions": {"ready": True}}],
-            },
-            namespace="default",
-        )
-        with pytest.raises(errors.Conflict, match="denied the request: no /by-name"):
-            await world.write()
-        await client.delete(VALIDATING_WEBHOOKS, "hooks")
-
-        await world.configure(VALIDATING_WEBHOOKS, hook("one", clientConfig={"url": f"{url}/hook"}))
-        with pytest.raises(errors.ApiUnavailable, match="x509: certificate signed by unknown authority"):
-            await world.write()
-        await client.delete(VALIDATING_WEBHOOKS, "hooks")
-    await world.configure(VALIDATING_WEBHOOKS, hook("one", clientConfig={"url": "https://127.0.0.1:1/"}))
-    with pytest.raises(errors.ApiUnavailable, match="dial tcp 127.0.0.1:1: connect: connection refused"):
-        await world.write()
+    yield World(caller, SystemClock())
     caller.close()
+
+
+async def configure(real, **where):
+    await real.configure(VALIDATING_WEBHOOKS, hook("one", clientConfig=where))
+
+
+def trusting(authority):
+    return base64.b64encode(authority.encode()).decode()
+
+
+async def test_a_webhook_behind_https(real, tmp_path):
+    async with serving(Denying(), tmp_path) as (url, authority):
+        await configure(real, url=f"{url}/hook", caBundle=trusting(authority))
+        with pytest.raises(errors.Conflict, match="denied the request: no /hook"):
+            await real.write()
+        await real.client.delete(VALIDATING_WEBHOOKS, "hooks")
+
+        await configure(real, url=f"{url}/hook")
+        with pytest.raises(errors.ApiUnavailable, match="x509: certificate signed by unknown authority"):
+            await real.write()
+
+
+async def test_a_webhook_that_is_not_there(real):
+    await configure(real, url="https://127.0.0.1:1/")
+    with pytest.raises(errors.ApiUnavailable, match="dial tcp 127.0.0.1:1: connect: connection refused"):
+        await real.write()
+
+
+async def test_a_webhook_behind_a_service(real, tmp_path):
+    address = "127.64.0.9"  # where endpoints may be, in the lab
+    async with serving(Denying(), tmp_path, hosts=["guard.default.svc"], address=address) as (url, authority):
+        service = {"namespace": "default", "name": "guard", "path": "/by-name"}
+        await configure(real, service=service, caBundle=trusting(authority))
+        with pytest.raises(errors.ApiUnavailable, match=r'guard.default.svc:443/by-name.*: service "guard" not found'):
+            await real.write()
+        made = {"metadata": {"name": "guard"}, "spec": {"ports": [{"name": "https", "port": 443}]}}
+        await real.client.create(SERVICES, made, namespace="default")
+        with pytest.raises(errors.ApiUnavailable, match='no endpoints available for service "guard"'):
+            await real.write()
+        endpoints = {
+            "metadata": {"name": "guard-1", "labels": {"kubernetes.io/service-name": "guard"}},
+            "addressType": "IPv4",
+            "ports": [{"name": "https", "port": int(url.rpartition(":")[2])}],
+            "endpoints": [{"addresses": [address], "conditions": {"ready": True}}],
+        }
+        await real.client.create(ENDPOINT_SLICES, endpoints, namespace="default")
+        with pytest.raises(errors.Conflict, match="denied the request: no /by-name"):
+            await real.write()

@@ -80,23 +80,7 @@ def test_whatever_the_pods_do(plan, specs, granted):
         phase = given_[event.phase]
         assert phase.seconds <= plan[event.phase].seconds
         assert event.grace <= phase.seconds
-        mine = [d for d in shutdown.runtime.deliveries if d.uid == event.uid]
-        term, kill = [d for d in mine if d.what == "TERM"], [d for d in mine if d.what == "KILL"]
-        assert len(term) == len({d.container for d in term}), "SIGTERM once"
-        for d in kill:
-            asked = spec.spec.termination_grace_period_seconds
-            own = math.inf if asked is None else asked
-            assert d.at <= phase.at + min(own + 2, max(phase.seconds, 0.1)) + 1e-6, "grace and two seconds, capped"
-            full = min(own, phase.seconds) - 0.11
-            assert d.at >= phase.at + min(full, phase.seconds / 2) - 1e-6, "no kill while there is time left"
-        hooks = {d.container: d.at for d in mine if d.what == "hook over"}
-        for d in term:
-            assert d.at >= hooks.get(d.container, 0), "SIGTERM only after the hook"
-        mains = [d.at for d in mine if d.what == "exit" and d.container.startswith("m")]
-        for d in term:
-            if d.container.startswith("s") and len(mains) == len(spec.spec.containers):
-                polite = phase.at + min(math.inf if asked_of(spec) is None else asked_of(spec), phase.seconds)
-                assert d.at >= min(max(mains), polite - 0.11, phase.at + phase.seconds / 2) - 1e-6, "sidecars last"
+        as_promised(spec, phase, [d for d in shutdown.runtime.deliveries if d.uid == event.uid])
 
     ends = {e.index: e for e in shutdown.of(PhaseEnded)}
     for index, phase in given_.items():
@@ -110,6 +94,25 @@ def test_whatever_the_pods_do(plan, specs, granted):
             for other in shutdown.of(PodStarted):
                 if other.phase < event.phase:
                     assert last_exit[other.uid] <= given_[event.phase].at + 1e-9
+
+
+def as_promised(spec, phase, deliveries):
+    """Whether one pod was ended in the order, and in the time, that it is promised."""
+    term, kill = [d for d in deliveries if d.what == "TERM"], [d for d in deliveries if d.what == "KILL"]
+    own = math.inf if asked_of(spec) is None else asked_of(spec)
+    assert len(term) == len({d.container for d in term}), "SIGTERM once"
+    for d in kill:
+        assert d.at <= phase.at + min(own + 2, max(phase.seconds, 0.1)) + 1e-6, "grace and two seconds, capped"
+        full = min(own, phase.seconds) - 0.11
+        assert d.at >= phase.at + min(full, phase.seconds / 2) - 1e-6, "no kill while there is time left"
+    hooks = {d.container: d.at for d in deliveries if d.what == "hook over"}
+    for d in term:
+        assert d.at >= hooks.get(d.container, 0), "SIGTERM only after the hook"
+    mains = [d.at for d in deliveries if d.what == "exit" and d.container.startswith("m")]
+    for d in term:
+        if d.container.startswith("s") and len(mains) == len(spec.spec.containers):
+            polite = phase.at + min(own, phase.seconds)
+            assert d.at >= min(max(mains), polite - 0.11, phase.at + phase.seconds / 2) - 1e-6, "sidecars last"
 
 
 def asked_of(spec):

@@ -53,8 +53,8 @@ def hook(name, **rest):
 class World:
     """The server, and a client of it who may do all."""
 
-    def __init__(self, hooks):
-        self.server = ApiServer(virtual.VirtualClock(), Random(1))
+    def __init__(self, hooks, clock=None):
+        self.server = ApiServer(clock or virtual.VirtualClock(), Random(1))
         self.server.webhooks.caller = self.hooks = hooks
         self.client = Client(InProcess(self.server, ADMIN))
 
