@@ -1,14 +1,13 @@
 """A user's own cluster, from a file of kubectl's, as the one that a scenario happens to."""
 
-import copy
 import functools
 import json
 import re
 from collections import Counter
-from pathlib import Path
 
 import pytest
 import yaml
+from support.own_clusters import HEAD, K3S, KUBEADM, STATES, changed
 from support.replay import PLACEHOLDER, REFERENCE, REPEATED, cases
 
 from lastcall.adapters.kube.resources import ATTACHMENTS, PODS
@@ -23,11 +22,6 @@ from lastcall.lab.simulation.state.reading import read
 from lastcall.lab.simulation.wording import reading as scenarios
 from lastcall.lab.volumes.records import What
 
-STATES = Path(__file__).parents[1] / "states"
-KUBEADM = (STATES / "kubeadm.yaml").read_bytes()
-K3S = (STATES / "k3s.yaml").read_bytes()
-
-HEAD = "apiVersion: lastcall.dev/v1alpha1\nkind: Scenario\nmetadata: {name: mine}\n"
 PHASES = """
 agent:
   shutdownGracePeriodByPodPriority:
@@ -61,16 +55,6 @@ def happenings(rehearsal, uid, container):
         for one in rehearsal.cluster.truth.happenings
         if (one.uid, one.container) == (uid, container) and one.what != "order"
     ]
-
-
-def changed(data, *changes):
-    """The file with some of its items changed; ``changes`` are pairs of a name and a function."""
-    whole = yaml.safe_load(data)
-    for item in whole["items"]:
-        for name, change in changes:
-            if item["metadata"]["name"] == name:
-                change(item)
-    return json.dumps(whole).encode()
 
 
 # -- a cluster in which nothing happens --------------------------------------------------------------------------------
@@ -216,6 +200,13 @@ def test_the_same_seed_has_the_same_outcome():
     assert first == second
 
 
+def test_the_scenario_of_the_how_to_is_one():
+    page = (STATES.parents[1] / "docs/how-to/simulate-my-cluster.md").read_text()
+    blocks = re.findall(r"^```yaml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    found = [scenarios.read(block.encode(), "page", read(KUBEADM, "state")) for block in blocks]
+    assert [one.name for one in found] == ["kernel-upgrade"]
+
+
 # -- k3s: several documents, pods and volumes of machines --------------------------------------------------------------
 
 
@@ -242,100 +233,6 @@ def test_what_pods_name_and_the_server_needs_is_made():
     found = {(one["kind"], one["metadata"]["name"]) for one in read(K3S, "state").recorded.objects}
     assert ("Namespace", "apps") in found
     assert ("PriorityClass", "gold") in found
-
-
-# -- what is wrong with a file -----------------------------------------------------------------------------------------
-
-
-def violations(data):
-    with pytest.raises(InvalidInput) as error:
-        read(data if isinstance(data, bytes) else data.encode(), "state")
-    return list(error.value.violations)
-
-
-def test_every_item_that_is_wrong_is_told_with_its_field():
-    def spoil(name, change):
-        return name, change
-
-    found = violations(
-        changed(
-            KUBEADM,
-            spoil("web", lambda one: one["spec"].pop("template", None)),
-            spoil("db-0", lambda one: one["spec"].update(terminationGracePeriodSeconds="long")),
-            spoil("cache-x7", lambda one: one["spec"].update(containers=[])),
-            spoil("kube-proxy", lambda one: one.update(apiVersion="extensions/v1beta1")),
-        )
-    )
-    told = "\n".join(found)
-    assert "(Deployment shop/web): spec.template.spec.containers: missing: there must be one at least" in told
-    assert "(Pod shop/db-0): json: cannot unmarshal string into Go struct field" in told
-    assert "terminationGracePeriodSeconds of type int64" in told
-    assert "(Pod shop/cache-x7): spec.containers: missing: there must be one at least" in told
-    assert '(DaemonSet kube-system/kube-proxy): apiVersion: "extensions/v1beta1": must be apps/v1' in told
-    assert all(one.startswith("items[") for one in found)
-
-
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("", "document: empty: must be a List, as `kubectl get -o yaml` gives it, or an object"),
-        ("[1]", "document: [1]: must be a List, as `kubectl get -o yaml` gives it, or an object"),
-        ("kind: List", "items: missing: must be a list"),
-        ("{kind: List, items: {}}", "items: {}: must be a list"),
-        ("{kind: List, items: [1]}", "items[0]: 1: must be an object with apiVersion, kind and metadata"),
-        ("{kind: List, items: []}", "items: no Node: there must be at least one, or nothing can run"),
-        ("{kind: NodeList, items: [{metadata: {}}]}", "items[0] (Node): metadata.name: missing: must be given"),
-    ],
-)
-def test_a_file_that_is_none(text, told):
-    assert violations(text) == [told]
-
-
-def test_an_object_that_is_there_twice():
-    whole = yaml.safe_load(KUBEADM)
-    whole["items"].append(copy.deepcopy(whole["items"][0]))
-    assert violations(json.dumps(whole)) == [
-        f"items[{len(whole['items']) - 1}] (Node cp): is there twice: each object must be there once"
-    ]
-
-
-def refused(text, data=KUBEADM):
-    with pytest.raises(InvalidInput) as error:
-        scenarios.read((HEAD + text).encode(), "mine.yaml", read(data, "state") if data else None)
-    return list(error.value.violations)
-
-
-def test_a_scenario_for_a_cluster_from_a_file_has_none_of_its_own():
-    assert refused("nodes: 3\nworkloads: [{deployment: web}]") == [
-        "nodes: 3: cannot be given beside a cluster from a file (--state)",
-        'workloads: [{"deployment": "web"}]: cannot be given beside a cluster from a file (--state)',
-    ]
-    assert refused("assume: {endsIn: 3s}", None) == [
-        'assume: {"endsIn": "3s"}: means nothing without a cluster from a file (--state)'
-    ]
-
-
-def test_the_scenario_of_the_how_to_is_one():
-    page = (STATES.parents[1] / "docs/how-to/simulate-my-cluster.md").read_text()
-    blocks = re.findall(r"^```yaml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
-    found = [scenarios.read(block.encode(), "page", read(KUBEADM, "state")) for block in blocks]
-    assert [one.name for one in found] == ["kernel-upgrade"]
-
-
-def test_names_that_are_not_in_the_file():
-    found = refused(
-        "timeline: {1m: reboot worker-9}\n"
-        "expect: [blog is never down]\n"
-        "assume: {requests: {back: 1/s}, byWorkload: {blog: {endsIn: 1s}}, endIn: 3s}"
-    )
-    assert found[0].startswith('assume.endIn: "3s": unknown field, did you mean')
-    assert found[1] == (
-        'assume.byWorkload.blog: "blog": there is no such workload; known are shop/db, shop/web,'
-        " kube-system/kube-proxy, kube-system/etcd, shop/cache"
-    )
-    assert found[2] == 'assume.requests.back: "back": there is no such Service with pods; known are shop/front'
-    assert '"worker-9" means no machine; known are cp, worker-1, worker-2, worker-3' in found[3]
-    assert "there is no workload blog; known are shop/db" in found[4]
 
 
 # -- objects that a real API server has answered with ------------------------------------------------------------------
