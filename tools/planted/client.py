@@ -5,7 +5,7 @@ from planted.bug import Bug
 RULES = ("tests/core/test_leadership.py",)
 ELECTION = ("tests/adapters/test_kube_election.py", "tests/adapters/test_kube_election_weather.py")
 WATCHING = ("tests/adapters/test_kube_watching.py",)
-HTTP = ("tests/adapters/test_kube_http.py",)
+HTTP = ("tests/adapters/test_kube_http.py", "tests/adapters/test_kube_https.py")
 ACCESS = ("tests/adapters/test_kubeconfig.py",)
 
 BUGS = [
