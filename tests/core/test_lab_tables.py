@@ -3,9 +3,6 @@
 import pytest
 
 from lastcall.lab.apiserver.catalog import built_in
-from lastcall.lab.apiserver.jsonpath import JsonPath, Unreadable
-from lastcall.lab.apiserver.kinds.base import Behaviour
-from lastcall.lab.apiserver.scheme import Resource
 from lastcall.lab.apiserver.status import ApiError
 from lastcall.lab.apiserver.tables import included, table
 from lastcall.lab.apiserver.tables.words import duration, few, selector
@@ -358,56 +355,7 @@ def test_an_unknown_include_object_is_refused():
         included("Bad")
 
 
-def test_custom_columns():
-    definition = {
-        "additionalPrinterColumns": [
-            {"name": "Phase", "type": "string", "jsonPath": ".status.phase"},
-            {"name": "Ready", "type": "string", "jsonPath": '.status.conditions[?(@.type=="Ready")].status'},
-            {"name": "Size", "type": "integer", "jsonPath": ".spec.size", "priority": 1, "description": "How many"},
-            {"name": "Since", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
-        ]
-    }
-    widgets = Resource("x.io", "v1", "widgets", "Widget", Behaviour(), custom=True, definition=definition)
-    obj = {
-        "kind": "Widget",
-        "apiVersion": "x.io/v1",
-        "metadata": {"name": "w", "creationTimestamp": HOUR_AGO},
-        "spec": {"size": 3},
-        "status": {"conditions": [{"type": "A", "status": "False"}, {"type": "Ready", "status": "True"}]},
-    }
-    made = table(widgets, [obj], NOW, metadata={})
-    assert made["rows"][0]["cells"] == ["w", None, "True", 3, "60m"]
-    assert [column["description"] for column in made["columnDefinitions"][1:4]] == [
-        "Custom resource definition column (in JSONPath format): .status.phase",
-        'Custom resource definition column (in JSONPath format): .status.conditions[?(@.type=="Ready")].status',
-        "How many",
-    ]
-
-
 def test_selectors_and_lists_of_names():
     said = {"matchLabels": {"b": "1"}, "matchExpressions": [{"key": "a", "operator": "In", "values": ["y", "x"]}]}
     assert selector(said) == "a in (x,y),b=1"
     assert few("abcde") == "a,b,c + 2 more..."
-
-
-@pytest.mark.parametrize(
-    ("path", "found"),
-    [
-        (".spec.size", [3]),
-        (".spec['a.b']", [1]),
-        (r".spec.a\.b", [1]),
-        (".list[0].n", [1]),
-        (".list[-1].n", [2]),
-        (".list[*].n", [1, 2]),
-        (".list[?(@.n>1)].n", [2]),
-        (".list[0:1].n", [1]),
-        (".none.at.all", []),
-    ],
-)
-def test_json_path(path, found):
-    assert JsonPath(path).find({"spec": {"size": 3, "a.b": 1}, "list": [{"n": 1}, {"n": 2}]}) == found
-
-
-def test_no_path():
-    with pytest.raises(Unreadable):
-        JsonPath("spec..")
