@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from lastcall.model.pods import ExecAction, Handler, Pod
+from lastcall.ports import LivePod
 from support.world import World
 
 READY = 'echo ready >> "$OUT"; '
@@ -26,6 +27,10 @@ STUBBORN = f"""trap 'echo TERM >> "$OUT"' TERM; {READY} while :; do sleep 1000 &
 
 GATED = f"""{READY} while ! [ -e "$OUT.gate" ]; do sleep 0.05; done; echo bye >> "$OUT"; exit """
 """Ends by itself when its gate is opened; the exit code is to be appended."""
+
+
+SOON = 60.0
+"""Seconds that nothing here takes unless it hangs."""
 
 
 def container(name: str, script: str, **fields: Any) -> dict[str, Any]:
@@ -94,3 +99,14 @@ async def says(world: World, name: str, *lines: str) -> None:
         await eventually(lambda: told(world, name) == list(lines))
     except AssertionError:
         raise AssertionError(f"{name} wrote {told(world, name)}, not {list(lines)}") from None
+
+
+async def started(world: World, name: str = "web", script: str = OBEDIENT, **fields: Any) -> tuple[LivePod, str]:
+    """A pod of one container ``main`` that has said that it is ready, and the container's id."""
+    live = await world.runtime.start(pod(world, name, container("main", script, **fields)))
+    await says(world, f"{name}.main", "ready")
+    return live, live.containers["main"]
+
+
+async def stop(world: World, container_id: str, grace: float) -> int | None:
+    return await asyncio.wait_for(world.runtime.stop(container_id, grace), SOON)

@@ -1,0 +1,155 @@
+"""What every pod runtime promises of hooks (``ports.PodRuntime``), told by the containers themselves."""
+
+import asyncio
+import time
+from contextlib import asynccontextmanager
+
+from support.pods import (
+    SOON,
+    eventually,
+    says,
+    shell,
+    started,
+    stop,
+    told,
+)
+
+from lastcall.aio import cancel
+from lastcall.model.pods import ExecAction, Handler, HTTPGetAction, HTTPHeader, SleepAction
+
+
+class TestHooks:
+    async def test_an_exec_hook_has_ended_before_sigterm(self, world):
+        live, main = await started(world)
+        result = await world.runtime.run_hook(live, "main", shell('sleep 0.3; echo HOOK >> "$OUT"'), 60)
+        assert result.ok
+        assert not result.timed_out
+        assert await stop(world, main, 60) == 7
+        assert told(world, "web.main") == ["ready", "HOOK", "TERM"]
+
+    async def test_an_exec_hook_that_fails_tells_its_exit_code_and_output(self, world):
+        live, _ = await started(world)
+        result = await world.runtime.run_hook(live, "main", shell("echo no such leader; exit 3"), 60)
+        assert not result.ok
+        assert not result.timed_out
+        assert "3" in result.message
+        assert "no such leader" in result.message
+
+    async def test_an_exec_hook_whose_program_is_missing_fails(self, world):
+        live, _ = await started(world)
+        hook = Handler(exec=ExecAction(command=("no-such-program",)))
+        result = await world.runtime.run_hook(live, "main", hook, 60)
+        assert not result.ok
+        assert "no-such-program" in result.message
+
+    async def test_an_exec_hook_beyond_its_limit_runs_no_further(self, world):
+        live, main = await started(world)
+        begin = time.monotonic()
+        hook = shell('echo HOOK >> "$OUT"; sleep 7; echo late >> "$OUT"')
+        result = await world.runtime.run_hook(live, "main", hook, 4)
+        assert not result.ok
+        assert result.timed_out
+        assert result.message
+        assert time.monotonic() - begin > 3.9
+        await asyncio.sleep(4)
+        assert told(world, "web.main") == ["ready", "HOOK"]
+        assert await stop(world, main, 60) == 7
+
+    async def test_an_exec_hook_whose_caller_is_cancelled_runs_no_further(self, world):
+        live, _ = await started(world)
+        hook = shell('echo HOOK >> "$OUT"; sleep 5; echo late >> "$OUT"')
+        running_hook = asyncio.create_task(world.runtime.run_hook(live, "main", hook, 30))
+        await says(world, "web.main", "ready", "HOOK")
+        await asyncio.sleep(0.5)  # the runtime has heard from its shim, too, that the hook has started
+        await cancel(running_hook)
+        await asyncio.sleep(5.5)
+        assert told(world, "web.main") == ["ready", "HOOK"]
+
+    async def test_a_hook_ends_with_its_container(self, world):
+        live, main = await started(world)
+        hook = shell('echo HOOK >> "$OUT"; sleep 1000')
+        running_hook = asyncio.create_task(world.runtime.run_hook(live, "main", hook, 600))
+        await says(world, "web.main", "ready", "HOOK")
+        assert await stop(world, main, 60) == 7
+        assert not (await asyncio.wait_for(running_hook, SOON)).ok
+
+    async def test_hooks_of_what_is_not_there_fail_without_raising(self, world):
+        live, main = await started(world)
+        assert not (await world.runtime.run_hook(live, "no-such-container", shell("exit 0"), 60)).ok
+        await stop(world, main, 60)
+        assert not (await world.runtime.run_hook(live, "main", shell("exit 0"), 60)).ok
+
+    async def test_http_get_by_the_name_of_a_port(self, world):
+        async with http_server("204 No Content") as (port, requests):
+            live, _ = await started(world, ports=[{"name": "admin", "containerPort": port}])
+            hook = http_hook(
+                port="admin", path="/leave?now=1", http_headers=(HTTPHeader(name="X-Why", value="last call"),)
+            )
+            result = await world.runtime.run_hook(live, "main", hook, 60)
+        assert result.ok
+        assert requests[0].startswith("GET /leave?now=1 HTTP/1.1\r\n")
+        assert "x-why: last call\r\n" in requests[0].lower()
+
+    async def test_http_get_answered_by_an_error_fails(self, world):
+        async with http_server("503 Not Now") as (port, _):
+            live, _ = await started(world)
+            result = await world.runtime.run_hook(live, "main", http_hook(port=port), 60)
+        assert not result.ok
+        assert not result.timed_out
+        assert "503" in result.message
+
+    async def test_http_get_that_nobody_answers_is_over_at_its_limit(self, world):
+        async with http_server(None) as (port, _):
+            live, _ = await started(world)
+            result = await asyncio.wait_for(world.runtime.run_hook(live, "main", http_hook(port=port), 1), SOON)
+        assert result.timed_out
+        assert not result.ok
+
+    async def test_http_get_of_an_unknown_port_fails(self, world):
+        live, _ = await started(world)
+        result = await world.runtime.run_hook(live, "main", http_hook(port="nowhere"), 60)
+        assert not result.ok
+        assert "nowhere" in result.message
+
+    async def test_sleep_waits(self, world):
+        live, _ = await started(world)
+        begin = time.monotonic()
+        assert (await world.runtime.run_hook(live, "main", Handler(sleep=SleepAction(seconds=1)), 60)).ok
+        assert time.monotonic() - begin > 0.9
+
+    async def test_sleep_ends_at_its_limit(self, world):
+        live, _ = await started(world)
+        hook = Handler(sleep=SleepAction(seconds=600))
+        result = await asyncio.wait_for(world.runtime.run_hook(live, "main", hook, 0.2), SOON)
+        assert result.timed_out
+        assert not result.ok
+
+
+def http_hook(**fields):
+    return Handler(http_get=HTTPGetAction(host="127.0.0.1", **fields))
+
+
+@asynccontextmanager
+async def http_server(answer):
+    """A server on loopback that gives every request this status, or none: its port, and the requests' heads."""
+    requests = []
+
+    async def serve(reader, writer):
+        try:
+            requests.append((await reader.readuntil(b"\r\n\r\n")).decode())
+            if answer is None:
+                await reader.read()
+            else:
+                writer.write(f"HTTP/1.1 {answer}\r\nContent-Length: 0\r\n\r\n".encode())
+                await writer.drain()
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield server.sockets[0].getsockname()[1], requests
+        await eventually(lambda: bool(requests))
+    finally:
+        server.close()
