@@ -285,3 +285,8 @@ def items(*objects):
 def rows(table):
     """Cells by row, the heading first; cells are separated by at least three blanks."""
     return [re.split(r" {3,}", line.rstrip()) for line in table.splitlines()]
+
+
+def stored(lab, kubectl, name, resource="configmaps"):
+    """As the server keeps it; None if there is none of that name in kubectl's namespace."""
+    return lab.stored(resource, kubectl.namespace, name)
