@@ -8,6 +8,10 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
+from support.kubectl import Kubectl
+
 
 class LabProcess:
     """One lab without nodes; ``stop``, ``end`` or ``kill`` ends it."""
@@ -87,3 +91,23 @@ def run(*arguments, temporary=None):
         lastcall(*arguments), capture_output=True, text=True, timeout=90, check=False, env=environment
     )
     return done.stdout, done.stderr, done.returncode
+
+
+@pytest.fixture(name="labs")
+def labs_of_a_test(tmp_path):
+    """Makes labs, which all end with the test."""
+    made = []
+
+    def make(name="lab", *arguments, **options):
+        made.append(LabProcess(tmp_path / name, *arguments, **options))
+        return made[-1]
+
+    yield make
+    for lab in made:
+        lab.end()
+
+
+def kubectl(lab, home):
+    """For this lab, with a home of its own."""
+    home.mkdir(exist_ok=True)
+    return Kubectl(lab.kubeconfig, home)

@@ -3,29 +3,19 @@
 import asyncio
 import json
 import os
-import re
-import socket
-import sys
-from contextlib import asynccontextmanager
-from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
+from support.doctor_host import ASKS, KUBELET, Host, a_host  # noqa: F401  (fixtures)
 from support.logind import private_logind  # noqa: F401
 from support.scripted_cri import scripted_cri
 from support.system import Node
 
 from lastcall.adapters.agent_lock import AgentLock
-from lastcall.adapters.bus import Bus
 from lastcall.adapters.logind import SystemLogind
 from lastcall.lab.private_logind import Mode
 
 pytestmark = pytest.mark.timeout(180)
 
-KUBELET = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nstaticPodPath: /manifests\n"
-ASKS = "shutdownGracePeriod: 30s\nshutdownGracePeriodCriticalPods: 10s\n"
-AGENT = f"apiVersion: lastcall.dev/v1alpha1\nkind: AgentConfiguration\n{ASKS}"
-BOOTED = 1_700_000_000
 AS_NOBODY = """\
 import os
 import re
@@ -37,113 +27,6 @@ os.setresgid(65534, 65534, 65534)
 os.setresuid(65534, 65534, 65534)
 main()
 """  # imported before, since others than root may not be able to read this checkout
-
-
-class Said:
-    """What one run printed."""
-
-    def __init__(self, code, out, err):
-        self.code, self.out, self.err = code, out, err
-
-    def __getitem__(self, name):
-        [check] = [check for check in json.loads(self.out)["checks"] if check["name"] == name]
-        return check
-
-    def verdict(self, name):
-        return self[name]["verdict"]
-
-    def text(self, name):
-        return f"{self[name]['message']}; {self[name]['fix']}"
-
-    @property
-    def not_ok(self):
-        return {check["name"] for check in json.loads(self.out)["checks"] if check["verdict"] != "ok"}
-
-
-class Host:
-    """A host's files below ``root``, and the command to look at it."""
-
-    def __init__(self, root, address):
-        self.root, self.address = root, address
-        self.state = root / "state"
-        self.config = self.write("agent.yaml", AGENT)
-        self.endpoint = f"unix://{root}/none.sock"
-        self.program = ["-m", "lastcall"]
-
-    def write(self, name, text):
-        path = self.root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-        return path
-
-    def start_kubelet(self, config=KUBELET, *, arguments=(), started=100):
-        """A kubelet in a proc of our own, so that no other test's doctor sees it. ``started`` is seconds after boot."""
-        self.write("etc/kubelet.yaml", config)
-        self.write("proc/stat", f"cpu 1 2 3\nbtime {BOOTED}\nprocesses 7\n")
-        self.write("proc/31/comm", "kubelet-wrapper\n")
-        self.write("proc/4711/comm", "kubelet\n")
-        self.write("proc/4711/cmdline", "\0".join(["kubelet", "--config", "/etc/kubelet.yaml", *arguments, ""]))
-        ticks = started * os.sysconf("SC_CLK_TCK")
-        self.write("proc/4711/stat", f"4711 (a ) name) S {' '.join(['0'] * 18)} {ticks} 0 0\n")
-
-    def write_kubelet_state(self, start, end=None, directory="var/lib/kubelet"):
-        """Seconds after boot."""
-        times = [datetime.fromtimestamp(BOOTED + t, UTC) if t else datetime(1, 1, 1, tzinfo=UTC) for t in (start, end)]
-        state = {key: time.isoformat() for key, time in zip(("startTime", "endTime"), times, strict=True)}
-        self.write(f"{directory}/graceful_node_shutdown_state", json.dumps(state))
-
-    async def doctor(self, *arguments, config=True, output="json"):
-        line = [sys.executable, *self.program, "doctor", "--state-dir", self.state, "--logind-root", self.root]
-        line += ["--container-runtime-endpoint", self.endpoint, "-o", output, *arguments]
-        line += ["--config", self.config] if config else []
-        process = await asyncio.create_subprocess_exec(
-            *map(str, line),
-            env={**os.environ, "DBUS_SYSTEM_BUS_ADDRESS": self.address},
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        try:
-            out, err = await asyncio.wait_for(process.communicate(), 60)
-        except TimeoutError:
-            process.kill()
-            await process.wait()
-            raise
-        assert b"Traceback" not in err, err.decode()
-        return Said(process.returncode, out.decode(), err.decode())
-
-    @asynccontextmanager
-    async def lock(self, who, mode="delay"):
-        """A lock on shutdown that somebody holds."""
-        bus = await Bus.open(self.address)
-        path, interface = "/org/freedesktop/login1", "org.freedesktop.login1.Manager"
-        what = ("shutdown", who, "a reason", mode)
-        reply = await bus.call("org.freedesktop.login1", path, interface, "Inhibit", "ssss", *what)
-        try:
-            yield
-        finally:
-            os.close(reply.unix_fds[0])
-            bus.close()
-
-    async def reload(self):
-        session = await SystemLogind(self.address).open()
-        try:
-            await session.reload()
-            await asyncio.sleep(0.1)
-        finally:
-            session.close()
-
-
-@pytest.fixture
-def host(private_logind):  # noqa: F811
-    host = Host(private_logind.root, private_logind.address)
-    host.version = private_logind.version
-    return host
-
-
-@pytest.fixture
-def without_bus(tmp_path):
-    return Host(tmp_path, f"unix:path={tmp_path}/bus")
 
 
 async def test_a_healthy_host_passes(host, private_logind, tmp_path):  # noqa: F811
@@ -316,117 +199,3 @@ async def test_others_than_root_are_told_what_they_may_not(host):
     assert said.verdict("drop-in") == "warning"
     assert said.verdict("delay-limit") == "failure"
     assert said.verdict("state-dir") == "failure"
-
-
-# -- hosts where little answers ----------------------------------------------------------------------------------------
-
-
-async def test_a_host_without_systemd_gets_a_clear_message(without_bus):
-    said = await without_bus.doctor(output="text")
-    assert said.code == 1
-    assert re.search(r"^FAIL  systemd +systemd does not run on this host", said.out, re.MULTILINE)
-    assert "mount the host's /run/dbus" in said.out
-    assert said.err == ""
-
-
-async def test_a_bus_that_is_not_there(without_bus):
-    (without_bus.root / "run/systemd/system").mkdir(parents=True)
-    said = await without_bus.doctor()
-    assert said.code == 1
-    assert said.verdict("systemd") == "unknown"
-    assert said.verdict("logind") == "failure"
-    assert f"there is no message bus at unix:path={without_bus.root}/bus" in said.text("logind")
-    assert {said.verdict(name) for name in ("shutdown", "delay-limit", "lock", "kubelet")} == {"unknown"}
-
-
-async def test_services_that_never_answer_are_not_waited_for(without_bus):
-    silent = {name: socket.socket(socket.AF_UNIX) for name in ("bus", "cri.sock")}
-    for name, listener in silent.items():
-        listener.bind(str(without_bus.root / name))
-        listener.listen()
-    without_bus.endpoint = f"unix://{without_bus.root}/cri.sock"
-    (without_bus.root / "run/systemd/system").mkdir(parents=True)
-    said = await without_bus.doctor()
-    for listener in silent.values():
-        listener.close()
-    assert "no answer within 2 s" in said.text("logind")
-    assert said.verdict("runtime") == "failure"
-    assert "no answer in time" in said.text("runtime")
-
-
-async def test_a_bus_without_logind(host, private_logind):  # noqa: F811
-    await asyncio.to_thread(private_logind.stop_logind)
-    said = await host.doctor()
-    assert said.verdict("systemd") == "ok"
-    assert said.verdict("logind") == "failure"
-    assert "org.freedesktop.login1 is not on the bus" in said.text("logind")
-    assert "systemctl status dbus systemd-logind" in said.text("logind")
-
-
-# -- files -------------------------------------------------------------------------------------------------------------
-
-
-async def test_no_configuration_where_the_kubelet_has_its_own(without_bus):
-    said = await without_bus.doctor(config=False)
-    assert said.verdict("configuration") == "unknown"
-    assert "/etc/lastcall/agent.yaml: No such file" in said.text("configuration")
-    without_bus.write("etc/lastcall/agent.yaml", KUBELET + ASKS)
-    said = await without_bus.doctor(config=False)
-    assert "KubeletConfiguration asks for 30s" in said.text("configuration")
-
-
-async def test_a_configuration_that_was_named_must_be_there(without_bus):
-    without_bus.config = without_bus.root / "missing.yaml"
-    said = await without_bus.doctor()
-    assert (said.code, said.out) == (2, "")
-    assert said.err == f"lastcall: --config: {without_bus.root}/missing.yaml: No such file or directory\n"
-
-
-async def test_a_pipe_is_no_configuration(without_bus):
-    without_bus.config = without_bus.root / "pipe"
-    os.mkfifo(without_bus.config)
-    said = await without_bus.doctor()
-    assert said.code == 2
-    assert "not a regular file" in said.err
-
-
-async def test_a_wrong_configuration_is_a_finding(without_bus):
-    without_bus.config.write_text(f"{AGENT}mode: Maybe\nshutdownGrace: 1s\n")
-    said = await without_bus.doctor()
-    assert said.code == 1
-    assert said.verdict("configuration") == "failure"
-    assert "mode" in said.text("configuration")
-    assert "did you mean shutdownGracePeriod?" in said.text("configuration")
-
-
-@pytest.mark.parametrize("arguments", [("--container-runtime-endpoint", "tcp://1.2.3.4:5"), ("-o", "yaml"), ("x",)])
-async def test_wrong_usage(without_bus, arguments):
-    said = await without_bus.doctor(*arguments)
-    assert (said.code, said.out) == (2, "")
-
-
-async def test_the_kubelets_directory_is_refused(without_bus):
-    (without_bus.state / "plugins_registry").mkdir(parents=True)
-    said = await without_bus.doctor()
-    assert said.verdict("state-dir") == "failure"
-    assert "the kubelet's own directory" in said.text("state-dir")
-
-
-async def test_a_state_directory_that_is_a_file(without_bus):
-    without_bus.state = without_bus.write("taken", "") / "state"
-    said = await without_bus.doctor()
-    assert said.verdict("state-dir") == "failure"
-    assert "is not a directory" in said.text("state-dir")
-
-
-async def test_a_state_directory_in_memory(without_bus):
-    mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
-    places = [Path(words[1]) for words in mounts if words[2] == "tmpfs" and os.access(words[1], os.W_OK)]
-    roomy = [place for place in places if os.statvfs(place).f_bavail * os.statvfs(place).f_frsize > 2**26]
-    if not roomy:
-        pytest.skip("there is no file system in memory with room to write to")
-    without_bus.state = roomy[0] / "lastcall-test-never-made"
-    said = await without_bus.doctor()
-    assert said.verdict("state-dir") == "warning"
-    assert "in memory" in said.text("state-dir")
-    assert not without_bus.state.exists()

@@ -1,4 +1,4 @@
-"""``lastcall lab up`` as people use it: up, used by kubectl, down; wrong usage; killed and started again."""
+"""``lastcall lab up`` as people use it: up, used by kubectl, and down."""
 
 import asyncio
 import contextlib
@@ -10,41 +10,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from random import Random
 
 import pytest
-import yaml
-from support.kubectl import Kubectl, config_map
-from support.lab_process import LabProcess, run
-
-from lastcall.adapters.clock import SystemClock
-from lastcall.adapters.kube import kubeconfig
-from lastcall.adapters.kube.client import Client
-from lastcall.adapters.kube.http import Http
-from lastcall.adapters.kube.resources import CONFIG_MAPS
-from lastcall.adapters.kube.watching import Watching
-from lastcall.aio import cancel
+from support.lab_process import kubectl, labs_of_a_test, run  # noqa: F401  (fixtures)
 
 pytestmark = pytest.mark.timeout(270)
-
-
-@pytest.fixture
-def labs(tmp_path):
-    """Makes labs, which all end with the test."""
-    made = []
-
-    def make(name="lab", *arguments, **options):
-        made.append(LabProcess(tmp_path / name, *arguments, **options))
-        return made[-1]
-
-    yield make
-    for lab in made:
-        lab.end()
-
-
-def kubectl(lab, home):
-    home.mkdir(exist_ok=True)
-    return Kubectl(lab.kubeconfig, home)
 
 
 # -- up and down -------------------------------------------------------------------------------------------------------
@@ -233,182 +203,6 @@ def test_a_controller_can_be_left_out(labs, tmp_path):
     lab.start()
     use = kubectl(lab, tmp_path / "home")
     assert "error looking up service account default/default" in use.fails("run p --image=web:1")
-
-
-# -- what is refused ---------------------------------------------------------------------------------------------------
-
-
-def test_another_labs_kubeconfig(labs, tmp_path):
-    lab = labs()
-    lab.start()
-    out, said, code = run("up", "--nodes=0", f"--kubeconfig={lab.kubeconfig}", temporary=tmp_path)
-    assert (out, code) == ("", 3)
-    assert said.startswith(f"lastcall: {lab.kubeconfig} belongs to a lab that runs at https://127.0.0.1:")
-    lab.kill()
-    again = labs("again", kubeconfig=lab.kubeconfig)
-    again.start()
-    assert again.stop() == 0, "what a killed one has left is overwritten"
-
-
-@pytest.mark.parametrize("content", ["apiVersion: v1\nkind: Config\nclusters: []\n", "not yaml: [", "just text"])
-def test_somebody_elses_kubeconfig_is_left_alone(tmp_path, content):
-    path = tmp_path / "config"
-    path.write_text(content)
-    out, said, code = run("up", "--nodes=0", f"--kubeconfig={path}", temporary=tmp_path)
-    assert (out, code) == ("", 3)
-    assert said == (
-        f"lastcall: {path} is not a lab's kubeconfig and would be overwritten: name another file by --kubeconfig\n"
-    )
-    assert path.read_text() == content
-    assert [*tmp_path.iterdir()] == [path], "nothing is left behind"
-
-
-def test_an_empty_file_and_a_new_directory_will_do(labs, tmp_path):
-    (tmp_path / "empty").touch()
-    lab = labs("one", kubeconfig=tmp_path / "empty")
-    lab.start()
-    other = labs("two", kubeconfig=tmp_path / "new" / "directory" / "config")
-    other.start()
-    assert other.kubeconfig.exists()
-
-
-def test_a_port_that_is_taken(labs, tmp_path):
-    lab = labs()
-    lab.start()
-    port = yaml.safe_load(lab.kubeconfig.read_text())["clusters"][0]["cluster"]["server"].rpartition(":")[2]
-    other = tmp_path / "other"
-    out, said, code = run("up", "--nodes=0", f"--port={port}", f"--kubeconfig={other}", temporary=tmp_path)
-    assert (out, code) == ("", 2)
-    assert said == f"lastcall: 127.0.0.1:{port}: cannot be listened on: Address already in use\n"
-    assert not other.exists()
-
-
-WRONG = {
-    "kubeconfig": (["--kubeconfig=/proc/none/x"], "lastcall: --kubeconfig: /proc/none/x cannot be written: "),
-    "data": (["--data=/proc/none/x"], "lastcall: --data: /proc/none/x cannot be made: "),
-    "audit": (["--audit-log=/proc/none/x"], "lastcall: --audit-log: /proc/none/x cannot be written: "),
-    "without": (["--without=nobody"], 'lastcall: --without: "nobody" is no controller; there are '),
-    "nodes": (["--nodes=1000"], "1000 is not in the range 0<=x<=100"),
-    "shutdown-manager": (["--shutdown-manager=nobody"], "'nobody' is not one of 'lastcall', 'kubelet'"),
-    "propagation-delay": (["--propagation-delay=5"], ': missing unit in duration "5"; expected a duration such as'),
-    "negative": (["--propagation-delay=-1s"], "-1s must not be negative"),
-    "runtime": (["--runtime=docker"], "'docker' is not one of 'processes', 'containerd'"),
-}
-
-
-@pytest.mark.parametrize("what", WRONG)
-def test_wrong_usage(tmp_path, what):
-    arguments, words = WRONG[what]
-    out, said, code = run("up", "--nodes=0", f"--kubeconfig={tmp_path / 'k'}", *arguments, temporary=tmp_path)
-    assert (out, code) == ("", 2)
-    assert words in said
-    assert "Traceback" not in said
-    assert [*tmp_path.iterdir()] == [], "nothing is left behind"
-
-
-def test_a_damaged_file(tmp_path):
-    (tmp_path / "data").mkdir()
-    damaged = tmp_path / "data" / "lab.db"
-    damaged.write_bytes(b"\x01\x02" * 10_000)
-    out, said, code = run("up", "--nodes=0", f"--kubeconfig={tmp_path / 'k'}", f"--data={tmp_path / 'data'}")
-    assert (out, code) == ("", 2)
-    assert said.startswith(f"lastcall: {damaged}: is damaged, or no database at all (")
-    assert damaged.read_bytes() == b"\x01\x02" * 10_000
-
-
-def test_data_that_another_lab_uses(labs, tmp_path):
-    lab = labs("lab", f"--data={tmp_path / 'data'}")
-    lab.start()
-    out, said, code = run("up", "--nodes=0", f"--kubeconfig={tmp_path / 'k'}", f"--data={tmp_path / 'data'}")
-    assert (out, code) == ("", 1)
-    assert said == f"lastcall: {tmp_path / 'data' / 'lab.db'} is in use by another lab\n"
-
-
-# -- data that is kept -------------------------------------------------------------------------------------------------
-
-
-def test_it_is_the_same_lab_again(labs, tmp_path):
-    lab = labs("lab", f"--data={tmp_path / 'data'}")
-    lab.start()
-    use = kubectl(lab, tmp_path / "home")
-    config = lab.kubeconfig.read_text()
-    use("create -f -", given=config_map("a", color="red"))
-    token = use("create token default").strip()
-    assert lab.stop() == 0
-    assert not lab.kubeconfig.exists()
-    lab.start()
-    assert lab.kubeconfig.read_text() == config, "the same authority and token, and the port was free"
-    assert use("get cm a -o jsonpath={.data.color}") == "red"
-    assert "system:serviceaccount:default:default" in use("auth whoami --token", token)
-
-
-def test_the_port_of_last_time_is_taken(labs, tmp_path):
-    lab = labs("lab", f"--data={tmp_path / 'data'}")
-    lab.start()
-    port = (tmp_path / "data/control-plane/port").read_text()
-    assert lab.stop() == 0
-    other = labs("other", f"--port={port}")
-    other.start()
-    lab.start()
-    assert (tmp_path / "data/control-plane/port").read_text() != port
-    assert kubectl(lab, tmp_path / "home")("get ns default -o name") == "namespace/default\n"
-
-
-async def test_killed_while_kubectl_writes(labs, tmp_path):
-    lab = labs("lab", f"--data={tmp_path / 'data'}")
-    await asyncio.to_thread(lab.start)
-    use = kubectl(lab, tmp_path / "home")
-    access = await asyncio.to_thread(kubeconfig.load, [lab.kubeconfig], SystemClock())
-    http = Http(access.endpoint, access.credentials)
-    seen = {}
-    watching = asyncio.create_task(_watch(Client(http), seen))
-    acknowledged = {}
-    try:
-        for life in range(3):
-            writers = [
-                asyncio.create_task(asyncio.to_thread(_write, use, f"w{life}-{n}", acknowledged)) for n in range(3)
-            ]
-            enough = len(acknowledged) + 6
-            while len(acknowledged) < enough:
-                await asyncio.sleep(0.01)
-            lab.process.kill()
-            await asyncio.to_thread(lab.process.wait)
-            await asyncio.gather(*writers)
-            await asyncio.to_thread(lab.start)
-            there = {
-                one["metadata"]["name"]: one for one in (await asyncio.to_thread(use.json, "get cm -l w"))["items"]
-            }
-            assert (
-                acknowledged.items()
-                <= {name: one["metadata"]["resourceVersion"] for name, one in there.items()}.items()
-            )
-            last = await asyncio.to_thread(use.json, "create cm", f"last-{life}")
-            assert int(last["metadata"]["resourceVersion"]) > max(map(int, acknowledged.values())), "revisions go on"
-        async with asyncio.timeout(60):
-            while not (acknowledged.keys() | {"last-2"}) <= seen.keys():
-                await asyncio.sleep(0.05)
-    finally:
-        await cancel(watching)
-        http.close()
-
-
-def _write(use, name, acknowledged):
-    """Creates objects until the lab is gone; what kubectl has seen acknowledged is noted."""
-    for number in range(200):
-        made = config_map(f"{name}-{number}", labels={"w": "yes"})
-        said = use.run("create -o json -f -", given=made)
-        if said.code:
-            return
-        obj = json.loads(said.out)
-        acknowledged[obj["metadata"]["name"]] = obj["metadata"]["resourceVersion"]
-
-
-async def _watch(client, seen):
-    """One watch over all lives of the lab."""
-    watching = Watching(client, CONFIG_MAPS, clock=SystemClock(), random=Random(1), namespace="default")
-    async for change in watching.changes():
-        if change.new:
-            seen[change.key.name] = change.new
 
 
 # -- what it costs -----------------------------------------------------------------------------------------------------
