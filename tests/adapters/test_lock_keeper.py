@@ -10,33 +10,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.locks import Lock, a_lock, gone  # noqa: F401  (a fixture)
-from support.logind import eventually, private_logind  # noqa: F401  (a fixture)
+from support.locks import CLOCK, Lock, a_keeper, a_lock, gone, killed_agent, patience  # noqa: F401  (fixtures)
+from support.logind import eventually
 
-from lastcall.adapters import holder_process
-from lastcall.adapters.clock import SystemClock
 from lastcall.adapters.descriptor_store import StoreKeeper
 from lastcall.adapters.holder_process import HolderProcess
 from lastcall.adapters.lock_keeper import HolderKeeper, keeper
-from lastcall.adapters.logind import SystemLogind
-from lastcall.errors import ShutdownUnderWay
-
-CLOCK = SystemClock()
-
-
-@pytest.fixture(autouse=True)
-def patience(request, monkeypatch):
-    """A holder on a busy machine is not taken for one that hangs, but where it does."""
-    if "hangs" not in request.node.name:
-        monkeypatch.setattr(holder_process, "ANSWER_SECONDS", 60.0)
-
-
-@pytest.fixture
-async def keep(tmp_path):
-    """A keeper that is released at the end."""
-    keep = HolderKeeper(tmp_path, CLOCK)
-    yield keep
-    await keep.release()
 
 
 def holder_pid(lock):
@@ -50,41 +29,6 @@ async def asked(keep):
     for descriptor in descriptors:
         os.close(descriptor)
     return answer
-
-
-AGENT = """
-import asyncio, os, signal, sys
-from pathlib import Path
-from lastcall.adapters.clock import SystemClock
-from lastcall.adapters.lock_keeper import HolderKeeper
-from lastcall.adapters.logind import SystemLogind
-
-async def main(directory, lock, deadline, patience):
-    keeper = HolderKeeper(Path(directory), SystemClock(), patience=float(patience))
-    if lock.isdecimal():
-        lock = int(lock)
-    else:
-        session = await SystemLogind(lock).open()
-        lock = await session.take_lock("because")
-    await keeper.keep(lock)
-    if deadline:
-        await keeper.close_at(float(deadline))
-    print("kept", flush=True)
-    await asyncio.sleep(60)
-
-asyncio.run(main(*sys.argv[1:]))
-"""
-
-
-def killed_agent(directory, lock, deadline="", patience=60.0):
-    """An agent that keeps the lock (a descriptor, or logind's at this address) and is killed."""
-    line = [sys.executable, "-c", AGENT, str(directory), str(lock), deadline, str(patience)]
-    descriptors = [lock] if isinstance(lock, int) else []
-    with subprocess.Popen(line, stdout=subprocess.PIPE, text=True, pass_fds=descriptors) as agent:
-        assert agent.stdout.readline() == "kept\n"
-        agent.kill()
-    if descriptors:
-        os.close(lock)
 
 
 async def test_one_copy_is_ours_and_one_the_holders(keep, lock):
@@ -351,48 +295,6 @@ async def test_the_holder_has_nothing_else_of_ours_and_is_small(keep, lock):
     assert Path(f"/proc/{pid}/cwd").readlink() == Path("/")
     resident = int(Path(f"/proc/{pid}/status").read_text().split("VmRSS:")[1].split()[0])
     assert resident < 20_000, "KiB; some 10,000 on x86-64"
-
-
-async def test_the_real_logind_waits_for_both_copies(keep, private_logind):  # noqa: F811
-    session = await SystemLogind(private_logind.address).open()
-    await keep.keep(await session.take_lock("because"))
-    await private_logind.power_off()
-    await asyncio.sleep(0.3)
-    assert await private_logind.starts() == []
-    begin = CLOCK.boottime()
-    await keep.release()
-    assert begin <= (await private_logind.wait_for_start()).at
-    session.close()
-
-
-async def test_a_killed_agent_does_not_let_the_real_logind_go_on(keep, private_logind, tmp_path):  # noqa: F811
-    await asyncio.to_thread(killed_agent, tmp_path, private_logind.address)
-    session = await SystemLogind(private_logind.address).open()
-    await private_logind.power_off()
-    await asyncio.sleep(0.3)
-    assert await private_logind.starts() == []
-    with pytest.raises(ShutdownUnderWay):
-        await session.take_lock("again")
-    assert await keep.recover()
-    os.kill((await asyncio.to_thread(holder_of, keep)), signal.SIGKILL)
-    await asyncio.sleep(0.3)
-    assert await private_logind.starts() == [], "ours is left"
-    begin = CLOCK.boottime()
-    await keep.release()
-    assert begin <= (await private_logind.wait_for_start()).at
-    session.close()
-
-
-def holder_of(keep):
-    info = Path(f"/proc/self/fdinfo/{keep._holder._pidfd}").read_text()
-    return int(info.split("Pid:")[1].split()[0])
-
-
-async def test_the_deadline_lets_the_real_logind_go_on(private_logind, tmp_path):  # noqa: F811
-    deadline = CLOCK.boottime() + 1.5
-    await asyncio.to_thread(killed_agent, tmp_path, private_logind.address, repr(deadline))
-    await private_logind.power_off()
-    assert (await private_logind.wait_for_start()).at >= deadline
 
 
 @pytest.mark.parametrize(

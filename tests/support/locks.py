@@ -1,11 +1,18 @@
 """A lock as logind's is one, and who holds it."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from lastcall.adapters import holder_process
+from lastcall.adapters.clock import SystemClock
+from lastcall.adapters.lock_keeper import HolderKeeper
 from support.logind import eventually
+
+CLOCK = SystemClock()
 
 
 class Lock:
@@ -51,3 +58,56 @@ async def gone(lock, seconds=60.0):
         return lock.gone()
 
     return await eventually(read, True, seconds=seconds)
+
+
+# -- who keeps it ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(autouse=True)
+def patience(request, monkeypatch):
+    """A holder on a busy machine is not taken for one that hangs, but where it does."""
+    if "hangs" not in request.node.name:
+        monkeypatch.setattr(holder_process, "ANSWER_SECONDS", 60.0)
+
+
+@pytest.fixture(name="keep")
+async def a_keeper(tmp_path):
+    """A keeper that is released at the end."""
+    keep = HolderKeeper(tmp_path, CLOCK)
+    yield keep
+    await keep.release()
+
+
+AGENT = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from lastcall.adapters.clock import SystemClock
+from lastcall.adapters.lock_keeper import HolderKeeper
+from lastcall.adapters.logind import SystemLogind
+
+async def main(directory, lock, deadline, patience):
+    keeper = HolderKeeper(Path(directory), SystemClock(), patience=float(patience))
+    if lock.isdecimal():
+        lock = int(lock)
+    else:
+        session = await SystemLogind(lock).open()
+        lock = await session.take_lock("because")
+    await keeper.keep(lock)
+    if deadline:
+        await keeper.close_at(float(deadline))
+    print("kept", flush=True)
+    await asyncio.sleep(60)
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+def killed_agent(directory, lock, deadline="", patience=60.0):
+    """An agent that keeps the lock (a descriptor, or logind's at this address) and is killed."""
+    line = [sys.executable, "-c", AGENT, str(directory), str(lock), deadline, str(patience)]
+    descriptors = [lock] if isinstance(lock, int) else []
+    with subprocess.Popen(line, stdout=subprocess.PIPE, text=True, pass_fds=descriptors) as agent:
+        assert agent.stdout.readline() == "kept\n"
+        agent.kill()
+    if descriptors:
+        os.close(lock)
