@@ -44,6 +44,33 @@ def test_from_position_to_position(turns, done, cut):
     assert one.powered is (turns.split()[-1] not in ("off", "button"))
 
 
+@pytest.mark.parametrize(
+    ("fault", "done", "cut"),
+    [
+        ("on", ["die", "boot"], False),
+        ("off", ["die"], True),
+        ("partition", ["die", "boot"], True),
+        ("hang", ["stop kubelet", "die", "boot"], False),
+        ("storage", ["cut storage", "die", "mend storage", "boot", "cut storage"], False),
+    ],
+)
+def test_a_reset_ends_a_hang_and_mends_no_cable(fault, done, cut):
+    async def run():
+        one, _ = machine()
+        told = []
+        await one.turn(Switch.ON)
+        one.on_fault = told.append
+        await one.turn(Switch(fault))
+        await one.reset()
+        assert one.host.done == ["boot", *done]
+        assert one.cable.cut is cut
+        assert one.switch is (Switch.ON if fault == "hang" else Switch(fault))
+        return told
+
+    told = virtual.run(run())
+    assert told == {"hang": [Switch.HUNG]}.get(fault, [] if fault in ("on", "off") else [Switch(fault)] * 2)
+
+
 def test_what_is_off_can_only_be_switched_on():
     async def run():
         one, _ = machine()

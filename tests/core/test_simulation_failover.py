@@ -215,6 +215,7 @@ def said(controller="lastcall", sentence="hang node-1"):
     [
         ("lastcall", Failover()),
         ("{replicas: 2, suspectAfter: 15s, powerOn: true}", Failover(replicas=2, suspect_after=15.0, power_on=True)),
+        ("{bmc: false}", Failover(bmc=False)),
         (
             "{minHealthy: 2, perDomain: 2, perHour: 4, domainLabel: rack, settle: 5s}",
             Failover(min_healthy="2", per_domain=2, per_hour=4, domain_label="rack", settle=5.0),

@@ -21,6 +21,8 @@ from lastcall.lab.simulation.shipped import shipped
 from lastcall.lab.simulation.wording.reading import read
 from lastcall.lab.simulation.wording.writing import write
 from lastcall.model.shutdown import Mode, PhasePlan
+from lastcall.model.watchdog import WatchdogSettings
+from lastcall.model.watchdog_peers import PeerSettings
 from lastcall.names import AGENT_CONFIGURATION
 
 
@@ -37,6 +39,11 @@ def test_what_chance_gives():
 def test_what_comes_with_lastcall(name):
     scenario = read(shipped()[name].read_bytes(), name)
     assert again(scenario) == scenario
+
+
+def test_a_watchdog_without_settings_is_one():
+    config = AgentConfig(kind=AGENT_CONFIGURATION, watchdog=WatchdogSettings())
+    assert again(Scenario(name="usual", agent=config)).agent.watchdog == WatchdogSettings()
 
 
 def test_everything_that_can_be_said():
@@ -62,6 +69,7 @@ def test_everything_that_can_be_said():
         memory="1Gi",
     )
     high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 10}
+    watchdog = WatchdogSettings(lease_seconds=90.5, timeout_seconds=20, peers=PeerSettings(port=7000))
     node = NodeGroup(name="n", count=2, domains={"rack": ("a", "b")}, labels={"disk": "fast"})
     scenario = Scenario(
         name="all",
@@ -69,7 +77,7 @@ def test_everything_that_can_be_said():
         nodes=(node, NodeGroup(name="m", count=1, capacity={**node.capacity, "cpu": "2"})),
         workloads=(workload, Workload(kind=Kind.JOB, name="job", lives=12.5, max_unavailable="1")),
         objects=(high,),
-        agent=AgentConfig(kind=AGENT_CONFIGURATION, groups=groups, mode=Mode.OBSERVE),
+        agent=AgentConfig(kind=AGENT_CONFIGURATION, groups=groups, mode=Mode.OBSERVE, watchdog=watchdog),
         manager=Manager.KUBELET,
         propagation=2.0,
         boot=0.5,

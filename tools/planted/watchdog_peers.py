@@ -6,6 +6,7 @@ AGREED = ("tests/core/test_watchdog_agreement.py",)
 CALM = ("tests/core/test_failover_calm.py",)
 TOGETHER = ("tests/core/test_watchdog_peers.py",)
 MESSAGES = ("tests/core/test_watchdog_messages.py",)
+REHEARSED = ("tests/core/test_simulation_watchdog.py",)
 DOCTOR = ("tests/core/test_doctor.py",)
 
 BUGS = [
@@ -176,5 +177,26 @@ BUGS = [
         "probe.connect((address, _ANY))",
         "probe.bind((address, 0))",
         ("tests/adapters/test_cluster_facts.py",),
+    ),
+    Bug(
+        "a machine of a rehearsal lives on when its watchdog fires",
+        "lab/simulation/machine/watchdogs.py",
+        'self._world.start(self._reset(), f"{self._name}: reset")',
+        "self.device.switched_off()",
+        REHEARSED,
+    ),
+    Bug(
+        "a rehearsal's agent pets although its node goes down",
+        "lab/simulation/machine/watchdogs.py",
+        '"the node is going down" if status.state in (State.ENDING, State.LEAVING) else ""',
+        '""',
+        REHEARSED,
+    ),
+    Bug(
+        "a reset mends a cable that was cut",
+        "lab/power.py",
+        "        if fault is not Switch.ON:\n            await self.turn(fault)\n",
+        "",
+        ("tests/core/test_lab_power.py", *REHEARSED),
     ),
 ]

@@ -168,6 +168,19 @@ class Machine:
         self.switch = to
         await self._harm(to)
 
+    async def reset(self) -> None:
+        """All that runs ends at once, and it boots: who hung does so no more, and cables that are cut stay so.
+
+        Nothing if it is off.
+        """
+        fault = Switch.ON if self._fault is Switch.HUNG else self._fault
+        if self.switch is Switch.OFF:
+            return
+        await self.turn(Switch.OFF)
+        await self.turn(Switch.ON)
+        if fault is not Switch.ON:
+            await self.turn(fault)
+
     async def call_off(self) -> None:
         """The shutdown, if there is one; a fault stays. InvalidInput if it is too late for that."""
         if self._going_down:

@@ -21,13 +21,15 @@ from lastcall.lab.apiserver.catalog import built_in
 from lastcall.lab.apiserver.request import Identity
 from lastcall.lab.controllers.pace import Pace
 from lastcall.lab.kubelet.settings import Profile
-from lastcall.lab.power import Machine, Switch
+from lastcall.lab.power import Cable, Machine, Switch
 from lastcall.lab.simulation import manifests
 from lastcall.lab.simulation.asking import listen
 from lastcall.lab.simulation.failover.failing_over import FailingOver
 from lastcall.lab.simulation.heartbeats import NodeHeartbeat
 from lastcall.lab.simulation.machine.cables import TellingCable
 from lastcall.lab.simulation.machine.host import SimulatedHost, Site
+from lastcall.lab.simulation.machine.watchdogs import USER as AGENT
+from lastcall.lab.simulation.machine.watchdogs import watchdogs_of
 from lastcall.lab.simulation.noticing import notice
 from lastcall.lab.simulation.plane import Plane
 from lastcall.lab.simulation.scenario import Kind, NodeGroup, Scenario, Workload
@@ -92,6 +94,7 @@ class Cluster:
             boot=scenario.boot,
             records=scenario.failover is not None,
         )
+        self._watchdogs = watchdogs_of(scenario, seed, self.truth)
         for group in scenario.nodes:
             for number in range(group.count):
                 self._add(group, number)
@@ -102,8 +105,12 @@ class Cluster:
         """Everything runs when this returns; TimeoutError if it does not come to that in an hour."""
         if recorded := self.scenario.recorded:
             await put(self, copy.deepcopy(recorded.objects), recorded.away)
-        else:
+        if self._watchdogs:
+            await self._watchdogs.begin(self.plane.admin)
+        if not recorded:
             await self._begin()
+        if self._watchdogs:
+            await self.until(self._watchdogs.ready)
         await self.failing_over.begin()
 
     async def _begin(self) -> None:
@@ -175,6 +182,9 @@ class Cluster:
         self.weather.changed.append(heartbeat.disturb)
         machine = self.machines[name] = Machine(name, host, cable)
         machine.on_fault = lambda fault: self.truth.harmed(name, fault)
+        if self._watchdogs:
+            reach = Cable(self.plane.reach(AGENT, name), trunk=cable)
+            host.watchdog = self._watchdogs.of(machine, reach, host.clock)
 
     def _behave(self, pod: Pod, container: str, attempt: int) -> Behaviour:
         workload = self.workload_of(pod)

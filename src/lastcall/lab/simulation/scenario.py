@@ -205,6 +205,8 @@ class Failover(Facts, frozen=True):
     """lastcall's failover controller: how many replicas there are, and its FencePolicy; times are seconds."""
 
     replicas: int = 1
+    bmc: bool = True
+    """Whether machines have BMCs; else nothing fences them."""
     suspect_after: float = 40.0
     power_on: bool = False
     """Whether a machine that it has switched off is switched on when nothing is left to force."""

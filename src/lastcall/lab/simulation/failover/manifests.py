@@ -21,7 +21,8 @@ def needed() -> Sequence[Object]:
 
 
 def policy(settings: Failover) -> Object:
-    """For all nodes; each machine's BMC is its only fencer."""
+    """For all nodes; each machine's BMC is its only fencer, if it has one."""
+    bmc: dict[str, Any] = {"name": "bmc", "attempts": 2, "timeoutSeconds": 10, "manual": {}}
     limits: dict[str, Any] = {
         "minHealthy": int(settings.min_healthy) if settings.min_healthy.isdecimal() else settings.min_healthy,
         "perDomain": settings.per_domain,
@@ -34,6 +35,6 @@ def policy(settings: Failover) -> Object:
         "limits": limits,
         "domainLabel": settings.domain_label,
         "powerOn": "AfterFailover" if settings.power_on else "Never",
-        "fencers": [{"name": "bmc", "attempts": 2, "timeoutSeconds": 10, "manual": {}}],
+        "fencers": [bmc] if settings.bmc else [],
     }
     return {"apiVersion": names.API_VERSION, "kind": names.FENCE_POLICY, "metadata": {"name": POLICY}, "spec": spec}

@@ -9,6 +9,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -16,7 +17,7 @@ from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.resources import Object
 from lastcall.adapters.kube.shutdown_records import RecordedFace, ShutdownRecords
 from lastcall.adapters.kube.transport import Transport
-from lastcall.graceful.agent import Agent, Outside
+from lastcall.graceful.agent import Agent, Outside, Status
 from lastcall.graceful.config import AgentConfig
 from lastcall.lab.actors import ActorRuntime, Behaviour, Delivery, Script
 from lastcall.lab.fake_keeper import FakeHolder, FakeKeeper
@@ -31,6 +32,7 @@ from lastcall.lab.simulation.machine.directories import ImaginedDirectories
 from lastcall.lab.simulation.machine.disk import Disk
 from lastcall.lab.simulation.machine.driver import FlushingDriver
 from lastcall.lab.simulation.machine.logind import HostLogind
+from lastcall.lab.simulation.machine.watchdogs import HostWatchdog
 from lastcall.lab.simulation.scenario import Manager
 from lastcall.lab.simulation.seeds import random_of
 from lastcall.lab.simulation.state import static_pods
@@ -83,6 +85,8 @@ class SimulatedHost:
         """Who renews the node's lease, beside its kubelet."""
         self.kubelet: Kubelet | None = None
         self.agent: Agent | None = None
+        self.watchdog: HostWatchdog | None = None
+        """That its agent keeps, if it is to keep one."""
         self.static_pods: list[Object] = []
         """Those that its kubelet has from files."""
         site.truth.watch_runtime(name, self.runtime)
@@ -141,6 +145,8 @@ class SimulatedHost:
         self.holder.drop()
         self.runtime.pull()
         self.disk.lose_power()
+        if self.watchdog:
+            self.watchdog.switched_off()
         self._site.truth.power_off(self.name)
         self._site.storage.power_lost(self.name)
 
@@ -178,6 +184,8 @@ class SimulatedHost:
         """The kernel closes the agent's copy of the lock; the holder's stays."""
         if self._keeper:
             self._keeper.die()
+        if self.watchdog:
+            self.watchdog.agent_died()
         self._keeper = self.kubelet = self.agent = None
         if self._on:
             self._site.truth.agent_killed(self.name)
@@ -190,6 +198,8 @@ class SimulatedHost:
             self.process.start(making, f"{self.name}: static pods")
         if self._site.manager is Manager.LASTCALL:
             agent = self.agent = self._new_agent(kubelet)
+            if self.watchdog:
+                self.watchdog.keep(self.process, kubelet.profile)
             self.process.start(agent.run(), f"{self.name}: agent")
         elif self._site.manager is Manager.KUBELET:
             self.process.start(self._own_manager(kubelet).run(), f"{self.name}: shutdown manager")
@@ -229,8 +239,13 @@ class SimulatedHost:
             node_name=self.name,
             boot_id=kubelet.profile.boot_id,
             listeners=[face.hear, *([shutdowns.hear] if self._site.records else [])],
-            on_status=face.first_look,
+            on_status=partial(self._looked, face),
         )
+
+    def _looked(self, face: KubeletFace, status: Status) -> None:
+        face.first_look(status)
+        if self.watchdog:
+            self.watchdog.hold(status)
 
     def _own_manager(self, kubelet: Kubelet) -> ShutdownManager:
         return ShutdownManager(

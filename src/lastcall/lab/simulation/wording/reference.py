@@ -18,8 +18,8 @@ Durations are Go's, as in all files of Kubernetes: `500ms`, `45s`, `1m30s`. Rate
 field is an error, and all that is wrong with a file is told at once. After a semicolon stands what holds if a field is
 left out."""
 
-_CONTROLLER = """With `controller` a [FencePolicy](fence-policy.md) holds for all nodes, whose only fencer is the BMC of each machine. A
-short form is `controller: lastcall`."""
+_CONTROLLER = """With `controller` a [FencePolicy](fence-policy.md) holds for all nodes, whose only fencer is the BMC of each machine, or none
+with `bmc: false`. A short form is `controller: lastcall`."""
 
 _ASSUME = """With `lastcall simulate --state FILE`, [your own cluster](../how-to/simulate-my-cluster.md) takes the place of `nodes`,
 `priorityClasses`, `objects` and `workloads`, which are errors then. What its containers do is not in the file, but for

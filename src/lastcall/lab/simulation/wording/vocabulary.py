@@ -66,6 +66,7 @@ def _between(reader: Reader, least: float, most: float, words: str) -> Reader:
 
 CONTROLLER: Table = {
     "replicas": Field("replicas", whole(1, 5), "of the controller; `1`"),
+    "bmc": Field("bmc", flag, "whether machines have BMCs; without, only what they themselves do is proof; `true`"),
     "suspectAfter": Field(
         "suspect_after",
         _between(seconds, 1, 3600, "1s to 1h"),

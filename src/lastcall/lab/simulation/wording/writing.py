@@ -14,6 +14,7 @@ from lastcall.lab.simulation.wording import sentences
 from lastcall.lab.simulation.wording.fields import Table
 from lastcall.lab.simulation.wording.vocabulary import CONTROLLER, KIND, LASTCALL, LEADER, NEVER, TOP, WORKLOADS
 from lastcall.model.shutdown import Mode
+from lastcall.model.watchdog import WatchdogSettings
 from lastcall.report.words import exactly
 
 _DURATIONS = {
@@ -123,7 +124,14 @@ def _agent(agent: AgentConfig | None) -> Mapping[str, Any]:
         return {}
     groups = [_Short(priority=one.priority, shutdownGracePeriodSeconds=one.seconds) for one in agent.groups]
     mode = "" if agent.mode is Mode.ENFORCE else agent.mode.value
-    return _filled(shutdownGracePeriodByPodPriority=groups, mode=mode)
+    return {**_filled(shutdownGracePeriodByPodPriority=groups, mode=mode), **_watchdog(agent.watchdog)}
+
+
+def _watchdog(settings: WatchdogSettings | None) -> Mapping[str, Any]:
+    if settings is None:
+        return {}
+    usual, given = (msgspec.to_builtins(one) for one in (WatchdogSettings(), settings))
+    return {"watchdog": _Short({name: value for name, value in given.items() if value != usual.get(name)})}
 
 
 def _controller(failover: Failover | None) -> Mapping[str, Any]:
