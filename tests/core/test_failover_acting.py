@@ -132,6 +132,23 @@ async def test_it_holds_for_most_of_a_second_and_not_beyond_leadership_or_a_sign
         await surety.check()
 
 
+async def test_a_look_that_is_answered_too_late_is_none():
+    """The node may have come back while the answer was on its way."""
+    world = World()
+    subject = await world.subject()
+    node = world.cluster.node
+
+    async def late(name):
+        found = await node(name)
+        world.clock.now += 6.0
+        return found
+
+    world.cluster.node = late
+    with pytest.raises(RefusedForSafety, match="was answered after 6 s only"):
+        await world.acting.carry_out(steps.SwitchOff(boot_id="b1", fencer="f", within=30.0, why="w"), subject)
+    assert world.fences.fence.within == []
+
+
 # -- orders to fences --------------------------------------------------------------------------------------------------
 
 

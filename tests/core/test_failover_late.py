@@ -10,9 +10,10 @@ PATIENCE = 40.0
 """Of nodes for which no policy holds."""
 
 
-def node():
+def node(labels=None, revision=""):
     status = {"nodeInfo": {"bootID": "a"}, "conditions": [{"type": "Ready", "status": "True"}]}
-    return msgspec.convert({"metadata": {"name": "n1"}, "status": status}, WatchedNode)
+    metadata = {"name": "n1", "labels": labels or {}, "resourceVersion": revision}
+    return msgspec.convert({"metadata": metadata, "status": status}, WatchedNode)
 
 
 def lease(renewed):
@@ -58,3 +59,41 @@ def test_who_could_not_be_heard_was_not_silent(reports):
     assert not observing.knots["n1"].silent(60.0 + PATIENCE - 1)
     observing.late(60.0 + PATIENCE)
     assert touched == ["n1"]
+
+
+def policy(name, after):
+    spec = {
+        "suspectAfter": after,
+        "nodeSelector": {"matchLabels": {"policy": name}},
+        "fencers": [{"name": "f", "manual": {}}],
+    }
+    return {"apiVersion": "lastcall.dev/v1alpha1", "kind": "FencePolicy", "metadata": {"name": name}, "spec": spec}
+
+
+def test_another_policy_by_another_label_is_another_patience():
+    touched = []
+    observing = Observing(touched.append)
+    for name, after in (("slow", "1h"), ("quick", "60s")):
+        observing.hear(Heard(Watched.POLICIES, name, policy(name, after)), 0.0)
+    observing.hear(Heard(Watched.NODES, "n1", node({"policy": "slow"}, "1")), 0.0)
+    for what in Watched:
+        observing.hear(Heard(what, "", None), 0.0)
+    observing.hear(Heard(Watched.NODES, "n1", node({"policy": "quick"}, "2")), 10.0)
+    touched.clear()
+    observing.late(59.0)
+    assert touched == []
+    observing.late(60.0)
+    assert touched == ["n1"]
+
+
+def test_when_most_were_lost_at_once_is_remembered():
+    observing = Observing(lambda _: None)
+    observing.hear(Heard(Watched.NODES, "n1", node()), 0.0)
+    observing.hear(Heard(Watched.LEASES, "", None), 0.0)
+    observing.count(PATIENCE - 1)
+    assert observing.most_lost is None
+    observing.count(PATIENCE)
+    observing.hear(Heard(Watched.LEASES, "n1", lease(50)), 50.0)
+    observing.hear(Heard(Watched.LEASES, "n1", lease(51)), 51.0)
+    observing.count(52.0)
+    assert observing.most_lost == PATIENCE

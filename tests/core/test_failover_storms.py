@@ -44,6 +44,7 @@ def test_one_lost_node_of_many_is_fenced():
     [
         ({"api_failed": NOW - 10}, "the API server failed 10s ago"),
         ({"clock_stepped": NOW - 10}, "the controller's clock jumped 10s ago"),
+        ({"most_lost": NOW - 10}, "more than half of the nodes were lost at once 10s ago"),
     ],
 )
 def test_a_sick_view_fences_nobody_until_it_has_settled(fault, why):

@@ -357,8 +357,8 @@ BUGS = [
     Bug(
         "a clock that has jumped is trusted",
         "failover/limits/storms.py",
-        ', (view.clock_stepped, "the controller\'s clock jumped")):',
-        ",):",
+        '        (view.clock_stepped, "the controller\'s clock jumped"),\n',
+        "",
         STORMS,
     ),
     Bug(

@@ -109,8 +109,9 @@ class Controller:
         self._fault = asyncio.get_running_loop().create_future()
         try:
             now = self._clock.boottime()
+            claimed = self._gathering.guard.claimed
             for name in list(self.observing.knots):
-                if self.observing.in_trouble(name, now):
+                if name in claimed or self.observing.in_trouble(name, now):
                     self._start(name)
             await first(self._fault, self._heeding.run())
         finally:

@@ -27,11 +27,17 @@ class Guard:
         self._claims: dict[str, OwnerMark] = {}
         self._over: list[Fencing] = []
         self._bad: dict[str, str] = {}
-        self._members: dict[str, tuple[float, Sequence[Member]]] = {}
+        self._members: dict[tuple[str, frozenset[str]], tuple[float, Sequence[Member]]] = {}
+        """By failure domains' label and who runs etcd, and since when."""
 
     def claim(self, name: str, mark: OwnerMark) -> None:
         """A node is about to be marked; told in the same step in which that was decided."""
         self._claims[name] = mark
+
+    @property
+    def claimed(self) -> Collection[str]:
+        """Who was about to be marked, and was not seen without a mark since: whoever leads anew looks at them live."""
+        return tuple(self._claims)
 
     def unclaimed(self, name: str) -> None:
         """A live read has shown no mark on it."""
@@ -52,7 +58,7 @@ class Guard:
             self.over(name, mark, now)
 
     def may_fence(
-        self, name: str, boot_id: str, policy: FencePolicy, *, etcd: Collection[str], now: float, wall: float
+        self, name: str, boot_id: str, policy: FencePolicy, *, etcd: frozenset[str], now: float, wall: float
     ) -> Answer:
         """``storms.may_fence``; failure domains are those of the policy that holds for the node."""
         domain = policy.spec.domain_label
@@ -64,6 +70,7 @@ class Guard:
             fencings=[*told, *(one for one in self._over if (one.node, one.boot_id) not in known)],
             api_failed=now if self._cluster.blind else self._cluster.api_failed,
             clock_stepped=self._observing.clock.stepped,
+            most_lost=self._observing.most_lost,
         )
         return storms.may_fence(name, boot_id, view, policies.storm_limits(policy.spec.limits), now)
 
@@ -78,9 +85,10 @@ class Guard:
                 said.append(f"annotation {names.FENCED} of node {name} {found.why}; it counts as fenced just now")
         return said
 
-    def _all(self, domain: str, etcd: Collection[str], now: float) -> Sequence[Member]:
-        kept = self._members.get(domain)
+    def _all(self, domain: str, etcd: frozenset[str], now: float) -> Sequence[Member]:
+        kept = self._members.get((domain, etcd))
         if kept is None or now >= kept[0] + KEPT:
             members = overview.members(self._observing.knots.values(), domain=domain, etcd=etcd, now=now)
-            kept = self._members[domain] = (now, members)
+            self._members = {key: one for key, one in self._members.items() if now < one[0] + KEPT}
+            kept = self._members[domain, etcd] = (now, members)
         return kept[1]

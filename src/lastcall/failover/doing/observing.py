@@ -37,6 +37,8 @@ class Observing:
         self.clock = OwnClock()
         self.contacts: list[Contact] = []
         self.calmness = Calmness()
+        self.most_lost: float | None = None
+        """When more than half of all nodes were last seen to be silent at once; None: never."""
         self._touched = touched
         self._knots: dict[str, Knot] = {}
         self._leases: dict[str, WatchedLease] = {}
@@ -100,6 +102,7 @@ class Observing:
         knot = self._knots[name] = Knot(node, seen, choice)
         if before is None:
             self._count_nodes()
+        if before is None or choice != before.choice:
             self._alarms.set(name, seen.quiet_since + knot.patience)
         if before is None or not lived or _differ(before.node, node):
             self._touched(name)
@@ -229,9 +232,11 @@ class Observing:
         return self._alarms.next
 
     def count(self, now: float) -> None:
-        """Notes how many nodes the API server has heard from: what watchdogs prove depends on it."""
+        """Notes how many nodes the API server has heard from: what watchdogs prove, and who may be fenced, depends on it."""
         reachable = sum(not knot.silent(now) for knot in self._knots.values())
         nodes = len(self._knots)
+        if 2 * reachable < nodes:
+            self.most_lost = now
         last = self.contacts[-1] if self.contacts else None
         if last is None or (last.reachable, last.nodes) != (reachable, nodes):
             self.contacts.append(Contact(at=now, reachable=reachable, nodes=nodes))

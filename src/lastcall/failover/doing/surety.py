@@ -18,6 +18,8 @@ from lastcall.ports import Clock
 HOLDS = 1.0
 """Seconds, from the question on, for which what was made sure of holds for the next call of the same step: pods go by the
 hundred. Nothing is left to a watch meanwhile, which may be silent: the Node and its Lease are read live each time."""
+LATE = 5.0
+"""Seconds after which an answer comes too late: what it says may be over, and nothing that is done now follows from it."""
 AHEAD = LASTS
 """Seconds after which one call looks again while the others go on: all would wait else, once a second, for a busy server."""
 
@@ -99,6 +101,8 @@ class Surety:
             raise RefusedForSafety(f"node {self._seen.name} is gone") from None
         if not leads:
             raise RefusedForSafety(f"{self._me} does not lead any more")
+        if (passed := self._clock.boottime() - began) >= LATE:
+            raise RefusedForSafety(f"how node {self._seen.name} is was answered after {passed:.0f} s only")
         self._judge(node)
         self._at = began
         return node

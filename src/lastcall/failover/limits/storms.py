@@ -25,7 +25,8 @@ class Limits:
     per_hour: int = 3
     """Nodes that are fenced within any 3600 seconds."""
     settle: float = 60.0
-    """Seconds for which the controller does not trust its own view after an API error or a step of its clock."""
+    """Seconds for which the controller does not trust its own view after an API error, a step of its clock, or a moment at
+    which most nodes were lost."""
 
     def __post_init__(self) -> None:
         wrong = []
@@ -89,6 +90,9 @@ class View:
     """When a request to the API server last failed."""
     clock_stepped: float | None = None
     """When the wall clock was last seen to jump against the monotonic one, or the controller to have been stopped."""
+    most_lost: float | None = None
+    """When more than half of the nodes were last lost at once: while they come back, who comes last has been silent since
+    then, as all were (node lifecycle's ``handleDisruption`` begins all probes anew)."""
 
 
 @dataclass(frozen=True)
@@ -117,13 +121,17 @@ def may_fence(name: str, boot_id: str, view: View, limits: Limits, now: float) -
 
 def _sick(view: View, limits: Limits, now: float) -> Iterator[Answer]:
     """The view itself cannot be trusted: what looks lost may only be so from here."""
-    for at, what in ((view.api_failed, "the API server failed"), (view.clock_stepped, "the controller's clock jumped")):
-        if at is not None and now < at + limits.settle:
-            yield _no(f"{what} {duration.passed(now - at)} ago", at + limits.settle)
     lost, every = sum(one.lost for one in view.members), len(view.members)
     if 2 * lost > every:
         why = f"{lost} of {every} nodes are lost at once: rather the controller is cut off than they"
         yield _no(why, now + limits.settle)
+    for at, what in (
+        (view.api_failed, "the API server failed"),
+        (view.clock_stepped, "the controller's clock jumped"),
+        (view.most_lost, "more than half of the nodes were lost at once"),
+    ):
+        if at is not None and now < at + limits.settle:
+            yield _no(f"{what} {duration.passed(now - at)} ago", at + limits.settle)
 
 
 def _counts(node: Member, view: View, limits: Limits, now: float) -> Iterator[Answer]:

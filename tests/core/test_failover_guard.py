@@ -1,0 +1,123 @@
+"""What stands against fencing a node, as a controller learns it in its turns: of other terms, of most nodes, and of etcd."""
+
+import msgspec
+import pytest
+from support.failing_over import NAMES, failing_over
+
+from lastcall.failover.doing.guard import Guard
+from lastcall.failover.doing.observing import Observing
+from lastcall.lab.simulation.weather import Condition
+from lastcall.model.fence_policy import FencePolicy
+from lastcall.model.observed import Heard, Watched, WatchedLease, WatchedNode
+
+CONTROL_PLANE = {"node-role.kubernetes.io/control-plane": ""}
+DEFAULTS = {"suspectAfter": "40s", "limits": {"settle": "60s"}}
+
+
+# -- etcd --------------------------------------------------------------------------------------------------------------
+
+
+class Healthy:
+    """An API server that has not failed."""
+
+    blind, api_failed = "", None
+
+
+def node(name, ready="True"):
+    labels = CONTROL_PLANE if name.startswith("c") else {}
+    status = {"nodeInfo": {"bootID": name}, "conditions": [{"type": "Ready", "status": ready}]}
+    return msgspec.convert({"metadata": {"name": name, "labels": labels}, "status": status}, WatchedNode)
+
+
+def renewed(name, at):
+    metadata = {"name": name, "resourceVersion": str(int(at))}
+    return msgspec.convert({"metadata": metadata, "spec": {"renewTime": str(at)}}, WatchedLease)
+
+
+def fence_policy():
+    spec = {"limits": {"minHealthy": 1, "perDomain": 9}, "fencers": [{"name": "f", "manual": {}}]}
+    return msgspec.convert({"metadata": {"name": "p"}, "spec": spec}, FencePolicy)
+
+
+def test_the_quorum_of_etcd_counts_whoever_was_asked_about_before():
+    """One of three members is not Ready, and another is silent; so is a worker, for whom etcd does not matter."""
+    observing = Observing(lambda _: None)
+    for one in (node("c1", "False"), node("c2"), node("c3"), node("w1"), node("w2")):
+        observing.hear(Heard(Watched.NODES, one.metadata.name, one), 0.0)
+    for what in Watched:
+        observing.hear(Heard(what, "", None), 0.0)
+    for at, heard in ((100.0, ("c1", "c2", "c3", "w1", "w2")), (150.0, ("c1", "c3", "w2"))):
+        for name in heard:
+            observing.hear(Heard(Watched.LEASES, name, renewed(name, at)), at)
+    guard, etcd = Guard(Healthy(), observing), frozenset({"c1", "c2", "c3"})
+    guard.may_fence("w1", "w1", fence_policy(), etcd=frozenset(), now=150.9, wall=0.0)
+    answer = guard.may_fence("c2", "c2", fence_policy(), etcd=etcd, now=151.0, wall=0.0)
+    assert not answer.allowed
+    assert "quorum" in answer.why
+
+
+# -- other terms -------------------------------------------------------------------------------------------------------
+
+
+@failing_over
+async def test_what_was_claimed_in_an_earlier_term_is_looked_at_again(world):
+    """One marks a node and is cut off; the other ends it; the first leads again, and another node is lost."""
+    first = world.start("a")
+    await world.until(lambda: first.election.leads, 30)
+    second = world.start("b")
+    gone = world.place()
+    world.nodes.pull(gone)
+    await world.until(lambda: world.mark(gone))
+    cut = Condition(programs=("a",), refused=1.0)
+    world.weather.begin(cut)
+    await world.until(lambda: world.place() not in (None, gone), 200)
+    assert second.election.leads
+    await world.nodes.boot(gone)
+    await world.until(lambda: not world.mark(gone), 200)
+    world.weather.end(cut)
+    await world.cluster.settle(60)
+    second.process.kill()
+    await world.until(lambda: first.election.leads)
+    other = world.place()
+    world.nodes.pull(other)
+    await world.until(lambda: world.place() not in (None, other), 200)
+
+
+# -- most nodes --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("later", [20, 44])
+def test_while_most_nodes_come_back_the_last_of_them_are_not_fenced(later):
+    """The ways of all nodes to the API server are cut for two minutes; two come back a while after the others."""
+
+    @failing_over(policy=DEFAULTS)
+    async def run(world):
+        world.start()
+        await world.cluster.settle(60)
+        last = NAMES[:2]
+        world.nodes.silent.update(NAMES)
+        await world.cluster.settle(120)
+        for name in NAMES[2:]:
+            await world.nodes.back(name)
+        await world.cluster.settle(later)
+        assert world.verbs() == []
+        for name in last:
+            await world.nodes.back(name)
+        await world.cluster.settle(120)
+        assert world.verbs() == []
+
+    run()
+
+
+@failing_over(policy=DEFAULTS)
+async def test_who_does_not_come_back_with_the_others_is_failed_over(world):
+    world.start()
+    await world.cluster.settle(60)
+    gone = world.place()
+    world.nodes.silent.update(NAMES)
+    world.nodes.pull(gone)
+    await world.cluster.settle(120)
+    for name in NAMES:
+        if name != gone:
+            await world.nodes.back(name)
+    await world.until(lambda: world.place() not in (None, gone), 200)

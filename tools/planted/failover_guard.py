@@ -1,0 +1,51 @@
+"""Bugs of what the failover controller knows of itself and of all nodes when it decides whether one may be fenced."""
+
+from planted.bug import Bug
+
+GUARD = ("tests/core/test_failover_guard.py",)
+LATE = ("tests/core/test_failover_late.py",)
+
+BUGS = [
+    Bug(
+        "who was asked about before says which nodes run etcd",
+        "failover/doing/guard.py",
+        "self._members.get((domain, etcd))",
+        "next((one for key, one in self._members.items() if key[0] == domain), None)",
+        GUARD,
+    ),
+    Bug(
+        "what was claimed in an earlier term counts for ever",
+        "failover/doing/controller.py",
+        "if name in claimed or self",
+        "if self",
+        GUARD,
+    ),
+    Bug(
+        "that most nodes were lost is forgotten as soon as a majority is back",
+        "failover/doing/observing.py",
+        "            self.most_lost = now\n",
+        "            pass\n",
+        (*GUARD, *LATE),
+    ),
+    Bug(
+        "after most nodes were lost the view is trusted at once",
+        "failover/limits/storms.py",
+        '        (view.most_lost, "more than half of the nodes were lost at once"),\n',
+        "",
+        (*GUARD, "tests/core/test_failover_storms.py"),
+    ),
+    Bug(
+        "a node with another label is late by the policy of before",
+        "failover/doing/observing.py",
+        "if before is None or choice != before.choice:",
+        "if before is None:",
+        LATE,
+    ),
+    Bug(
+        "a look that is answered late is as good as any",
+        "failover/doing/surety.py",
+        ">= LATE:",
+        ">= 1e9:",
+        ("tests/core/test_failover_acting.py",),
+    ),
+]
