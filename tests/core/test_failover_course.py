@@ -160,6 +160,7 @@ def test_a_node_on_which_nothing_of_ours_is(changes, kind, more):
         ({"heard": None, "observed": AWAKE}, Wait, {"until": NOW + 35, "says": "observed for 5s only"}),
         ({"heard": AWAKE, "node": marked(**SWITCHED), "devices": (OFF_ORDERED,)}, Wait, {"until": NOW + 58}),
         ({"heard": AWAKE, "node": marked(**SWITCHED)}, Unmark, {}),
+        ({"heard": AWAKE, "node": marked(**SWITCHED), "leads_since": NOW - 10}, Wait, {"until": NOW + 50}),
         (
             {"heard": AWAKE, "node": marked(OURS, tainted=True)},
             Untaint,

@@ -115,6 +115,8 @@ FAILED = Try(began=NOW - 4, ended=NOW - 4, error="no answer")
         ({"node": POWERED, "devices": (replace(OFF_ORDERED, ons=(replace(FAILED, error=""),)),)}, Wait, {}),
         ({"devices": (TWICE,)}, Wait, {"until": NOW + 29, "says": "when no order lasts"}),
         ({"devices": (BMC,), "observed": NOW - 10}, Wait, {"until": NOW + 20}),
+        ({"devices": (BMC,), "leads_since": NOW - 10}, Wait, {"until": NOW + 20}),
+        ({"leads_since": NOW - 10}, Wait, {"until": NOW + 20, "says": "when no order lasts"}),
         ({"devices": ()}, Wait, {"says": "cannot switch it on"}),
         (
             {"policy": POLICY, "replacements": {"shop/db-0": False, "shop/web": True}},

@@ -178,7 +178,7 @@ BUGS = [
     Bug(
         "an order to switch off that was late strikes the next boot",
         "failover/deciding/returning.py",
-        "return max([case.observed, *(one.ended for one in offs)]) + SETTLE",
+        "return max([case.asked_since + SETTLE, *(one.ended + (0.0 if alone else SETTLE) for one in offs)])",
         "return case.observed - 1e9",
         TABLES,
     ),

@@ -163,6 +163,9 @@ class Case:
     """When its kubelet was last heard of since then: its Lease was seen to be renewed, or a status that it wrote to change.
     What was there at the first look is no sign: nothing is concluded from old times. A live read counts before the
     decision that is made with it."""
+    leads_since: float = float("-inf")
+    """Since when this controller leads without a break. What others have asked fences before is not known to it; none of
+    their orders is given any more, but a device may still carry one out."""
     no_policy: str = ""
     """Why no policy holds, if that is known (``policies.Choice.why``)."""
     boot: Boot | None = None
@@ -199,6 +202,11 @@ class Case:
     def quiet_since(self) -> float:
         """Since when nothing was heard of the kubelet, as far as this controller can know."""
         return self.observed if self.heard is None else max(self.observed, self.heard)
+
+    @property
+    def asked_since(self) -> float:
+        """Since when all that the fences were asked about this node is known."""
+        return max(self.observed, self.leads_since)
 
     @property
     def dead(self) -> bool:

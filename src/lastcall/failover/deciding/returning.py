@@ -10,7 +10,8 @@ from lastcall.failover.knowing.owner import OwnerMark
 RETRY = 10.0
 """Seconds between two attempts to switch on."""
 SETTLE = 30.0
-"""So long after the last order to switch off none is given to switch on, if one of several may still be carried out."""
+"""So long after the last order to switch off none is given to switch on, if one of several may still be carried out; and so
+long after one leads, since somebody else may have ordered it right before."""
 
 
 def awake(case: Case, now: float) -> Step | None:
@@ -26,7 +27,7 @@ def awake(case: Case, now: float) -> Step | None:
         why = f"node {case.name} is alive, with the boot that was taken to be over"
         return Untaint(mark=replace(mark, tainted=False), by_hand=False, why=why)
     linger = case.policy.linger if case.policy else 0.0
-    told = max((one.ended for device in case.devices for one in device.offs), default=case.observed)
+    told = max((one.ended for device in case.devices for one in device.offs), default=case.asked_since)
     if mark.switched_off and now < told + linger:
         return Wait(f"node {case.name} is alive again, but was told to go off", until=told + linger)
     return Unmark(why=f"node {case.name} is alive again, and nothing was forced")
@@ -98,11 +99,13 @@ def _switch_on(case: Case, mark: OwnerMark, now: float) -> Step:
 
 
 def _settled(case: Case) -> float:
-    """When no order to switch off can strike the next boot: one that was accepted, and alone, has done what it can."""
+    """When no order to switch off can strike the next boot: one that was accepted, and alone, has done what it can.
+
+    Who leads since a short time ago cannot know whether his was alone.
+    """
     offs = [one for device in case.devices for one in device.offs]
-    if len(offs) == 1 and not offs[0].error:
-        return offs[0].ended
-    return max([case.observed, *(one.ended for one in offs)]) + SETTLE
+    alone = len(offs) == 1 and not offs[0].error
+    return max([case.asked_since + SETTLE, *(one.ended + (0.0 if alone else SETTLE) for one in offs)])
 
 
 def _try_on(case: Case, device: Device, now: float) -> Step:

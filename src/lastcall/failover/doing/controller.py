@@ -103,6 +103,7 @@ class Controller:
 
     async def act(self) -> None:
         """Fails nodes over, until it is cancelled. What a worker has begun is given up then."""
+        self._gathering.leads_since = self._clock.boottime()
         while not self.observing.ready:
             await self._seen.next()
         self._group = Group()

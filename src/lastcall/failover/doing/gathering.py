@@ -72,6 +72,8 @@ class Gathering:
         self._claims: dict[str, tuple[str, str] | None] = {}
         self._etcd: frozenset[str] = frozenset()
         self.guard = Guard(cluster, observing)
+        self.leads_since = float("-inf")
+        """``Case.leads_since``, as the controller says."""
 
     async def gather(
         self,
@@ -114,6 +116,7 @@ class Gathering:
             no_policy=knot.choice.why,
             observed=knot.seen.observed,
             heard=knot.seen.heard,
+            leads_since=self.leads_since,
             boot=boot,
             verdict=evidence.assess(boot, facts, now, proofs.Terms(fresh=knot.seen.fresh)) if boot else None,
             held_until=evidence.held_until(boot, facts, now) if boot else None,
