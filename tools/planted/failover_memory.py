@@ -20,4 +20,18 @@ BUGS = [
         "",
         MEMORY,
     ),
+    Bug(
+        "what is known of an attachment is kept when it has gone",
+        "failover/doing/claims.py",
+        "if uid in uids}",
+        "}",
+        MEMORY,
+    ),
+    Bug(
+        "a claim is asked for at each look",
+        "failover/doing/claims.py",
+        "uid not in kept and ",
+        "",
+        MEMORY,
+    ),
 ]

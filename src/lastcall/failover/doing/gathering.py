@@ -11,6 +11,7 @@ from lastcall.errors import NotFound
 from lastcall.failover.deciding import left
 from lastcall.failover.deciding.case import Case, NodeNow, Policy, Refusal
 from lastcall.failover.deciding.pacing import NEVER, Forced
+from lastcall.failover.doing.claims import Claims
 from lastcall.failover.doing.devices import Devices
 from lastcall.failover.doing.guard import Guard
 from lastcall.failover.doing.observing import Observing
@@ -69,7 +70,7 @@ class Gathering:
         self._observing = observing
         self._clock = clock
         self._terms = terms
-        self._claims: dict[str, tuple[str, str] | None] = {}
+        self._claims = Claims(cluster)
         self._etcd: frozenset[str] = frozenset()
         self.guard = Guard(cluster, observing)
         self.leads_since = float("-inf")
@@ -103,7 +104,7 @@ class Gathering:
         knot.seen.rely(devices.bases)
         attachments = tuple(self._observing.attachments(name))
         needed = self._terms.detach or left.volumes_stay(pods, node, self._clock.wall())
-        claims = await self._claims_of(attachments) if needed else {}
+        claims = await self._claims.of(name, attachments) if needed else {}
         now, wall = self._clock.boottime(), self._clock.wall()
         facts = tuple(self._facts(knot, node, more))
         case = Case(
@@ -190,14 +191,6 @@ class Gathering:
         peers = watched.promise.peers if watched.promise else None
         others = self._observing.calmness.by(peers.nodes, self._clock.boottime()) if peers else ()
         return armed.watchdog_seen(watched, read=read, contacts=self._observing.contacts, calm=others)
-
-    async def _claims_of(self, attachments: Sequence[WatchedAttachment]) -> Mapping[tuple[str, str], str]:
-        """The volumes that are attached, by their claims. What is bound stays bound, so that each is asked for once."""
-        volumes = [one.spec.source.persistent_volume_name for one in attachments]
-        for volume in volumes:
-            if volume and volume not in self._claims:
-                self._claims[volume] = await self._cluster.claim_of(volume)
-        return {claim: volume for volume in volumes if (claim := self._claims.get(volume))}
 
     # -- concluding ----------------------------------------------------------------------------------------------------
 
