@@ -45,20 +45,21 @@ FENCER = {
     "agent": {"program": "fence_test", "secretParameters": {"plug": {"name": "bmc", "key": "{node}"}}},
     "targetCheck": "Disabled",
 }
+POD = {
+    "nodeName": "n1",
+    "containers": [{"name": "c", "image": "i"}],
+    "tolerations": [{"operator": "Exists", "effect": "NoSchedule"}],
+}
+SET = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "db-1", "controller": True}
+OWNED = {"ownerReferences": [SET]}
 SCENE = [
     thing(
         "Secret", "bmc", namespace=NAMESPACE, data={name: base64.b64encode(name.encode()).decode() for name in NAMES}
     ),
     *(thing("Node", name, metadata={"labels": CONTROL_PLANE}) for name in NAMES),
-    thing(
-        "Pod",
-        "p",
-        namespace="default",
-        spec={
-            "nodeName": "n1",
-            "containers": [{"name": "c", "image": "i"}],
-            "tolerations": [{"operator": "Exists", "effect": "NoSchedule"}],
-        },
+    *(
+        thing("Pod", name, namespace="default", metadata=owned, spec=POD)
+        for name, owned in (("p", {}), ("db-0", OWNED))
     ),
     thing(
         "PersistentVolume",
@@ -155,13 +156,18 @@ async def beat(client):
 
 
 def asked(path):
-    """What the controller's ServiceAccount asked for, as the audit has it."""
-    records = map(json.loads, path.read_text().splitlines())
+    """What the controller's ServiceAccount asked for, as the audit has it by now."""
+    records = (json.loads(one) for one in path.read_text().splitlines(keepends=True) if one.endswith("\n"))
     return [
         Asked(**{field: one[field] for field in Asked._fields})
         for one in records
         if one["user"] == f"system:serviceaccount:{NAMESPACE}:{NAME}"
     ]
+
+
+def named(path):
+    """What was asked for of objects by their names."""
+    return {(one.verb, one.resource, one.name) for one in asked(path)}
 
 
 async def test_every_request_is_within_the_roles_and_every_rule_is_used(lab, client, tmp_path):
@@ -173,6 +179,7 @@ async def test_every_request_is_within_the_roles_and_every_rule_is_used(lab, cli
     try:
         await asyncio.to_thread(controller.until, lambda: controller.audit("force-delete"))
         await asyncio.to_thread(controller.until, lambda: controller.audit("detach"))
+        await asyncio.to_thread(controller.until, lambda: ("get", "pods", "db-0") in named(tmp_path / "audit"))
         lease = ("lastcall-controller", NAMESPACE)
         await client.delete(resources.LEASES, lease[0], namespace=lease[1])
         await served(lambda: client.get(resources.LEASES, lease[0], namespace=lease[1]))

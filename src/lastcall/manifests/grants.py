@@ -14,7 +14,11 @@ def cluster_grants() -> list[Grant]:
     """In all namespaces, and for what has none."""
     return [
         Grant("nodes", ("get", *_FOLLOW, "patch"), "watched; read live, marked, tainted and untainted"),
-        Grant("pods", ("list", "delete"), "of nodes in trouble: read live, deleted, also by force"),
+        Grant(
+            "pods",
+            ("get", "list", "delete"),
+            "of nodes in trouble: read live, deleted, also by force; what replaces them",
+        ),
         Grant("pods/status", ("patch",), "a pod that is deleted by force has failed, says its status before"),
         Grant("persistentvolumes", ("get",), "which claim a volume that is attached belongs to"),
         Grant(
