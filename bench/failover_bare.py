@@ -1,8 +1,8 @@
 """The calls of a failover without anything around them: no leadership, no proof, no live reads, no events, no audit.
 
 Arguments: a kubeconfig, a namespace, how many calls may be under way at once. It reads which pods and attachments there are,
-prints ``ready``, waits for a line on standard input, and deletes each pod as the controller does: by itself, then its
-status to Failed, then by force; then the attachments.
+prints ``ready``, waits for a line on standard input, and does with each pod as the controller does: a condition, the
+deletion, its status to Failed, the deletion by force; then the attachments.
 """
 
 import asyncio
@@ -20,6 +20,14 @@ from lastcall.adapters.kube.http import Http, Limits
 from lastcall.adapters.kube.resources import ATTACHMENTS, PODS
 from lastcall.model.observed import LivePod, WatchedAttachment
 
+CONDITION = {
+    "type": "DisruptionTarget",
+    "status": "True",
+    "reason": "DeletionByTaintManager",
+    "message": "Taint manager: deleting due to NoExecute taint",
+    "lastTransitionTime": "2026-01-01T00:00:00Z",
+}
+
 
 async def main(where, namespace, concurrency):
     clock, room = SystemClock(), int(concurrency)
@@ -34,6 +42,7 @@ async def main(where, namespace, concurrency):
 
     async def pod(number):
         one = pods[number]
+        await cluster.disrupt_pod(one, CONDITION)
         await cluster.delete_pod(*one.key, uid=one.metadata.uid, grace=None)
         await cluster.fail_pod(one)
         await cluster.delete_pod(*one.key, uid=one.metadata.uid, grace=0)

@@ -125,7 +125,7 @@ class Program:
                 self._metrics.stepped(type(step).__name__, seconds)
             case Learned(fact=fact):
                 self._metrics.learned(switched(fact).value)
-            case Acted(ended=float(), verb=verb, namespace=namespace, reason=reason, error=error):
+            case Acted(ended=float(), gone=False, verb=verb, namespace=namespace, reason=reason, error=error):
                 self._metrics.acted(
                     verb, namespace=namespace, reason=reason.value if reason else "", failed=bool(error)
                 )

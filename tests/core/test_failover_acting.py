@@ -278,7 +278,8 @@ async def test_a_pod_that_is_not_as_it_was_listed_stays(answer):
 async def test_pods_are_deleted_with_their_own_grace_and_never_with_none():
     world = World()
     await world.carry_out(steps.Delete, pod("a", terminating=False), pod("b", grace=0, terminating=False))
-    assert sorted(world.cluster.calls) == [("delete", "a", None), ("delete", "b", 1)]
+    deletions = [call for call in world.cluster.calls if call[0] == "delete"]
+    assert sorted(deletions) == [("delete", "a", None), ("delete", "b", 1)]
 
 
 async def test_one_that_is_gone_is_done_and_one_that_is_refused_waits():
@@ -288,6 +289,7 @@ async def test_one_that_is_gone_is_done_and_one_that_is_refused_waits():
     assert list(world.refusals) == ["b"]
     assert world.refusals["b"].again > world.clock.now
     assert {one.uid: one.error for one in world.acted} == {"a": "", "b": "a webhook", "c": "another", "d": ""}
+    assert [one.uid for one in world.acted if one.gone] == ["a"], "nobody counts as ours what others have removed"
 
 
 async def test_a_server_that_asks_for_a_pause_gets_it():
@@ -306,3 +308,13 @@ async def test_a_server_that_is_away_ends_the_step():
     with pytest.raises(Unavailable):
         await world.carry_out(steps.ForceDelete, *(pod(uid, phase="Failed") for uid in "abc"))
     assert world.cluster.calls == []
+    assert [(one.uid, one.error) for one in world.acted] == [("a", "away")], "it may have been carried out"
+
+
+async def test_a_pod_is_the_target_of_a_disruption_before_it_is_deleted():
+    """A Job that ignores disruptions does not count it; who is one already is not patched again."""
+    world = World()
+    await world.carry_out(steps.Delete, pod("a", terminating=False), pod("b", terminating=False, disrupted=True))
+    reason = "DeletionByTaintManager"
+    assert [call for call in world.cluster.calls if call[1] == "a"] == [("disrupt", "a", reason), ("delete", "a", None)]
+    assert [call for call in world.cluster.calls if call[1] == "b"] == [("delete", "b", None)]

@@ -10,6 +10,7 @@ from lastcall.errors import Conflict
 from lastcall.failover.deciding import steps
 from lastcall.failover.knowing.facts import Acknowledged
 from lastcall.failover.telling.happenings import Decided
+from lastcall.lab.controllers.pods import condition
 from lastcall.lab.volumes.records import violations
 from lastcall.model.fence_policy import Mode
 
@@ -108,6 +109,24 @@ async def test_without_an_attach_detach_controller_volumes_are_detached_by_lastc
     (acted,) = world.verbs("detach")
     assert acted.name == "a"
     assert acted.evidence
+
+
+@failing_over(without=("podgc", "taint-eviction-controller"))
+async def test_a_pod_that_lastcall_deletes_says_that_it_is_the_target_of_a_disruption(world):
+    """As kube-controller-manager's taint eviction writes it, so that a Job's failure policy can go by it."""
+    cluster = world.start().controller._cluster
+    fail, gone, found = cluster.fail_pod, world.place(), []
+
+    async def failing(pod):
+        live = world.cluster.get(PODS, pod.metadata.name)
+        found.append(condition(live, "DisruptionTarget"))
+        return await fail(pod)
+
+    cluster.fail_pod = failing
+    world.nodes.pull(gone)
+    await world.until(lambda: world.place() not in (None, gone))
+    said = {(one["status"], one["reason"], one["message"]) for one in found}
+    assert said == {("True", "DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint")}
 
 
 @failing_over

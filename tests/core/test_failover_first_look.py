@@ -184,4 +184,4 @@ async def test_a_node_that_has_begun_is_done_before_the_next_begins():
     async with world.full():
         await asyncio.sleep(0.01)
     await asyncio.gather(deleting, forcing)
-    assert [call[1] for call in world.cluster.calls] == ["z", "z", "a"]
+    assert [call[1] for call in world.cluster.calls] == ["z", "z", "a", "a"]

@@ -78,7 +78,10 @@ class Cluster:
         self.fenced = fenced
         return node
 
-    async def fail_pod(self, pod, condition=None):
+    async def disrupt_pod(self, pod, condition):
+        await self._call("disrupt", pod.metadata.uid, condition["reason"])
+
+    async def fail_pod(self, pod):
         await self._call("fail", pod.metadata.uid)
         changes = self.trouble.get("answer", {})
         return msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, **changes))
@@ -142,12 +145,14 @@ class Fences:
 POLICY = msgspec.convert({"metadata": {"name": "p"}, "spec": {"fencers": [{"name": "f", "manual": {}}]}}, FencePolicy)
 
 
-def pod(uid, phase="Running", grace=30, terminating=True):
+def pod(uid, phase="Running", grace=30, terminating=True, disrupted=False):
     metadata = {"name": uid, "namespace": "d", "uid": uid}
     if terminating:
         metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     spec = {"nodeName": "n", "terminationGracePeriodSeconds": grace}
-    return msgspec.convert({"metadata": metadata, "spec": spec, "status": {"phase": phase}}, LivePod)
+    conditions = [{"type": "DisruptionTarget", "status": "True"}] if disrupted else []
+    status = {"phase": phase, "conditions": conditions}
+    return msgspec.convert({"metadata": metadata, "spec": spec, "status": status}, LivePod)
 
 
 class World:

@@ -1,4 +1,4 @@
-"""Bugs of what the failover controller knows of itself and of all nodes when it decides whether one may be fenced."""
+"""Bugs of what the failover controller knows of itself and of all nodes when it decides whether one may be fenced, and tells."""
 
 from planted.bug import Bug
 
@@ -46,6 +46,20 @@ BUGS = [
         "failover/doing/surety.py",
         ">= LATE:",
         ">= 1e9:",
+        ("tests/core/test_failover_acting.py",),
+    ),
+    Bug(
+        "a pod is deleted without a word of why",
+        "failover/doing/acting.py",
+        "                await self._cluster.disrupt_pod(pod, condition)\n",
+        "",
+        ("tests/core/test_failover_acting.py", "tests/core/test_failover_controller.py"),
+    ),
+    Bug(
+        "what others have removed counts as ours",
+        "failover/doing/acting.py",
+        "                gone = True  # ",
+        "                pass  # ",
         ("tests/core/test_failover_acting.py",),
     ),
 ]

@@ -242,6 +242,7 @@ class PodMeta(Facts, frozen=True):
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
+    generation: int = 0
     deletion_timestamp: Time | None = None
     deletion_grace_period_seconds: int | None = None
     finalizers: tuple[str, ...] = ()

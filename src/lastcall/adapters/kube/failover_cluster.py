@@ -25,7 +25,7 @@ from lastcall.adapters.kube.resources import (
 from lastcall.adapters.kube.transport import Transport
 from lastcall.adapters.kube.watching import Kind, Watching
 from lastcall.aio import Group, first
-from lastcall.errors import NotFound
+from lastcall.errors import ApiNotPermitted, NotFound
 from lastcall.model.node_shutdown_object import NodeShutdown
 from lastcall.model.observed import (
     MARK,
@@ -127,10 +127,13 @@ class KubeCluster:
             return None
 
     async def shutdown(self, name: str) -> NodeShutdown | None:
-        """A node's own word on its going down; None if there is none, or none can be read."""
+        """A node's own word on its going down; None if there is none, or the right to read it is missing.
+
+        Then the watch of them has failed too, and says so: that stops no failover, as a word only puts off fencing.
+        """
         try:
             return await self._client.get(_SHUTDOWNS, name)
-        except NotFound:
+        except (NotFound, ApiNotPermitted):
             return None
 
     async def pods(self, node: str) -> Sequence[LivePod]:
@@ -189,9 +192,15 @@ class KubeCluster:
         patch = {"metadata": metadata, **({} if taints is None else {"spec": {"taints": list(taints)}})}
         return await self._client.patch(_NODES, node.metadata.name, patch, kind=MERGE)
 
-    async def fail_pod(self, pod: LivePod, condition: Mapping[str, str] | None = None) -> LivePod:
+    async def disrupt_pod(self, pod: LivePod, condition: Mapping[str, Any]) -> None:
+        """Adds a condition. Conflict if it is another pod, NotFound if it is gone."""
+        await self._patch_pod(pod, {"conditions": [condition]})
+
+    async def fail_pod(self, pod: LivePod) -> LivePod:
         """Its phase becomes Failed; the pod as it is then. Conflict if it is another pod, NotFound if it is gone."""
-        status: Object = {"phase": "Failed", **({"conditions": [condition]} if condition else {})}
+        return await self._patch_pod(pod, {"phase": "Failed"})
+
+    async def _patch_pod(self, pod: LivePod, status: Object) -> LivePod:
         return await self._client.patch(
             _PODS,
             pod.metadata.name,

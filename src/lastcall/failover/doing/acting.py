@@ -170,6 +170,9 @@ class Acting:
         async def delete(uid: str) -> None:
             pod = subject.gathered.pods[uid]
             await surety.check()
+            if condition := marks.disrupted(pod, marks.EVICTED, self._clock.wall()):
+                await self._cluster.disrupt_pod(pod, condition)
+                await surety.check()
             answer = await self._cluster.delete_pod(
                 *pod.key, uid=uid, grace=1 if pod.spec.termination_grace_period_seconds == 0 else None
             )
@@ -232,22 +235,29 @@ class Acting:
         async def one(uid: str, namespace: str, name: str) -> None:
             began = self._clock.boottime()
             subject.refusals.pop(uid, None)
-            error = ""
+            error, gone = "", False
             try:
                 if not await self._pool.run(lambda: attempt(uid), rank=_RANKS[acted.verb]):
                     return
             except NotFound:
-                pass  # that is what was wanted
-            except (RefusedForSafety, Unavailable) as failure:
+                gone = True  # that is what was wanted, and somebody else has done it
+            except RefusedForSafety as failure:
                 failures.append(failure)
                 return
+            except Unavailable as failure:  # it may have been carried out all the same
+                failures.append(failure)
+                error = str(failure)
             except Conflict as failure:  # another one has its name, or it has changed: the next round sees it as it is
                 error = str(failure)
             except ApiFailure as failure:
                 error = str(failure)
                 subject.refusals[uid] = Refusal(why=error, again=self._clock.boottime() + AGAIN)
             ended = self._clock.boottime()
-            self._tell(replace(acted, namespace=namespace, name=name, uid=uid, began=began, ended=ended, error=error))
+            self._tell(
+                replace(
+                    acted, namespace=namespace, name=name, uid=uid, began=began, ended=ended, error=error, gone=gone
+                )
+            )
 
         await asyncio.gather(*(one(*found) for found in objects))
         if failures:

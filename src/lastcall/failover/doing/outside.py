@@ -46,7 +46,7 @@ class Cluster(Protocol):
         ...
 
     async def shutdown(self, name: str) -> NodeShutdown | None:
-        """A node's own word on its going down, read live; None if there is none."""
+        """A node's own word on its going down, read live; None if there is none, or the right to read it is missing."""
         ...
 
     async def pods(self, node: str) -> Sequence[LivePod]:
@@ -87,7 +87,11 @@ class Cluster(Protocol):
         """
         ...
 
-    async def fail_pod(self, pod: LivePod, condition: Mapping[str, str] | None = None) -> LivePod:
+    async def disrupt_pod(self, pod: LivePod, condition: Mapping[str, Any]) -> None:
+        """Adds a condition. Conflict if it is another pod, NotFound if it is gone."""
+        ...
+
+    async def fail_pod(self, pod: LivePod) -> LivePod:
         """Its phase becomes Failed; the pod as it is then. Conflict if it is another pod, NotFound if it is gone."""
         ...
 

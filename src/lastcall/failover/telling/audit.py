@@ -19,7 +19,7 @@ def entry(happening: Happening, *, by: str, wall: float, now: float) -> dict[str
         "node": happening.node,
         "bootID": happening.boot_id,
         "policy": happening.policy,
-        "outcome": "begins" if happening.ended is None else "failed" if happening.error else "done",
+        "outcome": _outcome(happening),
         "why": happening.why,
         "evidence": list(happening.evidence),
     }
@@ -33,3 +33,9 @@ def entry(happening: Happening, *, by: str, wall: float, now: float) -> dict[str
         "uid": happening.uid,
     }
     return {**fields, **{name: value for name, value in optional.items() if value}}
+
+
+def _outcome(acted: Acted) -> str:
+    if acted.ended is None:
+        return "begins"
+    return "failed" if acted.error else "gone" if acted.gone else "done"

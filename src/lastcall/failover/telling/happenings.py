@@ -46,7 +46,9 @@ class Acted:
     began: float
     ended: float | None = None
     error: str = ""
-    """Empty if it was carried out, or if somebody else has done it before."""
+    """Empty if it was carried out."""
+    gone: bool = False
+    """It was not carried out, as what it was about is gone: somebody else has done it."""
     fencer: str = ""
     namespace: str = ""
     name: str = ""

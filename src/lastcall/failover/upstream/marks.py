@@ -4,9 +4,11 @@ Others read it: who waits for a volume sees from the phase that the pod needs it
 the condition DisruptionTarget.
 """
 
-from typing import NamedTuple
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
 
 from lastcall.failover.upstream.verdict import FINISHED, Removal
+from lastcall.model.observed import LivePod
 
 
 class Disruption(NamedTuple):
@@ -33,3 +35,19 @@ def mark(phase: str, why: Removal) -> Mark | None:
     if phase in FINISHED:
         return None
     return Mark("Failed", ORPHANED if why is Removal.ORPHANED else None)
+
+
+def disrupted(pod: LivePod, why: Disruption, wall: float) -> dict[str, Any] | None:
+    """The condition that says why a pod is deleted, as it is patched; None if the pod is the target of a disruption already."""
+    if any((one.type, one.status) == ("DisruptionTarget", "True") for one in pod.status.conditions):
+        return None
+    since = datetime.fromtimestamp(int(wall), UTC).isoformat().replace("+00:00", "Z")
+    generation = pod.metadata.generation
+    return {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": why.reason,
+        "message": why.message,
+        "lastTransitionTime": since,
+        **({"observedGeneration": generation} if generation else {}),
+    }
