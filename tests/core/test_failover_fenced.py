@@ -2,12 +2,19 @@
 
 import json
 
+import msgspec
 import pytest
+from support.clusters import lease
+from support.explaining import OTHERS, WITH_UID, document, machine, policy
 from support.failing_over import failing_over
 
+from lastcall import names
 from lastcall.adapters.kube.resources import NODES
 from lastcall.failover.knowing import owner
-from lastcall.failover.limits import fenced, overview
+from lastcall.failover.knowing.sightings import Sightings
+from lastcall.failover.limits import fenced, overview, policies
+from lastcall.failover.limits.knot import Knot
+from lastcall.model.observed import WatchedNode
 
 WALL = 1_795_262_400.0
 MARK = owner.OwnerMark(boot_id="a", policy="p", began="2026-11-21T11:00:00Z", by="me", switched_off=True)
@@ -53,6 +60,68 @@ def test_the_times_are_ages_and_none_lies_in_the_future():
     text = json.dumps([*EARLIER, {"bootID": "f", "at": "2026-11-21T13:00:00Z"}])
     found = {one.boot_id: one.began for one in overview.over("n", text, now=5000.0, wall=WALL)}
     assert found == {"z": 3200.0, "f": 5000.0}
+
+
+MARKED = 3000.0
+"""Boottime at which the node was marked; now it is 9000, by both clocks."""
+OURS = {"key": names.OUT_OF_SERVICE, "value": "nodeshutdown", "effect": "NoExecute"}
+
+
+@pytest.mark.parametrize(
+    ("taints", "boot", "counts"),
+    [
+        ([], "a", 9000.0),
+        ([{**OURS, "timeAdded": "1970-01-01T01:40:00Z"}], "a", 6000.0),
+        ([{**OURS, "timeAdded": "1970-01-01T00:00:01Z"}], "a", MARKED),
+        ([{**OURS, "timeAdded": "1970-01-01T04:00:00Z"}], "a", 9000.0),
+        ([{**OURS, "effect": "NoSchedule"}], "a", 9000.0),
+        ([OURS], "a", 8000.0),
+        ([], "b", 8000.0),
+        ([{**OURS, "timeAdded": "1970-01-01T01:40:00Z"}], "b", 6000.0),
+    ],
+)
+def test_an_open_fencing_counts_from_when_its_boot_was_over_and_until_then_as_one_of_now(taints, boot, counts):
+    mark = owner.begun(boot_id="a", policy="p", by="me", wall=MARKED)
+    said = {
+        "metadata": {"name": "n", "annotations": {names.FAILOVER_ANNOTATION: owner.write(mark)}},
+        "spec": {"taints": taints},
+        "status": {"nodeInfo": {"bootID": boot}},
+    }
+    node = msgspec.convert(said, WatchedNode)
+    seen = Sightings("n", 0.0)
+    seen.node(node, 8000.0)
+    knot = Knot(node, seen, policies.choose({}, ()))
+    (found,) = overview.fencings([knot], {}, domain="zone", now=9000.0, wall=9000.0)
+    assert (found.boot_id, found.open, found.began) == ("a", True, counts)
+
+
+def test_one_that_is_just_being_marked_counts_as_one_of_now():
+    node = msgspec.convert({"metadata": {"name": "n"}, "status": {"nodeInfo": {"bootID": "a"}}}, WatchedNode)
+    seen = Sightings("n", 0.0)
+    seen.node(node, 10.0)
+    claims = {"n": owner.begun(boot_id="a", policy="p", by="me", wall=MARKED)}
+    knot = Knot(node, seen, policies.choose({}, ()))
+    (found,) = overview.fencings([knot], claims, domain="zone", now=9000.0, wall=9000.0)
+    assert found.began == 9000.0
+
+
+@pytest.mark.parametrize(
+    ("taints", "boot", "refused"),
+    [
+        ([], "b-1", True),
+        ([{**OURS, "timeAdded": "2026-11-21T11:30:00Z"}], "b-1", True),
+        ([{**OURS, "timeAdded": "2026-11-21T10:30:00Z"}], "b-1", False),
+        ([OURS], "b-1", False),
+        ([], "b-2", False),
+    ],
+)
+def test_explain_counts_in_the_same_way(taints, boot, refused):
+    """Its mark is three hours old."""
+    mark = owner.OwnerMark(boot_id="b-1", policy="p", began="2026-11-21T09:00:00Z", by="me", switched_off=True)
+    other = machine("n5", "Unknown", *taints, boot=boot, annotations={names.FAILOVER_ANNOTATION: owner.write(mark)})
+    limits = policy(limits={"minHealthy": 1, "perDomain": 9, "perHour": 1})
+    found = document("n1", machine("n1"), lease("n1", 90), *OTHERS, WITH_UID, other, lease("n5", 300), limits)
+    assert ("within the last hour" in json.dumps(found["inTheWay"])) is refused
 
 
 @pytest.mark.parametrize("another", [True, False])

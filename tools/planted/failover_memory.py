@@ -3,6 +3,7 @@
 from planted.bug import Bug
 
 TABLES = ("tests/core/test_failover_course.py", "tests/core/test_failover_course_forced.py")
+FENCED = ("tests/core/test_failover_fenced.py",)
 MEMORY = ("tests/core/test_failover_memory.py",)
 
 BUGS = [
@@ -33,5 +34,19 @@ BUGS = [
         "uid not in kept and ",
         "",
         MEMORY,
+    ),
+    Bug(
+        "who takes an hour to be switched off counts from when he was marked",
+        "failover/limits/overview.py",
+        "return max(began, min(ends)) if ends else now",
+        "return began",
+        FENCED,
+    ),
+    Bug(
+        "who is dead for days counts as fenced just now",
+        "failover/limits/overview.py",
+        "return max(began, min(ends)) if ends else now",
+        "return now",
+        FENCED,
     ),
 ]

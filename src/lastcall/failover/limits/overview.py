@@ -5,6 +5,7 @@ from datetime import datetime
 
 from lastcall.failover.knowing import owner
 from lastcall.failover.knowing.owner import OwnerMark
+from lastcall.failover.knowing.taints import like_ours
 from lastcall.failover.limits import fenced
 from lastcall.failover.limits.knot import Knot
 from lastcall.failover.limits.storms import HOUR, Fencing, Member
@@ -34,7 +35,7 @@ def fencings(
 ) -> Iterator[Fencing]:
     """Those that are open: a node is marked, or is about to be (``claims``); and those that are over, of the last hour.
 
-    What a mark says of its beginning is on a wall clock: it may be wrong, but is not taken to lie in the future.
+    What marks and taints say of their beginning is on a wall clock: it may be wrong, but is not taken to lie in the future.
     """
     for knot in knots:
         mark = mark_of(knot.node) or claims.get(knot.node.metadata.name)
@@ -44,10 +45,31 @@ def fencings(
                 boot_id=mark.boot_id,
                 domain=knot.node.metadata.labels.get(domain, ""),
                 control_plane=_control_plane(knot.node),
-                began=now - max(0.0, wall - _seconds(mark.began, wall)),
+                began=_counts_from(knot, mark, now, wall),
             )
         ended = over(knot.node.metadata.name, knot.node.fenced, now=now, wall=wall)
         yield from (one for one in ended if mark is None or one.boot_id != mark.boot_id)
+
+
+def counts_from(*, began: float, ends: Collection[float], now: float) -> float:
+    """From when an open fencing counts for its hour: from when its boot had ended, by the first of the signs of that.
+
+    Without one the machine may be switched off at any time: it counts as one of now, whenever it ``began``.
+    """
+    return max(began, min(ends)) if ends else now
+
+
+def _counts_from(knot: Knot, mark: OwnerMark, now: float, wall: float) -> float:
+    """The signs are the taint out-of-service, which says that the boot is proved to be over, and another boot."""
+    boot, tainted = knot.seen.boot, next((one for one in knot.node.spec.taints if like_ours(one)), None)
+    ends = []
+    if tainted and tainted.time_added:
+        ends.append(_at(tainted.time_added.timestamp(), now, wall))
+    elif tainted and knot.seen.tainted is not None:
+        ends.append(knot.seen.tainted)
+    if boot and boot.id != mark.boot_id:
+        ends.append(boot.since)
+    return counts_from(began=_at(_seconds(mark.began, wall), now, wall), ends=ends, now=now)
 
 
 def over(name: str, text: str, *, now: float, wall: float) -> Iterator[Fencing]:
@@ -74,6 +96,11 @@ def mark_of(node: WatchedNode) -> OwnerMark | None:
 
 def _control_plane(node: WatchedNode) -> bool:
     return any(one in node.metadata.labels for one in CONTROL_PLANE)
+
+
+def _at(seconds: float, now: float, wall: float) -> float:
+    """A time of the wall clock on ours."""
+    return now - max(0.0, wall - seconds)
 
 
 def _seconds(text: str, default: float) -> float:

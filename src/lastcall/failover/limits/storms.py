@@ -65,7 +65,9 @@ class Member:
 
 @dataclass(frozen=True, kw_only=True)
 class Fencing:
-    """A node that was fenced, or is being fenced; ``boot_id`` of the boot that is to end, ``began`` when that began.
+    """A node that was fenced, or is being fenced; ``boot_id`` of the boot that is to end.
+
+    ``began`` is from when it counts for its hour (``overview.counts_from``).
 
     It is open until the node is back: healthy, with another boot id. One that has failed is open until somebody says that
     it is not: its node may be off.

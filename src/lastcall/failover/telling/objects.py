@@ -16,8 +16,9 @@ from lastcall.failover.knowing.acknowledgement import acknowledged
 from lastcall.failover.knowing.facts import Acknowledged, Boot, Fact, LastWord, LeaseSeen, NodeSeen
 from lastcall.failover.knowing.owner import OwnerMark, read
 from lastcall.failover.knowing.proofs import LIVES, Terms, freshness, patience
+from lastcall.failover.knowing.taints import like_ours
 from lastcall.failover.limits import policies, storms
-from lastcall.failover.limits.overview import CONTROL_PLANE, ETCD, over
+from lastcall.failover.limits.overview import CONTROL_PLANE, ETCD, counts_from, over
 from lastcall.failover.limits.storms import Answer, Fencing, Member, View
 from lastcall.model.base import Facts
 from lastcall.model.fence_policy import FencePolicy, PowerOn, RemoveTaint
@@ -238,13 +239,23 @@ def _storm(objects: Objects, found: FencePolicy | None, name: str, boot_id: str,
         )
         members.append(member)
         if isinstance(mark := read(node.mark), OwnerMark):
-            at = min(now, _seconds(mark.began) or now)
+            at = _counts_from(node, mark, now)
             fencings.append(
                 Fencing(node=member.name, boot_id=mark.boot_id, domain=domain, control_plane=control, began=at)
             )
         fencings += over(member.name, node.fenced, now=now, wall=now)
     view = View(members=members, fencings=fencings)
     return storms.may_fence(name, boot_id, view, policies.storm_limits(spec.limits), now)
+
+
+def _counts_from(node: LiveNode, mark: OwnerMark, now: float) -> float:
+    """As the controller has it; since when the machine has another boot no object says."""
+    began = min(now, _seconds(mark.began) or now)
+    dates = [one.time_added for one in node.spec.taints if like_ours(one)]
+    ends = [min(now, date.timestamp()) if date else began for date in dates]
+    if node.status.node_info.boot_id not in ("", mark.boot_id):
+        ends.append(began)
+    return counts_from(began=began, ends=ends, now=now)
 
 
 def _seconds(text: str) -> float | None:
