@@ -71,6 +71,7 @@ def test_the_choices_are_heeded():
         ({"image": ""}, '--image: "": must be the name of an image'),
         ({"image": "x\n- y"}, "--image: "),
         ({"replicas": -1}, "--replicas: -1: must be 0 or more"),
+        ({"attach_detach": "both"}, '--attach-detach: "both": must be external or own'),
     ],
 )
 def test_what_means_nothing_is_refused(choice, said):
@@ -107,15 +108,31 @@ def test_the_roles_are_the_grants():
         for one in [*of_kind("ClusterRole", found), *of_kind("Role", found)]
         for rule in one["rules"]
     ]
-    grants = every_grant("lastcall-system")
+    grants = every_grant("lastcall-system", detach=False)
     assert told == [(one.namespace, [one.group], [one.resource], list(one.verbs)) for one in grants]
     assert all(one.why for one in grants)
 
 
 def test_secrets_can_be_read_in_its_own_namespace_alone_and_nothing_has_a_wildcard():
-    grants = every_grant("ha")
+    grants = every_grant("ha", detach=True)
     assert [(one.namespace, one.verbs) for one in grants if one.resource == "secrets"] == [("ha", ("get",))]
     assert not any("*" in (one.resource, one.group, *one.verbs) for one in grants)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "allowed", "told"),
+    [
+        ((), ["list", "watch"], False),
+        (("--attach-detach=external",), ["list", "watch"], False),
+        (("--attach-detach=own",), ["get", "list", "watch", "delete"], True),
+    ],
+)
+def test_attachments_may_be_deleted_by_a_controller_alone_that_detaches_volumes_itself(arguments, allowed, told):
+    found = printed(*arguments)
+    [role], [deployment] = of_kind("ClusterRole", found), of_kind("Deployment", found)
+    assert [one["verbs"] for one in role["rules"] if one["resources"] == ["volumeattachments"]] == [allowed]
+    [container] = deployment["spec"]["template"]["spec"]["containers"]
+    assert ("--attach-detach=own" in container["args"]) is told
 
 
 def test_the_pods_are_found_by_what_chooses_them():
@@ -138,11 +155,12 @@ def test_the_pods_keep_to_the_restricted_standard_which_their_namespace_demands(
     assert container["securityContext"]["allowPrivilegeEscalation"] is False
 
 
-def test_the_program_knows_what_it_is_started_with():
-    [deployment] = of_kind("Deployment", objects(Choices()))
+@pytest.mark.parametrize("who", ["external", "own"])
+def test_the_program_knows_what_it_is_started_with(who):
+    [deployment] = of_kind("Deployment", objects(Choices(attach_detach=who)))
     [container] = deployment["spec"]["template"]["spec"]["containers"]
     verb, *arguments = container["args"]
     command = cli.get_command(None, verb)
     told = command.make_context(verb, [one.replace("$(POD_IP)", "fd00::7") for one in arguments]).params
-    assert told["lease_namespace"] == "lastcall-system"
+    assert (told["lease_namespace"], told["attach_detach"]) == ("lastcall-system", who)
     assert told["metrics_bind_address"] == ("fd00::7", container["ports"][0]["containerPort"])

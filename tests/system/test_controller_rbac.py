@@ -40,6 +40,19 @@ def thing(kind, name, api="v1", namespace=None, metadata=(), **parts):
     return {"apiVersion": api, "kind": kind, "metadata": {"name": name, **where, **dict(metadata)}, **parts}
 
 
+def disk(name, *, claim):
+    """A volume, bound to the claim and attached to n1."""
+    spec = {
+        "capacity": {"storage": "1Gi"},
+        "accessModes": ["ReadWriteOnce"],
+        "claimRef": {"namespace": "default", "name": claim},
+        "csi": {"driver": "d.example", "volumeHandle": name},
+    }
+    attached = {"attacher": "d.example", "nodeName": "n1", "source": {"persistentVolumeName": name}}
+    yield thing("PersistentVolume", name, spec=spec)
+    yield thing("VolumeAttachment", name, "storage.k8s.io/v1", spec=attached)
+
+
 FENCER = {
     "name": "f",
     "agent": {"program": "fence_test", "secretParameters": {"plug": {"name": "bmc", "key": "{node}"}}},
@@ -51,32 +64,20 @@ POD = {
     "tolerations": [{"operator": "Exists", "effect": "NoSchedule"}],
 }
 SET = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "db-1", "controller": True}
-OWNED = {"ownerReferences": [SET]}
+STAYS = {
+    "tolerations": [{"operator": "Exists"}],
+    "volumes": [{"name": "kept", "persistentVolumeClaim": {"claimName": "kept"}}],
+}
 SCENE = [
     thing(
         "Secret", "bmc", namespace=NAMESPACE, data={name: base64.b64encode(name.encode()).decode() for name in NAMES}
     ),
     *(thing("Node", name, metadata={"labels": CONTROL_PLANE}) for name in NAMES),
-    *(
-        thing("Pod", name, namespace="default", metadata=owned, spec=POD)
-        for name, owned in (("p", {}), ("db-0", OWNED))
-    ),
-    thing(
-        "PersistentVolume",
-        "v",
-        spec={
-            "capacity": {"storage": "1Gi"},
-            "accessModes": ["ReadWriteOnce"],
-            "claimRef": {"namespace": "default", "name": "data"},
-            "csi": {"driver": "d.example", "volumeHandle": "h"},
-        },
-    ),
-    thing(
-        "VolumeAttachment",
-        "a",
-        "storage.k8s.io/v1",
-        spec={"attacher": "d.example", "nodeName": "n1", "source": {"persistentVolumeName": "v"}},
-    ),
+    thing("Pod", "p", namespace="default", spec=POD),
+    thing("Pod", "db-0", namespace="default", metadata={"ownerReferences": [SET]}, spec=POD),
+    thing("Pod", "stays", namespace="default", spec=POD | STAYS),
+    *disk("v", claim="data"),
+    *disk("w", claim="kept"),
     thing(
         "Lease",
         "n1",
@@ -170,15 +171,17 @@ def named(path):
     return {(one.verb, one.resource, one.name) for one in asked(path)}
 
 
-async def test_every_request_is_within_the_roles_and_every_rule_is_used(lab, client, tmp_path):
+@pytest.mark.parametrize("attach_detach", ["external", "own"])
+async def test_every_request_is_within_the_roles_and_every_rule_is_used(lab, client, tmp_path, attach_detach):
     agents = install_agent(tmp_path / "agents")
     await prepare(client)
     access = await as_the_controller(client, lab, tmp_path)
     hearts = asyncio.create_task(beat(client))
-    controller = ControllerProcess(tmp_path, access, f"--fence-agents={agents}", "--attach-detach=own")
+    controller = ControllerProcess(tmp_path, access, f"--fence-agents={agents}", f"--attach-detach={attach_detach}")
     try:
         await asyncio.to_thread(controller.until, lambda: controller.audit("force-delete"))
-        await asyncio.to_thread(controller.until, lambda: controller.audit("detach"))
+        if attach_detach == "own":
+            await asyncio.to_thread(controller.until, lambda: controller.audit("detach"))
         await asyncio.to_thread(controller.until, lambda: ("get", "pods", "db-0") in named(tmp_path / "audit"))
         lease = ("lastcall-controller", NAMESPACE)
         await client.delete(resources.LEASES, lease[0], namespace=lease[1])
@@ -187,6 +190,6 @@ async def test_every_request_is_within_the_roles_and_every_rule_is_used(lab, cli
     finally:
         controller.kill()
         await cancel(hearts)
-    grants, requests = every_grant(NAMESPACE), asked(tmp_path / "audit")
+    grants, requests = every_grant(NAMESPACE, detach=attach_detach == "own"), asked(tmp_path / "audit")
     assert beyond(grants, requests) == []
     assert [(grant.resource, grant.namespace, verb) for grant, verb in unused(grants, requests)] == []

@@ -74,6 +74,20 @@ BUGS = [
         SHIPPED,
     ),
     Bug(
+        "a controller that detaches nothing may delete attachments",
+        "manifests/grants.py",
+        "if detach else _FOLLOW",
+        "",
+        SHIPPED,
+    ),
+    Bug(
+        "a controller that may detach volumes is not told to",
+        "manifests/deployment.py",
+        """*(["--attach-detach=own"] if detach else []),""",
+        "",
+        SHIPPED,
+    ),
+    Bug(
         "a request in another namespace counts as allowed",
         "manifests/rbac.py",
         "and grant.namespace in (ANYWHERE, asked.namespace)",

@@ -2,7 +2,7 @@
 
 import click
 
-from lastcall.manifests.controller import IMAGE, NAMESPACE
+from lastcall.manifests.controller import EXTERNAL, IMAGE, NAMESPACE, OWN
 
 
 @click.group("manifests")
@@ -14,7 +14,14 @@ def command() -> None:
 @click.option("--namespace", default=NAMESPACE, show_default=True, help="Where it runs, and reads Secrets.")
 @click.option("--image", default=IMAGE, show_default=True, help="The image of its pods.")
 @click.option("--replicas", type=int, default=2, show_default=True, help="How many of them; one at a time acts.")
-def controller_command(*, namespace: str, image: str, replicas: int) -> None:
+@click.option(
+    "--attach-detach",
+    type=click.Choice([EXTERNAL, OWN]),
+    default=EXTERNAL,
+    show_default=True,
+    help="Who detaches volumes: kube-controller-manager by the taint, or, where its controller is off, lastcall itself.",
+)
+def controller_command(*, namespace: str, image: str, replicas: int, attach_detach: str) -> None:
     """Everything that lastcall controller needs, itself too.
 
     Applying it again changes nothing that others have written.
@@ -22,7 +29,8 @@ def controller_command(*, namespace: str, image: str, replicas: int) -> None:
     from lastcall.manifests.controller import Choices, objects
     from lastcall.manifests.text import to_yaml
 
-    click.echo(to_yaml(objects(Choices(namespace=namespace, image=image, replicas=replicas))), nl=False)
+    choices = Choices(namespace=namespace, image=image, replicas=replicas, attach_detach=attach_detach)
+    click.echo(to_yaml(objects(choices)), nl=False)
 
 
 @command.command("agent")

@@ -20,6 +20,8 @@ from lastcall.model.patterns import NAME as DNS_LABEL
 from lastcall.names import SYSTEM_NAMESPACE
 
 NAMESPACE = SYSTEM_NAMESPACE
+EXTERNAL, OWN = "external", "own"
+"""Who detaches volumes, as ``lastcall controller --attach-detach`` has it."""
 IMAGE = f"lastcall:{__version__}"
 
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,510}")
@@ -32,6 +34,7 @@ class Choices:
     namespace: str = NAMESPACE
     image: str = IMAGE
     replicas: int = 2
+    attach_detach: str = EXTERNAL
 
     def __post_init__(self) -> None:
         wrong = []
@@ -41,22 +44,24 @@ class Choices:
             wrong.append(f"--image: {shown(self.image)}: must be the name of an image")
         if self.replicas < 0:
             wrong.append(f"--replicas: {self.replicas}: must be 0 or more")
+        if self.attach_detach not in (EXTERNAL, OWN):
+            wrong.append(f"--attach-detach: {shown(self.attach_detach)}: must be {EXTERNAL} or {OWN}")
         if wrong:
             raise InvalidInput("manifests", wrong)
 
 
 def objects(choices: Choices) -> list[Object]:
     """All of them, in the order in which they can be made."""
-    namespace = choices.namespace
+    namespace, detach = choices.namespace, choices.attach_detach == OWN
     return [
         *map(_namespace, dict.fromkeys((namespace, SYSTEM_NAMESPACE))),  # the Leases of agents lie in the second
         definitions.fence_policy(),
         definitions.node_shutdown(),
         _object("v1", "ServiceAccount", namespace),
-        *granted(every_grant(namespace), to=NAME, of=namespace, labels=labels()),
+        *granted(every_grant(namespace, detach=detach), to=NAME, of=namespace, labels=labels()),
         {**_object("coordination.k8s.io/v1", "Lease", namespace), "spec": {}},
         budget(namespace),
-        deployment(namespace, image=choices.image, replicas=choices.replicas),
+        deployment(namespace, image=choices.image, replicas=choices.replicas, detach=detach),
     ]
 
 

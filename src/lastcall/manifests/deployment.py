@@ -14,8 +14,8 @@ MOVE_SECONDS = 30
 _USER = 65532
 
 
-def deployment(namespace: str, *, image: str, replicas: int) -> Object:
-    """The replicas elect one that acts; the others wait, each on another node."""
+def deployment(namespace: str, *, image: str, replicas: int, detach: bool) -> Object:
+    """The replicas elect one that acts; the others wait, each on another node. ``detach``: it detaches volumes itself."""
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -25,7 +25,7 @@ def deployment(namespace: str, *, image: str, replicas: int) -> Object:
             "selector": {"matchLabels": selector()},
             # One after the other: with every replica on another node, there may be no room for one more.
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
-            "template": {"metadata": {"labels": labels()}, "spec": _pod(namespace, image)},
+            "template": {"metadata": {"labels": labels()}, "spec": _pod(namespace, image, detach=detach)},
         },
     }
 
@@ -44,7 +44,7 @@ def budget(namespace: str) -> Object:
     }
 
 
-def _pod(namespace: str, image: str) -> Object:
+def _pod(namespace: str, image: str, *, detach: bool) -> Object:
     return {
         "serviceAccountName": NAME,
         "priorityClassName": "system-cluster-critical",
@@ -58,12 +58,12 @@ def _pod(namespace: str, image: str) -> Object:
         },
         "tolerations": _tolerations(),
         "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [_apart()]}},
-        "containers": [_container(namespace, image)],
+        "containers": [_container(namespace, image, detach=detach)],
         "volumes": [{"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}}],
     }
 
 
-def _container(namespace: str, image: str) -> Object:
+def _container(namespace: str, image: str, *, detach: bool) -> Object:
     return {
         "name": "controller",
         "image": image,
@@ -73,6 +73,7 @@ def _container(namespace: str, image: str) -> Object:
             f"--lease-namespace={namespace}",
             f"--metrics-bind-address=$(POD_IP):{PORT}",
             "--log-format=json",
+            *(["--attach-detach=own"] if detach else []),
         ],
         "env": [_from_pod("POD_IP", "status.podIP"), _from_pod("POD_NAME", "metadata.name")],
         "ports": [{"name": "status", "containerPort": PORT, "protocol": "TCP"}],

@@ -10,8 +10,9 @@ _LEASES = "coordination.k8s.io"
 _POLICIES, _SHUTDOWNS = "fencepolicies", "nodeshutdowns"
 
 
-def cluster_grants() -> list[Grant]:
-    """In all namespaces, and for what has none."""
+def cluster_grants(*, detach: bool) -> list[Grant]:
+    """In all namespaces, and for what has none. ``detach``: volumes are detached by the controller itself."""
+    attachments = ("get", *_FOLLOW, "delete") if detach else _FOLLOW
     return [
         Grant("nodes", ("get", *_FOLLOW, "patch"), "watched; read live, marked, tainted and untainted"),
         Grant(
@@ -21,12 +22,7 @@ def cluster_grants() -> list[Grant]:
         ),
         Grant("pods/status", ("patch",), "a pod that is deleted by force has failed, says its status before"),
         Grant("persistentvolumes", ("get",), "which claim a volume that is attached belongs to"),
-        Grant(
-            "volumeattachments",
-            ("get", *_FOLLOW, "delete"),
-            "watched; read live and deleted where nobody else does",
-            "storage.k8s.io",
-        ),
+        Grant("volumeattachments", attachments, "watched; read live and deleted if nobody else does", "storage.k8s.io"),
         Grant("events", ("create",), "what is done is told on the Node and the pods"),
         Grant(_POLICIES, _FOLLOW, "what is to be done", names.GROUP),
         Grant(f"{_POLICIES}/status", ("patch",), "whether a policy is heeded", names.GROUP),
@@ -52,6 +48,6 @@ def own_grants(namespace: str) -> list[Grant]:
     ]
 
 
-def every_grant(namespace: str) -> list[Grant]:
+def every_grant(namespace: str, *, detach: bool) -> list[Grant]:
     """All of them."""
-    return [*cluster_grants(), *lease_grants(), *own_grants(namespace)]
+    return [*cluster_grants(detach=detach), *lease_grants(), *own_grants(namespace)]
