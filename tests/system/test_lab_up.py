@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import os
 import re
 import signal
 import stat
@@ -29,6 +30,36 @@ def test_up_and_used(labs, tmp_path):
     use = kubectl(lab, tmp_path / "home")
     assert use("auth whoami -o jsonpath={.status.userInfo.username}") == "lab-admin"
     assert use("create cm a") == "configmap/a created\n"
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["two words", "default"])
+def test_the_lines_that_it_prints_work_when_they_are_copied(labs, tmp_path, monkeypatch, named):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    default = tmp_path / "state" / "lastcall" / "lab.kubeconfig"
+    pytest.importorskip("sushy", reason="the extra redfish is not installed")
+    lab = labs("two words", "--nodes=2", "--failover", kubeconfig=None if named else default)
+    lab.start()
+    lines = [line for line in lab.said.splitlines() if line.startswith("  ")]
+    assert len(lines) == 4
+    assert all(("--kubeconfig" in line) == named for line in lines[2:]), "the default needs no name"
+    said = subprocess.run(
+        ["bash", "-e"],
+        input="\n".join(lines),
+        env={
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "HOME": str(tmp_path),
+            "XDG_STATE_HOME": str(tmp_path / "state"),
+        },
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert said.returncode == 0, said.stderr
+    out = run("status", f"--kubeconfig={lab.kubeconfig}", "-o", "json")[0]
+    switches = {one["name"]: one["power"] for one in json.loads(out)["nodes"]}
+    assert switches["lab-2"] == "off"
+    assert switches["lab-1"] != "on"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

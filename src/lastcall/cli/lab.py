@@ -3,6 +3,7 @@
 import asyncio
 import functools
 import re
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -146,17 +147,23 @@ def _speak(*, verbose: bool) -> None:
 def _tell(wanted: "Wanted", plane: "ControlPlane", machines: "LocalMachines") -> None:
     """What people can do with a lab that is up."""
     nodes = "1 node" if len(machines.names) == 1 else f"{len(machines.names)} nodes"
+    power = "lastcall lab power" + _named(wanted.kubeconfig)
     click.echo(f"The lab is up: {nodes}; for trying and testing, never for production.")
     click.echo(f"Its API server is {plane.url}. In another terminal:\n")
-    click.echo(f"  export KUBECONFIG={wanted.kubeconfig}")
+    click.echo(f"  export KUBECONFIG={shlex.quote(str(wanted.kubeconfig))}")
     click.echo("  kubectl get nodes")
     if machines.names:
-        click.echo(f"  lastcall lab power {machines.names[0]} button   # its power button is pressed")
+        click.echo(f"  {power} {machines.names[0]} button   # its power button is pressed")
         if wanted.failover:
-            click.echo(
-                f"  lastcall lab power {machines.names[-1]} off      # its plug is pulled, and lastcall fails it over"
-            )
+            click.echo(f"  {power} {machines.names[-1]} off      # its plug is pulled, and lastcall fails it over")
     click.echo("\nCtrl-C ends it" + ("." if wanted.data else " and removes everything."))
+
+
+def _named(kubeconfig: Path) -> str:
+    """What the other commands of the lab need in order to find it: they do not go by $KUBECONFIG."""
+    from lastcall.lab.up import default_kubeconfig
+
+    return "" if kubeconfig == default_kubeconfig() else f" --kubeconfig {shlex.quote(str(kubeconfig))}"
 
 
 @command.command("status")
