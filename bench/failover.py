@@ -38,8 +38,11 @@ QUICK = {"nodes": 5, "pods": (50, 100), "turns": (1, 1), "fleet": 200, "each": 3
 UPSTREAM = {1000: "100 s; 10.4 s with 500 requests a second", 3000: "305 s; 75 to 132 s with 500 requests a second"}
 """kube-controller-manager 1.36.2 at a kube-apiserver on two cores, measured on another day: by default and at its best."""
 
-RATE, LINEAR, MEMORY = 80, 120, 150
-"""Percent of the bare calls' rate at least; of the time for a pod among few, at most; MiB."""
+RATE, LINEAR, MEMORY, NOTICED = 80, 120, 150, 0.1
+"""Percent of the bare calls' rate at least; of the time for a pod among few, at most; MiB; seconds."""
+
+OURS = "-c-"
+"""In the names of the nodes with which the controller is measured."""
 
 PATIENCE = 900
 """Seconds until who is measured has failed."""
@@ -58,8 +61,8 @@ class Failover:
         try:
             async with self._server() as (access, log, pid):
                 found = await self._failovers(access, pid)
-                refused = _refused(log) if log else None
-            rows = list(self._failed_over(found, refused))
+                rows = list(self._failed_over(found))
+                rows += _audited(log) if log else ()
             return rows if self._access else [*rows, *await self._fleet()]
         finally:
             shutil.rmtree(self._directory)
@@ -95,7 +98,7 @@ class Failover:
             for pods, turns in zip(self._sizes["pods"], self._sizes["turns"], strict=True):
                 for turn in range(turns):
                     for who, make in (("bare", self._bare), ("controller", self._controller)):
-                        unique = f"{os.getpid()}-{turn}-{pods}-{who[0]}"
+                        unique = f"{os.getpid()}-{turn}-{pods}-{who[0]}"  # with the node's number: ``OURS``
                         await ground.make(unique, pods)
                         async with make(client, access) as (process, start):
                             one = await self._measured(ground, pods, process, start, pid)
@@ -142,7 +145,7 @@ class Failover:
         finally:
             await program.stop()
 
-    def _failed_over(self, found, refused):
+    def _failed_over(self, found):
         few, *_, many = self._sizes["pods"]
         for pods in self._sizes["pods"]:
             turns, bare = found[pods, "controller"], found[pods, "bare"]
@@ -159,8 +162,6 @@ class Failover:
         growth = Figures((100 * each[1] / each[0],), "%")
         what = f"the time for a pod of {many}, of that for one of {few}"
         yield LabRow(what, self._by, growth, target=Target(most=LINEAR))
-        if refused is not None:
-            yield LabRow("answers 429", self._by, Figures((refused,), ""), target=Target(most=0))
 
     # -- a large cluster -----------------------------------------------------------------------------------------------
 
@@ -228,7 +229,25 @@ def _cpu(turns, bare, index):
     return mine, f"for the bare calls: {theirs}"
 
 
-def _refused(log):
-    """Answers 429 that the lab's audit knows of."""
+def _audited(log):
+    """What the lab's audit knows of: answers 429, and how long it took from the taint to the controller's look at that node."""
     with log.open("rb") as lines:
-        return sum(json.loads(line).get("code") == 429 for line in lines)
+        records = [json.loads(line) for line in lines]
+    yield LabRow(
+        "answers 429", "lab", Figures((sum(one["code"] == 429 for one in records),), ""), target=Target(most=0)
+    )
+    what = "from a node's taint to the controller's look at it, with those of 20 at once"
+    yield LabRow(what, "lab", Figures(tuple(_looks(records)), "ms"), target=Target(most=NOTICED))
+
+
+def _looks(records):
+    """For each node that the controller was measured with: seconds from the answer to the taint until it asks for the node."""
+    tainted = {}
+    for one in sorted(records, key=lambda one: one["wall"]):
+        if one["resource"] != "nodes" or one["subresource"] or OURS not in one["name"]:
+            continue
+        if one["verb"] == "patch":
+            tainted.setdefault(one["name"], one["wall"] + one["seconds"])
+        elif one["verb"] == "get" and tainted.get(one["name"]):
+            yield one["wall"] - tainted[one["name"]]
+            tainted[one["name"]] = None
