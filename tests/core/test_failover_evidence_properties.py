@@ -46,7 +46,7 @@ ALIVE = st.one_of(
     make(PowerSeen, source=SOURCES, power=st.just(Power.ON), asked=TIMES),
     make(InstanceSeen, source=st.just("ec2"), state=st.just(Instance.RUNNING), asked=TIMES),
     make(StorageLease, source=st.just("lun"), renewed=TIMES, read=TIMES),
-    make(LastWord, written=TIMES, deadline=TIMES, cancelled=st.booleans()),
+    make(LastWord, written=TIMES, deadline=TIMES, cancelled=st.booleans(), new=st.booleans()),
 )
 NOTHING = st.one_of(
     make(NodeSeen, system_uuid=UUIDS, ready=st.just("Unknown"), at=TIMES).map(lambda one: replace(one, boot_id="a")),

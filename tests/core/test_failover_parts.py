@@ -1,4 +1,4 @@
-"""The parts of the failover controller, each for itself: its own clock, alarms, what was sighted, what is left, what nodes say."""
+"""The parts of the failover controller, each for itself: its own clock, alarms, what was sighted, what is left."""
 
 from datetime import UTC, datetime
 
@@ -6,15 +6,13 @@ import msgspec
 import pytest
 
 from lastcall.failover.deciding import left
-from lastcall.failover.knowing import last_words
 from lastcall.failover.knowing.alarms import Alarms
 from lastcall.failover.knowing.facts import LeaseSeen, NodeSeen, PowerSeen
 from lastcall.failover.knowing.own_clock import OwnClock
 from lastcall.failover.knowing.sightings import Sightings
 from lastcall.failover.telling import audit
 from lastcall.failover.telling.happenings import Acted
-from lastcall.model.node_shutdown_object import NodeShutdown
-from lastcall.model.observed import LiveNode, LivePod, WatchedLease, WatchedNode, WatchedShutdown
+from lastcall.model.observed import LiveNode, LivePod, WatchedLease, WatchedNode
 from lastcall.model.power import Power
 
 
@@ -277,48 +275,6 @@ def test_what_a_pod_says_of_itself_and_its_volumes():
         pod(annotations=annotations), node(1, type_=LiveNode), {("d", "c"): "pv1", ("d", "p-e"): "pv2"}, {}, 0.0
     )
     assert (found.disabled, found.mirror, found.volumes) == (True, True, ("pv1", "pv2"))
-
-
-# -- what nodes say ----------------------------------------------------------------------------------------------------
-
-
-def shutdown(
-    type_=WatchedShutdown, revision=1, boot="b1", outcome="Running", start="12:00:00", deadline="12:01:40", pods=()
-):
-    status = {"outcome": outcome, "startTime": f"2020-01-01T{start}Z", "pods": list(pods)}
-    if deadline:
-        status["deadlineTime"] = f"2020-01-01T{deadline}Z"
-    metadata = {"name": "n", "resourceVersion": str(revision)}
-    return msgspec.convert({"metadata": metadata, "spec": {"nodeName": "n", "bootID": boot}, "status": status}, type_)
-
-
-def test_a_nodes_clock_may_be_wrong_its_deadline_counts_from_when_it_was_seen():
-    first = last_words.heard(None, shutdown(), 50.0)
-    again = last_words.heard(first, shutdown(revision=2), 70.0)
-    fact = last_words.fact(again, None)
-    assert (fact.deadline, fact.written, fact.boot_id, fact.cancelled) == (150.0, 70.0, "b1", False)
-    assert last_words.heard(again, shutdown(revision=2), 99.0) is again
-
-
-def test_a_shutdown_that_begins_anew_has_its_own_deadline():
-    first = last_words.heard(None, shutdown(), 50.0)
-    second = last_words.heard(first, shutdown(revision=2, start="12:01:00"), 200.0)
-    assert last_words.fact(second, None).deadline == 240.0
-
-
-def test_one_without_a_deadline_is_waited_for_all_the_same():
-    word = last_words.heard(None, shutdown(deadline=""), 50.0)
-    assert last_words.fact(word, None).deadline == 50.0 + last_words.UNSTATED
-
-
-def test_pods_count_as_gone_only_by_the_same_boots_word():
-    moment = "2020-01-01T12:00:30Z"
-    said = {"namespace": "d", "name": "p", "uid": "u", "unmountedTime": moment, "outcome": "Graceful"}
-    still = {**said, "uid": "w", "unmountedTime": None}
-    word = last_words.heard(None, shutdown(outcome="Cancelled"), 50.0)
-    assert last_words.fact(word, shutdown(NodeShutdown, pods=[said, still])).gone == {"u"}
-    assert last_words.fact(word, shutdown(NodeShutdown, boot="b2", pods=[said])).gone == frozenset()
-    assert last_words.fact(word, None).cancelled
 
 
 # -- the audit ---------------------------------------------------------------------------------------------------------

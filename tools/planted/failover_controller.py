@@ -138,13 +138,6 @@ BUGS = [
         PARTS,
     ),
     Bug(
-        "a node's own clock says until when it is waited for",
-        "failover/knowing/last_words.py",
-        "deadline=word.began + _seconds(status.start_time, status.deadline_time),",
-        "deadline=_seconds('1970-01-01T00:00:00Z', status.deadline_time),",
-        PARTS,
-    ),
-    Bug(
         "one toleration of one taint is enough",
         "failover/deciding/left.py",
         "return wall - since < first.toleration_seconds",

@@ -142,11 +142,10 @@ class Gathering:
         knot = self._observing.knots.get(name)
         if knot is None:
             raise NotFound(f"no node {name} has been heard of")
-        word = self._observing.word(name)
         node, watchdog, said, listed = await asyncio.gather(
             self._node(knot, reading),
             self._watchdog(name, self._clock.boottime()),
-            self._cluster.shutdown(name) if word else _nothing(),
+            reading.shutdown(name, self._observing),
             self._cluster.pods(name) if before is None else _nothing(),
         )
         pods = before or listed or ()
@@ -154,6 +153,7 @@ class Gathering:
             self.guard.unclaimed(name)
         if any(one in node.metadata.labels for one in overview.CONTROL_PLANE):
             self._etcd = await self._cluster.etcd_nodes()
+        word = self._observing.word(name)
         facts: list[Fact | None] = [watchdog, last_words.fact(word, said) if word else None]
         return node, pods, [fact for fact in facts if fact]
 

@@ -139,7 +139,7 @@ class Observing:
             self._words.pop(name, None)
         else:
             assert isinstance(shutdown, WatchedShutdown)
-            self._words[name] = last_words.heard(self._words.get(name), shutdown, now)
+            self.look_at_shutdown(name, shutdown, now)
         if self.in_trouble(name, now):
             self._touched(name)
 
@@ -216,6 +216,13 @@ class Observing:
         )
         self.calmness.hear(name, watched.promise, now)
         return watched
+
+    def look_at_shutdown(
+        self, name: str, shutdown: last_words.Said, now: float, *, since: last_words.Heard | None = None
+    ) -> None:
+        """A node's own word as it was told, or read; ``since``: what was known of it when that was asked for."""
+        first = Watched.SHUTDOWNS not in self._synced
+        self._words[name] = last_words.heard(self._words.get(name), shutdown, now, first=first, since=since)
 
     # -- time ----------------------------------------------------------------------------------------------------------
 

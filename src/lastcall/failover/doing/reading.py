@@ -3,8 +3,10 @@
 import asyncio
 
 from lastcall.failover.deciding import steps
+from lastcall.failover.doing.observing import Observing
 from lastcall.failover.doing.outside import Cluster
 from lastcall.failover.knowing.sightings import Sightings
+from lastcall.model.node_shutdown_object import NodeShutdown
 from lastcall.model.observed import LiveNode
 from lastcall.ports import Clock
 
@@ -14,7 +16,7 @@ NEVER = float("-inf")
 
 
 class Reading:
-    """The Node, with its Lease. ``asked``: when for both, on the clock's boottime."""
+    """The Node with its Lease, and its last word. ``asked``: when for the first two, on the clock's boottime."""
 
     def __init__(self, cluster: Cluster, clock: Clock) -> None:
         self._cluster = cluster
@@ -26,6 +28,8 @@ class Reading:
         self._node: LiveNode | None = None
         self.asked = NEVER
         self._known: tuple[float, float | None] = (NEVER, None)
+        self._shutdown: NodeShutdown | None = None
+        self._shutdown_asked = NEVER
 
     async def anew(self, seen: Sightings) -> LiveNode:
         """Both as they are now; ``seen`` is told. NotFound if there is no such Node."""
@@ -48,6 +52,19 @@ class Reading:
         node, same = self._node, self._known == (seen.observed, seen.heard)
         old = self._clock.boottime() >= self.asked + LASTS
         return None if node is None or old or not same or seen.overtaken(node) else node
+
+    async def shutdown(self, name: str, observing: Observing) -> NodeShutdown | None:
+        """A node's own word on its going down, not older than that; ``observing`` is told. None if there is none.
+
+        It is asked for although no watch has told of any: one that is silent says nothing of it, and it holds fencing back.
+        """
+        asked, known = self._clock.boottime(), observing.word(name)
+        if asked >= self._shutdown_asked + LASTS:
+            self._shutdown = await self._cluster.shutdown(name)
+            self._shutdown_asked = asked
+            if self._shutdown:
+                observing.look_at_shutdown(name, self._shutdown, self._clock.boottime(), since=known)
+        return self._shutdown
 
 
 def serves(step: steps.Step) -> bool:

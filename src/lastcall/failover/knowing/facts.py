@@ -151,10 +151,12 @@ class Acknowledged:
 
 @dataclass(frozen=True, kw_only=True)
 class LastWord:
-    """What the node said of its own going down: a ``NodeShutdown``, last written at ``written``."""
+    """What the node said of its own going down: a ``NodeShutdown``, seen as it is now at ``written``."""
 
     boot_id: str
     written: float
+    new: bool = True
+    """Whether it was seen to be written. What was there at the first look is no sign of life: nobody knows how old it is."""
     deadline: float
     """Until when it may take, as the node has stated."""
     cancelled: bool = False

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lastcall.failover.knowing.facts import LastWord
+from lastcall.failover.knowing.revisions import number_of
 from lastcall.model.node_shutdown_object import NodeShutdown
 from lastcall.model.observed import WatchedShutdown
 from lastcall.model.shutdown import Outcome
@@ -15,44 +16,90 @@ from lastcall.model.shutdown import Outcome
 UNSTATED = 600.0
 """Seconds for which a shutdown without a deadline is waited for: logind sets no limit, so the node states none."""
 
+Said = WatchedShutdown | NodeShutdown
+"""As a watch tells it, or as it was read live."""
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, kw_only=True)
 class Heard:
     """A node's word as it was seen: this shutdown first at ``began``, and as it is now at ``written``."""
 
-    shutdown: WatchedShutdown
+    boot_id: str
+    start: datetime | None
+    """By the node's own clock; with ``boot_id`` it says which shutdown it is."""
+    seconds: float
+    """From its start to its deadline."""
+    cancelled: bool
+    revision: str
     began: float
     written: float
+    new: bool
+    """Whether it was written since the observer began; what he found when he looked first may be of any age."""
 
 
-def heard(before: Heard | None, shutdown: WatchedShutdown, now: float) -> Heard:
-    """What is known after the object was seen at ``now``."""
-    if before is None or _which(before.shutdown) != _which(shutdown):
-        return Heard(shutdown, now, now)
-    if before.shutdown.metadata.resource_version == shutdown.metadata.resource_version:
+def heard(
+    before: Heard | None, shutdown: Said, now: float, *, first: bool = False, since: Heard | None = None
+) -> Heard:
+    """What is known after the object was seen at ``now``.
+
+    ``first``: this is the observer's first look. What is older than what was seen before says nothing: a watch and a live
+    read overtake each other. But a live read never gives what is older than what was known when it was asked for
+    (``since``), unless history has gone back; then nothing that was seen before holds.
+    """
+    revision = shutdown.metadata.resource_version
+    if before and number_of(revision) < number_of(before.revision):
+        if since is None or number_of(revision) >= number_of(since.revision):
+            return before
+        before, first = None, True
+    if before and revision == before.revision:
         return before
-    return Heard(shutdown, before.began, now)
-
-
-def fact(word: Heard, live: NodeShutdown | None) -> LastWord:
-    """``live``: the object as it was read just now, whole; None if that is not the same shutdown any more."""
-    status = word.shutdown.status
-    same = live is not None and live.spec.boot_id == word.shutdown.spec.boot_id
-    return LastWord(
-        boot_id=word.shutdown.spec.boot_id,
-        written=word.written,
-        deadline=word.began + _seconds(status.start_time, status.deadline_time),
-        cancelled=status.outcome == Outcome.CANCELLED.value,
-        gone=live.gone if live is not None and same else frozenset(),
+    boot_id, start = _which(shutdown)
+    return Heard(
+        boot_id=boot_id,
+        start=start,
+        seconds=_seconds(start, _moment(shutdown.status.deadline_time)),
+        cancelled=_cancelled(shutdown),
+        revision=revision,
+        began=before.began if before and (before.boot_id, before.start) == (boot_id, start) else now,
+        written=now,
+        new=before is not None or not first,
     )
 
 
-def _which(shutdown: WatchedShutdown) -> tuple[str, str]:
-    return shutdown.spec.boot_id, shutdown.status.start_time
+def fact(word: Heard, live: NodeShutdown | None) -> LastWord:
+    """``live``: the object as it was read just now, whole; None if there is none any more, or it could not be read.
+
+    Each of the two may be the newer one: either says that the shutdown was cancelled, and it is. Of the pods ``live``
+    alone tells, if it tells of the same shutdown.
+    """
+    same = live if live and _which(live) == (word.boot_id, word.start) else None
+    return LastWord(
+        boot_id=word.boot_id,
+        written=word.written,
+        new=word.new,
+        deadline=word.began + word.seconds,
+        cancelled=word.cancelled or (same is not None and _cancelled(same)),
+        gone=same.gone if same else frozenset(),
+    )
 
 
-def _seconds(start: str, deadline: str) -> float:
-    try:
-        return max(0.0, (datetime.fromisoformat(deadline) - datetime.fromisoformat(start)).total_seconds())
-    except (ValueError, TypeError):
-        return UNSTATED
+def _which(shutdown: Said) -> tuple[str, datetime | None]:
+    return shutdown.spec.boot_id, _moment(shutdown.status.start_time)
+
+
+def _cancelled(shutdown: Said) -> bool:
+    return shutdown.status.outcome in (Outcome.CANCELLED, Outcome.CANCELLED.value)
+
+
+def _moment(said: str | datetime | None) -> datetime | None:
+    """None if it is no RFC 3339 time."""
+    if isinstance(said, str):
+        try:
+            said = datetime.fromisoformat(said)
+        except ValueError:
+            return None
+    return said if said and said.tzinfo else None
+
+
+def _seconds(start: datetime | None, deadline: datetime | None) -> float:
+    return max(0.0, (deadline - start).total_seconds()) if start and deadline else UNSTATED

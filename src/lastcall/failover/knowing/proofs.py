@@ -144,7 +144,7 @@ def _sign(fact: Fact) -> Sign | None:
             return Sign(renewed, f"it renewed its lease on {source}")
         case WatchdogSeen(renewed=renewed):
             return Sign(renewed, "its agent renewed its Lease")
-        case LastWord(written=written):
+        case LastWord(written=written, new=True):
             return Sign(written, "it wrote a NodeShutdown")
         case PowerSeen(asked=asked, source=source) | InstanceSeen(asked=asked, source=source):
             return Sign(asked, f"{source} said ON", machine=True) if switched(fact) is Power.ON else None

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from lastcall import names
 from lastcall.failover.knowing.facts import Boot, Fact, InstanceSeen, LeaseSeen, NodeSeen, PowerSeen
 from lastcall.failover.knowing.proofs import FRESH, LIVES, freshness
+from lastcall.failover.knowing.revisions import number_of
 from lastcall.model.observed import LiveNode, WatchedLease, WatchedNode
 
 _BOOTS = 4
@@ -71,7 +72,7 @@ class Sightings:
 
     def overtaken(self, node: LiveNode) -> bool:
         """Whether something newer than this reading of the Node has been seen, so that it may say what is not so any more."""
-        return _number(node.metadata.resource_version) < self._revisions[0]
+        return number_of(node.metadata.resource_version) < self._revisions[0]
 
     def followed(self, now: float) -> None:
         """Its Lease is followed from now on: that little was heard before says nothing of it."""
@@ -87,7 +88,7 @@ class Sightings:
         What is older than what was seen before says nothing: a watch and a live read overtake each other. But a live read
         never gives what is older than what was known when it was asked for (``since``), unless history has gone back.
         """
-        number = _number(node.metadata.resource_version)
+        number = number_of(node.metadata.resource_version)
         if self._went_back(0, number, since):
             self._begin(now, anew=True)
         if self._older(0, number):
@@ -116,7 +117,7 @@ class Sightings:
         ``first``: this is the observer's first look at all Leases, so that nobody knows how old it is. ``since`` as for the
         Node. A renewal that is later by its writer's own clock, though its revision is lower, tells the same.
         """
-        number, renewed = _number(lease.metadata.resource_version), lease.spec.renew_time
+        number, renewed = number_of(lease.metadata.resource_version), lease.spec.renew_time
         later = self.renewed is not None and renewed > self.renewed[0] and number < self._revisions[1]
         if later or self._went_back(1, number, since):
             self._begin(now, anew=True)
@@ -196,8 +197,3 @@ class Sightings:
         ready = fact.ready if isinstance(fact, NodeSeen) else ""
         kind = "lease" if isinstance(fact, LeaseSeen) else "lives" if ready in LIVES else "silent"
         self._seen[f"{kind} {fact.boot_id}"] = fact
-
-
-def _number(revision: str) -> int:
-    """Of a resourceVersion: with etcd it is the number of a revision. 0 if it is something else."""
-    return int(revision) if revision.isdecimal() else 0
