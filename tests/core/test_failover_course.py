@@ -8,6 +8,7 @@ from support.failover_cases import (
     AWAKE,
     BACK,
     BMC,
+    BY_HAND,
     DB,
     DEAD,
     ENDING,
@@ -26,6 +27,7 @@ from support.failover_cases import (
     verdict,
 )
 
+from lastcall.failover.deciding.claiming import by_hand
 from lastcall.failover.deciding.course import TABLE, Situation, situation
 from lastcall.failover.deciding.steps import (
     AskPower,
@@ -76,6 +78,7 @@ from lastcall.model.power import Power
         ({"held_until": NOW + 9, "gone": frozenset({"u1"}), "pods": (ENDING,)}, ForceDelete, {"pods": (ENDING,)}),
         ({"held_until": NOW + 9, "gone": frozenset({"u1"}), "heard": AWAKE}, Wait, {"until": NOW + 35}),
         ({"devices": ()}, Wait, {"says": "its policy names no fencer"}),
+        ({"devices": (), "node": node(None, BY_HAND)}, Wait, {"says": "lastcall failover acknowledge n1 --boot-id a"}),
         (
             {"devices": (), "verdict": verdict(State.UNKNOWN, Awaited("that its watchdog has reset it", NOW + 5))},
             Wait,
@@ -96,6 +99,23 @@ from lastcall.model.power import Power
 )
 def test_a_node_on_which_nothing_of_ours_is(changes, kind, more):
     check(replace(SUSPECT, **changes), kind, **more)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"node": node(None, OURS)}, True),
+        ({"node": node(None, BY_HAND)}, True),
+        ({"node": marked(OURS)}, True),
+        ({"node": marked(OURS, tainted=True)}, False),
+        ({"node": node(None, OURS), "verdict": DEAD}, False),
+        ({}, False),
+        ({"node": None}, False),
+    ],
+)
+def test_a_taint_that_somebody_has_set_and_that_proves_nothing_is_told_of(changes, told):
+    found = by_hand(replace(SUSPECT, **changes))
+    assert found.endswith("say it by lastcall failover acknowledge n1 --boot-id a") if told else found == ""
 
 
 @pytest.mark.parametrize(

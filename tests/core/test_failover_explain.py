@@ -74,15 +74,38 @@ def test_why_not(objects, says):
     assert says in " ".join(one["why"] for one in document("pod/db-0", *unique.values())["inTheWay"])
 
 
-def test_a_node_said_to_be_dead_by_hand_is_failed_over_as_soon_as_its_silence_allows():
-    tainted = machine("n1", "Unknown", taint("node.kubernetes.io/out-of-service", value="nodeshutdown"))
-    objects = [tainted, *OTHERS, WITH_UID, policy()]
-    found = document("n1", *objects, lease("n1", 5))
+def test_a_taint_that_was_set_by_hand_counts_if_the_controller_saw_it_being_set_and_that_nobody_else_can_know():
+    set_now = taint("node.kubernetes.io/out-of-service", value="nodeshutdown")
+    tainted = machine("n1", "Unknown", set_now | {"timeAdded": "2026-11-21T11:59:59Z"})
+    acknowledge = "lastcall failover acknowledge n1 --boot-id b-1"
+    found = document("n1", tainted, lease("n1", 90), *OTHERS, WITH_UID, policy())
+    assert "DEAD" not in str(found)
+    assert acknowledge in found["known"][-1]
+    found = document("n1", tainted, lease("n1", 90), *OTHERS, WITH_UID, policy(fencers=[]))
+    assert found["next"] == "nothing is done yet"
+    assert str(found).count(acknowledge) == 1
+    assert acknowledge in found["inTheWay"][0]["why"]
+
+
+def test_a_word_written_by_hand_counts_for_who_has_seen_it_come():
+    written = machine("n1", annotations={"lastcall.dev/acknowledged-dead": "b-1"})
+    found = document("n1", written, lease("n1", 90), *OTHERS, WITH_UID, policy(fencers=[]))
+    assert "DEAD" not in str(found)
+    assert found["next"] == "nothing is done yet"
+
+
+def test_a_node_said_to_be_dead_is_failed_over_as_soon_as_its_silence_allows():
+    def acknowledged(ago, lasts=40):
+        renewed = lease("n1", ago)
+        renewed["spec"]["leaseDurationSeconds"] = lasts
+        word = f"b-1 {renewed['spec']['renewTime']}"
+        return machine("n1", annotations={"lastcall.dev/acknowledged-dead": word}), renewed
+
+    objects = [*OTHERS, WITH_UID, policy()]
+    found = document("n1", *objects, *acknowledged(5))
     assert found["latest"] == "2026-11-21T12:00:15Z"
-    quick = lease("n1", 5)
-    quick["spec"]["leaseDurationSeconds"] = 12
-    assert document("n1", *objects, quick)["latest"] == "2026-11-21T12:00:01Z"
-    found = document("n1", *objects, lease("n1", 25))
+    assert document("n1", *objects, *acknowledged(5, lasts=12))["latest"] == "2026-11-21T12:00:01Z"
+    found = document("n1", *objects, *acknowledged(25))
     assert found["next"].startswith("its failover goes on now")
     assert (found["inTheWay"], found["latest"]) == ([], None)
 

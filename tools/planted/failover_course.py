@@ -253,6 +253,20 @@ BUGS = [
         TABLES,
     ),
     Bug(
+        "lastcall's own taint is told of as one that somebody has set",
+        "failover/deciding/claiming.py",
+        " or (case.mark and case.mark.tainted):",
+        ":",
+        TABLES,
+    ),
+    Bug(
+        "explain takes a word without a renewal for one that the controller has seen come",
+        "failover/telling/objects.py",
+        "acknowledged(node.acknowledged, boot, seen=begun,",
+        "acknowledged(node.acknowledged, boot, seen=last + _TICK,",
+        ("tests/core/test_failover_explain.py",),
+    ),
+    Bug(
         "a proof that comes about by time is overslept",
         "failover/deciding/course.py",
         "return _in_time(step, case, now) if isinstance(step, Wait) else step",

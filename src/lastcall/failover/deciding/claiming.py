@@ -25,9 +25,23 @@ def unfenceable(case: Case, now: float) -> Step | None:
         return None
     awaited = [one for one in (case.verdict.awaited if case.verdict else ()) if one.at is not None]
     what = f": {awaited[0].what}" if awaited else ""
+    tainted = f"; {worth}" if (worth := by_hand(case)) else ""
     return Wait(
-        f"node {case.name} is silent, its policy names no fencer, and a proof is waited for{what}",
+        f"node {case.name} is silent, its policy names no fencer, and a proof is waited for{what}{tainted}",
         until=awaited[0].at if awaited else None,
+    )
+
+
+def by_hand(case: Case) -> str:
+    """What a taint out-of-service is worth that is not lastcall's, while it proves nothing; empty if there is none.
+
+    Who has found it standing there cannot know whether it is older than the boot that he sees.
+    """
+    if case.dead or case.node is None or not remaining.out_of_service(case) or (case.mark and case.mark.tainted):
+        return ""
+    return (
+        "the taint out-of-service that somebody has set counts for a controller that saw it being set, and has heard nothing"
+        f" of the node since; else say it by lastcall failover acknowledge {case.name} --boot-id {case.node.boot_id}"
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from lastcall.failover.deciding import course, remaining, steps
+from lastcall.failover.deciding import claiming, course, remaining, steps
 from lastcall.failover.deciding.case import Case, Device, PodLeft
 from lastcall.failover.deciding.steps import Done, Step, Wait
 
@@ -60,12 +60,14 @@ _ORDERS: dict[type, str] = {
 def of_node(case: Case, now: float) -> Explanation:
     """Of the node as a whole."""
     step = course.decide(case, now)
-    verdict = case.verdict
+    verdict, hurdles = case.verdict, tuple(_hurdles(case, step, now))
+    tainted = claiming.by_hand(case)
+    said = not tainted or any(tainted in one.why for one in hurdles)
     return Explanation(
         about=f"node {case.name}",
         next=_next(step, case),
-        hurdles=tuple(_hurdles(case, step, now)),
-        known=tuple(_known(case)),
+        hurdles=hurdles,
+        known=(*_known(case), *([] if said else [tainted])),
         proofs=tuple(Hurdle(one.what, one.at) for one in verdict.awaited) if verdict else (),
         left=remaining.sentence(case),
     )

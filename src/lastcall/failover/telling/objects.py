@@ -13,7 +13,7 @@ from lastcall.failover.deciding import left
 from lastcall.failover.deciding.case import Case, Device, NodeNow, Policy
 from lastcall.failover.knowing import evidence
 from lastcall.failover.knowing.acknowledgement import acknowledged
-from lastcall.failover.knowing.facts import Acknowledged, Boot, Fact, LastWord, LeaseSeen, NodeSeen
+from lastcall.failover.knowing.facts import Boot, Fact, LastWord, LeaseSeen, NodeSeen
 from lastcall.failover.knowing.owner import OwnerMark, read
 from lastcall.failover.knowing.proofs import LIVES, Terms, freshness, patience
 from lastcall.failover.knowing.taints import like_ours
@@ -172,18 +172,14 @@ def _fresh(objects: Objects, name: str) -> float:
 
 
 def _facts(objects: Objects, node: LiveNode, heard: float | None, begun: float) -> Iterator[Fact]:
+    """A taint that was set by hand, and a word without a renewal, are none: they count for who has seen them come alone."""
     info, last = node.status.node_info, begun + _TICK if heard is None else heard
     if heard is not None:
         yield LeaseSeen(boot_id=info.boot_id, at=heard)
     yield NodeSeen(boot_id=info.boot_id, system_uuid=info.system_uuid, ready=node.ready.status, at=last)
-    mark = read(node.mark)
-    by_hand = [taint for taint in node.spec.taints if taint.key == names.OUT_OF_SERVICE]
-    if by_hand and not (isinstance(mark, OwnerMark) and mark.tainted):
-        added = max((one.time_added.timestamp() for one in by_hand if one.time_added), default=last + _TICK)
-        yield Acknowledged(boot_id=info.boot_id, how=f"the taint {names.OUT_OF_SERVICE}", at=added)
     renewed = next((one.spec.renew_time for one in objects.leases if one.metadata.name == node.metadata.name), "")
     boot = Boot(id=info.boot_id, system_uuid=info.system_uuid, since=begun)
-    if word := acknowledged(node.acknowledged, boot, seen=last + _TICK, renewed=(renewed, last)):
+    if word := acknowledged(node.acknowledged, boot, seen=begun, renewed=(renewed, last)):
         yield word
     for one in objects.shutdowns:
         if one.metadata.name == node.metadata.name and one.status.deadline_time and one.status.start_time:
