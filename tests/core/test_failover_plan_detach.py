@@ -43,6 +43,20 @@ def test_a_pod_that_wants_the_volume_holds_it(upstream, user, goes):
 
 
 @BOTH
+@pytest.mark.parametrize("value", ["true", "false"])
+@pytest.mark.parametrize("user", [{"phase": "Succeeded"}, {"phase": "Failed"}, {"terminating": True, "states": []}])
+def test_no_node_keeps_the_volumes_of_terminated_pods(upstream, user, value):
+    """addNodeToDswp reads one annotation alone in 1.36, not that of older versions; IsPodTerminated decides by itself."""
+    gone = out("n1")
+    gone["metadata"]["annotations"] = {
+        "volumes.kubernetes.io/controller-managed-attach-detach": "true",
+        "volumes.kubernetes.io/keep-terminated-pod-volumes": value,
+    }
+    objects = attached(gone, pod("db-0", "n1", claim="data-db-0", **user))
+    assert detached(*objects, upstream=upstream) == {"va": "out-of-service"}
+
+
+@BOTH
 def test_pods_of_other_nodes_claims_and_namespaces_do_not_hold_it(upstream):
     others = [
         pod("a", "n2", claim="data-db-0"),
