@@ -199,9 +199,24 @@ M_FORCED_DETACHES = _name(
     "attach_detach_controller_attachdetach_controller_forced_detaches",
     "gauge: volumes detached by force since this process began, by `reason`",
 )
-M_STEPS = _name("metric", "lastcall_failover_step_duration_seconds", "histogram: how long steps took, by `step`")
+M_STEPS = _name(
+    "metric",
+    "lastcall_failover_step_duration_seconds",
+    "histogram: how long nodes were in each step of their failover, by `step`; what is waited for in it counts",
+)
+M_STEP_NODES = _name("metric", "lastcall_failover_step_nodes", "gauge: nodes that are in each step now, by `step`")
+M_ACTIONS = _name(
+    "metric", "lastcall_failover_action_duration_seconds", "histogram: how long it took to carry out each `action`"
+)
 M_EVIDENCE = _name(
-    "metric", "lastcall_failover_evidence_total", "counter: answers of fences, by `kind`: ON, OFF, UNKNOWN"
+    "metric",
+    "lastcall_failover_evidence_total",
+    "counter: boots judged to be over, by the `kind` of what has decided it",
+)
+M_FENCE_ANSWERS = _name(
+    "metric",
+    "lastcall_failover_fence_answers_total",
+    "counter: answers of fences to the question for the status, by `answer`: ON, OFF, UNKNOWN",
 )
 M_ORDERS = _name(
     "metric",

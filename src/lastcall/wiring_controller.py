@@ -24,14 +24,18 @@ from lastcall.adapters.kube.http import Http, Limits
 from lastcall.adapters.kube.watching import Key
 from lastcall.adapters.status_server import TEXT, alive, serving
 from lastcall.aio import first
-from lastcall.failover.doing.controller import CONCURRENCY, Controller, Outside
+from lastcall.failover.doing.controller import CONCURRENCY, Controller, Outside, Status
 from lastcall.failover.doing.event_writer import Telling
 from lastcall.failover.doing.gathering import Terms
-from lastcall.failover.knowing.proofs import switched
+from lastcall.failover.knowing.proofs import Kind, switched
 from lastcall.failover.telling import audit
 from lastcall.failover.telling.happenings import Acted, Happening, Learned, Stepped
+from lastcall.failover.telling.progress import Progress
+from lastcall.failover.telling.stages import Stage
 from lastcall.model.fence_policy import Mode
+from lastcall.model.power import Power
 from lastcall.names import SYSTEM_NAMESPACE
+from lastcall.ports import Clock
 
 log = logging.getLogger(__name__)
 audit_log = logging.getLogger("lastcall.audit")
@@ -59,13 +63,50 @@ def identity(environ: Mapping[str, str]) -> str:
     return f"{environ.get('POD_NAME') or socket.gethostname()}_{SystemRandom().getrandbits(32):08x}"
 
 
+class Counting:
+    """The metrics of one controller; ``hear`` is a listener."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._progress = Progress()
+        self._metrics = ControllerMetrics(
+            steps=[one.value for one in Stage],
+            evidence=[one.value for one in Kind],
+            answers=[one.value for one in Power],
+        )
+
+    def hear(self, happening: Happening) -> None:
+        """Counts what is to be counted of it."""
+        measured = self._progress.hear(happening, self._clock.boottime())
+        for stage, seconds in measured.spent:
+            self._metrics.passed(stage.value, seconds)
+        for kind in measured.kinds:
+            self._metrics.judged(kind.value)
+        match happening:
+            case Stepped(step=step, seconds=seconds):
+                self._metrics.carried_out(type(step).__name__, seconds)
+            case Learned(fact=fact):
+                self._metrics.answered(switched(fact).value)
+            case Acted(ended=float(), gone=False, verb=verb, namespace=namespace, reason=reason, error=error):
+                self._metrics.acted(
+                    verb, namespace=namespace, reason=reason.value if reason else "", failed=bool(error)
+                )
+
+    def page(self, status: Status) -> bytes:
+        """All of them as they are now, as text/plain; version=0.0.4."""
+        nodes = {"All": status.nodes, "InTrouble": status.in_trouble, "Marked": status.marked}
+        steps = {stage.value: count for stage, count in self._progress.nodes.items()}
+        self._metrics.status(leads=status.leads, nodes=nodes, steps=steps)
+        return self._metrics.text()
+
+
 class Program:
     """The controller as a process of its own by ``run``, or within another by ``live``."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._clock = SystemClock()
-        self._metrics = ControllerMetrics()
+        self._counting = Counting(self._clock)
         self._me = identity(settings.environ)
         access = kubeconfig.find(
             self._clock, settings.environ, kubeconfig=settings.kubeconfig, context=settings.context
@@ -88,7 +129,7 @@ class Program:
         self.controller = Controller(
             Outside(clock=self._clock, cluster=self._cluster, leadership=self._election, fences=fences),
             Terms(me=self._me, mode=settings.mode, detach=settings.detach),
-            listeners=[self._audit, self._count, self._telling.hear],
+            listeners=[self._audit, self._counting.hear, self._telling.hear],
             concurrency=settings.concurrency,
         )
 
@@ -119,17 +160,6 @@ class Program:
         if entry:
             audit_log.info("%s", msgspec.json.encode(entry).decode())
 
-    def _count(self, happening: Happening) -> None:
-        match happening:
-            case Stepped(step=step, seconds=seconds):
-                self._metrics.stepped(type(step).__name__, seconds)
-            case Learned(fact=fact):
-                self._metrics.learned(switched(fact).value)
-            case Acted(ended=float(), gone=False, verb=verb, namespace=namespace, reason=reason, error=error):
-                self._metrics.acted(
-                    verb, namespace=namespace, reason=reason.value if reason else "", failed=bool(error)
-                )
-
     def _status_page(self) -> contextlib.AbstractAsyncContextManager[None]:
         paths = {
             "/metrics": self._metrics_page,
@@ -140,10 +170,7 @@ class Program:
         return serving(paths, self._settings.metrics)
 
     def _metrics_page(self) -> tuple[int, str, bytes]:
-        status = self.controller.status
-        nodes = {"All": status.nodes, "InTrouble": status.in_trouble, "Marked": status.marked}
-        self._metrics.status(leads=status.leads, nodes=nodes)
-        return 200, "text/plain; version=0.0.4; charset=utf-8", self._metrics.text()
+        return 200, "text/plain; version=0.0.4; charset=utf-8", self._counting.page(self.controller.status)
 
     def _readiness(self) -> tuple[int, str, bytes]:
         """Ready means that it sees the cluster as it is; whether it leads is another question."""

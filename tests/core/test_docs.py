@@ -15,6 +15,8 @@ from lastcall.adapters.controller_metrics import ControllerMetrics
 from lastcall.adapters.metrics import Metrics
 from lastcall.cli.main import cli
 from lastcall.failover.deciding import course
+from lastcall.failover.knowing.proofs import Kind
+from lastcall.failover.telling.stages import Stage
 from lastcall.graceful import config, doctor_host, machine
 from lastcall.graceful.doctor import CHECKS
 from lastcall.graceful.finding import Verdict
@@ -210,6 +212,7 @@ def test_every_metric_is_a_name_and_in_the_reference():
     assert served == {name.text for name in names.ALL if name.kind == "metric"}
     page = (ROOT / "docs/reference/metrics.md").read_text()
     assert [name for name in served if f"| `{name}` |" not in page] == []
+    assert [one.value for one in (*Stage, *Kind) if f"\n| `{one.value}` |" not in page] == []
 
 
 def yaml_blocks(kind):

@@ -19,6 +19,7 @@ from lastcall.failover.knowing.facts import (
     StorageLease,
     WatchdogSeen,
 )
+from lastcall.failover.knowing.proofs import Kind
 from lastcall.model.power import Instance, Power
 from lastcall.model.watchdog import Watchdog
 
@@ -263,3 +264,22 @@ def test_unsafe_watchdogs_are_refused_with_the_arithmetic(change, told):
     with pytest.raises(InvalidInput) as caught:
         Watchdog(**{"lease": 40, "pet": 10, "timeout": 60, **change})
     assert told in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("facts", "kinds"),
+    [
+        ((bmc(OFF, 900), bmc(OFF, 902)), {Kind.FENCE}),
+        ((cloud(Instance.STOPPED, 900), cloud(Instance.TERMINATED, 902)), {Kind.INSTANCE}),
+        ((watchdog(900, 960),), {Kind.WATCHDOG}),
+        ((disk(800, 950),), {Kind.STORAGE}),
+        ((seen("b", 900),), {Kind.NEW_BOOT}),
+        ((person(900),), {Kind.PERSON}),
+        ((bmc(OFF, 900), bmc(OFF, 902), person(950)), {Kind.FENCE, Kind.PERSON}),
+        ((bmc(OFF, 900), person(950)), {Kind.PERSON}),
+        ((bmc(OFF, 900), bmc(OFF, 902), lease(903)), set()),
+        ((bmc(OFF, 900),), set()),
+    ],
+)
+def test_of_which_kinds_are_the_proofs_that_stand(facts, kinds):
+    assert assess(BOOT, facts, NOW).kinds == kinds

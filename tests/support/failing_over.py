@@ -46,6 +46,8 @@ from lastcall.lab.volumes.storage import Storage
 from lastcall.model.power import Power
 from lastcall.model.watchdog_lease import annotated
 from lastcall.ports_fences import FenceAnswer, FenceTarget
+from lastcall.wiring_controller import Counting
+from support.exposition import samples
 from support.lab_cluster import on_cluster
 from support.lab_custom import DEFINITIONS
 from support.lab_kubelets import Kubelets, claim, storage_class
@@ -149,12 +151,18 @@ class Candidate:
         self.election = Election(kube.client(transport), ELECTION, self.name, clock=self.clock, random=random)
         outside = Outside(clock=self.clock, cluster=kube, leadership=self.election, fences=world.fences)
         self.telling = Telling(outside.cluster)
-        listeners = [lambda one: self._hear(world, one), self.telling.hear]
+        self.counting = Counting(self.clock)
+        listeners = [lambda one: self._hear(world, one), self.telling.hear, self.counting.hear]
         self.controller = Controller(outside, Terms(me=self.name, **terms), listeners=listeners)
         self.task = self.process.start(self._run(), "controller")
 
     async def _run(self):
         await first(self.controller.observe(), self.election.lead(self.controller.act), self.telling.run())
+
+    @property
+    def counted(self):
+        """Its metrics as they are now."""
+        return samples(self.counting.page(self.controller.status))
 
     def _hear(self, world, happening):
         self.happened.append(happening)

@@ -98,6 +98,10 @@ async def test_a_node_is_fenced_and_its_pod_removed_and_the_lease_released(lab, 
         assert status == 200
         assert 'pod_gc_collector_force_delete_pods_total{namespace="default",reason="out-of-service"} 1.0' in metrics
         assert "lastcall_failover_leads 1.0" in metrics
+        assert 'lastcall_failover_evidence_total{kind="FenceOff"} 1.0' in metrics
+        assert 'lastcall_failover_orders_total{order="off",outcome="Accepted"} 1.0' in metrics
+        assert 'lastcall_failover_nodes{state="Marked"} 1.0' in metrics
+        assert 'lastcall_failover_step_duration_seconds_count{step="Prove"} 1.0' in metrics
         assert await asyncio.to_thread(controller.page, "/readyz") == (200, "it leads\n")
         assert "n1: Wait: node n1 is failed over" in (await asyncio.to_thread(controller.page, "/failover"))[1]
         assert await asyncio.to_thread(controller.stop) == 0

@@ -8,7 +8,7 @@ whoever leads next, from what the cluster says.
 import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lastcall.aio import Group, Signal, first
 from lastcall.failover.doing.acting import Acting
@@ -22,7 +22,7 @@ from lastcall.failover.doing.reading import Reading
 from lastcall.failover.doing.replacing import Replacements
 from lastcall.failover.doing.worker import Worker
 from lastcall.failover.knowing.own_clock import PERIOD
-from lastcall.failover.telling.happenings import Happening, Listener
+from lastcall.failover.telling.happenings import Decided, Happening, Listener, Rested, Stopped
 from lastcall.model.observed import Heard, Watched
 from lastcall.ports import Clock
 from lastcall.ports_fences import Fences
@@ -118,6 +118,7 @@ class Controller:
         finally:
             group, self._group = self._group, None
             self._workers.clear()
+            self._tell(Stopped())
             await group.cancel()
 
     def _touched(self, name: str) -> None:
@@ -153,6 +154,7 @@ class Controller:
             return
         if self._workers.get(worker.name) is worker:
             del self._workers[worker.name]
+            self._tell(Rested(node=worker.name))
         knot = self.observing.knots.get(worker.name)
         if knot:
             knot.seen.forget()
@@ -178,5 +180,7 @@ class Controller:
         )
 
     def _tell(self, happening: Happening) -> None:
+        if isinstance(happening, Decided) and (worker := self._workers.get(happening.node)) and worker.gathered:
+            happening = replace(happening, case=worker.gathered.case)
         for listener in self._listeners:
             listener(happening)

@@ -12,7 +12,7 @@ from enum import Enum
 from lastcall.failover.knowing import awaiting, remarks
 from lastcall.failover.knowing.awaiting import Awaited
 from lastcall.failover.knowing.facts import Boot, Fact, last_word
-from lastcall.failover.knowing.proofs import Proof, Sign, Terms, disbelieved, proofs, signs
+from lastcall.failover.knowing.proofs import Kind, Proof, Sign, Terms, disbelieved, proofs, signs
 from lastcall.model import duration
 
 
@@ -35,6 +35,8 @@ class Verdict:
     reasons: tuple[str, ...]
     awaited: tuple[Awaited, ...]
     """What would make it DEAD; empty if it is."""
+    kinds: frozenset[Kind] = frozenset()
+    """Of all the proofs that stand; empty unless it is DEAD."""
 
 
 DEFAULT = Terms()
@@ -47,17 +49,19 @@ def assess(boot: Boot, facts: Iterable[Fact], now: float, terms: Terms = DEFAULT
     false = disbelieved(boot, known, lived, terms)
     found = [(proof, _objection(proof, lived, false, now, terms)) for proof in proofs(boot, known, terms)]
     if standing := [proof for proof, objection in found if objection is None]:
-        return _verdict(boot, State.DEAD, (f"{one.what}, {_ago(now, one.since)}" for one in standing))
+        reasons = tuple(dict.fromkeys(f"{one.what}, {_ago(now, one.since)}" for one in standing))
+        kinds = frozenset(one.kind for one in standing)
+        return Verdict(boot_id=boot.id, state=State.DEAD, reasons=reasons, awaited=(), kinds=kinds)
     last = max(lived, key=lambda one: one.at)
     objections = [f"{proof.what}, but {objection.what}" for proof, objection in found if objection]
     alive = bool(objections) or now - last.at < terms.fresh
     why = [*objections, f"{last.what} {_ago(now, last.at)}" + ("" if alive else ", and no sign of life has followed")]
     quiet = [objection.until for _, objection in found if objection and objection.until is not None]
-    return _verdict(
-        boot,
-        State.ALIVE if alive else State.UNKNOWN,
-        [*why, *remarks.of(boot, known)],
-        awaiting.of(boot, known, terms, quiet=min(quiet, default=None)),
+    return Verdict(
+        boot_id=boot.id,
+        state=State.ALIVE if alive else State.UNKNOWN,
+        reasons=tuple(dict.fromkeys([*why, *remarks.of(boot, known)])),
+        awaited=tuple(awaiting.of(boot, known, terms, quiet=min(quiet, default=None))),
     )
 
 
@@ -107,10 +111,6 @@ def _outweighs(sign: Sign, proof: Proof) -> bool:
     A machine that was on and is off now is what switching off looks like; a person's word yields to it all the same.
     """
     return not proof.certain and (not sign.machine or proof.word)
-
-
-def _verdict(boot: Boot, state: State, reasons: Iterable[str], awaited: Iterable[Awaited] = ()) -> Verdict:
-    return Verdict(boot_id=boot.id, state=state, reasons=tuple(dict.fromkeys(reasons)), awaited=tuple(awaited))
 
 
 def _ago(now: float, at: float) -> str:

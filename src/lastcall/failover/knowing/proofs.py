@@ -6,6 +6,7 @@ speaks against it.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 from lastcall.failover.knowing.facts import (
     Acknowledged,
@@ -68,12 +69,27 @@ class Sign:
     machine: bool = False
 
 
+class Kind(Enum):
+    """What has shown that a boot is over, or, by its last word, some pods of it; the values are for metrics."""
+
+    FENCE = "FenceOff"
+    INSTANCE = "InstanceOff"
+    WATCHDOG = "WatchdogExpired"
+    STORAGE = "StorageLeaseExpired"
+    NEW_BOOT = "NewBoot"
+    PERSON = "Person"
+    """By an acknowledgement, or by a taint that is set by hand."""
+    LAST_WORD = "LastWord"
+    """It proves nothing of the boot, and so is no ``Proof``'s."""
+
+
 @dataclass(frozen=True)
 class Proof:
     """The boot was over ``since``, if ``source`` tells the truth."""
 
     since: float
     what: str
+    kind: Kind
     source: str = ""
     """The device or cloud that says so, or the other boot; else empty."""
     certain: bool = False
@@ -162,7 +178,7 @@ def _changes(boot: Boot, facts: Iterable[Fact]) -> Iterator[Proof]:
             continue
         if boot.system_uuid and fact.system_uuid == boot.system_uuid:
             what = f"its machine has booted again, with boot id {fact.boot_id}"
-            yield Proof(fact.at, what, source=_other(fact), certain=True)
+            yield Proof(fact.at, what, Kind.NEW_BOOT, source=_other(fact), certain=True)
 
 
 def _other(fact: NodeSeen) -> str:
@@ -172,13 +188,15 @@ def _other(fact: NodeSeen) -> str:
 
 def _switched_off(own: Iterable[Fact], terms: Terms) -> Iterator[Proof]:
     """Of each source the latest two OFF that are far enough apart; the earlier one is when the boot was over."""
-    answers: dict[str, list[float]] = {}
+    answers: dict[str, list[PowerSeen | InstanceSeen]] = {}
     for fact in own:
         if isinstance(fact, PowerSeen | InstanceSeen) and switched(fact) is Power.OFF:
-            answers.setdefault(fact.source, []).append(fact.asked)
-    for source, asked in answers.items():
+            answers.setdefault(fact.source, []).append(fact)
+    for source, said in answers.items():
+        asked = [one.asked for one in said]
         if first := [at for at in asked if max(asked) - at >= terms.apart]:
-            yield Proof(max(first), f"{source} said OFF twice", source=source)
+            kind = Kind.FENCE if isinstance(said[0], PowerSeen) else Kind.INSTANCE
+            yield Proof(max(first), f"{source} said OFF twice", kind, source=source)
 
 
 def _expired(own: Iterable[Fact]) -> Iterator[Proof]:
@@ -187,15 +205,16 @@ def _expired(own: Iterable[Fact]) -> Iterator[Proof]:
             what = f"its watchdog has reset it, as no renewal followed in {fact.settings.arithmetic}"
             if fact.peers:
                 what += f", and {fact.peers.calm} of {fact.peers.nodes} nodes never told it that they had lost the API server"
-            yield Proof(fact.over, what)
+            yield Proof(fact.over, what, Kind.WATCHDOG)
         if isinstance(fact, StorageLease) and fact.dead_after is not None:
             since = fact.renewed + fact.dead_after
             if fact.read >= since:
                 late = duration.of_seconds(fact.dead_after)
-                yield Proof(since, f"its lease on {fact.source} was not renewed for {late}: a watchdog has reset it")
+                what = f"its lease on {fact.source} was not renewed for {late}: a watchdog has reset it"
+                yield Proof(since, what, Kind.STORAGE)
 
 
 def _words(own: Iterable[Fact]) -> Iterator[Proof]:
     for fact in own:
         if isinstance(fact, Acknowledged):
-            yield Proof(fact.at, f"a person says so, by {fact.how}", word=True)
+            yield Proof(fact.at, f"a person says so, by {fact.how}", Kind.PERSON, word=True)

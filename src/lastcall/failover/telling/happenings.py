@@ -6,6 +6,7 @@ None of it holds a secret.
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from lastcall.failover.deciding.case import Case
 from lastcall.failover.deciding.steps import Step
 from lastcall.failover.knowing.facts import InstanceSeen, PowerSeen
 from lastcall.failover.knowing.owner import OwnerMark
@@ -22,6 +23,8 @@ class Decided:
     mark: OwnerMark | None
     would: bool = False
     """It would be failed over now, but its policy only observes."""
+    case: Case | None = None
+    """What it was decided from."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,5 +85,17 @@ class Repeated:
     times: int
 
 
-Happening = Decided | Learned | Acted | Stepped | Removed | Repeated
+@dataclass(frozen=True, kw_only=True)
+class Rested:
+    """A node is not looked at closely any more: it is well, or gone."""
+
+    node: str
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """This controller leads no more: what it had begun with any node is given up."""
+
+
+Happening = Decided | Learned | Acted | Stepped | Removed | Repeated | Rested | Stopped
 Listener = Callable[[Happening], None]
