@@ -19,6 +19,7 @@ from pathlib import Path
 
 from planted import (
     agent,
+    agent_files,
     apiserver,
     apiserver_writes,
     client,
@@ -45,6 +46,7 @@ from planted.bug import Bug
 ROOT = Path(__file__).resolve().parent.parent
 BUGS = [
     *(bug if bug.tests else bug._replace(tests=agent.CORE) for bug in agent.BUGS),
+    *agent_files.BUGS,
     *apiserver.BUGS,
     *apiserver_writes.BUGS,
     *client.BUGS,

@@ -16,20 +16,27 @@ log = logging.getLogger(__name__)
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_ENDINGS = (".yaml", ".yml", ".json")
 _HOOKS = ("exec", "httpGet", "sleep", "tcpSocket")
+
+_LONGEST = 10 << 20
+"""Bytes of a manifest, as the kubelet has it (pkg/kubelet/config/common.go: maxConfigLength)."""
 
 
 def read_directory(directory: Path, node_name: str) -> tuple[list[Pod], list[InvalidInput]]:
-    """The pods of all manifests, by file name, and what is wrong with the others; hidden files are passed over."""
+    """The pods of all manifests, by file name, and what is wrong with the others; OSError if it cannot be listed.
+
+    As to the kubelet (pkg/kubelet/config/file.go: extractFromDir), every file is a manifest whatever the end of its
+    name, unless it is hidden; what is no file, such as a directory or a link to nothing, is passed over. The cause of
+    what is wrong with a file that could not be read is an OSError.
+    """
     pods: list[Pod] = []
     errors: list[InvalidInput] = []
     seen: dict[str, str] = {}
     for path in sorted(directory.iterdir()):
-        if path.name.startswith(".") or path.suffix not in _ENDINGS:
+        if path.name.startswith("."):
             continue
         try:
-            for pod in read(path.read_bytes(), path.name, node_name):
+            for pod in read(_content(path), path.name, node_name):
                 if pod.key in seen:
                     raise InvalidInput(path.name, [f"metadata.name: {pod.key} stands in {seen[pod.key]} already"])
                 seen[pod.key] = path.name
@@ -39,10 +46,25 @@ def read_directory(directory: Path, node_name: str) -> tuple[list[Pod], list[Inv
     return pods, errors
 
 
+def _content(path: Path) -> bytes:
+    """Of a file, or of one that a link names; InvalidInput."""
+    try:
+        if not path.is_file():  # opening a pipe would wait for its writer
+            raise InvalidInput(path.name, ["is no file: passed over"])
+        with path.open("rb") as file:
+            data = file.read(_LONGEST + 1)
+    except OSError as error:
+        raise InvalidInput(path.name, [f"cannot be read: {error.strerror}"]) from error
+    if len(data) > _LONGEST:
+        raise InvalidInput(path.name, [f"must not have more than {_LONGEST} bytes"])
+    return data
+
+
 class StaticPods:
     """The pods of a directory of manifests by namespace and name, read again when a file has changed.
 
-    What cannot be read is told in the log, once for each version, and passed over.
+    What cannot be read is told in the log, once for each version, and passed over. A file that the operating system
+    does not give is tried again at each look; until then the pods are kept that were read before.
     """
 
     def __init__(self, directory: Path, node_name: str) -> None:
@@ -50,20 +72,42 @@ class StaticPods:
         self._node_name = node_name
         self._seen: tuple[tuple[str, int], ...] | None = None
         self._pods: dict[tuple[str, str], Pod] = {}
+        self._told: frozenset[str] = frozenset()
 
     def __call__(self) -> dict[tuple[str, str], Pod]:
         """As the files are now; what was last read while the directory cannot be read."""
         try:
-            seen = tuple((entry.name, entry.stat().st_mtime_ns) for entry in os.scandir(self._directory))
+            seen = tuple((entry.name, _changed(entry)) for entry in os.scandir(self._directory))
             if seen != self._seen:
-                self._seen = seen
                 pods, errors = read_directory(self._directory, self._node_name)
-                self._pods = {(pod.metadata.namespace, pod.metadata.name): pod for pod in pods}
-                for error in errors:
-                    log.warning("%s", error)
+                self._take(pods, errors)
+                self._seen = None if any(map(_may_pass, errors)) else seen
         except OSError as error:
-            log.warning("static pods cannot be read: %s", error)
+            self._tell([f"static pods cannot be read: {error}"])
         return self._pods
+
+    def _take(self, pods: list[Pod], errors: list[InvalidInput]) -> None:
+        before = self._pods if any(map(_may_pass, errors)) else {}
+        self._pods = before | {(pod.metadata.namespace, pod.metadata.name): pod for pod in pods}
+        self._tell(list(map(str, errors)))
+
+    def _tell(self, problems: list[str]) -> None:
+        for problem in problems:
+            if problem not in self._told:
+                log.warning("%s", problem)
+        self._told = frozenset(problems)
+
+
+def _changed(entry: os.DirEntry[str]) -> int:
+    """When, in nanoseconds; 0 of what is not there, such as the end of a link."""
+    try:
+        return entry.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _may_pass(error: InvalidInput) -> bool:
+    return isinstance(error.__cause__, OSError)
 
 
 def read(data: bytes, source: str, node_name: str) -> list[Pod]:

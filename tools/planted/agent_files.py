@@ -1,0 +1,22 @@
+"""Bugs of what the agent reads from files: manifests of static pods, its journals, its configuration."""
+
+from planted.bug import Bug
+
+_STATIC = ("tests/adapters/test_static_pods.py",)
+
+BUGS = [
+    Bug(
+        "one odd entry of the directory hides all static pods",
+        "adapters/manifests.py",
+        "    except OSError as error:\n        raise InvalidInput(path.name,",
+        "    except ZeroDivisionError as error:\n        raise InvalidInput(path.name,",
+        _STATIC,
+    ),
+    Bug(
+        "a static pod that could not be read once is not read again",
+        "adapters/manifests.py",
+        "self._seen = None if any(map(_may_pass, errors)) else seen",
+        "self._seen = seen",
+        _STATIC,
+    ),
+]
