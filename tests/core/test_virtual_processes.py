@@ -121,6 +121,30 @@ async def test_a_fuse_ends_it_at_every_await():
 
 
 @in_virtual_time
+async def test_an_exception_that_the_dead_were_to_look_at_is_nobodys():
+    """Of two tasks one has failed, and the other fails later; their process dies before anybody is told of that."""
+
+    async def fail(seconds):
+        await asyncio.sleep(seconds)
+        raise ValueError
+
+    async def main():
+        try:
+            await asyncio.gather(fail(0.1), fail(0.2))
+        except ValueError:
+            await asyncio.sleep(5)
+
+    for fuse in range(20):
+        process = Process("p", fuse=fuse)
+        process.start(main(), "main")
+        await asyncio.sleep(1)
+        process.kill()
+        del process
+        gc.collect()
+        await asyncio.sleep(0)
+
+
+@in_virtual_time
 async def test_who_kills_himself_ends_at_the_next_await():
     log = []
 

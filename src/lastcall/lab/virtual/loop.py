@@ -136,7 +136,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
             raise failure
 
     def _fail(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        exception = context.get("exception")
+        exception, owner = context.get("exception"), getattr(context.get("future"), "owner", None)
+        if owner is not None and not owner.alive:
+            return  # who would have looked at it is dead
         if isinstance(exception, BaseException) and not self._failure:
             self._failure = exception
 
