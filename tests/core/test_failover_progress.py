@@ -6,7 +6,6 @@ import pytest
 from support.failover_cases import AWAKE, BACK, DEAD, ENDING, NOW, PROVED, SUSPECT, SWITCHED, marked, node
 
 from lastcall.failover.deciding.course import decide
-from lastcall.failover.deciding.steps import Unmark
 from lastcall.failover.knowing.proofs import Kind
 from lastcall.failover.telling.happenings import Decided, Repeated, Rested, Stopped
 from lastcall.failover.telling.progress import Measured, Progress, Ruling, rulings
@@ -153,7 +152,6 @@ def test_what_is_given_up_has_no_duration():
     [
         Rested(node="n1"),
         Repeated(node="n1", times=3),
-        Decided(node="n1", uid="u", step=Unmark(why="w"), mark=None),
     ],
 )
 def test_what_adds_nothing(happening):

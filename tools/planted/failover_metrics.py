@@ -79,13 +79,6 @@ BUGS = [
         EVIDENCE,
     ),
     Bug(
-        "what was decided is told without what it was decided from",
-        "failover/doing/controller.py",
-        "happening = replace(happening, case=worker.gathered.case)",
-        "pass",
-        METRICS,
-    ),
-    Bug(
         "nobody says that he leads no more",
         "failover/doing/controller.py",
         "            self._tell(Stopped())\n",

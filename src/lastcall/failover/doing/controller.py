@@ -8,7 +8,7 @@ whoever leads next, from what the cluster says.
 import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from lastcall.aio import Group, Signal, first
 from lastcall.failover.doing.acting import Acting
@@ -22,7 +22,7 @@ from lastcall.failover.doing.reading import Reading
 from lastcall.failover.doing.replacing import Replacements
 from lastcall.failover.doing.worker import Worker
 from lastcall.failover.knowing.own_clock import PERIOD
-from lastcall.failover.telling.happenings import Decided, Happening, Listener, Rested, Stopped
+from lastcall.failover.telling.happenings import Happening, Listener, Rested, Stopped
 from lastcall.model.observed import Heard, Watched
 from lastcall.ports import Clock
 from lastcall.ports_fences import Fences
@@ -180,7 +180,5 @@ class Controller:
         )
 
     def _tell(self, happening: Happening) -> None:
-        if isinstance(happening, Decided) and (worker := self._workers.get(happening.node)) and worker.gathered:
-            happening = replace(happening, case=worker.gathered.case)
         for listener in self._listeners:
             listener(happening)

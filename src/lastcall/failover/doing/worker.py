@@ -178,7 +178,7 @@ class Worker:
             would = (
                 observes and isinstance(step, steps.Wait) and _shape(step.why) == _shape(claiming.claim(case, now).why)
             )
-            self._tell(Decided(node=self.name, uid=uid, step=step, mark=owned, would=would))
+            self._tell(Decided(node=self.name, uid=uid, step=step, mark=owned, would=would, case=case))
 
     def _say(self, sentence: str) -> None:
         """In the log only if it says something else than how much time has passed."""

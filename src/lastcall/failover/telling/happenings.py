@@ -21,10 +21,10 @@ class Decided:
     uid: str
     step: Step
     mark: OwnerMark | None
+    case: Case
+    """What it was decided from."""
     would: bool = False
     """It would be failed over now, but its policy only observes."""
-    case: Case | None = None
-    """What it was decided from."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -70,7 +70,7 @@ class Progress:
     def hear(self, happening: Happening, now: float) -> Measured:
         """``now``: when it happened. A step that is given up, because another controller leads, has no duration."""
         match happening:
-            case Decided(node=name, step=step, case=Case() as case):
+            case Decided(node=name, step=step, case=case):
                 node, found = self._nodes.setdefault(name, _Node()), stage(case, step, now)
                 if node.stage is None and found and situation(case) is Situation.FREE:
                     node.stage, node.since = Stage.SUSPECT, now - silence(case, now)
