@@ -10,13 +10,14 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 from support import records
 
 from lastcall.adapters.agent_lock import AgentLock
 from lastcall.adapters.boot import boot_id
 from lastcall.adapters.journal_files import JournalFiles
 from lastcall.errors import InvalidInput, LastcallError, NotPermitted, RefusedForSafety
-from lastcall.model.shutdown import from_lines, to_line
+from lastcall.model.shutdown import Started, from_lines, to_line
 
 AS_ROOT = os.geteuid() == 0
 FIRST = b'{"event":"first"}\n'
@@ -242,6 +243,44 @@ def test_the_one_that_was_written_last_is_the_latest(tmp_path):
     latest = journals.latest()
     assert latest is not None
     assert latest[0] == "first"
+
+
+def begun(journals, name, boot, at):
+    """A journal whose shutdown began at ``at`` in a boot."""
+    started = next(event for event in records.dozen() if isinstance(event, Started))
+    journals.create(name).append(to_line(structs.replace(started, id=name, boot_id=boot, at=at)))
+
+
+def test_those_of_this_boot_are_the_newest_though_the_clock_was_set_back_since_then(tmp_path):
+    journals = JournalFiles(tmp_path, boot="this one")
+    for number, (name, boot, at) in enumerate(
+        [("second", "this one", 70.0), ("first", "this one", 9.0), ("before", "another", 500.0)]
+    ):
+        begun(journals, name, boot, at)
+        aged(journal_path(tmp_path, name), 1000 + number)
+    assert journals.ids() == ["second", "first", "before"]
+    latest = journals.latest()
+    assert latest is not None
+    assert latest[0] == "second"
+
+
+def test_the_kernels_boot_counts_if_no_other_is_named(tmp_path):
+    journals = JournalFiles(tmp_path, keep=2)
+    begun(journals, "now", boot_id(), 1.0)
+    for number, name in enumerate(["future", "farther"]):
+        begun(journals, name, "another", 2.0)
+        aged(journal_path(tmp_path, name), 10**10 + number)
+    assert journals.ids() == ["now", "farther"], "nor is it the one that is removed"
+
+
+def test_what_cannot_be_told_of_a_journal_keeps_nobody_from_the_others(tmp_path):
+    journals = JournalFiles(tmp_path, boot="this one")
+    begun(journals, "good", "this one", 0.0)
+    directory = journal_path(tmp_path, "good").parent
+    for name, content in (("empty", b""), ("torn", b'{"event":"started","at'), ("bytes", b'"\xff\xfe\0"\n')):
+        (directory / f"{name}.jsonl").write_bytes(content)
+    (directory / "directory.jsonl").mkdir()
+    assert journals.ids()[0] == "good"
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "../evil", "a/b", "a\nb", "-rf", "x" * 101, "ü", "a\0"])

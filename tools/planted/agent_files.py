@@ -19,4 +19,11 @@ BUGS = [
         "self._seen = seen",
         _STATIC,
     ),
+    Bug(
+        "the newest journal is told by the wall clock alone",
+        "adapters/journal_files.py",
+        "return _begun(path, self._boot), _changed(path), path.stem",
+        "return 0.0, _changed(path), path.stem",
+        ("tests/adapters/test_journal_files.py",),
+    ),
 ]

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import msgspec
 
+from lastcall.adapters.boot import boot_id
 from lastcall.adapters.state_dir import explained, make_writable, refuse_kubelet_directory, replace_file, sync_directory
 from lastcall.errors import InvalidInput
+from lastcall.model.shutdown import Started, from_lines
 from lastcall.names import KUBELET_STATE_FILE
 
 _ID = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,98}[A-Za-z0-9])?")
@@ -21,16 +23,18 @@ _NEVER = "0001-01-01T00:00:00Z"
 class JournalFiles:
     """``ports.Journals`` in a state directory; the newest ``keep`` are kept.
 
-    Which one is the newest is told by the time of its last change. RefusedForSafety if the state directory is the
-    kubelet's. What fails for the operating system raises OSError, so that a shutdown can go on without a journal;
+    Those of this boot (the kernel's, or ``boot``) are newer than all others, the last begun first: the clock that their
+    order is told by cannot be set. The order of the others is told by the time of their last change. RefusedForSafety
+    if the state directory is the kubelet's. What fails for the operating system raises OSError, so that a shutdown can go on without a journal;
     ``prepare`` tells it in words when there is still time to mend it.
     """
 
-    def __init__(self, state_dir: Path, keep: int = 20) -> None:
+    def __init__(self, state_dir: Path, keep: int = 20, *, boot: str = "") -> None:
         refuse_kubelet_directory(state_dir)
         self._state_dir = state_dir
         self._directory = state_dir / "shutdowns"
         self._keep = keep
+        self._boot = boot or boot_id()
 
     def prepare(self) -> None:
         """Makes the directories and tries to write there; NotPermitted or LastcallError names the path."""
@@ -93,7 +97,10 @@ class JournalFiles:
             paths = [path for path in self._directory.iterdir() if path.suffix == ".jsonl" and _ID.fullmatch(path.stem)]
         except FileNotFoundError:
             return []
-        return sorted(paths, key=lambda path: (_changed(path), path.stem), reverse=True)
+        return sorted(paths, key=self._age, reverse=True)
+
+    def _age(self, path: Path) -> tuple[float, int, str]:
+        return _begun(path, self._boot), _changed(path), path.stem
 
     def _prune(self, keep: int) -> None:
         for path in self._files()[keep:]:
@@ -158,6 +165,17 @@ def _to_disk(descriptor: int, directory: Path | None) -> None:
 
 def _whole_lines(path: Path) -> list[bytes]:
     return path.read_bytes().split(b"\n")[:-1]
+
+
+def _begun(path: Path, boot: str) -> float:
+    """When, if the shutdown is one of this boot (CLOCK_BOOTTIME seconds); else less than any such time."""
+    try:
+        with path.open("rb") as file:
+            events = from_lines([file.readline()])
+    except (OSError, ValueError):  # what is wrong with it is for those to tell who want to read it
+        return -1.0
+    started = events[0] if events else None
+    return started.at if isinstance(started, Started) and started.boot_id == boot else -1.0
 
 
 def _changed(path: Path) -> int:
