@@ -14,6 +14,7 @@ from lastcall.failover.doing.observing import Observing
 from lastcall.failover.doing.reading import Reading, serves
 from lastcall.failover.doing.replacing import Replacements
 from lastcall.failover.knowing.owner import OwnerMark
+from lastcall.failover.knowing.sightings import Sightings
 from lastcall.failover.telling.happenings import Decided, Listener, Repeated, Stepped
 from lastcall.model.fence_policy import Mode
 from lastcall.ports import Clock
@@ -93,21 +94,7 @@ class Worker:
                 await first(woken, self._clock.sleep(wait))
 
     async def _round(self) -> steps.Step:
-        replaced = await self._replacements.look()
-        before, self._before = self._before, None
-        if not self._follows:
-            self._reading.drop()
-        self._follows = False
-        gathered = await self._gathering.gather(
-            self.name,
-            self._devices,
-            self._refusals,
-            replaced,
-            reading=self._reading,
-            forced=self._forced,
-            before=before,
-        )
-        self.gathered = gathered
+        gathered = self.gathered = await self._gather()
         for complaint in self._gathering.guard.complaints():
             log.warning("%s", complaint)
         now = self._clock.boottime()
@@ -118,27 +105,43 @@ class Worker:
         knot = self._observing.knots.get(self.name)
         if gathered.node is None:
             self._gathering.guard.deleted(self.name, now)
-        if isinstance(step, steps.Wait | steps.Done) or knot is None:
-            return step
-        subject = Subject(
-            gathered=gathered,
+        if not isinstance(step, steps.Wait | steps.Done) and knot is not None:
+            await self._carry_out(step, gathered, knot.seen)
+        return step
+
+    async def _gather(self) -> Gathered:
+        """Anew, but for what still serves after the step before."""
+        replaced = await self._replacements.look()
+        before, self._before = self._before, None
+        if not self._follows:
+            self._reading.drop()
+        self._follows = False
+        return await self._gathering.gather(
+            self.name,
+            self._devices,
+            self._refusals,
+            replaced,
             reading=self._reading,
-            seen=knot.seen,
-            devices=self._devices,
-            refusals=self._refusals,
+            forced=self._forced,
+            before=before,
+        )
+
+    async def _carry_out(self, step: steps.Step, gathered: Gathered, seen: Sightings) -> None:
+        began = self._clock.boottime()
+        subject = Subject(
+            gathered=gathered, reading=self._reading, seen=seen, devices=self._devices, refusals=self._refusals
         )
         forced = [gathered.pods[pod.uid] for pod in step.pods] if isinstance(step, steps.ForceDelete) else []
         await self._acting.carry_out(step, subject)
         self._replacements.lost(forced)
         self._remember(step, gathered)
-        self._tell(Stepped(node=self.name, step=step, seconds=self._clock.boottime() - now))
+        self._tell(Stepped(node=self.name, step=step, seconds=self._clock.boottime() - began))
         if isinstance(step, steps.Detach):
             await self._clock.sleep(TOLD)
         if isinstance(step, steps.Unmark) and gathered.case.node:
             mark = gathered.case.node.mark
             if isinstance(mark, OwnerMark):
-                self._gathering.guard.over(self.name, mark, now)
-        return step
+                self._gathering.guard.over(self.name, mark, began)
 
     def _remember(self, step: steps.Step, gathered: Gathered) -> None:
         """For the rounds to come, of a step that was carried out."""
