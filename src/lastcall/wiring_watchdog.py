@@ -20,8 +20,9 @@ from lastcall.adapters.watchdog_device import Kernel, WatchdogFile
 from lastcall.aio import cancel
 from lastcall.model.watchdog import WatchdogSettings
 from lastcall.ports import Clock
-from lastcall.watchdog.keeper import Keeper, Told
+from lastcall.watchdog.keeper import Keeper
 from lastcall.watchdog.peers import Peers
+from lastcall.watchdog.telling import Told
 
 log = logging.getLogger(__name__)
 

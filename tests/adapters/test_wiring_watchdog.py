@@ -27,7 +27,7 @@ from lastcall.lab.fake_watchdog import FakeWatchdog
 from lastcall.model.watchdog import WatchdogSettings
 from lastcall.model.watchdog_lease import AgentLease
 from lastcall.model.watchdog_peers import PeerSettings, fingerprint
-from lastcall.watchdog.keeper import Told
+from lastcall.watchdog.telling import Told
 from lastcall.wiring import Program, Settings
 from lastcall.wiring_watchdog import kept
 

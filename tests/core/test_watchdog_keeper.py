@@ -174,6 +174,23 @@ async def test_a_device_that_does_not_fit_and_cannot_be_stopped_is_petted_on(wor
     assert world.resets == []
 
 
+@pytest.mark.parametrize("real", [1, 2, 3, 4])
+def test_one_that_fires_before_the_usual_pace_is_petted_faster(real):
+    """Nothing stops it: each boot that opened it would be reset."""
+
+    async def scene(world):
+        world.agent()
+        await asyncio.sleep(100)
+        assert not (await world.promise()).armed
+        world.line.hangs = True
+        world.hold(GOING_DOWN)
+        await asyncio.sleep(100)
+        assert world.dog.running
+        assert world.resets == []
+
+    lives(scene, nowayout=True, rounded=lambda _: real)
+
+
 @on_watchdog()
 async def test_a_device_that_another_program_holds_is_tried_again(world):
     descriptor = world.dog.open("/dev/watchdog0")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lastcall.errors import InvalidInput
 from lastcall.model.watchdog import Watchdog, WatchdogSettings
-from lastcall.watchdog.petting import Situation, Standing, Step, accepted, may_pet, next_step, sending
+from lastcall.watchdog.petting import Situation, Standing, Step, accepted, may_pet, next_step, pace, sending
 
 PETS = {
     "a new life": (Standing(), 1000, False),
@@ -80,6 +80,13 @@ def test_in_no_situation_is_anything_done_that_breaks_a_promise(flags):
     assert not (step is Step.PROMISE and not (at.open and at.fit and at.wanted))
     assert not (step is Step.STOP and not at.open)
     assert not (step is Step.OPEN and at.open)
+
+
+@pytest.mark.parametrize(
+    ("timeout", "fit", "seconds"), [(10, True, 4), (3, False, 1), (60, False, 4), (float("inf"), False, 4)]
+)
+def test_a_device_that_does_not_fit_and_may_run_on_is_petted_in_its_time(timeout, fit, seconds):
+    assert pace(4, timeout=timeout, fit=fit) == seconds
 
 
 # -- the bound, by every course of events ------------------------------------------------------------------------------

@@ -47,6 +47,13 @@ BUGS = [
         LIVES,
     ),
     Bug(
+        "a device that does not fit is petted at the usual pace",
+        "watchdog/petting.py",
+        "return pet if fit else min(pet, timeout / 3)",
+        "return pet",
+        (*PETTING, *KEEPER),
+    ),
+    Bug(
         "a renewal counts from its answer",
         "watchdog/keeper.py",
         "sent=sent, nodes=nodes)",

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from msgspec.structs import replace
 
@@ -18,6 +17,7 @@ from lastcall.watchdog import petting
 from lastcall.watchdog.agreement import Agreement, agree
 from lastcall.watchdog.peers import Peers
 from lastcall.watchdog.petting import Situation, Standing, Step
+from lastcall.watchdog.telling import Told
 
 RETRY_SECONDS = 30.0
 """Between two attempts to open a device that is missing, or held by another program."""
@@ -28,23 +28,6 @@ LEAVE_SECONDS = 5.0
 _LEAVING_PACE = 1.0
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Told:
-    """What the keeper tells about itself after each round. ``armed``: the Lease may say so; ``bound`` in seconds, 0 if not.
-
-    ``accepted`` and ``failed`` are writes of the Lease since it began, ``withheld`` rounds without a pet. ``nodes`` are those of
-    which a majority may let this one live on; 0 if none are counted, or that is not certain.
-    """
-
-    armed: bool
-    bound: float
-    accepted: int
-    failed: int
-    withheld: int
-    sentence: str
-    nodes: int = 0
 
 
 class Keeper:
@@ -77,6 +60,7 @@ class Keeper:
         self._begun = asyncio.Event()
         self._standing = Standing()
         self._armed: Watchdog | None = None
+        self._timeout = float("inf")
         self._held = ""
         self._leave_by: float | None = None
         self._unfit = self._stuck = self._stray = self._told = False
@@ -104,11 +88,15 @@ class Keeper:
             self._wake.clear()
             begun = self._clock.boottime()
             await self._guarded_round()
-            pace = self._settings.pet_seconds if self._leave_by is None else _LEAVING_PACE
             if not self._over():
-                await first(self._wake.wait(), self._clock.sleep(begun + pace - self._clock.boottime()))
+                await first(self._wake.wait(), self._clock.sleep(begun + self._pace - self._clock.boottime()))
         if self._device.open and self._standing.promised:
             log.warning("what the Lease promises could not be taken back: the watchdog is left to reset this machine")
+
+    @property
+    def _pace(self) -> float:
+        pace = petting.pace(self._settings.pet_seconds, timeout=self._timeout, fit=not self._unfit)
+        return pace if self._leave_by is None else min(pace, _LEAVING_PACE)
 
     def _over(self) -> bool:
         if self._leave_by is None:
@@ -164,7 +152,7 @@ class Keeper:
         sent = self._clock.boottime()
         self._standing = petting.sending(self._standing, armed=armed, nodes=nodes)
         try:
-            async with asyncio.timeout(self._settings.pet_seconds / 2):
+            async with asyncio.timeout(self._pace / 2):
                 before = await self._lease.write(lambda: self._worded(promise))
         except (LastcallError, TimeoutError) as error:
             self._failed += 1
@@ -202,7 +190,7 @@ class Keeper:
         except LastcallError as error:
             self._problem, self._retry_at = str(error), self._clock.boottime() + RETRY_SECONDS
             return False
-        self._stray, self._problem = False, ""
+        self._stray, self._problem, self._timeout = False, "", info.timeout
         try:
             self._armed = self._settings.armed(
                 timeout=info.timeout, survives_close=info.survives_close, resets=info.resets

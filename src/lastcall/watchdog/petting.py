@@ -44,6 +44,14 @@ def may_pet(standing: Standing, *, lease: float, now: float, agreed: bool = Fals
     return not standing.promised or now - standing.renewed < lease or agreed
 
 
+def pace(pet: float, *, timeout: float, fit: bool) -> float:
+    """Seconds between two rounds, of which a write of the Lease may take half.
+
+    A device that does not fit may be one that nothing can stop (``nowayout``), with a ``timeout`` below what was asked for.
+    """
+    return pet if fit else min(pet, timeout / 3)
+
+
 def lost(standing: Standing, *, report: float, now: float) -> bool:
     """Whether the agent is to say that the API server is lost to it: it has promised for certain that it counts others.
 

@@ -30,8 +30,9 @@ from lastcall.manifests.agent import NAME
 from lastcall.model.watchdog import WatchdogSettings
 from lastcall.names import SYSTEM_NAMESPACE
 from lastcall.ports import Clock
-from lastcall.watchdog.keeper import Keeper, Told
+from lastcall.watchdog.keeper import Keeper
 from lastcall.watchdog.peers import Peers
+from lastcall.watchdog.telling import Told
 
 USER = Identity(f"system:serviceaccount:{SYSTEM_NAMESPACE}:{NAME}", ("system:serviceaccounts", "system:authenticated"))
 """As whom agents keep their Leases."""
