@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import structs
+
 from lastcall.adapters import systemd_notify
 from lastcall.adapters.agent_lock import AgentLock
 from lastcall.adapters.boot import boot_id
@@ -54,12 +56,18 @@ class Settings:
 
 
 def load_config(path: Path) -> AgentConfig:
-    """The configuration in a file; InvalidInput lists every violation."""
+    """The configuration in a file; InvalidInput lists every violation.
+
+    A relative path in it is taken from the file's directory (the kubelet's configfiles.go: resolveRelativePaths).
+    """
     try:
         data = path.read_bytes()
     except OSError as error:
         raise InvalidInput(str(path), [f"{error.strerror}"]) from error
-    return configuration.read(data, str(path))
+    config = configuration.read(data, str(path))
+    if not config.static_pod_path:
+        return config
+    return structs.replace(config, static_pod_path=str(path.absolute().parent / config.static_pod_path))
 
 
 class Program:

@@ -193,14 +193,49 @@ class TestManifests:
             ("etcd", "node-1", True),
             ("etcd-node-1", "node-1", True),
             ("etcd-node-1", "NODE-1", True),  # the kubelet appends it in lower case
-            ("etcd-node-2", "node-1", False),
+            ("etcd-node-1.example.com", "node-1", True),  # the kubelet's name of the node is not ours
+            ("etcd-node-1", "node-1.example.com", True),
+            ("etcd-backup-node-1", "node-1", False),  # it is, and the manifest is not there any more
             ("etcd-", "", False),
             ("etcdnode-1", "node-1", False),
+            ("etcdnode-1.example.com", "node-1", False),
         ],
     )
     def test_found_by_the_name_with_and_without_the_nodes(self, name, node_name, found):
         pod = self.live(self.manifest(priority=7), name, node_name)
         assert (pod.spec.priority == 7) is found
+
+    def test_by_another_name_of_the_node_the_longest_manifests_name_counts(self):
+        specs = {
+            ("kube-system", name): Pod(metadata=Metadata(name=name), spec=PodSpec(priority=number))
+            for number, name in enumerate(["etcd", "etcd-events", "etcd-events-old"])
+        }
+        pod = Pod(
+            metadata=Metadata(name="etcd-events-node-1.example.com", namespace="kube-system", uid="u"),
+            spec=PodSpec(containers=(Container(name="main"),)),
+        )
+        live, notes = joined(*listed(pod), specs=specs)
+        assert (live.pod.spec.priority, notes) == (1, [])
+
+    @pytest.mark.parametrize("source", ["api", "http", ""])
+    def test_only_a_static_pod_of_the_directory_is_looked_for_by_another_name_of_the_node(self, source):
+        pod = self.live(self.manifest(priority=7), "etcd-node-2", annotations={names.CONFIG_SOURCE: source})
+        assert pod.spec.priority is None
+
+    def test_a_static_pod_that_no_manifest_is_of_is_told(self):
+        pod = Pod(
+            metadata=Metadata(name="dns-node-1", namespace="kube-system", uid="u"),
+            spec=PodSpec(containers=(Container(name="main"),)),
+        )
+        specs = {("kube-system", "etcd"): self.manifest()}
+        told = "pod kube-system/dns-node-1: none of the manifests is this static pod's: it counts as one of priority 0"
+        assert joined(*listed(pod), specs=specs)[1] == [told]
+        for marked, known in (
+            ({names.PRIORITY_ANNOTATION: "7"}, specs),
+            ({names.CONFIG_SOURCE: "api"}, specs),
+            ({}, {}),  # nobody has said where manifests are
+        ):
+            assert joined(*listed(pod, annotations=marked), specs=known)[1] == []
 
     def test_of_another_namespace_is_another_pod(self):
         other = Pod(metadata=Metadata(name="etcd", namespace="default"), spec=PodSpec(priority=7))

@@ -26,4 +26,25 @@ BUGS = [
         "return 0.0, _changed(path), path.stem",
         ("tests/adapters/test_journal_files.py",),
     ),
+    Bug(
+        "a static pod is known by our name of the node alone",
+        "adapters/cri/catalogue.py",
+        "        candidates += sorted(begun, key=len, reverse=True)\n",
+        "        candidates += begun[:0]\n",
+        ("tests/core/test_catalogue.py",),
+    ),
+    Bug(
+        "the first manifest that a static pod's name begins with is taken",
+        "adapters/cri/catalogue.py",
+        "sorted(begun, key=len, reverse=True)",
+        "begun",
+        ("tests/core/test_catalogue.py",),
+    ),
+    Bug(
+        "a relative path is taken from where the agent was started",
+        "wiring.py",
+        "str(path.absolute().parent / config.static_pod_path)",
+        "str(Path(config.static_pod_path).absolute())",
+        ("tests/adapters/test_wiring_config.py",),
+    ),
 ]

@@ -20,7 +20,8 @@ def live_pods(
     """The pods that have running containers, by their sandboxes, in the order of namespace and name; and notes.
 
     ``containers`` are the running ones. One whose sandbox is not among ``sandboxes`` is still a pod's: its own labels
-    say which. ``notes`` tell which annotations were passed over because they make no sense.
+    say which. ``notes`` tell which annotations were passed over because they make no sense, and which static pods have
+    no priority because no manifest is theirs.
     """
     known = {sandbox.id: sandbox for sandbox in sandboxes}
     inside: dict[str, list[cri.Container]] = {}
@@ -30,19 +31,21 @@ def live_pods(
     live = []
     for sandbox_id, members in inside.items():
         members.sort(key=lambda container: (container.created_at, container.metadata.name))
-        pod = completed(_pod(known.get(sandbox_id), members, notes), specs, node_name)
+        pod = _pod(known.get(sandbox_id), members, notes)
+        spec = _spec_of(pod, specs, node_name)
+        if specs and spec is None and pod.spec.priority is None and _source(pod) == "file":
+            notes.append(f"pod {pod.key}: none of the manifests is this static pod's: it counts as one of priority 0")
         ids = {container.metadata.name: container.id for container in members}
-        live.append(LivePod(pod=pod, containers=ids, sandbox=sandbox_id))
+        live.append(LivePod(pod=completed(pod, spec), containers=ids, sandbox=sandbox_id))
     return sorted(live, key=lambda one: (one.pod.metadata.namespace, one.pod.metadata.name)), notes
 
 
-def completed(pod: Pod, specs: Specs, node_name: str) -> Pod:
-    """``pod`` with what its manifest adds: priority, the order of sidecars, a grace that the runtime does not know.
+def completed(pod: Pod, spec: PodSpec | None) -> Pod:
+    """``pod`` with what its manifest, if there is one, adds: priority, the order of sidecars, a grace that the runtime does not know.
 
     What the runtime says (names, uid, labels, hooks of the running containers) stays: the manifest may have been
     edited since.
     """
-    spec = _spec_of(pod, specs, node_name)
     if spec is None:
         return pod
     running = {container.name: container for container in pod.spec.containers}
@@ -62,15 +65,25 @@ def completed(pod: Pod, specs: Specs, node_name: str) -> Pod:
 
 
 def _spec_of(pod: Pod, specs: Specs, node_name: str) -> PodSpec | None:
-    """A manifest's pod is a static one; the kubelet appends its node's name, in lower case, to the manifest's."""
-    if (pod.metadata.annotations or {}).get(names.CONFIG_SOURCE) == "api":
+    """A manifest's pod is a static one; the kubelet appends its node's name, in lower case, to the manifest's.
+
+    Its name of the node may be another than ours (--hostname-override, a domain): a pod whose name does not end in ours
+    is the manifest's with the longest name that it begins with.
+    """
+    if _source(pod) == "api":
         return None
-    name = pod.metadata.name
+    namespace, name = pod.metadata.namespace, pod.metadata.name
     appended = f"-{node_name.lower()}"
-    for candidate in (name, name.removesuffix(appended) if node_name else name):
-        if (found := specs.get((pod.metadata.namespace, candidate))) is not None:
-            return found.spec
-    return None
+    candidates = [name, name.removesuffix(appended) if node_name else name]
+    if _source(pod) == "file" and not name.endswith(appended):
+        begun = [known for of, known in specs if of == namespace and name.startswith(f"{known}-")]
+        candidates += sorted(begun, key=len, reverse=True)
+    return next((specs[namespace, candidate].spec for candidate in candidates if (namespace, candidate) in specs), None)
+
+
+def _source(pod: Pod) -> str:
+    """Where the kubelet has it from: api, file or http; "" if that is not known."""
+    return (pod.metadata.annotations or {}).get(names.CONFIG_SOURCE, "")
 
 
 def _merged(container: Container, running: Mapping[str, Container]) -> Container:
