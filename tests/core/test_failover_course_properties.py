@@ -84,7 +84,11 @@ PODS = st.lists(
     ),
     max_size=3,
 ).map(tuple)
-ANSWERS = st.builds(PowerSeen, boot_id=st.just("a"), source=st.just("bmc"), power=st.sampled_from(Power), asked=PAST)
+ANSWERS = st.builds(
+    lambda power, asked: PowerSeen(boot_id="a", source="bmc", power=power, asked=asked, answered=asked),
+    st.sampled_from(Power),
+    PAST,
+)
 DEVICES = st.lists(
     st.builds(
         Device,

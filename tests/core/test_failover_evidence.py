@@ -30,12 +30,12 @@ DEAD, ALIVE, UNKNOWN = State.DEAD, State.ALIVE, State.UNKNOWN
 NOW = 1000.0
 
 
-def bmc(power, asked, *, boot="a", source="bmc"):
-    return PowerSeen(boot_id=boot, source=source, power=power, asked=asked)
+def bmc(power, asked, *, boot="a", source="bmc", took=0):
+    return PowerSeen(boot_id=boot, source=source, power=power, asked=asked, answered=asked + took)
 
 
 def cloud(state, asked):
-    return InstanceSeen(boot_id="a", source="ec2", state=state, asked=asked)
+    return InstanceSeen(boot_id="a", source="ec2", state=state, asked=asked, answered=asked)
 
 
 def lease(at, boot="a"):
@@ -73,6 +73,11 @@ ROWS = {
     "OFF twice": (DEAD, bmc(OFF, 900), bmc(OFF, 902)),
     "OFF once": (UNKNOWN, bmc(OFF, 900)),
     "OFF twice at one moment is one answer": (UNKNOWN, bmc(OFF, 900), bmc(OFF, 900.5)),
+    "OFF twice, the second asked for as soon as a slow first one had come": (
+        *(UNKNOWN, bmc(OFF, 900, took=1.5)),
+        bmc(OFF, 901.7),
+    ),
+    "OFF twice, the first of them slow": (DEAD, bmc(OFF, 900, took=1.5), bmc(OFF, 902.5)),
     "OFF once each from two sources": (UNKNOWN, bmc(OFF, 900), bmc(OFF, 902, source="pdu")),
     "OFF, no answer, OFF": (DEAD, bmc(OFF, 900), bmc(NO_ANSWER, 901), bmc(OFF, 902)),
     "OFF, ON, OFF": (ALIVE, bmc(OFF, 900), bmc(ON, 901), bmc(OFF, 902)),

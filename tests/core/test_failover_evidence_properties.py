@@ -39,24 +39,31 @@ def make(kind, **parts):
     return st.builds(kind, boot_id=IDS, **parts)
 
 
+def told(kind, *, boot_id=IDS, asked=TIMES, **parts):
+    """A device takes its time."""
+    took = st.sampled_from([0.0, 0.0, 1.5])
+    at = st.tuples(asked, took).map(lambda both: {"asked": both[0], "answered": both[0] + both[1]})
+    return st.builds(lambda when, **rest: kind(**when, **rest), at, boot_id=boot_id, **parts)
+
+
 ALIVE = st.one_of(
     make(NodeSeen, system_uuid=UUIDS, ready=st.sampled_from(["True", "False"]), at=TIMES),
     make(LeaseSeen, at=TIMES),
     make(PeerHeard, peer=st.just("n2"), at=TIMES),
-    make(PowerSeen, source=SOURCES, power=st.just(Power.ON), asked=TIMES),
-    make(InstanceSeen, source=st.just("ec2"), state=st.just(Instance.RUNNING), asked=TIMES),
+    told(PowerSeen, source=SOURCES, power=st.just(Power.ON)),
+    told(InstanceSeen, source=st.just("ec2"), state=st.just(Instance.RUNNING)),
     make(StorageLease, source=st.just("lun"), renewed=TIMES, read=TIMES),
     make(LastWord, written=TIMES, deadline=TIMES, cancelled=st.booleans(), new=st.booleans()),
 )
 NOTHING = st.one_of(
     make(NodeSeen, system_uuid=UUIDS, ready=st.just("Unknown"), at=TIMES).map(lambda one: replace(one, boot_id="a")),
-    make(PowerSeen, source=SOURCES, power=st.just(Power.UNKNOWN), asked=TIMES),
-    make(InstanceSeen, source=st.just("ec2"), state=st.just(Instance.NOT_FOUND), asked=TIMES),
+    told(PowerSeen, source=SOURCES, power=st.just(Power.UNKNOWN)),
+    told(InstanceSeen, source=st.just("ec2"), state=st.just(Instance.NOT_FOUND)),
     make(RebootOrdered, by=SOURCES, at=TIMES),
 )
 OFF = st.one_of(
-    make(PowerSeen, source=SOURCES, power=st.just(Power.OFF), asked=TIMES),
-    make(InstanceSeen, source=st.just("ec2"), state=st.just(Instance.STOPPED), asked=TIMES),
+    told(PowerSeen, source=SOURCES, power=st.just(Power.OFF)),
+    told(InstanceSeen, source=st.just("ec2"), state=st.just(Instance.STOPPED)),
     make(Acknowledged, how=st.just("a taint"), at=TIMES),
     make(StorageLease, source=st.just("lun"), renewed=TIMES, read=TIMES, dead_after=st.just(10.0)),
     make(
@@ -70,7 +77,7 @@ OFF = st.one_of(
 )
 MOMENTS = st.integers(1, 60).map(float)
 STORY = st.lists(  # of one fence device and one Lease, so that the facts meet
-    st.builds(PowerSeen, boot_id=st.just("a"), source=st.just("bmc"), power=st.sampled_from(Power), asked=MOMENTS)
+    told(PowerSeen, boot_id=st.just("a"), source=st.just("bmc"), power=st.sampled_from(Power), asked=MOMENTS)
     | st.builds(LeaseSeen, boot_id=st.just("a"), at=MOMENTS),
     min_size=3,
     max_size=6,

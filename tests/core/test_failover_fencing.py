@@ -27,9 +27,16 @@ def offs(*tries):
     return tuple(Try(began=began, ended=ended, error=error) for began, ended, error in tries)
 
 
-def said(*answers, source="bmc", boot="a"):
+def said(*answers, source="bmc", boot="a", took=0):
     return tuple(
-        PowerSeen(boot_id=boot, source=source, power=power, asked=asked, why="" if power is not UNKNOWN else "busy")
+        PowerSeen(
+            boot_id=boot,
+            source=source,
+            power=power,
+            asked=asked,
+            answered=asked + took,
+            why="" if power is not UNKNOWN else "busy",
+        )
         for asked, power in answers
     )
 
@@ -70,6 +77,15 @@ def test_one_off_is_none_and_the_second_comes_a_second_later():
     assert isinstance(step, Wait)
     assert step.until == 3
     assert isinstance(chosen(known, now=3), AskPower)
+
+
+def test_a_second_later_than_a_slow_first_answer_had_come():
+    known = device(offs=offs((0, 2, "")), answers=said((2, OFF), took=1.5))
+    step = chosen(known, now=3.6)
+    assert isinstance(step, Wait)
+    assert step.until == 4.5
+    twice = device(offs=offs((0, 2, "")), answers=said((2, OFF), (3.6, OFF), took=1.5))
+    assert "a second time" in chosen(twice, now=5.1).why
 
 
 def test_while_it_is_on_it_is_asked_until_its_time_is_over_and_then_told_again():
@@ -211,7 +227,7 @@ class Machine:
                 self.order(at, step.within)
             case AskPower():
                 power = OFF if self.now >= self.off_at else ON
-                answer = said((self.now, power), source=self.known[at].name)
+                answer = said((self.now, power), source=self.known[at].name, took=0.3)
                 self.now += 0.3
                 self.known[at] = replace(self.known[at], answers=(*self.known[at].answers, *answer))
 
@@ -228,7 +244,7 @@ class Machine:
 
     def proved(self):
         return any(
-            a.power is OFF and b.power is OFF and b.asked - a.asked >= 1
+            a.power is OFF and b.power is OFF and b.asked - a.answered >= 1
             for one in self.known
             for a, b in zip(one.answers, one.answers[1:], strict=False)
         )

@@ -137,7 +137,7 @@ async def test_a_shutdown_that_was_cancelled_while_the_watch_was_silent_frees_no
 
 
 def off(at):
-    return PowerSeen(boot_id="b1", source="bmc", power=Power.OFF, asked=at)
+    return PowerSeen(boot_id="b1", source="bmc", power=Power.OFF, asked=at, answered=at)
 
 
 def hear(observing, what, at):

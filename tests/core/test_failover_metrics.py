@@ -47,11 +47,11 @@ def counted(*happened, status=REST):
 
 
 def powered(power):
-    return Learned(node="n", fact=PowerSeen(boot_id="b", source="f", power=power, asked=1.0))
+    return Learned(node="n", fact=PowerSeen(boot_id="b", source="f", power=power, asked=1.0, answered=1.0))
 
 
 def in_cloud(state):
-    return Learned(node="n", fact=InstanceSeen(boot_id="b", source="f", state=state, asked=1.0))
+    return Learned(node="n", fact=InstanceSeen(boot_id="b", source="f", state=state, asked=1.0, answered=1.0))
 
 
 @pytest.mark.parametrize(

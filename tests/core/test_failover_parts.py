@@ -151,7 +151,7 @@ def test_a_live_read_that_is_older_than_what_was_known_begins_anew():
     seen.node(node(90, boot="b1"), 1.0)
     seen.node(node(91, boot="b2"), 2.0)
     seen.lease(lease(92, "r9"), 2.0)
-    seen.add(PowerSeen(boot_id="b1", source="bmc", power=Power.OFF, asked=1.5))
+    seen.add(PowerSeen(boot_id="b1", source="bmc", power=Power.OFF, asked=1.5, answered=1.5))
     seen.node(node(40, boot="b1"), 60.0, since=seen.revisions[0])
     assert (seen.observed, seen.heard, seen.quiet_since) == (60.0, None, 60.0)
     assert (seen.boot.id, seen.boot.since) == ("b1", 60.0)
@@ -218,7 +218,7 @@ def test_answers_are_not_kept_without_end_but_the_first_ones_are():
     seen = Sightings("n", 0.0)
     seen.node(node(1), 0.0)
     for number in range(100):
-        seen.add(PowerSeen(boot_id="b1", source="f", power=Power.OFF, asked=float(number)))
+        seen.add(PowerSeen(boot_id="b1", source="f", power=Power.OFF, asked=float(number), answered=float(number)))
     asked = [one.asked for one in seen.facts() if isinstance(one, PowerSeen)]
     assert len(asked) <= 16
     assert asked[0] == 0.0

@@ -76,7 +76,7 @@ OFF_ORDERED = replace(BMC, offs=(Try(began=NOW - 3, ended=NOW - 2),))
 
 
 def said(device, power, at):
-    return replace(device, answers=(PowerSeen(boot_id="a", source=device.name, power=power, asked=at),))
+    return replace(device, answers=(PowerSeen(boot_id="a", source=device.name, power=power, asked=at, answered=at),))
 
 
 SWITCHED = {"switched_off": True, "fencer": "bmc"}

@@ -160,7 +160,12 @@ class Controller:
         if isinstance(step, AskPower):
             power = self.world.power(step.fencer)
             fact = PowerSeen(
-                boot_id=self.boot_id, source=step.fencer, power=power, asked=self.world.now, why="no answer"
+                boot_id=self.boot_id,
+                source=step.fencer,
+                power=power,
+                asked=self.world.now,
+                answered=self.world.now,
+                why="no answer",
             )
             others = [one for one in self.facts if not (isinstance(one, PowerSeen) and one.source == step.fencer)]
             device = replace(device, answers=(*device.answers, fact)[-16:])

@@ -191,7 +191,14 @@ BUGS = [
         "return _compares(toleration, taint)",
         TABLES,
     ),
-    Bug("one OFF is enough", "failover/knowing/proofs.py", "if max(asked) - at >= terms.apart]", "]", PROOF),
+    Bug("one OFF is enough", "failover/knowing/proofs.py", "if apart(one, latest) >= terms.apart]", "]", PROOF),
+    Bug(
+        "two OFF are two, however soon the second was asked for after the first had come",
+        "failover/knowing/facts.py",
+        "return second.asked - first.answered",
+        "return second.asked - first.asked",
+        PROOF,
+    ),
     Bug(
         "OFF once each from two devices counts as twice",
         "failover/knowing/proofs.py",

@@ -27,11 +27,11 @@ BUGS: list[Bug] = [
     _bug(
         "that a BMC has accepted the order counts as OFF",
         "failover/doing/devices.py",
-        "fact = answers.seen(answer, boot_id=boot_id, source=name, asked=at)",
+        "fact = answers.seen(answer, boot_id=boot_id, source=name, asked=at, answered=self._clock.boottime())",
         "from msgspec.structs import replace as so\n\n"
         "        if asked.offs and not asked.offs[-1].error:\n"
         "            answer = so(answer, power=type(answer.power).OFF)\n"
-        "        fact = answers.seen(answer, boot_id=boot_id, source=name, asked=at)",
+        "        fact = answers.seen(answer, boot_id=boot_id, source=name, asked=at, answered=self._clock.boottime())",
         seeds=3,
         scenario="bmc-stuck.yaml",
     ),

@@ -54,8 +54,15 @@ BUGS = [
     Bug(
         "one OFF is enough",
         "failover/deciding/fencing.py",
-        "if answer.asked - run[0].asked >= apart), None)",
+        "if gap(run[0], answer) >= apart), None)",
         "), None)",
+        TURNS,
+    ),
+    Bug(
+        "the second question for the status is put as soon as a slow first one is answered",
+        "failover/deciding/fencing.py",
+        "device, run[0].answered + apart, now,",
+        "device, run[0].asked + apart, now,",
         TURNS,
     ),
     Bug(

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from lastcall.failover.deciding.case import Device, Try
 from lastcall.failover.deciding.steps import AskPower, AskTarget, SwitchOff, Wait
 from lastcall.failover.knowing.facts import InstanceSeen, PowerSeen
+from lastcall.failover.knowing.facts import apart as gap
 from lastcall.failover.knowing.proofs import switched
 from lastcall.model import duration
 from lastcall.model.power import Power
@@ -52,7 +53,7 @@ def lasts_until(timeout: float, *, began: float, over_by: float) -> float:
 def choose(devices: Sequence[Device], *, boot_id: str, apart: float, now: float, fresh: float = 20.0) -> Choice:
     """What comes next while nothing proves yet that the boot is over.
 
-    ``apart``: between two answers OFF that count as two. ``fresh``: for so long a sign of life outweighs them; a fencer
+    ``apart``: between two answers OFF that count as two (``facts.apart``). ``fresh``: for so long a sign of life outweighs them; a fencer
     that is still not believed twice as long after it has said OFF twice has failed, and for good.
     """
     verifying = [_verified(device, boot_id=boot_id, apart=apart, fresh=fresh, now=now) for device in devices]
@@ -90,10 +91,10 @@ def _verified(device: Device, *, boot_id: str, apart: float, fresh: float, now: 
     if switched(said[-1]) is not Power.OFF:
         return _unfinished(device, last, said[-1], now)
     run = _trailing_offs(said)
-    twice = next((answer for answer in run if answer.asked - run[0].asked >= apart), None)
+    twice = next((answer for answer in run if gap(run[0], answer) >= apart), None)
     if twice is None:
         return _ask_at(
-            device, run[0].asked + apart, now, f"{device.name} has said OFF once, and is asked a second time"
+            device, run[0].answered + apart, now, f"{device.name} has said OFF once, and is asked a second time"
         )
     if now < twice.asked + 2 * fresh:
         return _ask_at(

@@ -60,7 +60,7 @@ def ask_again(case: Case, now: float) -> Step | None:
     said = [one for one in device.answers if one.boot_id == case.node.boot_id]
     if any(switched(one) is not Power.OFF for one in said):
         return None
-    again = said[-1].asked + (case.policy.apart if len(said) == 1 else fencing.AGAIN) if said else now
+    again = said[-1].answered + (case.policy.apart if len(said) == 1 else fencing.AGAIN) if said else now
     if now < again:
         return Wait(f"{device.name} has said OFF, and is asked again", until=again)
     return AskPower(fencer=device.name, why=f"whether {device.name}, which was told to switch it off before, has")

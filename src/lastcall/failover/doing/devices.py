@@ -137,7 +137,7 @@ class Devices:
         asked, fence = self._fence(name)
         at = self._clock.boottime()
         answer = await fence.status()
-        fact = answers.seen(answer, boot_id=boot_id, source=name, asked=at)
+        fact = answers.seen(answer, boot_id=boot_id, source=name, asked=at, answered=self._clock.boottime())
         asked.answers = [*asked.answers, fact][-64:]
         return fact
 

@@ -5,11 +5,13 @@ from lastcall.model.power import Instance
 from lastcall.ports_fences import FenceAnswer
 
 
-def seen(answer: FenceAnswer, *, boot_id: str, source: str, asked: float) -> PowerSeen | InstanceSeen:
+def seen(answer: FenceAnswer, *, boot_id: str, source: str, asked: float, answered: float) -> PowerSeen | InstanceSeen:
     """``source`` is the fence's name, ``asked`` when the question was put, ``boot_id`` what the Node showed then.
 
-    Of a cloud the instance's state is kept; where even that is not known, why.
+    ``answered`` is when the answer had come. Of a cloud the instance's state is kept; where even that is not known, why.
     """
     if answer.instance in (None, Instance.UNKNOWN):
-        return PowerSeen(boot_id=boot_id, source=source, power=answer.power, asked=asked, why=answer.why)
-    return InstanceSeen(boot_id=boot_id, source=source, state=answer.instance, asked=asked)
+        return PowerSeen(
+            boot_id=boot_id, source=source, power=answer.power, asked=asked, answered=answered, why=answer.why
+        )
+    return InstanceSeen(boot_id=boot_id, source=source, state=answer.instance, asked=asked, answered=answered)

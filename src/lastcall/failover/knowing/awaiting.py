@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from lastcall.failover.knowing.facts import Boot, Fact, InstanceSeen, PowerSeen, StorageLease, WatchdogSeen
+from lastcall.failover.knowing.facts import Boot, Fact, InstanceSeen, PowerSeen, StorageLease, WatchdogSeen, apart
 from lastcall.failover.knowing.proofs import Terms, counts, switched
 from lastcall.model.power import Power
 
@@ -43,10 +43,11 @@ def _bounds(own: Iterable[Fact]) -> Iterator[Awaited]:
 
 
 def _second_answers(own: Iterable[Fact], terms: Terms) -> Iterator[Awaited]:
-    off: dict[str, list[float]] = {}
+    off: dict[str, list[PowerSeen | InstanceSeen]] = {}
     for fact in own:
         if isinstance(fact, PowerSeen | InstanceSeen) and switched(fact) is Power.OFF:
-            off.setdefault(fact.source, []).append(fact.asked)
-    for source, asked in off.items():
-        if max(asked) - min(asked) < terms.apart:
+            off.setdefault(fact.source, []).append(fact)
+    for source, said in off.items():
+        first = min(said, key=lambda one: one.answered)
+        if all(apart(first, one) < terms.apart for one in said):
             yield Awaited(f"a second OFF from {source}, {terms.apart:g} s after the first or later", None)

@@ -68,6 +68,8 @@ class PowerSeen:
     source: str
     power: Power
     asked: float
+    answered: float
+    """The device has looked at some moment from ``asked`` to this one."""
     why: str = ""
 
 
@@ -79,6 +81,13 @@ class InstanceSeen:
     source: str
     state: Instance
     asked: float
+    answered: float
+    """As of a device."""
+
+
+def apart(first: PowerSeen | InstanceSeen, second: PowerSeen | InstanceSeen) -> float:
+    """How many seconds lay between the two looks at the machine at least: nobody knows when in its time each was."""
+    return second.asked - first.answered
 
 
 @dataclass(frozen=True, kw_only=True)

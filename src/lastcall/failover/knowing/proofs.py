@@ -20,6 +20,7 @@ from lastcall.failover.knowing.facts import (
     PowerSeen,
     StorageLease,
     WatchdogSeen,
+    apart,
 )
 from lastcall.model import duration
 from lastcall.model.power import Power
@@ -193,8 +194,8 @@ def _switched_off(own: Iterable[Fact], terms: Terms) -> Iterator[Proof]:
         if isinstance(fact, PowerSeen | InstanceSeen) and switched(fact) is Power.OFF:
             answers.setdefault(fact.source, []).append(fact)
     for source, said in answers.items():
-        asked = [one.asked for one in said]
-        if first := [at for at in asked if max(asked) - at >= terms.apart]:
+        latest = max(said, key=lambda one: one.asked)
+        if first := [one.asked for one in said if apart(one, latest) >= terms.apart]:
             kind = Kind.FENCE if isinstance(said[0], PowerSeen) else Kind.INSTANCE
             yield Proof(max(first), f"{source} said OFF twice", kind, source=source)
 

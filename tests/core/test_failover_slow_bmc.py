@@ -1,0 +1,38 @@
+"""BMCs that take their time, or whose answers meet a sign of life that comes late."""
+
+from support.failing_over import Bmc, failing_over
+
+from lastcall.lab.volumes.records import violations
+from lastcall.model.power import Power
+from lastcall.ports_fences import FenceAnswer
+
+
+class Erring(Bmc):
+    """It accepts the order and does not obey it; its first answer takes 1.5 s, and for half a second after it errs."""
+
+    def __init__(self, nodes, node):
+        super().__init__(nodes, node)
+        self.said = []
+        self.erring = None
+
+    async def off(self, within):
+        await self._answer("off")
+
+    async def status(self):
+        clock = self.nodes.cluster.clock
+        await clock.sleep(0.2 if self.said else 1.5)
+        self.erring = self.erring or clock.boottime()
+        self.said.append(Power.OFF if clock.boottime() < self.erring + 0.5 else Power.ON)
+        return FenceAnswer(power=self.said[-1])
+
+
+@failing_over
+async def test_a_slow_bmc_that_errs_for_a_moment_is_not_asked_again_within_it(world):
+    world.start()
+    node = world.place()
+    fence = world.fences.bmcs[node] = Erring(world.nodes, node)
+    world.nodes.silent.add(node)
+    await world.cluster.settle(60)
+    assert fence.said[:2] == [Power.OFF, Power.ON]
+    assert world.place() in (None, node)
+    assert not violations(world.nodes.storage.records)
