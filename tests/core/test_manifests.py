@@ -149,6 +149,7 @@ def test_the_pods_keep_to_the_restricted_standard_which_their_namespace_demands(
     assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
     spec = deployment["spec"]["template"]["spec"]
     [container] = spec["containers"]
+    assert spec["shareProcessNamespace"] is True, "lastcall would be process 1, and reaps nothing that is not its own"
     assert spec["securityContext"]["runAsNonRoot"] is True
     assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
     assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}

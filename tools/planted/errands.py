@@ -6,6 +6,7 @@ ERRAND = ("tests/adapters/test_fencing_errand.py",)
 REDFISH = ("tests/adapters/test_fencing_redfish.py",)
 EC2 = ("tests/adapters/test_fencing_ec2.py",)
 FENCES = ("tests/adapters/test_fencing_fences.py",)
+SHIPPED = ("tests/core/test_manifests.py",)
 WORD = ("tests/core/test_failover_acknowledge.py",)
 
 BUGS = [
@@ -43,6 +44,13 @@ BUGS = [
         "        if self.left <= 0:",
         "        if False:",
         ERRAND,
+    ),
+    Bug(
+        "nobody reaps what killed fence agents leave behind",
+        "manifests/deployment.py",
+        '        "shareProcessNamespace": True,\n',
+        "",
+        SHIPPED,
     ),
     Bug(
         "messages show passwords",

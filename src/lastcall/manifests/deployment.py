@@ -49,6 +49,9 @@ def _pod(namespace: str, image: str, *, detach: bool) -> Object:
         "serviceAccountName": NAME,
         "priorityClassName": "system-cluster-critical",
         "terminationGracePeriodSeconds": 30,
+        # What a fence agent that was killed has left goes to process 1 when it ends: the pod's pause reaps, lastcall does not,
+        # and what nobody reaps counts until no process can be started.
+        "shareProcessNamespace": True,
         "securityContext": {
             "runAsNonRoot": True,
             "runAsUser": _USER,
