@@ -4,9 +4,11 @@ import asyncio
 
 import pytest
 from support.failing_over import Bmc, failing_over
+from support.failover_little import World
 
-from lastcall.errors import TimedOut
+from lastcall.errors import ApiUnavailable, RefusedForSafety, TimedOut
 from lastcall.failover.deciding import fencing
+from lastcall.failover.doing import orders
 from lastcall.lab.simulation.weather import Condition
 
 SLOW = {"fencers": [{"name": "bmc", "attempts": 1, "timeoutSeconds": 40, "manual": {}}]}
@@ -25,7 +27,7 @@ class Slow(Bmc):
 
     def __init__(self, nodes, node):
         super().__init__(nodes, node)
-        self.ends, self.over = [], None
+        self.ends, self.over, self.struck = [], None, None
 
     async def off(self, within):
         clock = self.nodes.cluster.clock
@@ -38,6 +40,7 @@ class Slow(Bmc):
                 await clock.sleep(0.25)
         finally:
             self.over = clock.boottime()
+        self.struck = self.over
         await super().off(within)
 
     def put_off(self, until):
@@ -78,3 +81,53 @@ async def test_the_order_of_one_that_leads_no_more_is_over_before_another_leads(
     assert max(fence.ends) <= world.now
     assert not first.election.leads
     assert [one for one in asyncio.all_tasks() if "putting off" in one.get_name()] == []
+
+
+@pytest.mark.parametrize("sign", ["boot", "back"])
+@pytest.mark.parametrize("mute", [False, True], ids=["watched", "looked-at"])
+def test_an_order_is_given_up_when_the_node_comes_back(monkeypatch, sign, mute):
+    """As one that logs in for half a minute before it strikes, while somebody presses the button of the machine.
+
+    Either the watch tells of it, or a live look.
+    """
+    if not mute:
+        monkeypatch.setattr(orders, "LOOK", 1e9)
+
+    @failing_over(policy=SLOW)
+    async def scenario(world):
+        controller = world.start()
+        node, fence = slow(world)
+        world.nodes.silent.add(node)
+        await world.until(lambda: fence.ends, 60)
+        await world.cluster.settle(2)
+        if mute:
+            controller.controller.observing.hear = lambda *_: None
+        await getattr(world.nodes, sign)(node)
+        back = world.now
+        await world.until(lambda: fence.over is not None, 60)
+        assert fence.over - back < 15
+        await world.cluster.settle(40)
+        assert fence.struck is None
+        assert node not in world.nodes.off
+        assert world.verbs("off")[0].error.startswith("node ")
+
+    scenario()
+
+
+async def test_a_look_that_is_not_answered_ends_no_order():
+    world = World()
+    await world.subject()
+    surety = world.surety()
+
+    async def away(_):
+        raise ApiUnavailable("the API server is away")
+
+    node, world.cluster.node = world.cluster.node, away
+    await surety.still()
+    world.cluster.node = node
+    await surety.still()
+    world.cluster.renewed, world.cluster.beat, world.cluster.revision = "r2", "2", 2
+    with pytest.raises(RefusedForSafety, match="was heard of meanwhile"):
+        await surety.still()
+    with pytest.raises(RefusedForSafety, match="was heard of meanwhile"):
+        surety.listen()

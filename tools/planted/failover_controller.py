@@ -9,6 +9,7 @@ FENCED = ("tests/core/test_failover_fenced.py",)
 WORLD = ("tests/core/test_failover_controller.py", "tests/core/test_failover_proved.py")
 ADVERSITY = ("tests/core/test_failover_adversity.py",)
 OFTEN = ("tests/core/test_failover_often.py",)
+ORDERS = ("tests/core/test_failover_orders.py",)
 
 BUGS = [
     Bug(
@@ -21,8 +22,8 @@ BUGS = [
     Bug(
         "another boot is taken for the one that was decided about",
         "failover/doing/surety.py",
-        "if node.status.node_info.boot_id != self._boot_id:",
-        "if False:",
+        "        if boot_id != self._boot_id:",
+        "        if False:",
         ACTING,
     ),
     Bug(
@@ -63,9 +64,23 @@ BUGS = [
     Bug(
         "an order is given though its writer has stood still since the look at the clock",
         "failover/doing/orders.py",
-        "        self._tell(acted)\n        over_by, now = self._leadership.sole_until, self._clock.boottime()\n",
-        "        over_by, now = self._leadership.sole_until, self._clock.boottime()\n        self._tell(acted)\n",
+        "over_by, now = self._leadership.sole_until, self._clock.boottime()\n",
+        "over_by, now = self._leadership.sole_until, acted.began\n",
         ACTING,
+    ),
+    Bug(
+        "what the watch hears of a node while it is being switched off undoes nothing",
+        "failover/doing/orders.py",
+        "                surety.listen()\n",
+        "                pass\n",
+        ORDERS,
+    ),
+    Bug(
+        "nobody looks at a node while it is being switched off, though the watch may be silent",
+        "failover/doing/orders.py",
+        "            await surety.still()\n",
+        "            pass\n",
+        ORDERS,
     ),
     Bug(
         "what a person takes away in the middle is not noticed",

@@ -119,7 +119,7 @@ class Acting:
         if not isinstance(mark, OwnerMark) or mark.boot_id != step.boot_id or not mark.switched_off:
             raise RefusedForSafety(f"the mark on node {subject.name} does not say that it may be switched off")
         acted = self._about("off", step.why, step.boot_id, subject, fencer=step.fencer)
-        await self._orders.give(acted, subject.devices, subject.devices.off, step.within)
+        await self._orders.give(acted, subject.devices, subject.devices.off, step.within, surety)
 
     async def _switch_on(self, step: steps.SwitchOn, subject: Subject) -> None:
         boot_id = _boot_id(subject)

@@ -1,5 +1,7 @@
 """Orders to fences: one that takes longer than our lease lasts has its end put off while we go on leading.
 
+A machine that is to go off may come back meanwhile, or boot anew: the order is given up then, for it would strike who lives.
+
 Whoever runs it ends it by himself at the moment that he was told last. So if this process stands still, or dies, or leads no
 more, the order is over before anybody else may lead, and a healthy leader kills no order of his own early.
 """
@@ -8,16 +10,22 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-from lastcall.aio import cancel
-from lastcall.errors import TimedOut
+from lastcall.aio import first
+from lastcall.errors import LastcallError, TimedOut
 from lastcall.failover.deciding import fencing
 from lastcall.failover.doing.devices import Devices
 from lastcall.failover.doing.outside import Leadership
+from lastcall.failover.doing.surety import Surety
 from lastcall.failover.telling.happenings import Acted, Listener
 from lastcall.ports import Clock
 
+Order = Callable[[str, float], Awaitable[str]]
+"""To a fence by its name, which may take so many seconds: why it has failed, empty if it was accepted."""
+
 EVERY = 1.0
 """Seconds between two times at which the end is put off; the lease is renewed every two to four."""
+LOOK = 3.0
+"""Seconds between two live looks at a node while it is being switched off; three requests each."""
 
 
 class Orders:
@@ -29,28 +37,58 @@ class Orders:
         self._tell = tell
 
     async def give(
-        self, acted: Acted, devices: Devices, order: Callable[[str, float], Awaitable[str]], wanted: float
+        self, acted: Acted, devices: Devices, order: Order, wanted: float, surety: Surety | None = None
     ) -> None:
         """What has come of it is told. TimedOut if there was no time for it.
 
-        Nothing comes between the look at the clock and the order: who writes to a full log may stand still for long.
+        ``surety``: by what it was made sure of; RefusedForSafety as soon as that is not so any more, and then nothing of the
+        order runs on.
         """
         self._tell(acted)
+        try:
+            error = await self._kept(acted, devices, order, wanted, surety)
+        except LastcallError as failure:
+            self._tell(replace(acted, ended=self._clock.boottime(), error=str(failure)))
+            raise
+        self._tell(replace(acted, ended=self._clock.boottime(), error=error))
+
+    async def _kept(self, acted: Acted, devices: Devices, order: Order, wanted: float, surety: Surety | None) -> str:
+        """Why it has failed, empty if it was accepted. What goes on beside it ends with it, and ends it by failing."""
+        began = self._clock.boottime()
+        running = asyncio.create_task(self._begin(acted, order, wanted))
+        beside = [self._keep(running, acted.fencer, devices, surety, began=began, wanted=wanted)]
+        if surety:
+            beside.append(self._look(running, surety))
+        await first(running, *beside)
+        return running.result()
+
+    async def _begin(self, acted: Acted, order: Order, wanted: float) -> str:
+        """Nothing comes between the look at the clock and the order: who writes to a full log may stand still for long."""
         over_by, now = self._leadership.sole_until, self._clock.boottime()
         within = fencing.within(wanted, over_by=over_by, now=now)
         if not within:
-            error = f"the time for which we lead is too short to switch {acted.verb}"
-            self._tell(replace(acted, ended=self._clock.boottime(), error=error))
-            raise TimedOut(error)
-        keeping = asyncio.create_task(self._keep(acted.fencer, devices, began=now, wanted=wanted))
-        try:
-            error = await order(acted.fencer, within)
-        finally:
-            await cancel(keeping)
-        self._tell(replace(acted, ended=self._clock.boottime(), error=error))
+            raise TimedOut(f"the time for which we lead is too short to switch {acted.verb}")
+        return await order(acted.fencer, within)
 
-    async def _keep(self, fencer: str, devices: Devices, *, began: float, wanted: float) -> None:
-        """Puts the end of the order off, again and again."""
-        while True:
+    async def _keep(
+        self,
+        running: "asyncio.Task[str]",
+        fencer: str,
+        devices: Devices,
+        surety: Surety | None,
+        *,
+        began: float,
+        wanted: float,
+    ) -> None:
+        """Puts the end of the order off, again and again, unless something was heard of the node."""
+        while not running.done():
             await self._clock.sleep(EVERY)
+            if surety:
+                surety.listen()
             devices.put_off(fencer, fencing.lasts_until(wanted, began=began, over_by=self._leadership.sole_until))
+
+    async def _look(self, running: "asyncio.Task[str]", surety: Surety) -> None:
+        """Looks live, again and again: a watch may be silent. A look may take long, so it stands beside."""
+        while not running.done():
+            await self._clock.sleep(LOOK)
+            await surety.still()

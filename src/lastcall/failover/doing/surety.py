@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import Iterable
+from contextlib import suppress
 
 from lastcall import names
-from lastcall.errors import NotFound, RefusedForSafety
+from lastcall.errors import ApiFailure, NotFound, RefusedForSafety, TimedOut, Unavailable
 from lastcall.failover.deciding.case import NodeNow
 from lastcall.failover.doing.outside import Leadership
 from lastcall.failover.doing.reading import LASTS, NEVER, Reading
@@ -95,29 +96,42 @@ class Surety:
     async def look(self) -> LiveNode:
         """The same, always read anew; the Node as it is. What is asked at the same time is as old as the question."""
         began = self._clock.boottime()
-        try:
-            leads, node = await asyncio.gather(self._leadership.confirm(), self._reading.anew(self._seen))
-        except NotFound:
-            raise RefusedForSafety(f"node {self._seen.name} is gone") from None
-        if not leads:
-            raise RefusedForSafety(f"{self._me} does not lead any more")
+        node = await self._read()
         if (passed := self._clock.boottime() - began) >= LATE:
             raise RefusedForSafety(f"how node {self._seen.name} is was answered after {passed:.0f} s only")
         self._judge(node)
         self._at = began
         return node
 
+    async def still(self) -> None:
+        """RefusedForSafety if a live look undoes what is under way, however late it is answered.
+
+        Nothing if it is not answered: who cannot reach the API server does not renew his lease, which ends it as well.
+        """
+        with suppress(ApiFailure, Unavailable, TimedOut):
+            self._judge(await self._read())
+
+    def listen(self) -> None:
+        """RefusedForSafety if what was heard since undoes it; nobody is asked."""
+        if self._seen.boot:
+            self._same(self._seen.boot.id)
+        self._unheard()
+
+    async def _read(self) -> LiveNode:
+        """The Node as it is, while we lead."""
+        try:
+            leads, node = await asyncio.gather(self._leadership.confirm(), self._reading.anew(self._seen))
+        except NotFound:
+            raise RefusedForSafety(f"node {self._seen.name} is gone") from None
+        if not leads:
+            raise RefusedForSafety(f"{self._me} does not lead any more")
+        return node
+
     def _judge(self, node: LiveNode) -> None:
         """RefusedForSafety if the Node, or what was heard of it, is not what the decision was made from."""
         name = self._seen.name
-        if node.status.node_info.boot_id != self._boot_id:
-            raise RefusedForSafety(f"node {name} has another boot id by now: {node.status.node_info.boot_id}")
-        if self._seen.observed != self._known[0]:
-            raise RefusedForSafety(
-                f"what the API server says of node {name} is older than what it said before, or it was deleted"
-            )
-        if self._seen.heard != self._known[1]:
-            raise RefusedForSafety(f"node {name} was heard of meanwhile")
+        self._same(node.status.node_info.boot_id)
+        self._unheard()
         mark = owner.read(node.mark)
         if mark is not None and not (isinstance(mark, OwnerMark) and mark.by == self._me):
             raise RefusedForSafety(f"the mark on node {name} is not {self._me}'s any more")
@@ -126,6 +140,19 @@ class Surety:
             or _out_of_service(node.spec.taints) != _out_of_service(self._decided.taints)
         ):
             raise RefusedForSafety(f"somebody has changed the mark or the taint out-of-service of node {name}")
+
+    def _same(self, boot_id: str) -> None:
+        if boot_id != self._boot_id:
+            raise RefusedForSafety(f"node {self._seen.name} has another boot id by now: {boot_id}")
+
+    def _unheard(self) -> None:
+        name = self._seen.name
+        if self._seen.observed != self._known[0]:
+            raise RefusedForSafety(
+                f"what the API server says of node {name} is older than what it said before, or it was deleted"
+            )
+        if self._seen.heard != self._known[1]:
+            raise RefusedForSafety(f"node {name} was heard of meanwhile")
 
     def _fresh(self) -> bool:
         """What was heard of the node meanwhile by the watch counts at once."""
