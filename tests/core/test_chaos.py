@@ -155,8 +155,11 @@ class Shutdown:
         """The least that a phase got: as if all after it had pods, and by the clock of the power button."""
         return next_seconds(self.plan[index:], self.deadline(self.at) - start)
 
-    def polite_until(self, uid):
-        """Until when a pod is not cut short, at the earliest."""
+    def times(self, uid):
+        """Until when its hooks and sidecars have time, and until when it is not killed, at the earliest.
+
+        Whoever gets SIGTERM only because the time is over still has two seconds, or a half of less than four.
+        """
         index, began = self.phase(uid), self.judged.first[uid]
         start = self.start(index)
         given = self.given(index, start)
@@ -165,7 +168,8 @@ class Shutdown:
         if self.troubled(began):
             began = start
         end = min(start + max(given, MARGIN), max(self.deadline(self.at), start))
-        return min(began + min(self.grace(uid), given), end - min(MARGIN, (end - start) / 2)) - SOON
+        grace, last = began + min(self.grace(uid), given), end - min(MARGIN, (end - start) / 2)
+        return min(grace, last - min(MINIMUM, max(0, last - began) / 2)) - SOON, min(grace, last) - SOON
 
     # -- what is promised ----------------------------------------------------------------------------------------------
 
@@ -233,11 +237,11 @@ class Shutdown:
 
     def _not_cut_short(self, uid):
         """Hooks, sidecars and main containers have their time."""
-        polite, spec = self.polite_until(uid), self.history.born[uid][1]
+        (polite, kill), spec = self.times(uid), self.history.born[uid][1]
         mine = [d for d in self.history.deliveries if d.uid == uid and d.at <= self.until]
         for d in mine:
-            if d.what == "KILL" and d.at < polite:
-                self.judged.violated(d.at, f"SIGKILL to {uid} {d.container}, which had time until {polite:.3f}")
+            if d.what == "KILL" and d.at < kill:
+                self.judged.violated(d.at, f"SIGKILL to {uid} {d.container}, which had time until {kill:.3f}")
             if d.what == "TERM" and d.at < polite:
                 self._hook_was_over(d, mine)
                 self._turn(d, [c.name for c in spec.spec.containers], [c.name for c in spec.spec.init_containers])

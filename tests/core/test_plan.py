@@ -205,8 +205,10 @@ NOTES = [
     ({"termination_grace_period_seconds": 60}, 0, ["gets none of the 60 s it asks for"]),
     ({}, 0, ["gets no time at all"]),
     ({"hooks": [sleep(15)]}, 20, ["preStop of c0 sleeps 15 s: 5 s are left for SIGTERM"]),
-    ({"hooks": [sleep(20)]}, 20, ["preStop of c0 sleeps 20 s: nothing of 20 s is left for SIGTERM"]),
-    ({"hooks": [sleep(25)]}, 20, ["preStop of c0 sleeps 25 s: nothing of 20 s is left for SIGTERM"]),
+    ({"hooks": [sleep(18)]}, 20, ["preStop of c0 sleeps 18 s: 2 s are left for SIGTERM"]),
+    ({"hooks": [sleep(19)]}, 20, ["preStop of c0 sleeps 19 s: cut off after 18 s, 2 s are left for SIGTERM"]),
+    ({"hooks": [sleep(25)]}, 20, ["preStop of c0 sleeps 25 s: cut off after 18 s, 2 s are left for SIGTERM"]),
+    ({"hooks": [sleep(25)]}, 3, ["preStop of c0 sleeps 25 s: cut off after 1.5 s, 1.5 s are left for SIGTERM"]),
     ({"hooks": [sleep(0)]}, 20, []),
     ({"hooks": [EXEC]}, 20, ["preStop of c0 (exec) takes an unknown part of the 20 s from SIGTERM"]),
     ({"hooks": [GET]}, 20, ["preStop of c0 (httpGet) takes an unknown part of the 20 s from SIGTERM"]),
@@ -248,7 +250,23 @@ NOTES = [
 
 @pytest.mark.parametrize(("fields", "seconds", "expected"), NOTES, ids=range(len(NOTES)))
 def test_notes(fields, seconds, expected):
-    assert notes.about(pod(**fields), seconds) == expected
+    assert notes.about(pod(**fields), seconds, phase=seconds) == expected
+
+
+@pytest.mark.parametrize(
+    ("length", "phase", "said"),
+    [
+        (4, 20, "2 s are left"),
+        (5, 20, "2 s are left"),
+        (6, 20, "cut off after 5 s, 2 s are left"),
+        (60, 6, "cut off after 4 s, 2 s are left"),
+        (2, 6, "3 s are left"),
+    ],
+)
+def test_a_hook_in_a_phase_that_is_longer_than_the_pods_own_seconds(length, phase, said):
+    assert notes.about(pod(hooks=[sleep(length)]), 5, phase=phase) == [
+        f"preStop of c0 sleeps {length} s: {said} for SIGTERM"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -256,16 +274,22 @@ def test_notes(fields, seconds, expected):
     [
         ([], 20),
         ([sleep(5), sleep(7)], 13),
-        ([sleep(20)], 0),
-        ([sleep(99)], 0),
+        ([sleep(17)], 3),
+        ([sleep(18)], 2),
+        ([sleep(99)], 2),
         ([EXEC], None),
         ([EXEC, sleep(5)], None),
-        ([EXEC, sleep(20)], 0),
-        ([EXEC, sleep(30)], 0),
+        ([EXEC, sleep(20)], 2),
+        ([EXEC, sleep(30)], 2),
     ],
 )
 def test_what_the_hooks_leave_for_sigterm(hooks, left):
-    assert notes.left_for_sigterm(pod(hooks=hooks), 20) == left
+    assert notes.left_for_sigterm(pod(hooks=hooks), 20, phase=20) == left
+
+
+@pytest.mark.parametrize(("seconds", "phase", "left"), [(20, 30, 2), (20, 21, 2), (20, 20, 2), (3, 3, 1.5), (0, 0, 0)])
+def test_what_a_hook_that_overruns_leaves_for_sigterm(seconds, phase, left):
+    assert notes.left_for_sigterm(pod(hooks=[sleep(99)]), seconds, phase=phase) == left
 
 
 PODS = st.lists(

@@ -85,7 +85,7 @@ def test_a_node_and_a_grant(files):
                 "gracePeriodSeconds": 5,
                 "notes": [
                     "cut short: asks for 60 s, gets 5 s",
-                    "preStop of nginx sleeps 15 s: nothing of 5 s is left for SIGTERM",
+                    "preStop of nginx sleeps 15 s: cut off after 3 s, 2 s are left for SIGTERM",
                 ],
             }
         ],

@@ -122,6 +122,31 @@ def test_a_hook_that_outlives_the_grace_gets_sigterm_and_two_seconds_more():
 def test_two_seconds_more_never_reach_beyond_the_phase():
     shutdown = Shutdown(phases((0, 6)), [(pod("slow", grace=5, hook=60), {"main": Behaviour(after_term=math.inf)})])
     assert [d.at for d in shutdown.deliveries("KILL")] == [pytest.approx(5.9)]
+    assert [d.at for d in shutdown.deliveries("TERM")] == [pytest.approx(3.9)], "SIGTERM is so much earlier instead"
+
+
+def test_a_hook_that_would_take_the_whole_phase_leaves_two_seconds_of_it():
+    shutdown = Shutdown(phases((0, 20)), [(pod("db", grace=30, hook=60), {"main": Behaviour(after_term=1.5)})])
+    assert [(d.at, d.what) for d in shutdown.runtime.deliveries] == [
+        (0, "hook"),
+        (pytest.approx(17.9), "hook over"),
+        (pytest.approx(17.9), "TERM"),
+        (pytest.approx(19.4), "exit"),
+    ]
+
+
+def test_a_sidecar_behind_a_main_that_will_not_end_has_two_seconds_of_the_phase():
+    mesh = pod("mesh", grace=30, sidecars=("proxy",))
+    behaviours = {"main": Behaviour(after_term=math.inf), "proxy": Behaviour(after_term=1.5)}
+    shutdown = Shutdown(phases((0, 20)), [(mesh, behaviours)])
+    assert [(d.at, d.container) for d in shutdown.deliveries("TERM")] == [(0, "main"), (pytest.approx(17.9), "proxy")]
+    assert [(d.at, d.container) for d in shutdown.deliveries("KILL")] == [(pytest.approx(19.9), "main")]
+
+
+def test_of_a_short_phase_sigterm_and_the_hook_have_one_half_each():
+    shutdown = Shutdown(phases((0, 3)), [(pod("db", hook=60), {"main": Behaviour(after_term=math.inf)})])
+    assert [d.at for d in shutdown.deliveries("hook over")] == [pytest.approx(1.45)]
+    assert [d.at for d in shutdown.deliveries("KILL")] == [pytest.approx(2.9)]
 
 
 def test_sidecars_end_after_the_main_containers_in_reverse():

@@ -67,6 +67,9 @@ def test_whatever_the_pods_do(plan, specs, granted):
     pods = build(specs)
     shutdown = Shutdown(plan, pods, granted=granted)
     unfinished = {spec.metadata.uid: spec for spec, _ in pods if not spec.finished}
+    hooks = {
+        f"p{i}": 3 if handler == 3 else behaviour.hook for i, (_, _, handler, _, _, behaviour, _) in enumerate(specs)
+    }
     ran_out = any(e.end is PhaseEnd.RAN_OUT for e in shutdown.of(PhaseEnded))
 
     started = [e.uid for e in shutdown.of(PodStarted)]
@@ -80,7 +83,9 @@ def test_whatever_the_pods_do(plan, specs, granted):
         phase = given_[event.phase]
         assert phase.seconds <= plan[event.phase].seconds
         assert event.grace <= phase.seconds
-        as_promised(spec, phase, [d for d in shutdown.runtime.deliveries if d.uid == event.uid])
+        left = min(phase.seconds, shutdown.deadline - phase.at)
+        deliveries = [d for d in shutdown.runtime.deliveries if d.uid == event.uid]
+        as_promised(spec, phase, deliveries, left=left, hook=hooks[event.uid])
 
     ends = {e.index: e for e in shutdown.of(PhaseEnded)}
     for index, phase in given_.items():
@@ -96,8 +101,13 @@ def test_whatever_the_pods_do(plan, specs, granted):
                     assert last_exit[other.uid] <= given_[event.phase].at + 1e-9
 
 
-def as_promised(spec, phase, deliveries):
-    """Whether one pod was ended in the order, and in the time, that it is promised."""
+def as_promised(spec, phase, deliveries, *, left, hook):
+    """Whether one pod, whose hooks take ``hook`` seconds, was ended in the order, and in the time, that it is promised.
+
+    The kubelet promises its hooks and its main containers the grace period, which is no longer than the phase, and each
+    container two seconds between SIGTERM and SIGKILL. A phase, of which ``left`` seconds could be had, is never
+    overrun: where both do not fit, the two seconds are the last of it, but never more than half.
+    """
     term, kill = [d for d in deliveries if d.what == "TERM"], [d for d in deliveries if d.what == "KILL"]
     own = math.inf if asked_of(spec) is None else asked_of(spec)
     assert len(term) == len({d.container for d in term}), "SIGTERM once"
@@ -106,13 +116,19 @@ def as_promised(spec, phase, deliveries):
         full = min(own, phase.seconds) - 0.11
         assert d.at >= phase.at + min(full, phase.seconds / 2) - 1e-6, "no kill while there is time left"
     hooks = {d.container: d.at for d in deliveries if d.what == "hook over"}
+    two = min(2, max(0, left - 0.11) / 2)
+    killed = {d.container: d.at for d in kill}
     for d in term:
         assert d.at >= hooks.get(d.container, 0), "SIGTERM only after the hook"
+        assert killed.get(d.container, math.inf) >= d.at + two - 1e-6, "two seconds between SIGTERM and SIGKILL"
+    for container, over in hooks.items():
+        begun = next(d.at for d in deliveries if d.what == "hook" and d.container == container)
+        assert over >= min(begun + hook, phase.at + min(own, left - 0.11 - two)) - 1e-6, "no hook cut off too early"
     mains = [d.at for d in deliveries if d.what == "exit" and d.container.startswith("m")]
     for d in term:
         if d.container.startswith("s") and len(mains) == len(spec.spec.containers):
-            polite = phase.at + min(own, phase.seconds)
-            assert d.at >= min(max(mains), polite - 0.11, phase.at + phase.seconds / 2) - 1e-6, "sidecars last"
+            polite = phase.at + min(own, left - 0.11 - two)
+            assert d.at >= min(max(mains), polite) - 1e-6, "sidecars last"
 
 
 def asked_of(spec):

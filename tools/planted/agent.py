@@ -29,6 +29,18 @@ BUGS = [
         "self.started + self.grace",
     ),
     Bug(
+        "a hook or a waiting sidecar has SIGTERM and SIGKILL at once where the grace fills the phase",
+        "graceful/termination.py",
+        "max(half, self.last_kill - MINIMUM)",
+        "self.last_kill",
+    ),
+    Bug(
+        "nothing of a short phase is left to hooks",
+        "graceful/termination.py",
+        "max(half, self.last_kill - MINIMUM)",
+        "self.last_kill - MINIMUM",
+    ),
+    Bug(
         "the kill reaches beyond the phase",
         "graceful/termination.py",
         "min(max(self.started + self.grace, term + MINIMUM), self.last_kill)",

@@ -102,13 +102,13 @@ def _table(phase: "PlannedPhase") -> "Table":
             str(priority(planned.pod)),
             "-" if asked is None else f"{asked} s",
             f"{planned.seconds} s",
-            _term(left_for_sigterm(planned.pod, planned.seconds)),
+            _term(left_for_sigterm(planned.pod, planned.seconds, phase=planned.phase)),
         )
     return table
 
 
-def _term(seconds: int | None) -> str:
-    return "unknown" if seconds is None else f"{seconds} s"
+def _term(seconds: float | None) -> str:
+    return "unknown" if seconds is None else f"{seconds:g} s"
 
 
 def _phases(result: "Plan") -> str:

@@ -1,16 +1,20 @@
-"""What a person should know about a pod's end before it comes: short sentences."""
+"""What a person should know about a pod's end before it comes: short sentences.
+
+The times inside it are ``termination``'s, in whole phases: how long a kill takes to be confirmed depends on the runtime.
+"""
 
 from collections.abc import Iterator
 
+from lastcall.graceful.termination import Window
 from lastcall.model.pods import SYSTEM_CLASSES, Container, Handler, Pod, priority, sidecars
 
 
-def about(pod: Pod, seconds: int) -> list[str]:
-    """Notes on a pod that gets so many seconds."""
-    return [*_on_time(pod, seconds), *_on_hooks(pod, seconds), *_on_priority(pod), *_on_deletion(pod)]
+def about(pod: Pod, seconds: int, *, phase: int) -> list[str]:
+    """Notes on a pod that gets so many seconds in a phase of ``phase`` seconds."""
+    return [*_on_time(pod, seconds), *_on_hooks(pod, seconds, phase), *_on_priority(pod), *_on_deletion(pod)]
 
 
-def left_for_sigterm(pod: Pod, seconds: int) -> int | None:
+def left_for_sigterm(pod: Pod, seconds: int, *, phase: int) -> float | None:
     """Seconds between SIGTERM and SIGKILL for the container with the longest preStop hook; None if nobody knows.
 
     Hooks run within the grace period, and SIGTERM follows when they end (Kubernetes: Container Lifecycle Hooks). How
@@ -18,9 +22,20 @@ def left_for_sigterm(pod: Pod, seconds: int) -> int | None:
     """
     lengths = [_length(hook) for _, hook in _hooks(pod)]
     longest = max((length for length in lengths if length is not None), default=0)
-    if longest >= seconds:
-        return 0
-    return None if None in lengths else seconds - longest
+    if None in lengths and longest < _window(seconds, phase).polite_until:
+        return None
+    return _left(longest, seconds, phase)
+
+
+def _window(seconds: int, phase: int) -> Window:
+    return Window(started=0, grace=seconds, last_kill=phase)
+
+
+def _left(length: int, seconds: int, phase: int) -> float:
+    """Seconds between SIGTERM and SIGKILL after a hook that would take so long."""
+    window = _window(seconds, phase)
+    term = min(length, window.polite_until)
+    return window.kill_at(term) - term
 
 
 def _on_time(pod: Pod, seconds: int) -> Iterator[str]:
@@ -33,7 +48,8 @@ def _on_time(pod: Pod, seconds: int) -> Iterator[str]:
         yield f"cut short: asks for {asked} s, gets {seconds} s"
 
 
-def _on_hooks(pod: Pod, seconds: int) -> Iterator[str]:
+def _on_hooks(pod: Pod, seconds: int, phase: int) -> Iterator[str]:
+    until = _window(seconds, phase).polite_until
     for container, hook in _hooks(pod):
         length = _length(hook)
         if not seconds:
@@ -41,10 +57,10 @@ def _on_hooks(pod: Pod, seconds: int) -> Iterator[str]:
         elif length is None:
             kind = "exec" if hook.exec else "httpGet"
             yield f"preStop of {container.name} ({kind}) takes an unknown part of the {seconds} s from SIGTERM"
-        elif length >= seconds:
-            yield f"preStop of {container.name} sleeps {length} s: nothing of {seconds} s is left for SIGTERM"
         elif length:
-            yield f"preStop of {container.name} sleeps {length} s: {seconds - length} s are left for SIGTERM"
+            cut = f"cut off after {until:g} s, " if length > until else ""
+            left = _left(length, seconds, phase)
+            yield f"preStop of {container.name} sleeps {length} s: {cut}{left:g} s are left for SIGTERM"
 
 
 def _on_priority(pod: Pod) -> Iterator[str]:

@@ -19,15 +19,16 @@ _NAMED = 5
 
 
 class PlannedPod(Facts, frozen=True):
-    """A pod, and the seconds that it gets."""
+    """A pod, the seconds that it gets, and those of its phase."""
 
     pod: Pod
     seconds: int
+    phase: int
 
     @property
     def notes(self) -> list[str]:
         """What a person should know about its end."""
-        return notes.about(self.pod, self.seconds)
+        return notes.about(self.pod, self.seconds, phase=self.phase)
 
 
 class PlannedPhase(Facts, frozen=True):
@@ -85,7 +86,9 @@ def to_json(plan: Plan, warnings: Iterable[str] = ()) -> bytes:
 def _phases(groups: Sequence[PhasePlan], pods: Sequence[Pod]) -> Iterator[PlannedPhase]:
     starts = accumulate((group.seconds for group in groups), initial=0)
     for group, start, members in zip(groups, starts, phases.assign(groups, pods), strict=False):
-        planned = tuple(PlannedPod(pod=pod, seconds=phases.grace(pod, group.seconds)) for pod in members)
+        planned = tuple(
+            PlannedPod(pod=pod, seconds=phases.grace(pod, group.seconds), phase=group.seconds) for pod in members
+        )
         yield PlannedPhase(priority=group.priority, seconds=group.seconds, start=start, pods=planned)
 
 

@@ -2,7 +2,8 @@
 
 The kubelet's rules (pkg/kubelet/kuberuntime/kuberuntime_container.go: killContainer): preStop runs within the grace
 period, SIGTERM follows when it ends or when the grace is over, and at least two seconds lie between SIGTERM and
-SIGKILL. One rule is ours: nothing reaches beyond the pod's phase.
+SIGKILL. One rule is ours: nothing reaches beyond the pod's phase. So where the two seconds would lie beyond it, SIGTERM
+comes that much earlier: a container that is killed in the moment of its SIGTERM might as well have got none.
 """
 
 from lastcall.model.base import Facts
@@ -24,8 +25,12 @@ class Window(Facts, frozen=True):
 
     @property
     def polite_until(self) -> float:
-        """Until when hooks may run and sidecars wait for their turn; then comes SIGTERM."""
-        return min(self.started + self.grace, self.last_kill)
+        """Until when hooks may run and sidecars wait for their turn; then comes SIGTERM.
+
+        It leaves MINIMUM before ``last_kill``, but takes no more than half of what there is up to it for that.
+        """
+        half = self.started + (self.last_kill - self.started) / 2
+        return min(self.started + self.grace, max(half, self.last_kill - MINIMUM))
 
     def kill_at(self, term: float) -> float:
         """When SIGKILL goes out to a container that got SIGTERM at ``term``; never before ``term``.

@@ -22,7 +22,7 @@ def _judge(facts: Facts, reasons: Reasons, life: Life, at: float) -> Iterator[Vi
     if not found:
         yield Violation(at, Rule.UNASKED, f"{who}: ended, and nobody had asked for that")
         return
-    if not _prepared(facts, life, at, found) and at < min(one.polite for one in found):
+    if not _prepared(facts, life, at, found) and at < min(one.hook for one in found):
         yield Violation(at, Rule.PRE_STOP, f"{who}: {_hook(life)}, and there was time left")
     if life.kill is not None:
         term = None if _no_runtime(facts, life, life.kill, found) else life.term

@@ -17,12 +17,14 @@ from lastcall.lab.simulation.rules.facts import Facts, Shutdown
 
 @dataclass(frozen=True)
 class Reason:
-    """From ``at`` on it is to end, and not cut short before ``polite``; no SIGKILL comes after ``last`` at the latest.
+    """From ``at`` on it is to end, by a SIGKILL not before ``polite`` and not after ``last``.
 
-    Between the two a container that got SIGTERM late has two seconds.
+    Between the two a container that got SIGTERM late has two seconds. Its hook has until ``hook``: the two seconds are the
+    kubelet's promise, the phase's end is the node's, and so a hook that would fill the phase gives them up, or a half.
     """
 
     at: float
+    hook: float
     polite: float
     last: float
 
@@ -57,7 +59,7 @@ class Reasons:
         for one in self._facts.asked.get(life.uid, ()):
             if one.at <= at:
                 polite = one.at + max(one.grace, Settings.least_grace) - SOON
-                yield Reason(one.at, polite, NEVER if one.grace else polite)
+                yield Reason(one.at, polite, polite, NEVER if one.grace else polite)
 
     def _shut_down(self, life: Life, at: float) -> Iterator[Reason]:
         """What was begun before a shutdown was called off goes on."""
@@ -87,7 +89,7 @@ class Reasons:
     def _time(self, shutdown: Shutdown, life: Life, first: float, index: int) -> Reason:
         start = self.start(shutdown, index)
         if shutdown.stale or start is None:
-            return Reason(shutdown.at, shutdown.at, shutdown.at)
+            return Reason(shutdown.at, shutdown.at, shutdown.at, shutdown.at)
         machine = self._facts.machines[shutdown.node]
         given = self._given(shutdown, index, start)
         if machine.troubled(shutdown.at, start):
@@ -98,7 +100,8 @@ class Reasons:
         end = min(start + max(given, MARGIN), max(self._facts.deadline(shutdown, shutdown.at), start))
         last = end - min(MARGIN, (end - start) / 2) - SOON
         polite = min(began + self._facts.run.grace(life.uid), start + given) - SOON
-        return Reason(shutdown.at, min(polite, last), last)
+        hook = min(polite, last - min(MINIMUM, max(0.0, last - began) / 2))
+        return Reason(shutdown.at, hook, min(polite, last), last)
 
     def _given(self, shutdown: Shutdown, index: int, start: float) -> float:
         left = self._facts.deadline(shutdown, shutdown.at) - start
