@@ -177,10 +177,19 @@ def test_who_says_off_while_something_else_says_alive_is_asked_on_and_then_not_b
     step = chosen(known, device("pdu"), now=4)
     assert isinstance(step, Wait)
     assert isinstance(chosen(known, device("pdu"), now=8), AskPower)
-    assert chosen(known, device("pdu"), now=3 + 40).fencer == "pdu"
-    alone = chosen(known, now=3 + 40)
+    late = device(offs=known.offs, answers=said((2, OFF), (3, OFF), (43, OFF), (48, OFF)))
+    assert chosen(late, device("pdu"), now=49).fencer == "pdu"
+    alone = chosen(late, now=49)
     assert isinstance(alone, Wait)
     assert "is not believed" in alone.why
+
+
+@pytest.mark.parametrize("answers", [[], [(42.9, OFF)], [(43, OFF)]], ids=["none", "a little early", "one"])
+def test_who_has_not_been_asked_twice_since_is_asked_before_it_is_not_believed(answers):
+    """The course may have waited meanwhile, for a sign of life that came late: what it says now has not been heard."""
+    known = device(offs=offs((0, 2, "")), answers=said((2, OFF), (3, OFF), *answers))
+    assert chosen(known, device("pdu"), now=65).fencer == "bmc"
+    assert isinstance(chosen(known, now=65), AskPower)
 
 
 def test_on_between_two_offs_begins_anew():

@@ -1,7 +1,10 @@
 """BMCs that take their time, or whose answers meet a sign of life that comes late."""
 
+import pytest
 from support.failing_over import Bmc, failing_over
 
+from lastcall.adapters.kube.resources import LEASES
+from lastcall.lab.apiserver.meta import micro_timestamp
 from lastcall.lab.volumes.records import violations
 from lastcall.model.power import Power
 from lastcall.ports_fences import FenceAnswer
@@ -36,3 +39,32 @@ async def test_a_slow_bmc_that_errs_for_a_moment_is_not_asked_again_within_it(wo
     assert fence.said[:2] == [Power.OFF, Power.ON]
     assert world.place() in (None, node)
     assert not violations(world.nodes.storage.records)
+
+
+class Overtaken(Bmc):
+    """When it says OFF for the second time, a renewal that was under way is written."""
+
+    told = 0
+
+    async def status(self):
+        answer = await super().status()
+        self.told += answer.power is Power.OFF
+        if self.told == 2:
+            now = micro_timestamp(self.nodes.cluster.clock.wall())
+            renewed = {"spec": {"renewTime": now}}
+            await self.nodes.cluster.patch(LEASES, self.node, renewed, namespace="kube-node-lease")
+        return answer
+
+
+@pytest.mark.parametrize("after", ["15s", "30s", "60s", "5m"])
+def test_one_renewal_that_comes_late_delays_a_failover_and_does_not_end_it(after):
+    @failing_over(policy={"suspectAfter": after})
+    async def scenario(world):
+        world.start()
+        node = world.place()
+        world.fences.bmcs[node] = Overtaken(world.nodes, node)
+        world.nodes.silent.add(node)
+        await world.until(lambda: world.place() not in (None, node), 900)
+        assert not violations(world.nodes.storage.records)
+
+    scenario()

@@ -75,8 +75,22 @@ BUGS = [
     Bug(
         "a fencer that is not believed is believed for ever",
         "failover/deciding/fencing.py",
-        "if now < twice.asked + 2 * fresh:",
-        "if now < twice.asked + 2000 * fresh:",
+        "answer.asked >= twice.asked + 2 * fresh]",
+        "answer.asked >= twice.asked + 2000 * fresh]",
+        TURNS,
+    ),
+    Bug(
+        "a fencer is not believed any more though nobody has asked it since",
+        "failover/deciding/fencing.py",
+        "    if len(late) < 2:\n",
+        "    if now < twice.asked + 2 * fresh:\n",
+        TURNS,
+    ),
+    Bug(
+        "a fencer is not believed any more for one answer",
+        "failover/deciding/fencing.py",
+        "    if len(late) < 2:\n",
+        "    if not late:\n",
         TURNS,
     ),
     Bug(

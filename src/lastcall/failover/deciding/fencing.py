@@ -54,7 +54,8 @@ def choose(devices: Sequence[Device], *, boot_id: str, apart: float, now: float,
     """What comes next while nothing proves yet that the boot is over.
 
     ``apart``: between two answers OFF that count as two (``facts.apart``). ``fresh``: for so long a sign of life outweighs them; a fencer
-    that is still not believed twice as long after it has said OFF twice has failed, and for good.
+    that has said OFF twice, and twice again as long after that or later, and is still not believed has failed, and for
+    good. It is judged by what it said then, for a sign of life that came late outweighs what it had said before.
     """
     verifying = [_verified(device, boot_id=boot_id, apart=apart, fresh=fresh, now=now) for device in devices]
     if steps := [step for step in verifying if isinstance(step, AskPower | Wait)]:
@@ -96,9 +97,10 @@ def _verified(device: Device, *, boot_id: str, apart: float, fresh: float, now: 
         return _ask_at(
             device, run[0].answered + apart, now, f"{device.name} has said OFF once, and is asked a second time"
         )
-    if now < twice.asked + 2 * fresh:
+    late = [answer for answer in run if answer.asked >= twice.asked + 2 * fresh]
+    if len(late) < 2:
         return _ask_at(
-            device, run[-1].asked + AGAIN, now, f"{device.name} has said OFF twice, and something else ALIVE"
+            device, run[-1].answered + AGAIN, now, f"{device.name} has said OFF twice, and something else ALIVE"
         )
     return f"{device.name} says OFF, and is not believed: something else has said ALIVE ever since"
 
