@@ -93,6 +93,7 @@ class Program:
         self._status: Status | None = None
         self._first_round = asyncio.Event()
         config = load_config(settings.config)
+        self._static_pod_path = config.static_pod_path
         self._machines_watchdog = MachinesWatchdog(config.watchdog, watchdog, self._metrics)
         self._tell_warnings(config)
         self._metrics.reloaded(ok=True)
@@ -145,6 +146,8 @@ class Program:
                 "the configuration was read again: %s s in %s phases", config.requested_seconds, len(config.groups)
             )
             self._tell_warnings(config)
+            if config.static_pod_path != self._static_pod_path:
+                log.warning("configuration: staticPodPath: is taken over when the agent is started again")
             self._machines_watchdog.reconfigure(config.watchdog)
             self._metrics.reloaded(ok=True)
             self.agent.reconfigure(config)

@@ -47,4 +47,11 @@ BUGS = [
         "str(Path(config.static_pod_path).absolute())",
         ("tests/adapters/test_wiring_config.py",),
     ),
+    Bug(
+        "nobody is told that another staticPodPath waits for the next start",
+        "wiring.py",
+        "if config.static_pod_path != self._static_pod_path:",
+        "if False:",
+        ("tests/adapters/test_wiring_config.py",),
+    ),
 ]
