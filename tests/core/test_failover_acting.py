@@ -196,6 +196,22 @@ async def test_a_controller_that_stands_still_while_it_tells_of_an_order_does_no
     assert [bool(one.error) for one in world.acted] == [False, True, False, True]
 
 
+async def test_what_was_made_sure_of_before_it_was_told_for_long_holds_no_more():
+    """The lease lasts, but the machine has had time to boot, and nobody has looked since."""
+    world = World()
+
+    def held_up(told):
+        world.told.append(told)
+        world.clock.now += 6
+
+    world.acting._orders._tell = held_up
+    for step in (steps.SwitchOff(boot_id="b1", why="w", **OFF), steps.SwitchOn(why="w", **OFF)):
+        with pytest.raises(RefusedForSafety, match="was last looked at 6 s ago"):
+            await world.acting.carry_out(step, await world.subject())
+    assert world.fences.fence.within == []
+    assert [bool(one.error) for one in world.acted] == [False, True, False, True]
+
+
 async def test_what_was_asked_about_one_boot_is_forgotten_with_the_next():
     world = World()
     await world.carry_out(steps.SwitchOff, **OFF)

@@ -69,6 +69,13 @@ BUGS = [
         ACTING,
     ),
     Bug(
+        "an order is given though nobody has looked at the node for long",
+        "failover/doing/orders.py",
+        "        surety.recent()\n",
+        "",
+        ACTING,
+    ),
+    Bug(
         "what the watch hears of a node while it is being switched off undoes nothing",
         "failover/doing/orders.py",
         "                surety.listen()\n",

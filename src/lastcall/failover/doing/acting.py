@@ -119,13 +119,14 @@ class Acting:
         if not isinstance(mark, OwnerMark) or mark.boot_id != step.boot_id or not mark.switched_off:
             raise RefusedForSafety(f"the mark on node {subject.name} does not say that it may be switched off")
         acted = self._about("off", step.why, step.boot_id, subject, fencer=step.fencer)
-        await self._orders.give(acted, subject.devices, subject.devices.off, step.within, surety)
+        await self._orders.give(acted, subject.devices, subject.devices.off, step.within, surety, heeding=True)
 
     async def _switch_on(self, step: steps.SwitchOn, subject: Subject) -> None:
         boot_id = _boot_id(subject)
-        await self._surety(subject, boot_id).look()
+        surety = self._surety(subject, boot_id)
+        await surety.look()
         acted = self._about("on", step.why, boot_id, subject, fencer=step.fencer)
-        await self._orders.give(acted, subject.devices, subject.devices.on, step.within)
+        await self._orders.give(acted, subject.devices, subject.devices.on, step.within, surety, heeding=False)
 
     # -- the Node ------------------------------------------------------------------------------------------------------
 

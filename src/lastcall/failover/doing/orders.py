@@ -37,37 +37,40 @@ class Orders:
         self._tell = tell
 
     async def give(
-        self, acted: Acted, devices: Devices, order: Order, wanted: float, surety: Surety | None = None
+        self, acted: Acted, devices: Devices, order: Order, wanted: float, surety: Surety, *, heeding: bool
     ) -> None:
         """What has come of it is told. TimedOut if there was no time for it.
 
-        ``surety``: by what it was made sure of; RefusedForSafety as soon as that is not so any more, and then nothing of the
-        order runs on.
+        ``surety``: by what it was made sure of right before; RefusedForSafety if that is too long ago once it is told.
+        ``heeding``: also as soon as that is not so any more, and then nothing of the order runs on.
         """
         self._tell(acted)
         try:
-            error = await self._kept(acted, devices, order, wanted, surety)
+            error = await self._kept(acted, devices, order, wanted, surety, heeding=heeding)
         except LastcallError as failure:
             self._tell(replace(acted, ended=self._clock.boottime(), error=str(failure)))
             raise
         self._tell(replace(acted, ended=self._clock.boottime(), error=error))
 
-    async def _kept(self, acted: Acted, devices: Devices, order: Order, wanted: float, surety: Surety | None) -> str:
+    async def _kept(
+        self, acted: Acted, devices: Devices, order: Order, wanted: float, surety: Surety, *, heeding: bool
+    ) -> str:
         """Why it has failed, empty if it was accepted. What goes on beside it ends with it, and ends it by failing."""
         began = self._clock.boottime()
-        running = asyncio.create_task(self._begin(acted, order, wanted))
-        beside = [self._keep(running, acted.fencer, devices, surety, began=began, wanted=wanted)]
-        if surety:
+        running = asyncio.create_task(self._begin(acted, order, wanted, surety))
+        beside = [self._keep(running, acted.fencer, devices, surety if heeding else None, began=began, wanted=wanted)]
+        if heeding:
             beside.append(self._look(running, surety))
         await first(running, *beside)
         return running.result()
 
-    async def _begin(self, acted: Acted, order: Order, wanted: float) -> str:
-        """Nothing comes between the look at the clock and the order: who writes to a full log may stand still for long."""
+    async def _begin(self, acted: Acted, order: Order, wanted: float, surety: Surety) -> str:
+        """Nothing comes between the looks at the clock and the order: who writes to a full log may stand still for long."""
         over_by, now = self._leadership.sole_until, self._clock.boottime()
         within = fencing.within(wanted, over_by=over_by, now=now)
         if not within:
             raise TimedOut(f"the time for which we lead is too short to switch {acted.verb}")
+        surety.recent()
         return await order(acted.fencer, within)
 
     async def _keep(

@@ -103,6 +103,11 @@ class Surety:
         self._at = began
         return node
 
+    def recent(self) -> None:
+        """RefusedForSafety if the last look was asked for too long ago: a machine boots while we stand still."""
+        if (passed := self._clock.boottime() - self._at) >= LATE:
+            raise RefusedForSafety(f"node {self._seen.name} was last looked at {passed:.0f} s ago")
+
     async def still(self) -> None:
         """RefusedForSafety if a live look undoes what is under way, however late it is answered.
 
