@@ -134,7 +134,10 @@ class LockKeeper(Protocol):
         ...
 
     async def release(self) -> None:
-        """Every copy is closed when this returns. Nothing happens if none is held."""
+        """Every copy is closed when this returns. Nothing happens if none is held.
+
+        Unavailable if what has the duplicate does not answer: a lock counts as held until another call has worked.
+        """
         ...
 
 

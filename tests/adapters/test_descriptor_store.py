@@ -11,8 +11,10 @@ import threading
 import pytest
 from support.locks import Lock, a_lock, gone  # noqa: F401  (a fixture)
 
+from lastcall.adapters import systemd_notify
 from lastcall.adapters.clock import SystemClock
 from lastcall.adapters.descriptor_store import StoreKeeper
+from lastcall.errors import Unavailable
 
 CLOCK = SystemClock()
 
@@ -26,6 +28,13 @@ class Store(threading.Thread):
         self.socket.bind(path)
         self.stored = []
         self.messages = []
+        self.deaf, self._unheard = False, []
+
+    def wake(self):
+        """It hears again; what it was told meanwhile is lost."""
+        self.deaf = False
+        while self._unheard:
+            os.close(self._unheard.pop())
 
     def run(self):
         while True:
@@ -38,9 +47,13 @@ class Store(threading.Thread):
             self.take(dict(line.split("=", 1) for line in data.decode().splitlines()), descriptors)
         for _, descriptor in self.stored:
             os.close(descriptor)
+        self.wake()
         self.socket.close()
 
     def take(self, message, descriptors):
+        if self.deaf:
+            self._unheard += descriptors
+            return
         self.messages.append(message)
         if message.get("FDSTORE") == "1":
             self.stored += [(message["FDNAME"], descriptor) for descriptor in descriptors]
@@ -98,6 +111,57 @@ async def test_the_store_is_emptied_at_the_deadline(store, lock):
     await keep.close_at(CLOCK.boottime() + 0.2)
     assert await gone(lock)
     assert not keep.held
+
+
+async def test_a_release_that_systemd_did_not_confirm_works_the_next_time(store, lock, monkeypatch):
+    keep = StoreKeeper(CLOCK, environ=store.environ)
+    await keep.keep(lock.writer)
+    store.deaf = True
+    monkeypatch.setattr(systemd_notify, "_ENOUGH_SECONDS", 0.2)
+    with pytest.raises(Unavailable, match="does not answer"):
+        await keep.release()
+    assert keep.held, "the store's copy still holds the machine"
+    store.wake()
+    monkeypatch.undo()
+    await keep.release()
+    assert lock.gone()
+    assert store.stored == []
+    assert not keep.held
+
+
+async def test_a_new_lock_replaces_one_that_systemd_did_not_drop(store, lock, monkeypatch):
+    other = Lock()
+    keep = StoreKeeper(CLOCK, environ=store.environ)
+    await keep.keep(lock.writer)
+    store.deaf = True
+    monkeypatch.setattr(systemd_notify, "_ENOUGH_SECONDS", 0.2)
+    with pytest.raises(Unavailable):
+        await keep.release()
+    store.wake()
+    monkeypatch.undo()
+    await keep.keep(other.writer)
+    assert lock.gone()
+    assert not other.gone()
+    await keep.release()
+    assert other.gone()
+    assert store.stored == []
+    os.close(other.reader)
+
+
+async def test_a_deadline_at_which_systemd_does_not_answer_leaves_the_lock_held(store, lock, monkeypatch, caplog):
+    keep = StoreKeeper(CLOCK, environ=store.environ)
+    await keep.keep(lock.writer)
+    store.deaf = True
+    monkeypatch.setattr(systemd_notify, "_ENOUGH_SECONDS", 0.2)
+    await keep.close_at(CLOCK.boottime())
+    async with asyncio.timeout(10):
+        while "has not dropped its copy" not in caplog.text:
+            await CLOCK.sleep(0.01)
+    assert keep.held
+    store.wake()
+    monkeypatch.undo()
+    await keep.release()
+    assert lock.gone()
 
 
 RESTARTED = """

@@ -141,3 +141,25 @@ async def test_the_deadline_releases_the_lock_whatever_hangs(machine):
     pressed = machine.clock.boottime()
     await machine.logind.power_off()
     assert await machine.off() == pytest.approx(pressed + 30)
+
+
+@on_machine()
+async def test_a_lock_whose_keeper_does_not_answer_is_released_by_another_try(machine):
+    machine.runtime.add(pod("web", uid="web"), {"main": Behaviour(after_term=1)})
+    await machine.start_agent()
+    machine.keeper.refusing = 2
+    pressed = machine.clock.boottime()
+    await machine.logind.power_off()
+    assert await machine.off() == pytest.approx(pressed + 3, abs=0.5), "a round later, and another one"
+    assert machine.agent_lives
+    await machine.clock.sleep(1)
+    [record] = machine.disk.records()
+    assert record.outcome is Outcome.COMPLETED
+
+
+@on_machine()
+async def test_leaving_at_rest_survives_a_keeper_that_does_not_answer(machine):
+    await machine.start_agent()
+    machine.keeper.refusing = 1
+    machine.agent.leave()
+    await machine.task

@@ -41,6 +41,19 @@ BUGS = [
         "self.last_kill - MINIMUM",
     ),
     Bug(
+        "a lock whose release was not confirmed counts as released",
+        "adapters/descriptor_store.py",
+        "            await self._remove(*_NAMES)\n            self._left = False\n",
+        "            self._left = False\n            await self._remove(*_NAMES)\n",
+        ("tests/adapters/test_descriptor_store.py",),
+    ),
+    Bug(
+        "a release that did not work is not tried again",
+        "graceful/agent.py",
+        "self._machine.state is State.LEAVING and self._arming.held",
+        "False",
+    ),
+    Bug(
         "the kill reaches beyond the phase",
         "graceful/termination.py",
         "min(max(self.started + self.grace, term + MINIMUM), self.last_kill)",

@@ -34,12 +34,14 @@ class StoreKeeper:
         self._environ = environ
         self._own: int | None = None
         self._name = _NAMES[1]
+        self._left = False
+        """Whether the store may still have a copy of a lock that we have closed."""
         self._closing: asyncio.Task[None] | None = None
 
     @property
     def held(self) -> bool:
-        """Whether a lock is kept now."""
-        return self._own is not None
+        """Whether a lock is kept now, be it that systemd has not said yet that it has dropped its copy."""
+        return self._own is not None or self._left
 
     async def recover(self) -> bool:
         """Takes back what systemd has kept; True if a lock is held now."""
@@ -56,11 +58,11 @@ class StoreKeeper:
     async def keep(self, descriptor: int) -> None:
         """Takes over the descriptor and gives a copy to systemd; the lock before is closed afterwards."""
         os.set_inheritable(descriptor, False)
-        before, self._own = self._own, descriptor
+        kept, before, self._own, self._left = self.held, self._own, descriptor, False
         self._forget_deadline()
         old, self._name = self._name, _NAMES[1 - _NAMES.index(self._name)]
         try:
-            await self._store(descriptor, instead_of=old if before is not None else None)
+            await self._store(descriptor, instead_of=old if kept else None)
         except Unavailable as error:
             log.warning("the lock would not survive this process: %s", error)
         if before is not None:
@@ -73,18 +75,22 @@ class StoreKeeper:
             self._closing = asyncio.create_task(self._release_at(boottime), name="the lock's deadline")
 
     async def release(self) -> None:
-        """Both copies are closed when this returns."""
+        """Both copies are closed when this returns. Unavailable if systemd does not answer: then there is another time."""
         self._forget_deadline()
         if self._own is not None:
             os.close(self._own)
-            self._own = None
-            for name in _NAMES:
-                await self._remove(name)
+            self._own, self._left = None, True
+        if self._left:
+            await self._remove(*_NAMES)
+            self._left = False
 
     async def _release_at(self, boottime: float) -> None:
         await self._clock.sleep(boottime - self._clock.boottime())
         self._closing = None
-        await self.release()
+        try:
+            await self.release()
+        except Unavailable as error:
+            log.warning("systemd has not dropped its copy of the lock at the deadline: %s", error)
 
     def _forget_deadline(self) -> None:
         if self._closing:
@@ -94,17 +100,21 @@ class StoreKeeper:
     async def _store(self, descriptor: int, *, instead_of: str | None) -> None:
         """FDPOLL=0: logind's end of the FIFO hangs up while logind restarts, and systemd would drop the lock then."""
         await self._tell(f"FDSTORE=1\nFDNAME={self._name}\nFDPOLL=0", [descriptor])
+        await systemd_notify.barrier(self._environ)
         if instead_of:
             await self._remove(instead_of)
 
-    async def _remove(self, name: str) -> None:
-        await self._tell(f"FDSTOREREMOVE=1\nFDNAME={name}", [])
+    async def _remove(self, *names: str) -> None:
+        """All are asked for before systemd is waited for: what is on its way is carried out, however late."""
+        for name in names:
+            await self._tell(f"FDSTOREREMOVE=1\nFDNAME={name}", [])
+        await systemd_notify.barrier(self._environ)
 
     async def _tell(self, message: str, descriptors: list[int]) -> None:
-        """Done when this returns. Unavailable if systemd does not answer."""
+        """Unavailable if systemd takes no messages; that it has carried this one out, the barrier tells."""
         for _ in range(_TRIES):
             if systemd_notify.notify(message, descriptors, environ=self._environ):
-                return await systemd_notify.barrier(self._environ)
+                return
             await self._clock.sleep(_PAUSE)  # its queue is full
         raise Unavailable("systemd cannot be told anything: nobody takes messages at $NOTIFY_SOCKET")
 

@@ -123,6 +123,8 @@ class Agent:
     async def _round(self) -> None:
         if self._machine.state is State.ENDING and self._shutdowns.over:
             await self._see(Seen.OVER)
+        elif self._machine.state is State.LEAVING and self._arming.held:
+            await self._see(Seen.LOCKED)
         await self._see(Seen.ENABLED if self._config.enabled or self._shutdowns.unfinished else Seen.DISABLED)
         try:
             await self._attend()
@@ -174,9 +176,17 @@ class Agent:
         await self._arming.close_at(self._shutdowns.deadline)
 
     async def _release(self) -> None:
-        await self._arming.release()
-        if self._machine.state is State.LEAVING:
+        if await self._let_go() and self._machine.state is State.LEAVING:
             self._shutdowns.released()
+
+    async def _let_go(self) -> bool:
+        """Whether every copy of the lock is closed; if not, the next round tries again."""
+        try:
+            await self._arming.release()
+        except Unavailable as error:
+            log.warning("the lock could not be released: %s", error)
+            return False
+        return True
 
     async def _come_back(self) -> None:
         log.warning("the shutdown was called off: the node stays")
@@ -215,7 +225,7 @@ class Agent:
         await self._arming.close()
         await self._shutdowns.leave()
         if self._asked and self._machine.state is not State.ENDING:
-            await self._arming.release()
+            await self._let_go()
         await self._link.close()
 
     # -- what it says --------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ import contextvars
 import math
 from collections.abc import Callable
 
+from lastcall.errors import Unavailable
 from lastcall.lab.fake_logind import FakeLogind
 from lastcall.ports import Clock
 
@@ -70,6 +71,8 @@ class FakeKeeper:
         self._clock = holder.clock
         self._own: int | None = None
         self._dead = False
+        self.refusing = 0
+        """How many of the next calls of ``release`` end with Unavailable; the holder's copy is not closed by them."""
 
     @property
     def held(self) -> bool:
@@ -100,6 +103,9 @@ class FakeKeeper:
         """Every copy is closed when this returns; nothing that a killed process still tries reaches the holder."""
         if not self._dead:
             self._close()
+            if self.refusing:
+                self.refusing -= 1
+                raise Unavailable("what keeps the lock does not answer")
             self._holder.drop()
 
     def _replace(self) -> None:
