@@ -134,6 +134,24 @@ async def test_it_ends_also_when_the_controller_was_killed(tmp_path):
         end_what_is_left(tmp_path)
 
 
+@pytest.mark.parametrize(("left", "said", "code"), [(600, b"begun\n", 0), (-1, b"", -signal.SIGKILL)])
+def test_what_begins_after_its_time_is_not_begun(left, said, code):
+    """As by a keeper whose machine stood still while it was being started."""
+    script = (
+        "import os, sys; from lastcall.adapters.fencing import agent_keeper; begin = os.posix_spawnp\n"
+        "os.posix_spawnp = lambda *which, **how: print('begun', flush=True) or begin(*which, **how)\n"
+        "sys.exit(agent_keeper.main(sys.argv[1:]))"
+    )
+    heard, tell = os.pipe()
+    try:
+        keeper = (sys.executable, "-c", script, str(heard), str(SystemClock().boottime() + left), "true")
+        ended = subprocess.run(keeper, pass_fds=(heard,), stdout=subprocess.PIPE, start_new_session=True, check=False)
+    finally:
+        os.close(heard)
+        os.close(tell)
+    assert (ended.stdout, ended.returncode) == (said, code)
+
+
 async def test_more_than_a_pipe_holds(agent):
     fence = await agent("head -c 3000000 /dev/zero | tr '\\0' x; echo; echo 'ERROR: the last line' >&2; exit 1")
     with pytest.raises(Unavailable, match="the last line"):

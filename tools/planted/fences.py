@@ -66,6 +66,34 @@ BUGS = [
         TURNS,
     ),
     Bug(
+        "which machine is behind a fencer is asked once for all its orders",
+        "failover/deciding/fencing.py",
+        "if turn.judgement is None or not _just_judged(turn, now):",
+        "if turn.judgement is None:",
+        TURNS,
+    ),
+    Bug(
+        "an attempt that has failed says nothing of the address",
+        "failover/deciding/fencing.py",
+        "return holds(device, now) and all(one.ended <= device.judged for one in _tries(device))",
+        "return holds(device, now)",
+        TURNS,
+    ),
+    Bug(
+        "the status counts however long ago its device said which machine it is",
+        "failover/deciding/fencing.py",
+        "if not isinstance(step, AskPower) or holds(device, now):",
+        "if True:",
+        ("tests/core/test_failover_slow_bmc.py",),
+    ),
+    Bug(
+        "who goes on takes an old word for which machine is behind a fencer",
+        "failover/deciding/proving.py",
+        "if device.judgement is None or not fencing.holds(device, now):",
+        "if device.judgement is None:",
+        ("tests/core/test_failover_course.py",),
+    ),
+    Bug(
         "after an order that failed nobody looks whether it was carried out",
         "failover/deciding/fencing.py",
         "    last = device.offs[-1]\n",
@@ -116,7 +144,7 @@ BUGS = [
     ),
     Bug(
         "a secret in quotes is shown",
-        "adapters/fencing/agent_words.py",
+        "adapters/fencing/hiding.py",
         "quote(secret), repr(secret)[1:-1], ",
         "",
         WORDS,
@@ -147,6 +175,13 @@ BUGS = [
         "adapters/fencing/agent_process.py",
         'f"{self._until:.3f}")',
         'f"{self._until + 3600:.3f}")',
+        AGENTS,
+    ),
+    Bug(
+        "a fence agent is begun though its time is over",
+        "adapters/fencing/agent_keeper.py",
+        "    if _now() >= until:  # its",
+        "    if False:  # its",
         AGENTS,
     ),
     Bug(

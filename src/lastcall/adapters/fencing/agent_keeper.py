@@ -3,7 +3,7 @@
 ``agent_keeper.py DESCRIPTOR UNTIL COMMAND...``, as the leader of a session: UNTIL is a boottime, and each line that comes
 through the descriptor a later one. Who writes there may be stopped or killed: then the time that was told last counts. It
 imports nothing of lastcall, so that it is there in some 20 ms. It ends as the command does, with 128 and the number of the
-signal if that was killed, and with 127 if there is no such command.
+signal if that was killed, and with 127 if there is no such command. A command whose time is over before it begins is not begun.
 """
 
 import os
@@ -22,6 +22,8 @@ def main(arguments: Sequence[str]) -> int:
     told, until, command = int(arguments[0]), float(arguments[1]), list(arguments[2:])
     os.set_inheritable(told, False)
     woken = _wakened()
+    if _now() >= until:  # its asker, or the machine, has stood still
+        os.killpg(0, signal.SIGKILL)
     try:
         agent = os.posix_spawnp(command[0], command, os.environ, setsigdef=[signal.SIGPIPE, signal.SIGXFSZ])
     except OSError as error:
