@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from support.errand_probe import MODULE, TESTS, Probe, errand
 
-from lastcall.adapters.fencing.errand import HIDDEN, Action, Question
+from lastcall.adapters.fencing.errand import Action, Question
 from lastcall.adapters.fencing.errand_process import Turn
+from lastcall.adapters.fencing.hiding import HIDDEN
 from lastcall.errors import RefusedForSafety, TimedOut, Unavailable
 
 pytestmark = pytest.mark.timeout(180)
@@ -117,6 +118,19 @@ async def test_no_secret_where_others_can_see_it():
 async def test_what_goes_wrong_is_told_without_secrets(does, error, why):
     with pytest.raises(error) as raised:
         await errand(does, secret=SECRET).run(Action.STATUS, LONG)
+    assert str(raised.value) == why
+
+
+@pytest.mark.parametrize(
+    ("does", "secret", "why"),
+    [
+        ("spell", 'open "sesame"', f"no connection to https://fence:{HIDDEN}@bmc"),
+        ("find", "", f"refused with {HIDDEN}"),
+    ],
+)
+async def test_a_secret_is_hidden_however_it_is_spelled_and_whoever_has_found_it(does, secret, why):
+    with pytest.raises(Unavailable) as raised:
+        await errand(does, secret=secret).run(Action.STATUS, LONG)
     assert str(raised.value) == why
 
 

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lastcall.adapters.fencing.agent_schema import parse, violations
-from lastcall.adapters.fencing.agent_words import HIDDEN, Ended, fault, hidden, lines, status
+from lastcall.adapters.fencing.agent_words import Ended, fault, hidden, lines, status
+from lastcall.adapters.fencing.hiding import HIDDEN
 from lastcall.errors import InvalidInput
 from lastcall.model.power import Power
 
@@ -131,17 +132,26 @@ def test_nothing_is_wrong():
         ({"ip": "h", "debug_file": "/tmp/x"}, {}, "debug_file: /tmp/x: writes passwords into a file"),
         ({"ip": "h", "ssh_path": "/bin/sh"}, {}, "ssh_path: /bin/sh: would run a program that the policy names"),
         ({"ip": "h"}, {"password_script": "x"}, "password_script: (secret): would run a program that the policy names"),
+        ({"ip": "h", "password": "x"}, {}, "password: (secret): must stand in secretParameters"),
         ({"ip": "h"}, {"password": "a\nb"}, "password: (secret): must be one line"),
         ({"ip": "h", "ipaddr": "h"}, {}, "ipaddr: is the old name of ip, which is given too"),
         (
-            {"ip": "h", "password": "x"},
-            {"password": "y"},
-            "password: must not stand among parameters and secretParameters both",
+            {"ip": "h"},
+            {"ip": "g"},
+            "ip: must not stand among parameters and secretParameters both",
         ),
     ],
 )
 def test_what_is_wrong(parameters, secrets, message):
     assert wrong(parameters, secrets) == [message]
+
+
+@pytest.mark.parametrize("name", ["password", "snmp_priv_passwd", "apikey", "token", "secret_key", "community"])
+def test_what_is_secret_is_refused_where_it_can_be_read_and_not_shown(name):
+    told = wrong({"ip": "h", name: "s3\ncret"})
+    assert f"{name}: (secret): must stand in secretParameters" in told
+    assert "s3" not in " ".join(told)
+    assert f"{name}: (secret): must stand in secretParameters" not in wrong({"ip": "h"}, {name: "x"})
 
 
 def test_fence_redfish_needs_to_be_told_its_system():

@@ -5,11 +5,12 @@ import os
 import socket
 import sys
 from pathlib import Path
+from urllib.parse import quote
 
 from lastcall.adapters.clock import SystemClock
 from lastcall.adapters.fencing.errand import Action, Errand, Reply
 from lastcall.adapters.fencing.errand_process import serve
-from lastcall.errors import RefusedForSafety
+from lastcall.errors import RefusedForSafety, Unavailable
 from lastcall.model.base import Facts
 
 TESTS = str(Path(__file__).parents[1])
@@ -39,6 +40,17 @@ def look(turn):
 
 def tell(turn):
     raise RefusedForSafety(f"not with {turn.settings.secret}")
+
+
+def spell(turn):
+    raise Unavailable(f"no connection to https://fence:{quote(turn.settings.secret)}@bmc")
+
+
+def find(turn):
+    """What nobody has given to it."""
+    token = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    turn.secrets.append(token)
+    raise Unavailable(f"refused with {token}")
 
 
 def fail(turn):

@@ -123,6 +123,13 @@ BROKEN = [
         {"fencers": [agent(parameters={"snmp_priv_passwd": "x"})]},
         'spec.fencers[0].agent.parameters: "snmp_priv_passwd": is secret: must stand in secretParameters',
     ),
+    *(
+        (
+            {"fencers": [agent(parameters={name: "x"})]},
+            f'spec.fencers[0].agent.parameters: "{name}": is secret: must stand in secretParameters',
+        )
+        for name in ("apikey", "access_token", "secret_key", "community")
+    ),
     (
         {"fencers": [agent(parameters={"ip": "b"}, parametersFrom={"ip": {"label": "b"}})]},
         'spec.fencers[0].agent.parameters: "ip": must stand in one place only',

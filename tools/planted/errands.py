@@ -55,9 +55,30 @@ BUGS = [
     Bug(
         "messages show passwords",
         "adapters/fencing/errand.py",
-        "text = text.replace(secret, HIDDEN)",
-        "pass",
+        "masked(text, self.secrets)",
+        "text",
         ERRAND,
+    ),
+    Bug(
+        "messages show what a process has found by itself",
+        "adapters/fencing/errand_process.py",
+        "masked(reply.why, turn.secrets)",
+        "reply.why",
+        ERRAND,
+    ),
+    Bug(
+        "a password may stand where everybody can read it",
+        "adapters/fencing/agent_schema.py",
+        "        *_plain(parameters),\n",
+        "",
+        ("tests/core/test_fence_agent_words.py",),
+    ),
+    Bug(
+        "an API key is no secret",
+        "model/fence_policy_rules.py",
+        '"apikey", ',
+        "",
+        ("tests/core/test_fence_policy.py", "tests/core/test_fence_agent_words.py"),
     ),
     Bug(
         "a machine that powers off is off to Redfish",

@@ -5,8 +5,10 @@ is checked by the controller alone. That names are unique is said by the kind of
 """
 
 from lastcall.manifests.structural import Extras, Rule
+from lastcall.model.fence_policy_rules import SECRETS
 
 _PLACES = ("parameters", "parametersByNode", "parametersFrom", "secretParameters")
+_SECRET = " || ".join(f"name.endsWith('{ending}')" for ending in SECRETS)
 
 
 def _exactly_one(*fields: str, filled: str = "") -> Rule:
@@ -54,8 +56,8 @@ RULES = Extras(
             ),
             Rule(" && ".join(_each(place, "name != 'action'") for place in _PLACES), "action: is lastcall's to give"),
             Rule(
-                " && ".join(_each(place, "!name.matches('^(.*[-_])?(passwd|password)$')") for place in _PLACES[:3]),
-                "passwords: must stand in secretParameters",
+                " && ".join(_each(place, f"!({_SECRET})") for place in _PLACES[:3]),
+                f"what ends in {', '.join(SECRETS)}: must stand in secretParameters",
             ),
             Rule(_disjoint(), "each parameter must stand in one place only"),
         ],

@@ -15,8 +15,8 @@ from lastcall.model.fencer import HTTP, KINDS, Agent, Fencer, Redfish, Setting
 from lastcall.model.portions import portion
 
 PARAMETER = re.compile(r"[a-z][a-z0-9_-]{0,62}")
-SECRET = re.compile(r"(.*[-_])?(passwd|password)")
-"""Parameters of fence agents whose value is secret, by their names."""
+SECRETS = ("passwd", "password", "secret_key", "secret", "apikey", "token", "community")
+"""How the names of parameters of fence agents end whose value is secret."""
 SHORTEST, LONGEST = "1s", "1h"
 """Of ``suspectAfter`` and, but for the shortest, of ``settle``."""
 
@@ -97,7 +97,7 @@ def _parameter(name: str, at: str, *, secret: bool) -> Iterator[str]:
         yield f"{at}: {shown(name)}: must be small letters, digits, - and _, from a letter on, at most 63"
     if name == "action":
         yield f"{at}: {shown(name)}: is lastcall's to give"
-    if not secret and SECRET.fullmatch(name):
+    if not secret and name.endswith(SECRETS):
         yield f"{at}: {shown(name)}: is secret: must stand in secretParameters"
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from xml.etree import ElementTree as ET
 
 from lastcall.errors import InvalidInput
+from lastcall.model.fence_policy_rules import SECRETS
 
 _TYPES = {
     "boolean": ("1|0|yes|no|on|off|true|false", "must be 1 or 0"),
@@ -75,6 +76,7 @@ def parse(program: str, metadata: bytes) -> Schema:
 def violations(schema: Schema, parameters: Mapping[str, str], secrets: Mapping[str, str]) -> list[str]:
     """All that is wrong with what an agent is to be given, each with parameter, value and rule; no secret is shown."""
     return [
+        *_plain(parameters),
         *_each(schema, parameters, shown=True),
         *_each(schema, secrets, shown=False),
         *_missing(schema, {**parameters, **secrets}),
@@ -97,7 +99,13 @@ def _parameter(element: ET.Element) -> Parameter:
 def _each(schema: Schema, given: Mapping[str, str], *, shown: bool) -> Iterator[str]:
     for name, value in given.items():
         if rule := _rule_broken(schema, name, value):
-            yield f"{name}: {value if shown else '(secret)'}: {rule}"
+            yield f"{name}: {value if shown and not name.endswith(SECRETS) else '(secret)'}: {rule}"
+
+
+def _plain(given: Mapping[str, str]) -> Iterator[str]:
+    for name in given:
+        if name.endswith(SECRETS):
+            yield f"{name}: (secret): must stand in secretParameters"
 
 
 def _rule_broken(schema: Schema, name: str, value: str) -> str:

@@ -7,14 +7,11 @@ says nothing without the line on standard output.
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from shlex import quote
-from urllib.parse import quote as url_quote
-from urllib.parse import quote_plus
 
+from lastcall.adapters.fencing.hiding import masked
 from lastcall.model.power import Power
 from lastcall.ports_fences import FenceAnswer
 
-HIDDEN = "***"
 _MOST_SAID = 300
 _CODES = {
     1: "failed",
@@ -74,17 +71,9 @@ def fault(ended: Ended, secrets: Iterable[str]) -> str:
 
 
 def hidden(text: str, secrets: Iterable[str]) -> str:
-    """``text`` with three asterisks for each secret, also where it is quoted or part of an address; cut to size."""
-    spellings = {form for secret in secrets if secret for form in _spellings(secret)}
-    for form in sorted(spellings, key=len, reverse=True):
-        text = text.replace(form, HIDDEN)
+    """``masked``, and cut to size."""
+    text = masked(text, secrets)
     return text if len(text) <= _MOST_SAID else f"{text[:_MOST_SAID]}..."
-
-
-def _spellings(secret: str) -> set[str]:
-    """How a program may show it; not without blanks at its ends if nothing else is left."""
-    forms = {secret, secret.strip(), quote(secret), repr(secret)[1:-1], url_quote(secret), url_quote(secret, safe="")}
-    return {form for form in (*forms, quote_plus(secret)) if form}
 
 
 def _kept(value: str) -> str:

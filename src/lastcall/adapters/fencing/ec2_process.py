@@ -54,6 +54,10 @@ def _client(turn: Turn[Ec2Settings]) -> Any:
         aws_secret_access_key=settings.secret_access_key or None,
         region_name=settings.region,
     )
+    found = session.get_credentials()
+    if found is not None:
+        kept = found.get_frozen_credentials()
+        turn.secrets += [kept.secret_key or "", kept.token or ""]
     once = Config(
         connect_timeout=turn.patience, read_timeout=turn.patience, retries={"total_max_attempts": 1, "mode": "standard"}
     )

@@ -26,6 +26,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from lastcall.adapters.fencing.hiding import masked
 from lastcall.errors import LastcallError, RefusedForSafety, TimedOut, Unavailable
 from lastcall.model.base import Facts
 from lastcall.ports import Clock
@@ -34,7 +35,6 @@ from lastcall.ports_fences import FenceAnswer, FenceTarget
 S = TypeVar("S")
 
 _MOST_SAID = 500
-HIDDEN = "***"
 
 
 class Action(Enum):
@@ -137,6 +137,4 @@ class Errand:
 
     def _told(self, text: str) -> str:
         """One line of it, without secrets."""
-        for secret in filter(None, self.secrets):
-            text = text.replace(secret, HIDDEN)
-        return " ".join(text.split())[-_MOST_SAID:]
+        return " ".join(masked(text, self.secrets).split())[-_MOST_SAID:]

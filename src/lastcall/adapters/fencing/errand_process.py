@@ -14,6 +14,7 @@ import msgspec
 
 from lastcall.adapters.clock import SystemClock
 from lastcall.adapters.fencing.errand import Action, Question, Reply, fault
+from lastcall.adapters.fencing.hiding import masked
 from lastcall.errors import LastcallError, TimedOut, Unavailable
 from lastcall.ports import Clock
 
@@ -30,6 +31,8 @@ class Turn(Generic[S]):
     def __init__(self, question: Question[S], clock: Clock) -> None:
         self.action: Action = question.action
         self.settings = question.settings
+        self.secrets: list[str] = []
+        """Those that it has found by itself: no message shows them."""
         self._deadline = question.deadline
         self._clock = clock
 
@@ -72,6 +75,7 @@ def serve(settings: type[S], answer: Callable[[Turn[S]], Reply]) -> None:
         reply = fault(error)
     except Exception as error:  # whatever a library raises is an answer that could not be had
         reply = fault(Unavailable(f"{type(error).__name__}: {error}"))
+    reply = msgspec.structs.replace(reply, why=masked(reply.why, turn.secrets))
     sys.stdout.buffer.write(msgspec.json.encode(reply))
     sys.stdout.flush()
 
