@@ -163,3 +163,18 @@ async def test_leaving_at_rest_survives_a_keeper_that_does_not_answer(machine):
     machine.keeper.refusing = 1
     machine.agent.leave()
     await machine.task
+
+
+@on_machine()
+async def test_leaving_in_the_moment_in_which_the_button_is_pressed_leaves_the_lock_to_its_holder(machine):
+    """A restart of the service: the next life ends the pods."""
+    machine.runtime.add(pod("web", uid="web"), {"main": Behaviour(after_term=3)})
+    await machine.start_agent()
+    pressed = machine.clock.boottime()
+    await machine.logind.power_off()
+    machine.agent.leave()
+    await machine.task
+    assert machine.logind.descriptors, "the holder's"
+    await machine.start_agent()
+    assert await machine.off() >= pressed + 3
+    assert len(machine.terms()) == 1

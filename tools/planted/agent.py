@@ -48,6 +48,12 @@ BUGS = [
         ("tests/adapters/test_descriptor_store.py",),
     ),
     Bug(
+        "the lock is released at leaving by what was seen before",
+        "graceful/agent.py",
+        "                if not leaving:\n                    await self._wait()\n",
+        "                await self._wait()\n                leaving = self._leaving\n",
+    ),
+    Bug(
         "a release that did not work is not tried again",
         "graceful/agent.py",
         "self._machine.state is State.LEAVING and self._arming.held",

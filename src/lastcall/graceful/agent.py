@@ -107,14 +107,20 @@ class Agent:
         self._wake.set()
 
     async def run(self) -> None:
-        """Rounds until ``leave``: look, decide, act, say, wait."""
+        """Rounds until ``leave``: look, decide, act, say, wait.
+
+        The last one begins after ``leave``: the lock is not released on the strength of what was read before it.
+        """
         await self._arming.recover()
         self._shutdowns.recover()
         try:
-            while not self._leaving:
+            leaving = False
+            while not leaving:
+                leaving = self._leaving
                 self._wake.clear()
                 await self._round()
-                await self._wait()
+                if not leaving:
+                    await self._wait()
         finally:
             await self._end()
 
