@@ -38,7 +38,8 @@ ALLOWED = {
     # Once at the start.
     "lastcall/adapters/kube/kubeconfig.py": ("find", "load", "in_cluster"),
     "lastcall/adapters/agent_lock.py": ("acquire", "_lock", "release"),
-    "lastcall/wiring.py": ("__init__", "load_config"),
+    "lastcall/wiring.py": ("__init__", "agent_beside_kubelet"),
+    "lastcall/wiring_config.py": ("load_config",),
     # A projected token is some bytes in memory, looked at once a minute.
     "lastcall/adapters/kube/credentials.py": ("read_text",),
     # A file without a name, in memory.

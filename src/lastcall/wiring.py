@@ -10,8 +10,6 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from msgspec import structs
-
 from lastcall.adapters import systemd_notify
 from lastcall.adapters.agent_lock import AgentLock
 from lastcall.adapters.boot import boot_id
@@ -28,7 +26,6 @@ from lastcall.adapters.metrics import Metrics
 from lastcall.adapters.status_server import TEXT, alive, serving
 from lastcall.aio import cancel
 from lastcall.errors import InvalidInput
-from lastcall.graceful import config as configuration
 from lastcall.graceful.agent import Agent, Outside, Status
 from lastcall.graceful.config import AgentConfig
 from lastcall.graceful.lines import Lines, worrying
@@ -37,8 +34,12 @@ from lastcall.graceful.recorder import Listener
 from lastcall.model.record import fold
 from lastcall.model.shutdown import Event, PodStarted, from_lines
 from lastcall.ports import DelayLimitFiles, LockKeeper, Logind, NodeFace, PodRuntime
+from lastcall.wiring_config import load_config, starting_config, under_way
 from lastcall.wiring_records import recorded
 from lastcall.wiring_watchdog import Keeping, MachinesWatchdog, kept
+
+CONFIG_SECONDS = 2.0
+"""Between two looks at a configuration that was not valid when the program was started in a shutdown."""
 
 log = logging.getLogger(__name__)
 
@@ -53,21 +54,6 @@ class Settings:
     metrics: tuple[str, int] | None
     logind_root: Path = Path("/")
     """Where ``etc/systemd`` lies; another than / only for a private logind."""
-
-
-def load_config(path: Path) -> AgentConfig:
-    """The configuration in a file; InvalidInput lists every violation.
-
-    A relative path in it is taken from the file's directory (the kubelet's configfiles.go: resolveRelativePaths).
-    """
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise InvalidInput(str(path), [f"{error.strerror}"]) from error
-    config = configuration.read(data, str(path))
-    if not config.static_pod_path:
-        return config
-    return structs.replace(config, static_pod_path=str(path.absolute().parent / config.static_pod_path))
 
 
 class Program:
@@ -92,11 +78,11 @@ class Program:
         self._journals.prepare()
         self._status: Status | None = None
         self._first_round = asyncio.Event()
-        config = load_config(settings.config)
+        config, self._unread = starting_config(settings.config, self._journals)
         self._static_pod_path = config.static_pod_path
         self._machines_watchdog = MachinesWatchdog(config.watchdog, watchdog, self._metrics)
         self._tell_warnings(config)
-        self._metrics.reloaded(ok=True)
+        self._metrics.reloaded(ok=self._unread is None)
         self._show_last_shutdown()
         self.agent = Agent(
             config,
@@ -122,7 +108,7 @@ class Program:
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, self._leave)
             loop.add_signal_handler(signal.SIGHUP, self.reload)
-            async with self._status_page(), self._watchdog(), self._machines_watchdog.kept():
+            async with self._status_page(), self._watchdog(), self._mended(), self._machines_watchdog.kept():
                 await self.agent.run()
 
     def _leave(self) -> None:
@@ -192,6 +178,26 @@ class Program:
         finally:
             await cancel(telling)
 
+    @contextlib.asynccontextmanager
+    async def _mended(self) -> AsyncIterator[None]:
+        """Started in a shutdown without its configuration: should the machine stay up, it is to have one again."""
+        if self._unread is None:
+            yield
+            return
+        log.error("going on with the shutdown that is under way, without the configuration:\n%s", self._unread)
+        trying = asyncio.create_task(self._until_valid(), name="configuration")
+        try:
+            yield
+        finally:
+            await cancel(trying)
+
+    async def _until_valid(self) -> None:
+        while True:
+            await self._clock.sleep(CONFIG_SECONDS)
+            with contextlib.suppress(InvalidInput):
+                load_config(self._settings.config)
+                return self.reload()
+
     def _status_page(self) -> contextlib.AbstractAsyncContextManager[None]:
         paths = {"/metrics": self._metrics_page, "/healthz": alive, "/readyz": self._readiness}
         return serving(paths, self._settings.metrics)
@@ -251,17 +257,24 @@ async def agent_beside_kubelet(settings: Settings, endpoint: str, kubelet_unit: 
     ``kubelet_unit`` is the unit that would start them again; "" if there is none. ``kubeconfig`` is for the watchdog,
     and for the node's last word, which is told if it is given or if there is a watchdog.
     """
-    config = load_config(settings.config)
+    journals = JournalFiles(settings.state_dir)
+    config, _ = starting_config(settings.config, journals)
     path = config.static_pod_path
     specs = {"specs": StaticPods(Path(path), settings.node_name)} if path else {}
     runtime = CriRuntime(endpoint, SystemClock(), node_name=settings.node_name, **specs)
     node: NodeFace = BesideKubelet(kubelet_unit, SystemClock())
     listeners: list[Listener] = []
+    watchdog: Keeping | None = functools.partial(kept, node_name=settings.node_name, kubeconfig=kubeconfig)
     async with contextlib.AsyncExitStack() as opened:
         await runtime.open()
         opened.push_async_callback(runtime.close)
         if kubeconfig or config.watchdog:
-            records = await opened.enter_async_context(recorded(settings.node_name, kubeconfig))
-            node, listeners = RecordedFace(node, records), [records.hear]
-        watchdog = functools.partial(kept, node_name=settings.node_name, kubeconfig=kubeconfig)
+            try:
+                records = await opened.enter_async_context(recorded(settings.node_name, kubeconfig))
+                node, listeners = RecordedFace(node, records), [records.hear]
+            except InvalidInput as error:
+                if not under_way(journals):
+                    raise
+                log.error("going on with the shutdown that is under way, but the API server is not told: %s", error)
+                watchdog = None
         await Program(settings, runtime=runtime, node=node, listeners=listeners, watchdog=watchdog).run()

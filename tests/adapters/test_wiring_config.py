@@ -6,12 +6,20 @@ import os
 from pathlib import Path
 
 import pytest
+from msgspec import structs
+from support import records
 from support.core import RecordingNode
 
+from lastcall import wiring
+from lastcall.adapters.boot import boot_id
 from lastcall.adapters.clock import SystemClock
+from lastcall.adapters.journal_files import JournalFiles
 from lastcall.adapters.processes import ProcessRuntime
+from lastcall.errors import InvalidInput
 from lastcall.lab.demo import power
-from lastcall.wiring import Program, Settings, load_config
+from lastcall.model.shutdown import Resumed, from_lines, to_line
+from lastcall.wiring import Program, Settings
+from lastcall.wiring_config import load_config, starting_config, under_way
 
 HEAD = "apiVersion: lastcall.dev/v1alpha1\nkind: AgentConfiguration\n"
 
@@ -29,11 +37,13 @@ def test_a_relative_path_is_taken_from_the_files_directory(tmp_path, monkeypatch
 
 
 @contextlib.asynccontextmanager
-async def running(directory):
+async def running(directory, *, going_down=False):
     """A program on a machine of its own, when it has looked around once."""
     clock = SystemClock()
     where = Settings(config=directory / "agent.yaml", state_dir=directory / "state", node_name="n1", metrics=None)
     async with power.embedded(clock, where.state_dir) as machine:
+        if going_down:
+            await machine.press()
         program = Program(
             where,
             runtime=ProcessRuntime(where.state_dir, clock),
@@ -61,3 +71,94 @@ async def test_what_waits_for_the_next_start_is_told_when_it_changes(tmp_path, c
             assert [record.message for record in caplog.records if "staticPodPath" in record.message] == [
                 "configuration: staticPodPath: is taken over when the agent is started again"
             ] * told
+
+
+# -- in the middle of a shutdown ---------------------------------------------------------------------------------------
+
+BROKEN = f"{HEAD}shutdownGracePeriod: soon\n"
+
+
+def left(directory, *, boot=None, called_off=False):
+    """What an earlier life of the agent left: a shutdown whose lock is still held, or which was called off."""
+    now = SystemClock().boottime()
+    began, *events = (records.cancelled if called_off else records.dozen)()
+    began = structs.replace(began, at=now, deadline=now + 60, boot_id=boot or boot_id())
+    journals = JournalFiles(directory / "state")
+    journals.prepare()
+    journal = journals.create(began.id)
+    for event in (began, *(events if called_off else ())):
+        journal.append(to_line(event))
+    journal.close()
+    return journals
+
+
+@pytest.mark.parametrize("broken", [BROKEN, "{", None], ids=["a field", "no YAML", "no file"])
+def test_a_configuration_that_is_not_valid_is_done_without_then(tmp_path, broken):
+    if broken:
+        (tmp_path / "agent.yaml").write_text(broken)
+    config, problem = starting_config(tmp_path / "agent.yaml", left(tmp_path))
+    assert not config.enabled
+    assert problem is not None
+    assert "agent.yaml" in str(problem)
+
+
+@pytest.mark.parametrize(
+    "options", [None, {"boot": "another"}, {"called_off": True}], ids=["nothing", "an earlier boot", "called off"]
+)
+def test_at_rest_it_is_told_at_once(tmp_path, options):
+    journals = JournalFiles(tmp_path / "state") if options is None else left(tmp_path, **options)
+    (tmp_path / "agent.yaml").write_text(BROKEN)
+    with pytest.raises(InvalidInput, match="shutdownGracePeriod"):
+        starting_config(tmp_path / "agent.yaml", journals)
+
+
+def test_a_journal_that_cannot_be_read_is_no_shutdown(tmp_path):
+    journals = JournalFiles(tmp_path / "state")
+    journals.prepare()
+    (tmp_path / "state" / "shutdowns" / "x.jsonl").write_text("{}\n")
+    assert not under_way(journals)
+    (tmp_path / "state" / "shutdowns" / "x.jsonl").unlink()
+    (tmp_path / "state" / "shutdowns" / "x.jsonl").mkdir()
+    assert not under_way(journals)
+
+
+async def test_the_shutdown_goes_on_and_the_configuration_is_taken_when_it_is_mended(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(wiring, "CONFIG_SECONDS", 0.01)
+    journals = await asyncio.to_thread(left, tmp_path)
+    (tmp_path / "agent.yaml").write_text(BROKEN)
+    async with running(tmp_path, going_down=True) as program:
+        async with asyncio.timeout(20):
+            while not any(isinstance(event, Resumed) for event in from_lines(journals.latest()[1])):
+                await asyncio.sleep(0.01)
+            assert "without the configuration" in caplog.text
+            (tmp_path / "agent.yaml").write_text(
+                BROKEN.replace("soon", "20s") + "shutdownGracePeriodCriticalPods: 5s\n"
+            )
+            while not program.agent._config.enabled:
+                await asyncio.sleep(0.01)
+    assert len(await asyncio.to_thread(journals.ids)) == 1, "no other shutdown was begun"
+
+
+@pytest.mark.parametrize("in_a_shutdown", [True, False])
+async def test_a_kubeconfig_that_is_not_there_is_done_without_then_and_refused_at_rest(
+    tmp_path, monkeypatch, caplog, in_a_shutdown
+):
+    made = []
+
+    class Made:
+        def __init__(self, settings, **roles):
+            made.append(roles)
+
+        async def run(self):
+            pass
+
+    monkeypatch.setattr(wiring, "Program", Made)
+    if in_a_shutdown:
+        await asyncio.to_thread(left, tmp_path)
+    (tmp_path / "agent.yaml").write_text(f"{HEAD}watchdog: {{}}\n")
+    where = Settings(config=tmp_path / "agent.yaml", state_dir=tmp_path / "state", node_name="n1", metrics=None)
+    missing = str(tmp_path / "kubeconfig")
+    with contextlib.nullcontext() if in_a_shutdown else pytest.raises(InvalidInput, match=missing):
+        await wiring.agent_beside_kubelet(where, f"unix://{tmp_path}/cri.sock", "", kubeconfig=missing)
+    assert [(roles["watchdog"], roles["listeners"]) for roles in made] == [(None, [])] * in_a_shutdown
+    assert (missing in caplog.text) is in_a_shutdown

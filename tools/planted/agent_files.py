@@ -42,7 +42,7 @@ BUGS = [
     ),
     Bug(
         "a relative path is taken from where the agent was started",
-        "wiring.py",
+        "wiring_config.py",
         "str(path.absolute().parent / config.static_pod_path)",
         "str(Path(config.static_pod_path).absolute())",
         ("tests/adapters/test_wiring_config.py",),
@@ -52,6 +52,34 @@ BUGS = [
         "wiring.py",
         "if config.static_pod_path != self._static_pod_path:",
         "if False:",
+        ("tests/adapters/test_wiring_config.py",),
+    ),
+    Bug(
+        "a configuration that is not valid keeps the agent from a shutdown that is under way",
+        "wiring_config.py",
+        "if under_way(journals):",
+        "if False:",
+        ("tests/adapters/test_wiring_config.py",),
+    ),
+    Bug(
+        "at rest the agent starts with a configuration that is not valid",
+        "wiring_config.py",
+        "if under_way(journals):",
+        "if True:",
+        ("tests/adapters/test_wiring_config.py",),
+    ),
+    Bug(
+        "who was started without a configuration never reads it again",
+        "wiring.py",
+        "                return self.reload()",
+        "                return None",
+        ("tests/adapters/test_wiring_config.py",),
+    ),
+    Bug(
+        "a kubeconfig that is not there keeps the agent from a shutdown that is under way",
+        "wiring.py",
+        "                if not under_way(journals):\n",
+        "                if True:\n",
         ("tests/adapters/test_wiring_config.py",),
     ),
 ]

@@ -1,0 +1,53 @@
+"""The agent's configuration from its file, also where that cannot be read in the middle of a shutdown."""
+
+from pathlib import Path
+
+from msgspec import structs
+
+from lastcall import names
+from lastcall.adapters.boot import boot_id
+from lastcall.adapters.journal_files import JournalFiles
+from lastcall.errors import InvalidInput
+from lastcall.graceful import config as configuration
+from lastcall.graceful.config import AgentConfig
+from lastcall.graceful.journal import Past, past
+from lastcall.model.record import fold
+from lastcall.model.shutdown import from_lines
+
+
+def load_config(path: Path) -> AgentConfig:
+    """The configuration in a file; InvalidInput lists every violation.
+
+    A relative path in it is taken from the file's directory (the kubelet's configfiles.go: resolveRelativePaths).
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InvalidInput(str(path), [f"{error.strerror}"]) from error
+    config = configuration.read(data, str(path))
+    if not config.static_pod_path:
+        return config
+    return structs.replace(config, static_pod_path=str(path.absolute().parent / config.static_pod_path))
+
+
+def under_way(journals: JournalFiles) -> bool:
+    """Whether an earlier life of the program left a shutdown of this boot, which only a new one can go on with."""
+    try:
+        latest = journals.latest()
+        record = fold(from_lines(latest[1])) if latest else None
+    except (OSError, ValueError):
+        return False
+    return past(record, boot_id=boot_id(), preparing=True) in (Past.GO_ON, Past.LEAVE)
+
+
+def starting_config(path: Path, journals: JournalFiles) -> tuple[AgentConfig, InvalidInput | None]:
+    """The configuration to start with, and what is wrong with the file.
+
+    InvalidInput at rest. In the middle of a shutdown, whose plan stands in its journal, one that asks for nothing.
+    """
+    try:
+        return load_config(path), None
+    except InvalidInput as error:
+        if under_way(journals):
+            return AgentConfig(kind=names.AGENT_CONFIGURATION), error
+        raise
