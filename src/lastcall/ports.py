@@ -199,6 +199,10 @@ class PodRuntime(Protocol):
         """The same, read anew."""
         ...
 
+    async def look_again(self, live: LivePod) -> LivePod | None:
+        """This pod as it is now, asked anew: its containers that run, by its sandbox. None if nothing of it runs."""
+        ...
+
     async def run_hook(self, live: LivePod, container: str, hook: Handler, limit: float) -> HookResult:
         """Runs a preStop hook and waits, ``limit`` seconds at most; afterwards nothing of it runs on. Never raises."""
         ...
@@ -217,7 +221,10 @@ class PodRuntime(Protocol):
         ...
 
     async def finish(self, live: LivePod) -> None:
-        """After the last container has ended: tears down what remains of the pod (its sandbox)."""
+        """After the last container has ended: tears down what remains of the pod (its sandbox).
+
+        A pod of which something runs is left alone, also if ``live`` does not know that container.
+        """
         ...
 
     def kill_seconds(self, containers: int) -> float:

@@ -11,6 +11,7 @@ from grpclib.exceptions import GRPCError
 from support.pods import eventually
 from support.scripted_cri import scripted_cri
 
+from lastcall import names
 from lastcall.adapters.clock import SystemClock
 from lastcall.adapters.cri import mirror
 from lastcall.adapters.cri.api import api_pb2 as cri
@@ -29,6 +30,7 @@ async def peer(tmp_path):
         peer.answers["ContainerStatus"] = lambda *_: cri.ContainerStatusResponse(
             status=cri.ContainerStatus(exit_code=7, state=cri.CONTAINER_EXITED)
         )
+        peer.answers["ListContainers"] = lambda *_: cri.ListContainersResponse()
         peer.endpoint = endpoint
         yield peer
 
@@ -121,14 +123,41 @@ class TestFinish:
         with pytest.raises(Unavailable):
             await runtime.finish(WEB)
 
-    async def test_nothing_is_asked_about_containers_that_it_saw_end(self, peer, runtime):
+    async def test_a_container_that_was_started_since_keeps_its_sandbox(self, peer, runtime, caplog):
+        """It runs in the place of one that has ended, and StopPodSandbox would kill it."""
         peer.answers["StopContainer"] = lambda *_: cri.StopContainerResponse()
+        serve_pods(peer, "1")  # its container is "c-1"
         peer.answers["StopPodSandbox"] = lambda *_: cri.StopPodSandboxResponse()
+        old = LivePod(pod=WEB.pod, containers={"main": "c-0"}, sandbox="s-1")
+        await runtime.stop("c-0", 5)
+        await runtime.finish(old)
+        assert peer.asked["StopPodSandbox"] == []
+        assert "container main still runs" in caplog.text
         await runtime.stop("c-1", 5)
-        asked = len(peer.asked["ContainerStatus"])
-        await runtime.finish(WEB)
-        assert len(peer.asked["ContainerStatus"]) == asked
+        await runtime.finish(old)
         assert [request.pod_sandbox_id for request in peer.asked["StopPodSandbox"]] == ["s-1"]
+
+    async def test_the_runtime_is_asked_for_this_sandbox_alone(self, peer, runtime):
+        peer.answers["StopPodSandbox"] = lambda *_: cri.StopPodSandboxResponse()
+        await runtime.finish(WEB)
+        (request,) = peer.asked["ListContainers"]
+        assert request.filter.pod_sandbox_id == "s-1"
+        assert request.filter.state.state == cri.CONTAINER_RUNNING
+
+
+class TestLookAgain:
+    async def test_a_container_that_was_started_since_comes_with_its_hook(self, peer, runtime):
+        serve_pods(peer, "1")
+        reply = peer.answers["ListContainers"]()
+        reply.containers[0].annotations[names.CONTAINER_PRE_STOP] = '{"exec":{"command":["leave"]}}'
+        peer.answers["ListContainers"] = lambda *_: reply
+        now = await runtime.look_again(WEB)
+        assert (now.containers, now.sandbox, now.pod.metadata.uid) == ({"main": "c-1"}, "s-1", "1")
+        assert now.pod.spec.containers[0].pre_stop == Handler(exec=ExecAction(command=("leave",)))
+        assert [request.filter.id for request in peer.asked["ListPodSandbox"]] == ["s-1"]
+
+    async def test_none_if_nothing_of_it_runs(self, peer, runtime):
+        assert await runtime.look_again(WEB) is None
 
 
 class TestHooks:

@@ -4,6 +4,7 @@ import asyncio
 import time
 
 import pytest
+from msgspec.structs import replace
 from support.pods import (
     GATED,
     OBEDIENT,
@@ -198,6 +199,21 @@ class TestPods:
         assert await running(world) == {"web": ["main"]}
         assert await stop(world, main, 60) == 7
         assert told(world, "web.main") == ["ready", "TERM"]
+
+    async def test_finish_leaves_alone_what_was_started_after_the_list(self, world):
+        live, main = await started(world)
+        await asyncio.wait_for(world.runtime.finish(replace(live, containers={})), SOON)
+        assert await running(world) == {"web": ["main"]}
+        assert await stop(world, main, 60) == 7
+        assert told(world, "web.main") == ["ready", "TERM"]
+
+    async def test_look_again_sees_what_runs_of_a_pod(self, world):
+        live, main = await started(world)
+        now = await world.runtime.look_again(replace(live, containers={"main": "an-earlier-one"}))
+        assert now.containers == {"main": main}
+        assert now.pod.metadata.uid == live.pod.metadata.uid
+        await stop(world, main, 60)
+        assert await world.runtime.look_again(live) is None
 
     async def test_remove_kills_and_forgets(self, world):
         live, _ = await started(world, script=STUBBORN)

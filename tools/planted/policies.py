@@ -117,9 +117,9 @@ BUGS = [
     ),
     Bug(
         "every pod that has ended counts as unmounted",
-        "graceful/pod_end.py",
-        "if await self._node.pod_ended(self.live, self._codes):",
-        "if await self._node.pod_ended(self.live, self._codes) or True:",
+        "graceful/seeing_off.py",
+        "if await self._node.pod_ended(self._live, self._codes):",
+        "if await self._node.pod_ended(self._live, self._codes) or True:",
         RUN,
     ),
     Bug(

@@ -1,4 +1,4 @@
-"""Ends one pod: hooks, SIGTERM, sidecars in their turn, SIGKILL at the exact moment, then the sandbox.
+"""Ends the containers of one pod: hooks, SIGTERM, sidecars in their turn, SIGKILL at the exact moment.
 
 The times come from ``termination``; this loop only waits and acts. Containers are ended all at once, sidecars after
 the main ones in the reverse of their order of start (KEP-753); their hooks run at once like everybody's.
@@ -17,12 +17,9 @@ from lastcall.model.shutdown import (
     Event,
     HookEnded,
     HookStarted,
-    PodEnded,
-    PodOutcome,
-    PodUnmounted,
     Signalled,
 )
-from lastcall.ports import Clock, LivePod, NodeFace, PodRuntime
+from lastcall.ports import Clock, LivePod, PodRuntime
 
 Tell = Callable[[Event], None]
 
@@ -31,7 +28,10 @@ _RETRY = 0.25
 
 
 class PodEnd:
-    """One pod's end. ``before`` tells by container what had been done already, in CLOCK_BOOTTIME seconds."""
+    """The end of the containers that ``live`` names.
+
+    ``before`` tells by container what had been done already, in CLOCK_BOOTTIME seconds.
+    """
 
     def __init__(
         self,
@@ -39,7 +39,6 @@ class PodEnd:
         *,
         window: Window,
         runtime: PodRuntime,
-        node: NodeFace,
         clock: Clock,
         tell: Tell,
         before: Iterable[ContainerRecord] = (),
@@ -47,26 +46,21 @@ class PodEnd:
         self.live = live
         self._window = window
         self._runtime = runtime
-        self._node = node
         self._clock = clock
         self._tell = tell
         self._before = {c.name: c for c in before if c.ended is None}  # one that runs again is another one
         self._uid = live.pod.metadata.uid
-        self._killed = any(container.kill is not None for container in self._before.values())
-        self._codes: dict[str, int | None] = {}
+        self.killed = any(container.kill is not None for container in self._before.values())
+        """Whether SIGKILL went out to one of them."""
+        self.codes: dict[str, int | None] = {}
+        """Of those that have ended, by name."""
 
-    async def run(self) -> PodOutcome:
-        """Returns when the pod has ended and its last status is written; being cancelled leaves it as it is."""
+    async def run(self) -> None:
+        """Returns when they have ended; being cancelled leaves them as they are."""
         if len(self.live.containers) == 1:  # as most are: no task of its own, which shows with a hundred pods at once
             await self._end(self._spec(*self.live.containers), after=())
         else:
             await self._end_all()
-        await self._until_reached(self._runtime.finish, self.live)
-        outcome = PodOutcome.KILLED if self._killed else PodOutcome.GRACEFUL
-        self._tell(PodEnded(at=self._clock.boottime(), uid=self._uid, outcome=outcome))
-        if await self._node.pod_ended(self.live, self._codes):
-            self._tell(PodUnmounted(at=self._clock.boottime(), uid=self._uid))
-        return outcome
 
     async def _end_all(self) -> None:
         group = Group()
@@ -138,7 +132,7 @@ class PodEnd:
             code = await self._until_ended(name, kill_at)
         finally:
             await cancel(killer)
-        self._codes[name] = code
+        self.codes[name] = code
         self._tell(ContainerEnded(at=self._clock.boottime(), uid=self._uid, container=name, exit_code=code))
 
     async def _until_ended(self, name: str, kill_at: float) -> int | None:
@@ -150,15 +144,15 @@ class PodEnd:
 
     async def _kill(self, name: str, at: float) -> None:
         await self._clock.sleep(at - self._clock.boottime())
-        self._killed = True
+        self.killed = True
         self._tell(Signalled(at=self._clock.boottime(), uid=self._uid, container=name, signal="KILL"))
-        await self._until_reached(self._runtime.kill, self.live.containers[name])
+        await self._until_killed(name)
 
-    async def _until_reached(self, verb: Callable[..., object], *arguments: object) -> None:
+    async def _until_killed(self, name: str) -> None:
         """Repeats while the runtime is away; the phase's end, not this, is what gives up."""
         while True:
             try:
-                await verb(*arguments)  # type: ignore[misc]
+                await self._runtime.kill(self.live.containers[name])
                 return
             except Unavailable:
                 await self._clock.sleep(_RETRY)

@@ -16,6 +16,8 @@ class Roster:
         self._pods: dict[str, LivePod] = {}
         self._phases: dict[str, int] = {}
         self._open: dict[str, None] = {}
+        self._ended: set[str] = set()
+        self._sandboxes: dict[str, str] = {}
         self._done = {pod.uid for pod in before.pods if pod.outcome} if before else set[str]()
 
     def remember(self, found: Iterable[LivePod]) -> None:
@@ -29,7 +31,7 @@ class Roster:
         mine = (
             live
             for uid, live in self._pods.items()
-            if uid not in self._open and uid not in self._done and self._phases[uid] <= index
+            if uid not in self._open and not self._done_with(live) and self._phases[uid] <= index
         )
         return sorted(mine, key=lambda live: live.pod.key)
 
@@ -45,11 +47,27 @@ class Roster:
     def begin(self, uid: str) -> None:
         """A pod's end begins."""
         self._open[uid] = None
+        self._ended.discard(uid)
+        if uid in self._pods:
+            self._sandboxes[uid] = self._pods[uid].sandbox
+
+    def confirm(self, uid: str) -> None:
+        """Its containers have ended; what is left is its sandbox and its last status."""
+        self._ended.add(uid)
+
+    def confirmed(self, uid: str) -> bool:
+        """Whether its containers are known to have ended."""
+        return uid in self._ended
 
     def end(self, uid: str) -> None:
         """A pod has ended, or is given up."""
         self._open.pop(uid, None)
         self._done.add(uid)
+
+    def _done_with(self, live: LivePod) -> bool:
+        """One that runs in another sandbox than the one that has ended was made anew before the kubelet was stopped."""
+        uid = live.pod.metadata.uid
+        return uid in self._done and self._sandboxes.get(uid, live.sandbox) == live.sandbox
 
     @property
     def open(self) -> list[str]:

@@ -5,17 +5,17 @@ phase; being told to stop takes effect between two pods.
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from lastcall.aio import Group, any_done, cancel
 from lastcall.graceful import pacing
-from lastcall.graceful.journal import pods, told_again
+from lastcall.graceful.journal import pods
 from lastcall.graceful.lookout import LOOK_AFTER, Lookout
-from lastcall.graceful.pod_end import PodEnd, Tell
+from lastcall.graceful.pod_end import Tell
 from lastcall.graceful.roster import Roster
+from lastcall.graceful.seeing_off import SANDBOX_SECONDS, SeeingOff, beginning, note_absent
 from lastcall.graceful.termination import Window, last_kill, phase_end
 from lastcall.model.base import Facts
-from lastcall.model.pods import DEFAULT_GRACE, Metadata, Pod, priority
 from lastcall.model.shutdown import (
     Event,
     Mode,
@@ -27,8 +27,6 @@ from lastcall.model.shutdown import (
     PodEnded,
     PodOutcome,
     PodRecord,
-    PodStarted,
-    PodUnmounted,
     Shutdown,
 )
 from lastcall.ports import Clock, LivePod, NodeFace, PodRuntime
@@ -81,6 +79,7 @@ class Run:
         self._taken_over = dict(taken_over or {})
         self._roster = Roster(plan, before)
         self._group = Group()
+        self._sandboxes = Group()
         self._ends: dict[str, asyncio.Task[None]] = {}
         self._announcing: asyncio.Future[None] | None = None
         self._stopped = False
@@ -123,12 +122,13 @@ class Run:
     @property
     def open(self) -> list[str]:
         """The uids of the pods whose end has begun and not come, also of those that their phase has given up."""
-        return [uid for uid, end in self._ends.items() if not end.done()]
+        return [uid for uid, end in self._ends.items() if not end.done() and not self._roster.confirmed(uid)]
 
     async def abandon(self) -> None:
         """What is under way is left as it is, for another shutdown or the next life of the program to go on with."""
         await self.withdraw()
         await self._group.cancel()
+        await self._sandboxes.cancel()
 
     # -- what there is -------------------------------------------------------------------------------------------------
 
@@ -161,16 +161,11 @@ class Run:
                 self._group.start(self._note_absent(record), f"note {record.namespace}/{record.name}")
 
     async def _note_absent(self, record: PodRecord) -> None:
-        """It has ended while nobody looked."""
-        killed = any(container.kill is not None for container in record.containers)
-        outcome = PodOutcome.KILLED if killed else PodOutcome.GRACEFUL
-        self._tell(PodEnded(at=self._clock.boottime(), uid=record.uid, outcome=outcome))
-        pod = Pod(metadata=Metadata(name=record.name, namespace=record.namespace, uid=record.uid))
         try:
-            if await self._node.pod_ended(LivePod(pod=pod, containers={}), {}):
-                self._tell(PodUnmounted(at=self._clock.boottime(), uid=record.uid))
+            await note_absent(record, node=self._node, clock=self._clock, tell=self._tell)
         except Exception as error:
-            self._note(f"{pod.key}: its last status could not be written: {type(error).__name__}: {error}")
+            key = f"{record.namespace}/{record.name}"
+            self._note(f"{key}: its last status could not be written: {type(error).__name__}: {error}")
 
     async def _within(self, seconds: float, task: "asyncio.Future[None]") -> bool:
         """Waits for a task, which is left running if it takes longer; what it raises is noted. Whether it is done."""
@@ -199,10 +194,18 @@ class Run:
             return
         over = await self._through(index, self._time(index, waiting))
         if over is PhaseEnd.RAN_OUT:
-            for uid in self._roster.open:
-                self._roster.end(uid)
-                self._tell(PodEnded(at=self._clock.boottime(), uid=uid, outcome=PodOutcome.UNCONFIRMED))
+            over = self._give_up()
         self._tell(PhaseEnded(at=self._clock.boottime(), index=index, end=over))
+
+    def _give_up(self) -> PhaseEnd:
+        """The seconds are over: what is open is waited for no more. It ran out if a container may still run."""
+        over = PhaseEnd.DONE
+        for uid in self._roster.open:
+            self._roster.end(uid)
+            if not self._roster.confirmed(uid):
+                over = PhaseEnd.RAN_OUT
+                self._tell(PodEnded(at=self._clock.boottime(), uid=uid, outcome=PodOutcome.UNCONFIRMED))
+        return over
 
     def _time(self, index: int, waiting: Sequence[LivePod]) -> PhaseTime:
         """The time of a phase with these pods that begins now, or began in an earlier life."""
@@ -242,24 +245,8 @@ class Run:
         record = self._records.get(uid) or self._taken_over.get(uid)
         window = self._window(live, time, record.started if record else begun)
         self._roster.begin(uid)
-        self._end(live, window, record, () if uid in self._records else self._beginning(live, index, window, record))
-
-    def _beginning(self, live: LivePod, index: int, window: Window, record: PodRecord | None) -> Iterator[Event]:
-        """What the journal gets first, made when the pod's turn comes: the first of a hundred waits for no other."""
-        at = self._clock.boottime() if record else window.started
-        asked = live.pod.spec.termination_grace_period_seconds
-        yield PodStarted(
-            at=at,
-            uid=live.pod.metadata.uid,
-            namespace=live.pod.metadata.namespace,
-            name=live.pod.metadata.name,
-            priority=priority(live.pod),
-            phase=index,
-            grace=round(window.grace, 3),
-            asked=DEFAULT_GRACE if asked is None else asked,
-            containers=tuple(live.containers),
-        )
-        yield from told_again(record, at) if record else ()
+        known = uid in self._records
+        self._end(live, window, record, () if known else beginning(live, index, window, record, clock=self._clock))
 
     def _window(self, live: LivePod, time: PhaseTime, started: float) -> Window:
         asked = live.pod.spec.termination_grace_period_seconds
@@ -278,15 +265,20 @@ class Run:
             if self._mode is Mode.OBSERVE:
                 self._tell(PodEnded(at=self._clock.boottime(), uid=uid, outcome=PodOutcome.OBSERVED))
                 return
-            await PodEnd(
+            going = SeeingOff(
                 live,
                 window=window,
                 runtime=self._runtime,
                 node=self._node,
                 clock=self._clock,
                 tell=self._tell,
+                called_off=lambda: self._stopped,
                 before=record.containers if record else (),
-            ).run()
+            )
+            await going.containers()
+            self._roster.confirm(uid)
+            await self._within(SANDBOX_SECONDS, self._sandboxes.start(going.sandbox(), f"sandbox of {live.pod.key}"))
+            await going.last_status()
         except Exception as error:
             self._note(f"the end of {live.pod.key} broke off: {type(error).__name__}: {error}")
         finally:

@@ -165,6 +165,13 @@ class ActorRuntime:
         """The same: nothing is cached here."""
         return await self.pods()
 
+    async def look_again(self, live: LivePod) -> LivePod | None:
+        """The same."""
+        self._reach()
+        known = self._live.get(live.pod.metadata.uid)
+        now = self._as_it_is(known) if known else None
+        return now if now and now.containers else None
+
     async def run_hook(self, live: LivePod, container: str, hook: Handler, limit: float) -> HookResult:
         """A scripted hook, which ends with its container; a sleep hook sleeps."""
         if self.away:

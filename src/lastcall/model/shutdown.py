@@ -128,7 +128,7 @@ class ContainerEnded(Event, frozen=True, tag="ContainerEnded"):
 
 
 class PodEnded(Event, frozen=True, tag="PodEnded"):
-    """A pod has ended, its sandbox too; or is given up at the end of its phase (Unconfirmed)."""
+    """No container of a pod runs any more; or it is given up at the end of its phase (Unconfirmed)."""
 
     uid: str
     outcome: PodOutcome

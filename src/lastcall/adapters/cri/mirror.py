@@ -69,6 +69,18 @@ class Mirror:
         self._good_until = self._clock.boottime() + KEEP
         return found
 
+    async def look_at(self, sandbox: str) -> LivePod | None:
+        """The pod of this sandbox, None if no container of it runs; Unavailable. The copy stays as it is."""
+        running = cri.ContainerStateValue(state=cri.CONTAINER_RUNNING)
+        inside = cri.ListContainersRequest(filter=cri.ContainerFilter(pod_sandbox_id=sandbox, state=running))
+        containers = (await self._connection.call("ListContainers", inside)).containers
+        if not containers:
+            return None
+        this = cri.ListPodSandboxRequest(filter=cri.PodSandboxFilter(id=sandbox))
+        sandboxes = (await self._connection.call("ListPodSandbox", this)).items
+        found, _ = live_pods(sandboxes, containers, specs=self._specs(), node_name=self._node_name)
+        return next((live for live in found if live.sandbox == sandbox), None)
+
     def _tell(self, notes: list[str]) -> None:
         for note in notes:
             if note not in self._told:

@@ -67,6 +67,10 @@ class CriRuntime:
         """The same, read anew."""
         return await self._mirror.look()
 
+    async def look_again(self, live: LivePod) -> LivePod | None:
+        """By its sandbox, so that also a container is seen that the kubelet has started since ``live`` was listed."""
+        return await self._mirror.look_at(live.sandbox)
+
     async def stop(self, container_id: str, grace: float) -> int | None:
         """StopContainer, repeated with the time that is left for as long as the runtime is away.
 
@@ -95,12 +99,14 @@ class CriRuntime:
     async def finish(self, live: LivePod) -> None:
         """StopPodSandbox. It would SIGKILL what still runs, without SIGTERM: a pod with such a container is left alone.
 
-        A sandbox that the runtime cannot tear down is told in the log and left, too: nothing may wait for it.
+        The runtime is asked which they are, as the kubelet may have started one since. A sandbox that the runtime cannot
+        tear down is told in the log and left, too: nothing may wait for it.
         """
-        for name, container_id in live.containers.items():
-            if container_id not in self._ended and await self._runs(container_id):
-                log.warning("pod %s: its sandbox stays: container %s still runs", live.pod.key, name)
-                return
+        now = await self.look_again(live)
+        running = [name for name, run in now.containers.items() if run not in self._ended] if now else []
+        if running:
+            log.warning("pod %s: its sandbox stays: container %s still runs", live.pod.key, ", ".join(running))
+            return
         try:
             await self.connection.call(
                 "StopPodSandbox", cri.StopPodSandboxRequest(pod_sandbox_id=live.sandbox), within=MARGIN
@@ -148,14 +154,6 @@ class CriRuntime:
         answer = await self.connection.call("ContainerStatus", cri.ContainerStatusRequest(container_id=container_id))
         status: cri.ContainerStatus = answer.status
         return status
-
-    async def _runs(self, container_id: str) -> bool:
-        try:
-            return (await self.status(container_id)).state == cri.CONTAINER_RUNNING
-        except Refused as error:
-            if error.status is Status.NOT_FOUND:
-                return False
-            raise
 
     async def _exec(self, container_id: str, command: Sequence[str], limit: float) -> HookResult:
         """The call is cut off at the exact limit, upon which containerd kills the process.

@@ -48,6 +48,11 @@ class ProcessRuntime:
             container.check()
         return await self.pods()
 
+    async def look_again(self, live: LivePod) -> LivePod | None:
+        """From what is known of its processes: their ends are told at once."""
+        pod = self._known.pods.get(live.pod.metadata.uid)
+        return pod.live if pod and pod.running else None
+
     async def run_hook(self, live: LivePod, container: str, hook: Handler, limit: float) -> HookResult:
         """A program runs beside the container, in its environment and as its user."""
         known = self._known.containers.get(live.containers.get(container, ""))

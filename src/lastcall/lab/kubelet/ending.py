@@ -100,7 +100,6 @@ class Ending:
             LivePod(pod=self._live.pod, containers=left, sandbox=self._live.sandbox),
             window=window,
             runtime=self._means.runtime,
-            node=_Nobody(),
             clock=self._means.clock,
             tell=self._hear,
             before=tuple(self._records.values()),
@@ -121,23 +120,3 @@ class Ending:
         for name, record in self._records.items():
             if record.term is None:
                 self._records[name] = ContainerRecord(name=name, hook_ended=self._now())
-
-
-class _Nobody:
-    """``ports.NodeFace`` where nobody is to be told: the worker writes the status."""
-
-    def refuse_pods(self) -> None:
-        """No."""
-
-    async def going_down(self, deadline: float) -> None:
-        """No."""
-
-    async def pod_ended(self, live: LivePod, exit_codes: dict[str, int | None]) -> bool:
-        """The worker knows."""
-        return False
-
-    async def last_word(self) -> None:
-        """None."""
-
-    async def back(self) -> None:
-        """No."""

@@ -1,0 +1,242 @@
+"""A shutdown whose list of pods is old, and one whose sandboxes are slow to go; in virtual time."""
+
+import asyncio
+import math
+from contextlib import asynccontextmanager
+
+from support.core import RecordingNode, phases, pod
+
+from lastcall.errors import Unavailable
+from lastcall.graceful.roster import Roster
+from lastcall.graceful.run import Run
+from lastcall.lab import virtual
+from lastcall.lab.actors import ActorRuntime, Behaviour
+from lastcall.model.shutdown import Mode, PhaseEnd, PhaseEnded, PodEnded, PodOutcome, PodStarted
+from lastcall.ports import LivePod
+
+ONE = phases((0, 20))
+TWO = phases((0, 20), (2_000_000_000, 10))
+SLOW = Behaviour(after_term=3)
+
+
+class OldList(ActorRuntime):
+    """``pods`` answers with what was copied last; ``teardown`` is how long a sandbox takes, None for for ever away."""
+
+    copy = None
+    teardown = 0.0
+
+    async def pods(self):
+        return await super().pods() if self.copy is None else self.copy
+
+    async def refresh(self):
+        return await super().pods()
+
+    async def finish(self, live):
+        if self.teardown is None:
+            raise Unavailable("the network plugin does not answer")
+        await self._clock.sleep(self.teardown)
+        await super().finish(live)
+
+    async def grow_old(self):
+        self.copy = await super().pods()
+
+    async def restart(self, spec, name):
+        """The container ends by itself, and the kubelet starts another in its place."""
+        self.exit(f"{spec.metadata.uid}/{name}", code=1)
+        await self._clock.sleep(0.01)
+        await self.launch(spec, next(c for c in spec.spec.containers if c.name == name), attempt=1)
+        await self._clock.sleep(1)
+
+
+class World:
+    def __init__(self, clock, plan, script):
+        self.clock, self.events = clock, []
+        self.runtime = OldList(clock, script=lambda *_: script)
+        self.node = RecordingNode(clock)
+        self.plan = plan
+
+    def run(self):
+        seconds = sum(phase.seconds for phase in self.plan)
+        self.began = self.clock.boottime()
+        return Run(
+            self.plan,
+            deadline=self.began + seconds,
+            mode=Mode.ENFORCE,
+            runtime=self.runtime,
+            node=self.node,
+            clock=self.clock,
+            tell=self.events.append,
+        )
+
+    @asynccontextmanager
+    async def going_down(self):
+        run = self.run()
+        task = asyncio.create_task(run.carry_out())
+        try:
+            yield run
+            await task
+        finally:
+            self.took = round(self.clock.boottime() - self.began, 2)
+            await run.abandon()
+
+    def of(self, kind):
+        return [event for event in self.events if isinstance(event, kind)]
+
+    def got(self, uid, container):
+        """What reached a container since the button was pressed, and when."""
+        mine = [d for d in self.runtime.deliveries if (d.uid, d.container) == (uid, container) and d.at >= self.began]
+        return [(round(d.at - self.began, 2), d.what) for d in mine]
+
+
+def played(scene, plan=ONE, script=SLOW):
+    async def main():
+        world = World(virtual.VirtualClock(), plan, script)
+        await scene(world)
+        return world
+
+    return virtual.run(main())
+
+
+def test_a_container_that_was_restarted_since_the_list_has_its_hook_and_its_sigterm():
+    async def scene(world):
+        db = pod("db", uid="db", hook=4)
+        world.runtime.add(db)
+        await world.runtime.grow_old()
+        await world.runtime.restart(db, "main")
+        async with world.going_down():
+            pass
+
+    world = played(scene)
+    # The hook of the list's container is a sleep, which ends at its time; then comes the one that runs.
+    assert world.got("db", "main")[-4:] == [(4, "hook"), (8, "hook over"), (8, "TERM"), (11, "exit")]
+    assert [event.outcome for event in world.of(PodEnded)] == [PodOutcome.GRACEFUL]
+    assert world.of(PodEnded)[0].at == world.began + 11
+    assert len(world.of(PodStarted)) == 1
+
+
+def test_a_container_that_follows_another_is_ended_in_its_turn():
+    """Such as the main container after an init container, which was all that ran when the list was made."""
+
+    async def scene(world):
+        web = pod("web", uid="web", containers=("init", "main"))
+        world.runtime.add(web, {"init": Behaviour()}, only={"init"})
+        await world.runtime.grow_old()
+        world.runtime.exit("web/init")
+        await world.clock.sleep(0.01)
+        await world.runtime.launch(web, web.spec.containers[1], attempt=0)
+        await world.clock.sleep(1)
+        async with world.going_down():
+            pass
+
+    world = played(scene)
+    assert world.got("web", "main") == [(0, "TERM"), (3, "exit")]
+    assert world.of(PodEnded)[0].at == world.began + 3
+
+
+def test_what_the_kubelet_starts_after_a_cancel_runs_on():
+    async def scene(world):
+        web = pod("web", uid="web", containers=("a", "b"))
+        world.runtime.add(web, {"a": Behaviour(after_term=1), "b": Behaviour(after_term=3)})
+        async with world.going_down() as run:
+            await world.clock.sleep(2)
+            run.stop()
+            await world.runtime.launch(web, web.spec.containers[0], attempt=1)
+            await world.clock.sleep(10)
+
+    world = played(scene)
+    assert world.got("web", "b") == [(0, "TERM"), (3, "exit")]
+    assert world.got("web", "a") == [(0, "TERM"), (1, "exit"), (2, "start")]
+    assert world.of(PodEnded)[0].at == world.began + 3
+
+
+def test_a_runtime_that_is_away_when_a_container_has_ended_is_asked_again():
+    async def scene(world):
+        db = pod("db", uid="db")
+        world.runtime.add(db)
+        await world.runtime.grow_old()
+        await world.runtime.restart(db, "main")
+        world.runtime.away = True
+        async with world.going_down():
+            await world.clock.sleep(5)
+            world.runtime.away = False
+
+    world = played(scene)
+    assert [what for _, what in world.got("db", "main")] == ["TERM", "exit"]
+    assert world.of(PodEnded)[0].at >= world.began + 8
+
+
+def test_a_sandbox_that_is_slow_to_go_holds_the_next_phase_up_for_two_seconds_and_the_pod_has_ended():
+    async def scene(world):
+        world.runtime.add(pod("web", uid="web"), {"main": SLOW})
+        world.runtime.add(pod("dns", uid="dns", priority=2_000_000_000), {"main": SLOW})
+        world.runtime.teardown = math.inf
+        async with world.going_down():
+            pass
+
+    world = played(scene, TWO)
+    assert [(event.uid, event.at - world.began, event.outcome) for event in world.of(PodEnded)] == [
+        ("web", 3, PodOutcome.GRACEFUL),
+        ("dns", 8, PodOutcome.GRACEFUL),
+    ]
+    assert world.got("dns", "main")[0] == (5, "TERM")
+    assert [event.end for event in world.of(PhaseEnded)] == [PhaseEnd.DONE, PhaseEnd.DONE]
+    assert world.took == 10
+    assert [what for _, what in world.node.told if what.startswith("ended")] == ["ended web", "ended dns"]
+
+
+def test_a_phase_whose_containers_have_ended_is_done_at_its_end_although_a_sandbox_is_not():
+    async def scene(world):
+        world.runtime.add(pod("web", uid="web"), {"main": SLOW})
+        world.runtime.add(pod("dns", uid="dns", priority=2_000_000_000), None)
+        world.runtime.teardown = math.inf
+        async with world.going_down():
+            pass
+
+    world = played(scene, phases((0, 4), (2_000_000_000, 10)))
+    assert [event.end for event in world.of(PhaseEnded)] == [PhaseEnd.DONE, PhaseEnd.DONE]
+    assert [event.outcome for event in world.of(PodEnded)] == [PodOutcome.GRACEFUL] * 2
+    assert world.got("dns", "main")[0] == (4, "TERM")
+
+
+def test_a_sandbox_that_cannot_be_torn_down_is_tried_again_and_holds_nobody_up():
+    async def scene(world):
+        world.runtime.add(pod("web", uid="web"), {"main": SLOW})
+        world.runtime.teardown = None
+        async with world.going_down():
+            pass
+
+    world = played(scene)
+    assert [event.outcome for event in world.of(PodEnded)] == [PodOutcome.GRACEFUL]
+    assert world.took == 5
+
+
+def test_a_pod_that_has_ended_is_not_taken_over_for_its_sandbox():
+    async def scene(world):
+        world.runtime.add(pod("web", uid="web"), {"main": SLOW})
+        world.runtime.teardown = math.inf
+        async with world.going_down() as run:
+            await world.clock.sleep(2)
+            assert run.open == ["web"]
+            await world.clock.sleep(2)
+            assert run.open == []
+
+    played(scene)
+
+
+def test_a_pod_in_another_sandbox_than_the_one_that_has_ended_is_waited_for_again():
+    """The list was so old that the kubelet had made the whole pod anew meanwhile."""
+    web = pod("web", uid="web")
+    roster = Roster(ONE, None)
+    old, new = (LivePod(pod=web, containers={"main": run}, sandbox=run) for run in ("old", "new"))
+    roster.remember([old])
+    roster.begin("web")
+    roster.confirm("web")
+    roster.end("web")
+    roster.remember([old])
+    assert roster.waiting(0) == []
+    roster.remember([new])
+    assert roster.waiting(0) == [new]
+    roster.begin("web")
+    assert not roster.confirmed("web")
+    roster.end("web")
+    assert roster.waiting(0) == []
