@@ -68,10 +68,15 @@ FENCED = _name(
 )
 
 SYSTEM_NAMESPACE = _name("namespace", "lastcall-system", "where lastcall's own objects are")
+NODES_NAMESPACE = _name(
+    "namespace",
+    "lastcall-nodes",
+    "where agents write the Leases of their nodes; controllers elect their leader elsewhere",
+)
 WATCHDOG = _name(
     "annotation",
     f"{GROUP}/watchdog",
-    "on a node's Lease in lastcall-system, as JSON: whether its agent's watchdog is armed, for which boot, and how",
+    "on a node's Lease in lastcall-nodes, as JSON: whether its agent's watchdog is armed, for which boot, and how",
 )
 PEERS_SECRET = _name(
     "Secret", "lastcall-watchdog-peers", "in lastcall-system: the keys by which agents believe each other's messages"

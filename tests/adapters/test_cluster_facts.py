@@ -67,7 +67,8 @@ async def test_what_the_watchdogs_peers_have_to_work_with(lab):
     with client_of(lab) as client, taken("127.0.0.1") as port:
         empty = await cluster_facts.peers(str(lab.kubeconfig), port)
         assert (empty.keys, empty.promises) == ((), {})
-        await client.create(NAMESPACES, {"metadata": {"name": names.SYSTEM_NAMESPACE}})
+        for name in (names.SYSTEM_NAMESPACE, names.NODES_NAMESPACE):
+            await client.create(NAMESPACES, {"metadata": {"name": name}})
         await node(client, "here", "127.0.0.1")
         await node(client, "there", "127.0.0.2")
         await node(client, "nowhere", "")
@@ -77,7 +78,7 @@ async def test_what_the_watchdogs_peers_have_to_work_with(lab):
         said = Promise(boot_id="b", why="no device")
         for name, annotations in (("here", annotated(said)), ("there", {})):
             lease = {"metadata": {"name": name, "annotations": annotations}}
-            await client.create(LEASES, lease, namespace=names.SYSTEM_NAMESPACE)
+            await client.create(LEASES, lease, namespace=names.NODES_NAMESPACE)
         found = await cluster_facts.peers(str(lab.kubeconfig), port)
     assert {name: found.nodes[name] for name in ("here", "there", "nowhere")} == {
         "here": "127.0.0.1",

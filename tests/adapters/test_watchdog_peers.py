@@ -47,7 +47,8 @@ class Cluster:
         return port
 
     async def begin(self):
-        await self.client.create(NAMESPACES, {"metadata": {"name": names.SYSTEM_NAMESPACE}})
+        for name in (names.SYSTEM_NAMESPACE, names.NODES_NAMESPACE):
+            await self.client.create(NAMESPACES, {"metadata": {"name": name}})
         for name, address in self.addresses.items():
             status = {"addresses": [{"type": "Hostname", "address": name}, {"type": "InternalIP", "address": address}]}
             await self.client.create(NODES, {"metadata": {"name": name}, "status": status})

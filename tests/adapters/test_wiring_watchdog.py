@@ -67,7 +67,7 @@ class Cluster:
         self.kubeconfig = str(path)
 
     async def promise(self):
-        found = await self.admin.list(LEASES.read_as(AgentLease), namespace=names.SYSTEM_NAMESPACE)
+        found = await self.admin.list(LEASES.read_as(AgentLease), namespace=names.NODES_NAMESPACE)
         return found.items[0].promise if found.items else None
 
 
@@ -76,7 +76,8 @@ async def cluster(tmp_path):
     server = lab()
     async with lab_front.serving(server, tmp_path) as (url, authority):
         made = Cluster(server, url, authority, tmp_path / "kubeconfig")
-        await made.admin.create(NAMESPACES, {"metadata": {"name": names.SYSTEM_NAMESPACE}})
+        for name in (names.SYSTEM_NAMESPACE, names.NODES_NAMESPACE):
+            await made.admin.create(NAMESPACES, {"metadata": {"name": name}})
         yield made
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import contextlib
 from dataclasses import replace
 
 import pytest
@@ -13,10 +14,10 @@ from support.failover_cases import node as seen
 from support.kube_clusters import TOKEN, kube_cluster
 from support.lab_front import serving
 
-from lastcall.adapters.kube.resources import NODES
+from lastcall.adapters.kube.resources import LEASES, NAMESPACES, NODES
 from lastcall.cli.failover_explain import explain, from_cluster
 from lastcall.cli.main import cli
-from lastcall.errors import InvalidInput
+from lastcall.errors import AlreadyExists, InvalidInput
 from lastcall.failover.knowing.owner import write
 from lastcall.failover.limits.storms import Answer
 from lastcall.failover.telling.explain import of_node, of_pod
@@ -227,6 +228,19 @@ def test_nobody_leads(holder, renewed, leads):
     assert (found["next"], found["latest"] is None) == (
         ("nothing is done yet", False) if leads else ("nothing is done", True)
     )
+
+
+@pytest.mark.parametrize("namespace", ["kube-node-lease", "lastcall-nodes"])
+async def test_nobody_leads_by_the_lease_of_a_node_whatever_its_name(namespace, tmp_path):
+    says = lease("lastcall-controller", 3, namespace=namespace)
+    says["spec"]["holderIdentity"] = "me"
+    assert not from_file(state(says), "state").elections
+    async with kube_cluster("lab", tmp_path) as cluster:
+        with contextlib.suppress(AlreadyExists):
+            await cluster.admin.create(NAMESPACES, {"metadata": {"name": namespace}})
+        del says["spec"]["renewTime"]
+        await cluster.admin.create(LEASES, says, namespace=namespace)
+        assert (await from_cluster(cluster.admin)).elections == ()
 
 
 async def test_a_live_cluster(tmp_path):

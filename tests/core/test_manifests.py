@@ -29,11 +29,14 @@ def of_kind(kind, found):
 def test_everything_is_there_in_the_order_in_which_it_can_be_made():
     assert [one["kind"] for one in printed()] == [
         "Namespace",
+        "Namespace",
         "CustomResourceDefinition",
         "CustomResourceDefinition",
         "ServiceAccount",
         "ClusterRole",
         "ClusterRoleBinding",
+        "Role",
+        "RoleBinding",
         "Role",
         "RoleBinding",
         "Role",
@@ -53,10 +56,14 @@ def test_nothing_names_another_object():
 
 def test_the_choices_are_heeded():
     found = printed("--namespace=ha", "--image=registry.example/lastcall@sha256:00", "--replicas=3")
-    assert [one["metadata"]["name"] for one in of_kind("Namespace", found)] == ["ha", "lastcall-system"]
+    assert [one["metadata"]["name"] for one in of_kind("Namespace", found)] == [
+        "ha",
+        "lastcall-system",
+        "lastcall-nodes",
+    ]
     places = [(one["kind"], one["metadata"]["namespace"]) for one in found if "namespace" in one["metadata"]]
     assert {place for kind, place in places if not kind.startswith("Role")} == {"ha"}
-    assert {place for kind, place in places if kind == "Role"} == {"ha", "kube-node-lease", "lastcall-system"}
+    assert {place for kind, place in places if kind == "Role"} == {"ha", "kube-node-lease", "lastcall-nodes"}
     [deployment] = of_kind("Deployment", found)
     [container] = deployment["spec"]["template"]["spec"]["containers"]
     assert (deployment["spec"]["replicas"], container["image"]) == (3, "registry.example/lastcall@sha256:00")
@@ -68,6 +75,7 @@ def test_the_choices_are_heeded():
     ("choice", "said"),
     [
         ({"namespace": "A b"}, '--namespace: "A b": must be small letters, digits and -, at most 63'),
+        ({"namespace": "lastcall-nodes"}, "--namespace: lastcall-nodes: is where agents write, who must not elect"),
         ({"image": ""}, '--image: "": must be the name of an image'),
         ({"image": "x\n- y"}, "--image: "),
         ({"replicas": -1}, "--replicas: -1: must be 0 or more"),
@@ -145,8 +153,9 @@ def test_the_pods_are_found_by_what_chooses_them():
 
 def test_the_pods_keep_to_the_restricted_standard_which_their_namespace_demands():
     found = objects(Choices())
-    [namespace], [deployment] = of_kind("Namespace", found), of_kind("Deployment", found)
-    assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
+    [deployment] = of_kind("Deployment", found)
+    demands = [one["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] for one in of_kind("Namespace", found)]
+    assert demands == ["restricted", "restricted"]
     spec = deployment["spec"]["template"]["spec"]
     [container] = spec["containers"]
     assert spec["shareProcessNamespace"] is True, "lastcall would be process 1, and reaps nothing that is not its own"

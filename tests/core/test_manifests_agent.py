@@ -13,6 +13,8 @@ from lastcall.adapters.kube.resources import LEASES
 from lastcall.cli.main import cli
 from lastcall.lab.apiserver import cel
 from lastcall.manifests import agent, own_node
+from lastcall.manifests.controller import NAMESPACE, Choices, objects
+from lastcall.manifests.labels import NAME
 from lastcall.manifests.rbac import ANYWHERE, Asked, beyond, unused
 
 VERBS = {"GET": "get", "POST": "create", "PATCH": "patch"}
@@ -29,7 +31,7 @@ def test_every_request_is_within_the_rules_and_every_rule_is_used():
     async def scene(world):
         world.agent()
         await asyncio.sleep(30)
-        await world.admin.delete(LEASES, NODE, namespace=names.SYSTEM_NAMESPACE)
+        await world.admin.delete(LEASES, NODE, namespace=names.NODES_NAMESPACE)
         await asyncio.sleep(30)
         world.hold("the node goes down")
         await asyncio.sleep(5)
@@ -57,6 +59,14 @@ def test_with_peers_it_may_read_who_they_are_and_the_keys():
     assert {"apiGroups": [""], "resources": ["nodes"], "verbs": ["list"]} in rules
     secret = {"apiGroups": [""], "resourceNames": [names.PEERS_SECRET], "resources": ["secrets"], "verbs": ["get"]}
     assert secret in rules
+
+
+@pytest.mark.parametrize("peers", [False, True])
+def test_no_agent_touches_the_lease_by_which_controllers_elect(peers):
+    """Whoever empties it, or writes a name there, says who leads."""
+    verbs = ("get", "list", "watch", "create", "update", "patch", "delete")
+    requests = [Asked(verb, "coordination.k8s.io", "leases", "", NAMESPACE, NAME) for verb in verbs]
+    assert beyond(agent.grants(peers=peers), requests) == requests
 
 
 def test_every_request_of_peers():
@@ -120,9 +130,10 @@ def test_the_command_prints_the_policy_where_it_is_asked_for():
 def test_the_command_prints_them():
     result = CliRunner().invoke(cli, ["manifests", "agent"])
     assert result.exit_code == 0, result.output
-    account, *roles = yaml.safe_load_all(result.output)
+    place, account, *roles = yaml.safe_load_all(result.output)
+    assert place in objects(Choices()), "it is the controller's too, and whoever is applied last changes nothing"
     assert [one["kind"] for one in roles] == ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"]
-    assert [one["metadata"].get("namespace") for one in roles] == [None, None, "lastcall-system", "lastcall-system"]
+    assert [one["metadata"].get("namespace") for one in roles] == [None, None, "lastcall-nodes", "lastcall-nodes"]
     assert [one["rules"] for one in roles[::2]] == [
         [{"apiGroups": ["lastcall.dev"], "resources": ["nodeshutdowns"], "verbs": ["create", "patch"]}],
         [{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "patch"]}],

@@ -223,7 +223,7 @@ async def test_a_renewal_counts_from_when_it_was_sent(world):
 async def test_a_lease_that_somebody_has_deleted_is_made_again(world):
     world.agent()
     await asyncio.sleep(30)
-    await world.admin.delete(LEASES, NODE, namespace=names.SYSTEM_NAMESPACE)
+    await world.admin.delete(LEASES, NODE, namespace=names.NODES_NAMESPACE)
     await asyncio.sleep(10)
     assert (await world.promise()).armed
     assert world.resets == []

@@ -22,7 +22,7 @@ def test_what_is_said_is_asked_for_when_what_stands_there_is_known():
         clock = virtual.VirtualClock()
         server = ApiServer(clock, Random(1))
         admin, line = Client(InProcess(server)), Line(InProcess(server))
-        await admin.create(NAMESPACES, {"metadata": {"name": names.SYSTEM_NAMESPACE}})
+        await admin.create(NAMESPACES, {"metadata": {"name": names.NODES_NAMESPACE}})
         lease = KubeWatchdogLease(Client(line), "n1", clock)
 
         def says():
@@ -34,18 +34,18 @@ def test_what_is_said_is_asked_for_when_what_stands_there_is_known():
         assert line.asked == ["GET", "POST", "says", "PATCH"]
         line.asked.clear()
         labels = {"metadata": {"labels": {"somebody": "else"}}}
-        await admin.patch(LEASES, "n1", labels, namespace=names.SYSTEM_NAMESPACE)
+        await admin.patch(LEASES, "n1", labels, namespace=names.NODES_NAMESPACE)
         await lease.write(says)
         assert line.asked == ["says", "PATCH", "GET", "says", "PATCH"]
-        found = (await admin.get(LEASES.read_as(AgentLease), "n1", namespace=names.SYSTEM_NAMESPACE)).promise
+        found = (await admin.get(LEASES.read_as(AgentLease), "n1", namespace=names.NODES_NAMESPACE)).promise
         assert (found.peers.calm, found.sequence) == ("2", 2)
         await lease.write(says)
         assert line.asked[5:] == ["says", "PATCH"]
         await admin.patch(
-            LEASES, "n1", {"metadata": {"annotations": None}}, namespace=names.SYSTEM_NAMESPACE, kind=MERGE
+            LEASES, "n1", {"metadata": {"annotations": None}}, namespace=names.NODES_NAMESPACE, kind=MERGE
         )
         await lease.write(says)
-        found = (await admin.get(LEASES.read_as(AgentLease), "n1", namespace=names.SYSTEM_NAMESPACE)).promise
+        found = (await admin.get(LEASES.read_as(AgentLease), "n1", namespace=names.NODES_NAMESPACE)).promise
         assert found.sequence == 4  # also if somebody has removed it
 
     virtual.run(scene())

@@ -85,7 +85,7 @@ _TABLE = [
     ({**no_agent(), "agent": WHY}, OK, "the agent can have"),
     (found(here={"n1": FREE}), WARNING, "the agent runs, and does not hold the port; its log says why"),
     # what this node's agent says
-    (said(n1=ASKS_NOBODY), WARNING, "its Lease lastcall-system/n1 promises nothing by peers; its log says why"),
+    (said(n1=ASKS_NOBODY), WARNING, "its Lease lastcall-nodes/n1 promises nothing by peers; its log says why"),
     (said(n1=UNARMED), WARNING, "promises nothing by peers (/dev/watchdog0 is held by another program)"),
     (said(n1=UNBOUND), WARNING, "promises nothing by peers"),
     (no_agent(promises={**HELD.promises, "n1": UNARMED}), OK, "3 of all 4 nodes"),

@@ -45,6 +45,7 @@ from lastcall.lab.volumes.shelf import Imagined
 from lastcall.lab.volumes.storage import Storage
 from lastcall.model.power import Power
 from lastcall.model.watchdog_lease import annotated
+from lastcall.names import NODES_NAMESPACE
 from lastcall.ports_fences import FenceAnswer, FenceTarget
 from lastcall.wiring_controller import Counting
 from support.exposition import samples
@@ -235,9 +236,9 @@ class World:
         now = micro_timestamp(self.cluster.clock.wall())
         obj = {"metadata": {"name": node, "annotations": annotated(promise)}, "spec": {"renewTime": now}}
         try:
-            await self.cluster.create(LEASES, obj, namespace=ELECTION.namespace)
+            await self.cluster.create(LEASES, obj, namespace=NODES_NAMESPACE)
         except AlreadyExists:
-            await self.cluster.patch(LEASES, node, obj, namespace=ELECTION.namespace)
+            await self.cluster.patch(LEASES, node, obj, namespace=NODES_NAMESPACE)
 
     def verbs(self, verb=None):
         """What was done that cannot be undone."""
@@ -301,7 +302,8 @@ async def _prepared(world, policy, *, volumes):
         await nodes.show(name)
     await cluster.create(DEFINITIONS, definition(), namespace="")
     await cluster.create(DEFINITIONS, definition("nodeshutdowns", "NodeShutdown"), namespace="")
-    await cluster.create(NAMESPACES, {"metadata": {"name": ELECTION.namespace}}, namespace="")
+    for name in (ELECTION.namespace, NODES_NAMESPACE):
+        await cluster.create(NAMESPACES, {"metadata": {"name": name}}, namespace="")
     await cluster.create(LEASES, {"metadata": {"name": ELECTION.name}}, namespace=ELECTION.namespace)
     spec = {**POLICY, **policy}
     obj = {"apiVersion": "lastcall.dev/v1alpha1", "kind": "FencePolicy", "metadata": {"name": "p"}, "spec": spec}

@@ -182,12 +182,13 @@ class Cluster:
             if node:
                 await self.admin.delete(NODES, name)
             else:
-                await self.admin.delete(LEASES, name, namespace=names.SYSTEM_NAMESPACE)
+                await self.admin.delete(LEASES, name, namespace=names.NODES_NAMESPACE)
         except NotFound:
             pass
 
     async def __aenter__(self):
-        await self.admin.create(NAMESPACES, {"metadata": {"name": names.SYSTEM_NAMESPACE}})
+        for name in (names.SYSTEM_NAMESPACE, names.NODES_NAMESPACE):
+            await self.admin.create(NAMESPACES, {"metadata": {"name": name}})
         secret = {"metadata": {"name": names.PEERS_SECRET}, "data": {"key": base64.b64encode(KEY).decode()}}
         await self.admin.create(SECRETS, secret, namespace=names.SYSTEM_NAMESPACE)
         for machine in self.machines.values():
@@ -211,7 +212,7 @@ class Cluster:
         self.watched, self.calmness, self.coming = {}, Calmness(), []
 
     async def _leases(self):
-        return (await self.admin.list(_LEASES, namespace=names.SYSTEM_NAMESPACE)).items
+        return (await self.admin.list(_LEASES, namespace=names.NODES_NAMESPACE)).items
 
     async def _look(self):
         while True:

@@ -103,7 +103,7 @@ class World:
         return f"boot-{self.boots}"
 
     async def __aenter__(self):
-        await self.admin.create(NAMESPACES, {"metadata": {"name": names.SYSTEM_NAMESPACE}})
+        await self.admin.create(NAMESPACES, {"metadata": {"name": names.NODES_NAMESPACE}})
         self._looking = asyncio.create_task(self._look())
         return self
 
@@ -169,7 +169,7 @@ class World:
 
     async def lease(self):
         try:
-            return await self.admin.get(_LEASES, NODE, namespace=names.SYSTEM_NAMESPACE)
+            return await self.admin.get(_LEASES, NODE, namespace=names.NODES_NAMESPACE)
         except NotFound:
             return AgentLease()
 
@@ -177,7 +177,7 @@ class World:
         return (await self.lease()).promise
 
     async def change(self, **metadata):
-        await self.admin.patch(LEASES, NODE, {"metadata": metadata}, namespace=names.SYSTEM_NAMESPACE, kind=MERGE)
+        await self.admin.patch(LEASES, NODE, {"metadata": metadata}, namespace=names.NODES_NAMESPACE, kind=MERGE)
 
     async def _look(self):
         watched = None

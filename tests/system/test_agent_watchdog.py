@@ -55,7 +55,7 @@ async def test_it_says_in_its_lease_why_it_is_not_armed(lab, tmp_path):
     access = kubeconfig.find(SystemClock(), {}, kubeconfig=str(lab.kubeconfig))
     http = Http(access.endpoint, access.credentials)
     client = Client(http)
-    await client.create(NAMESPACES, {"metadata": {"name": names.SYSTEM_NAMESPACE}})
+    await client.create(NAMESPACES, {"metadata": {"name": names.NODES_NAMESPACE}})
     process = await agent(tmp_path, "--kubeconfig", lab.kubeconfig)
     try:
         why = ""
@@ -63,7 +63,7 @@ async def test_it_says_in_its_lease_why_it_is_not_armed(lab, tmp_path):
             while "No such file or directory" not in why:
                 await asyncio.sleep(0.1)
                 try:
-                    lease = await client.get(LEASES.read_as(AgentLease), "n1", namespace=names.SYSTEM_NAMESPACE)
+                    lease = await client.get(LEASES.read_as(AgentLease), "n1", namespace=names.NODES_NAMESPACE)
                 except NotFound:
                     continue
                 why = lease.promise.why if lease.promise else ""

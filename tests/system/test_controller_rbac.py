@@ -26,6 +26,7 @@ from lastcall.manifests.labels import NAME
 from lastcall.manifests.rbac import Asked, beyond, unused
 from lastcall.model.watchdog import Watchdog
 from lastcall.model.watchdog_lease import Promise, annotated
+from lastcall.names import NODES_NAMESPACE
 
 pytestmark = pytest.mark.timeout(360)
 
@@ -82,7 +83,7 @@ SCENE = [
         "Lease",
         "n1",
         "coordination.k8s.io/v1",
-        NAMESPACE,
+        NODES_NAMESPACE,
         metadata={
             "annotations": annotated(Promise.of("b1", Watchdog(lease=600, pet=10, timeout=60, drift=0.1))),
         },

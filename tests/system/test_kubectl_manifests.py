@@ -15,10 +15,14 @@ KINDS = (
 )
 
 
+def printed(*arguments):
+    line = [sys.executable, "-m", "lastcall", "manifests", *arguments]
+    return subprocess.run(line, capture_output=True, text=True, check=True).stdout
+
+
 @pytest.fixture(scope="module")
 def manifests():
-    line = [sys.executable, "-m", "lastcall", "manifests", "controller", "--replicas=0"]
-    return subprocess.run(line, capture_output=True, text=True, check=True).stdout
+    return printed("controller", "--replicas=0")
 
 
 @pytest.fixture
@@ -48,7 +52,7 @@ def settled(kubectl):
 def test_applied_twice_it_changes_nothing(kubectl, manifests):
     assert {line.rpartition(" ")[2] for line in kubectl("apply -f -", given=manifests).splitlines()} == {"created"}
     before = settled(kubectl)
-    assert len(before) == 13
+    assert len(before) == 16
     said = kubectl("apply -f -", given=manifests).splitlines()
     # kubectl sends the selector of a budget each time, changed or not.
     assert [line for line in said if not line.endswith("unchanged")] in (
@@ -56,11 +60,13 @@ def test_applied_twice_it_changes_nothing(kubectl, manifests):
         ["poddisruptionbudget.policy/lastcall-controller configured"],
     )
     assert revisions(kubectl) == before
+    said = kubectl("apply -f -", given=printed("agent")).splitlines()
+    assert [line for line in said if not line.endswith("created")] == ["namespace/lastcall-nodes unchanged"]
 
 
 def test_applied_twice_by_the_server_it_changes_nothing(kubectl, manifests):
     line = "apply --server-side -f -"
-    assert len(kubectl(line, given=manifests).splitlines()) == 13
+    assert len(kubectl(line, given=manifests).splitlines()) == 16
     before = settled(kubectl)
     kubectl(line, given=manifests)
     assert revisions(kubectl) == before

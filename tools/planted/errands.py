@@ -158,6 +158,27 @@ BUGS = [
         ("tests/core/test_manifests_agent.py",),
     ),
     Bug(
+        "agents may write the Lease by which controllers elect",
+        "manifests/agent.py",
+        '"coordination.k8s.io", NODES_NAMESPACE)',
+        '"coordination.k8s.io", SYSTEM_NAMESPACE)',
+        ("tests/core/test_manifests_agent.py",),
+    ),
+    Bug(
+        "a controller may elect where agents write",
+        "manifests/controller.py",
+        "if self.namespace == NODES_NAMESPACE:",
+        "if not self.namespace:",
+        ("tests/core/test_manifests.py",),
+    ),
+    Bug(
+        "a node may say who leads by a Lease of its own",
+        "failover/telling/objects.py",
+        "not in (NODE_LEASES, names.NODES_NAMESPACE)",
+        "!= NODE_LEASES",
+        ("tests/core/test_failover_explain.py",),
+    ),
+    Bug(
         "an acknowledgement of one silence counts for a later one",
         "failover/knowing/acknowledgement.py",
         "if renewed is None or word.renewed != renewed[0]:",

@@ -73,6 +73,6 @@ async def _sizes(members: KubeMembers) -> tuple[int, ...]:
 
 async def _promises(client: Client) -> dict[str, Promise]:
     """What stands in the Lease of each node that has one."""
-    leases = (await client.list(_LEASES, namespace=names.SYSTEM_NAMESPACE)).items
+    leases = (await client.list(_LEASES, namespace=names.NODES_NAMESPACE)).items
     said = {lease.metadata.name: promised(lease.metadata.annotations) for lease in leases}
     return {name: promise for name, promise in said.items() if promise}

@@ -110,7 +110,7 @@ async def from_cluster(client: "Client") -> "Objects":
     from lastcall.adapters.kube import resources
     from lastcall.adapters.kube.failover_cluster import POLICIES
     from lastcall.errors import NotFound
-    from lastcall.failover.telling.objects import ELECTION, Objects
+    from lastcall.failover.telling.objects import ELECTION, Objects, PlacedLease, elects
     from lastcall.model.node_shutdown_object import NodeShutdown
     from lastcall.model.observed import LiveNode, LivePod, WatchedAttachment, WatchedLease
     from lastcall.model.snapshot import NODE_LEASES, PersistentVolume
@@ -123,7 +123,8 @@ async def from_cluster(client: "Client") -> "Objects":
 
     async def elections() -> tuple[Any, ...]:
         fields = f"metadata.name={ELECTION}"
-        return tuple((await client.list(resources.LEASES.read_as(WatchedLease), fields=fields)).items)
+        found = (await client.list(resources.LEASES.read_as(PlacedLease), fields=fields)).items
+        return tuple(filter(elects, found))
 
     shutdowns = resources.resource(POLICIES.group, POLICIES.version, "nodeshutdowns")
     return Objects(

@@ -95,7 +95,7 @@ def _idle(facts: HostFacts, found: PeersFound) -> Told:
     said = found.promises.get(me)
     if not _counts(said):
         why = f" ({said.why})" if said and said.why else ""
-        yield f"the agent runs, and its Lease {names.SYSTEM_NAMESPACE}/{me} promises nothing by peers{why}", _AGENT
+        yield f"the agent runs, and its Lease {names.NODES_NAMESPACE}/{me} promises nothing by peers{why}", _AGENT
     elif found.here[me].works:
         yield "the agent runs, and does not hold the port", _AGENT
 

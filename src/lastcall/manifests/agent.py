@@ -1,9 +1,10 @@
 """What ``lastcall agent`` may do in a cluster: to tell that its node goes down, and to keep a watchdog (pure)."""
 
+from lastcall.manifests import namespaces
 from lastcall.manifests import own_node as own_nodes
 from lastcall.manifests.rbac import Grant, Object
 from lastcall.manifests.roles import granted
-from lastcall.names import GROUP, PEERS_SECRET, SYSTEM_NAMESPACE
+from lastcall.names import GROUP, NODES_NAMESPACE, PEERS_SECRET, SYSTEM_NAMESPACE
 
 NAME = "lastcall-agent"
 """Of the ServiceAccount, the roles and their bindings."""
@@ -20,7 +21,7 @@ def grants(*, peers: bool = False) -> list[Grant]:
     why = "the Lease of its node, which promises the watchdog's reset"
     always = [
         Grant("nodeshutdowns", ("create", "patch"), "its node's own word on its going down", GROUP),
-        Grant("leases", verbs, why, "coordination.k8s.io", SYSTEM_NAMESPACE),
+        Grant("leases", verbs, why, "coordination.k8s.io", NODES_NAMESPACE),
     ]
     asked = [
         Grant("nodes", ("list",), "which nodes there are, and where they are asked"),
@@ -30,11 +31,12 @@ def grants(*, peers: bool = False) -> list[Grant]:
 
 
 def objects(*, peers: bool = False, own_node: bool = False) -> list[Object]:
-    """In the order in which they can be made; their namespace is there already.
+    """In the order in which they can be made; the namespace of the ServiceAccount is there already.
 
     ``own_node``: also what keeps an agent from writing of other nodes.
     """
     metadata = {"name": NAME, "namespace": SYSTEM_NAMESPACE, "labels": _LABELS}
     account: Object = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
     bound = own_nodes.objects(NAME, SYSTEM_NAMESPACE, _LABELS) if own_node else []
-    return [account, *granted(grants(peers=peers), to=NAME, of=SYSTEM_NAMESPACE, labels=_LABELS), *bound]
+    roles = granted(grants(peers=peers), to=NAME, of=SYSTEM_NAMESPACE, labels=_LABELS)
+    return [namespaces.of_nodes(), account, *roles, *bound]

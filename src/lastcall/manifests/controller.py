@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from lastcall import __version__
 from lastcall.errors import InvalidInput
-from lastcall.manifests import definitions
+from lastcall.manifests import definitions, namespaces
 from lastcall.manifests.deployment import budget, deployment
 from lastcall.manifests.grants import every_grant
 from lastcall.manifests.labels import NAME, labels
@@ -17,7 +17,7 @@ from lastcall.manifests.rbac import Object
 from lastcall.manifests.roles import granted
 from lastcall.model.decode import shown
 from lastcall.model.patterns import NAME as DNS_LABEL
-from lastcall.names import SYSTEM_NAMESPACE
+from lastcall.names import NODES_NAMESPACE, SYSTEM_NAMESPACE
 
 NAMESPACE = SYSTEM_NAMESPACE
 EXTERNAL, OWN = "external", "own"
@@ -40,6 +40,8 @@ class Choices:
         wrong = []
         if not re.fullmatch(DNS_LABEL, self.namespace):
             wrong.append(f"--namespace: {shown(self.namespace)}: must be small letters, digits and -, at most 63")
+        if self.namespace == NODES_NAMESPACE:
+            wrong.append(f"--namespace: {NODES_NAMESPACE}: is where agents write, who must not elect")
         if not _IMAGE.fullmatch(self.image):
             wrong.append(f"--image: {shown(self.image)}: must be the name of an image")
         if self.replicas < 0:
@@ -54,7 +56,10 @@ def objects(choices: Choices) -> list[Object]:
     """All of them, in the order in which they can be made."""
     namespace, detach = choices.namespace, choices.attach_detach == OWN
     return [
-        *map(_namespace, dict.fromkeys((namespace, SYSTEM_NAMESPACE))),  # the Leases of agents lie in the second
+        *(
+            namespaces.namespace(one, labels()) for one in dict.fromkeys((namespace, SYSTEM_NAMESPACE))
+        ),  # agents: the second
+        namespaces.of_nodes(),
         definitions.fence_policy(),
         definitions.node_shutdown(),
         _object("v1", "ServiceAccount", namespace),
@@ -63,12 +68,6 @@ def objects(choices: Choices) -> list[Object]:
         budget(namespace),
         deployment(namespace, image=choices.image, replicas=choices.replicas, detach=detach),
     ]
-
-
-def _namespace(name: str) -> Object:
-    """Its pods keep to the strictest of the pod security standards."""
-    restricted = {"pod-security.kubernetes.io/enforce": "restricted"}
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {**labels(), **restricted}}}
 
 
 def _object(api_version: str, kind: str, namespace: str) -> Object:

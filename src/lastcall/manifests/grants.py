@@ -35,7 +35,7 @@ def lease_grants() -> list[Grant]:
     follow = ("get", *_FOLLOW)
     return [
         Grant("leases", follow, "when nodes were heard", _LEASES, NODE_LEASES),
-        Grant("leases", follow, "by which agents promise a watchdog's reset", _LEASES, names.SYSTEM_NAMESPACE),
+        Grant("leases", follow, "by which agents promise a watchdog's reset", _LEASES, names.NODES_NAMESPACE),
     ]
 
 

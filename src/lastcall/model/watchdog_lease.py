@@ -1,4 +1,4 @@
-"""What a node's agent says of its watchdog in the Lease of its own (``lastcall-system``, by the node's name), pure.
+"""What a node's agent says of its watchdog in the Lease of its own (``lastcall-nodes``, by the node's name), pure.
 
 One annotation says it all, as JSON: whether the device is armed, for which boot, and by which settings. While it says
 so, the node resets itself by ``Watchdog.bound`` after the last renewal. So it says so only after the device was armed,

@@ -44,7 +44,7 @@ from lastcall.model.snapshot import NODE_LEASES, DatedTaint, PersistentVolume
 from lastcall.ports import Clock
 
 POLICIES: Final = resource(names.GROUP, names.API_VERSION.partition("/")[2], "fencepolicies")
-WATCHDOG_LEASES = names.SYSTEM_NAMESPACE
+WATCHDOG_LEASES = names.NODES_NAMESPACE
 """The namespace of the Leases by which agents tell of their watchdogs; each has the name of its node."""
 COMPONENT = "lastcall-controller"
 

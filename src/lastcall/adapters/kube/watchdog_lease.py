@@ -14,7 +14,7 @@ _LEASES = LEASES.read_as(AgentLease)
 
 
 class KubeWatchdogLease:
-    """``ports_watchdog.WatchdogLease``. Needs the verbs get, create and patch on Leases in lastcall-system.
+    """``ports_watchdog.WatchdogLease``. Needs the verbs get, create and patch on Leases in lastcall-nodes.
 
     Every write is bound to the revision that was read or written before. So a write of which nothing was heard, of this
     life or of an earlier one, is refused by the server when it arrives after a later one. ``client`` is to be one whose
@@ -47,16 +47,16 @@ class KubeWatchdogLease:
             "annotations": watchdog_lease.annotated(says),
         }
         wanted = {"metadata": metadata, "spec": record}
-        self._known = await self._client.patch(_LEASES, self._node, wanted, namespace=names.SYSTEM_NAMESPACE)
+        self._known = await self._client.patch(_LEASES, self._node, wanted, namespace=names.NODES_NAMESPACE)
         return before.promise
 
     async def _found(self) -> AgentLease:
         """As it is now. One that is missing is made, and promises nothing: a request to make it may arrive late."""
         try:
-            return await self._client.get(_LEASES, self._node, namespace=names.SYSTEM_NAMESPACE)
+            return await self._client.get(_LEASES, self._node, namespace=names.NODES_NAMESPACE)
         except NotFound:
             wanted = {"metadata": {"name": self._node}}
         try:
-            return await self._client.create(_LEASES, wanted, namespace=names.SYSTEM_NAMESPACE)
+            return await self._client.create(_LEASES, wanted, namespace=names.NODES_NAMESPACE)
         except AlreadyExists:
-            return await self._client.get(_LEASES, self._node, namespace=names.SYSTEM_NAMESPACE)
+            return await self._client.get(_LEASES, self._node, namespace=names.NODES_NAMESPACE)

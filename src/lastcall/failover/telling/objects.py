@@ -63,7 +63,7 @@ class _Meta(LeaseMeta, frozen=True):
     namespace: str = ""
 
 
-class _Lease(WatchedLease, frozen=True):
+class PlacedLease(WatchedLease, frozen=True):
     """Of a node, or of an election: that is told by its namespace."""
 
     metadata: _Meta
@@ -72,7 +72,7 @@ class _Lease(WatchedLease, frozen=True):
 _KINDS = {
     "Node": Kind("v1", LiveNode),
     "Pod": Kind("v1", LivePod, namespaced=True),
-    "Lease": Kind("coordination.k8s.io/v1", _Lease, namespaced=True),
+    "Lease": Kind("coordination.k8s.io/v1", PlacedLease, namespaced=True),
     "VolumeAttachment": Kind("storage.k8s.io/v1", WatchedAttachment),
     "PersistentVolume": Kind("v1", PersistentVolume),
     "NodeShutdown": Kind(names.API_VERSION, NodeShutdown),
@@ -80,12 +80,15 @@ _KINDS = {
 }
 
 
+def elects(lease: PlacedLease) -> bool:
+    """Whether controllers may elect by it: not by what a node, whatever its name, says in its own."""
+    return lease.metadata.name == ELECTION and lease.metadata.namespace not in (NODE_LEASES, names.NODES_NAMESPACE)
+
+
 def from_file(data: bytes, source: str) -> Objects:
     """What ``kubectl get nodes,pods,... -A -o json|yaml`` gives; other kinds are passed over. InvalidInput."""
     found = read_list(data, source, _KINDS).objects
-    elections = tuple(
-        one for one in found["Lease"] if one.metadata.name == ELECTION and one.metadata.namespace != NODE_LEASES
-    )
+    elections = tuple(one for one in found["Lease"] if elects(one))
     return Objects(
         nodes=tuple(found["Node"]),
         pods=tuple(found["Pod"]),

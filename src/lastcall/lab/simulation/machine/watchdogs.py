@@ -164,7 +164,8 @@ class Watchdogs:
             "metadata": {"name": names.PEERS_SECRET, "namespace": SYSTEM_NAMESPACE},
             "data": {names.PEERS_KEY: base64.b64encode(key).decode()},
         }
-        await make(admin, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM_NAMESPACE}})
+        for name in (SYSTEM_NAMESPACE, names.NODES_NAMESPACE):
+            await make(admin, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         await make(admin, secret)
 
 
