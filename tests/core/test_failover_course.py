@@ -154,6 +154,7 @@ def test_a_taint_that_somebody_has_set_and_that_proves_nothing_is_told_of(change
             {"fencer": "bmc", "says": "told to switch it off before"},
         ),
         ({"heard": NOW - 30, "node": marked(**SWITCHED), "devices": (replace(BMC, judgement=None),)}, AskTarget, {}),
+        ({"heard": NOW - 30, "node": marked(**SWITCHED), "devices": (replace(BMC, judged=NOW - 60),)}, AskTarget, {}),
         (
             {"heard": NOW - 30, "node": marked(**SWITCHED), "devices": (replace(BMC, judgement=OTHER),)},
             Wait,

@@ -7,6 +7,7 @@ from support.failover_cases import BMC, DB, DEAD, NOW, OTHER, POLICY, UNKNOWN, V
 from lastcall.failover.deciding import remaining
 from lastcall.failover.deciding.case import Case, Device, Refusal, Try
 from lastcall.failover.deciding.course import decide
+from lastcall.failover.deciding.fencing import HOLDS
 from lastcall.failover.deciding.steps import (
     AskPower,
     AskTarget,
@@ -95,6 +96,7 @@ DEVICES = st.lists(
         name=st.sampled_from(["bmc", "pdu"]),
         trouble=st.sampled_from(["", "", "none"]),
         judgement=st.sampled_from([None, BMC.judgement, OTHER]),
+        judged=st.sampled_from([NOW, NOW - 1, NOW - 59, NOW - 60]),
         offs=TRIES.map(tuple),
         ons=TRIES.map(tuple),
         answers=st.lists(ANSWERS, max_size=3).map(lambda found: tuple(sorted(found, key=lambda one: one.asked))),
@@ -159,6 +161,8 @@ def check(step, case, mark):
             assert not mark.powered_on
             device = next(one for one in case.devices if one.name == step.fencer)
             assert device.judgement.allows(unchecked=device.unchecked)
+            assert NOW - device.judged < HOLDS
+            assert not [one for one in device.offs if one.ended > device.judged]
             assert not device.trouble
         case Taint():
             assert case.dead

@@ -20,7 +20,8 @@ ON, OFF, UNKNOWN = Power.ON, Power.OFF, Power.UNKNOWN
 
 
 def device(name="bmc", **known):
-    return Device(**{"name": name, "judgement": SAME, **known})
+    """Which machine is behind it was asked just now, unless a test says when."""
+    return Device(**{"name": name, "judgement": SAME, "judged": 1e6, **known})
 
 
 def offs(*tries):
@@ -47,6 +48,39 @@ def chosen(*devices, now):
 
 def test_the_target_is_asked_for_before_anything_is_switched_off():
     assert isinstance(chosen(device(judgement=None), now=0), AskTarget)
+
+
+@pytest.mark.parametrize(
+    ("judged", "tries", "step"),
+    [
+        (41, (), SwitchOff),
+        (40, (), AskTarget),
+        (90, ((80, 90, "no route"),), SwitchOff),
+        (89, ((80, 90, "no route"),), AskTarget),
+    ],
+    ids=["a while ago", "long ago", "after a try", "before a try"],
+)
+def test_and_before_each_order_again(judged, tries, step):
+    """Its address may be another machine's by now: it was let again, or the board was swapped."""
+    for known in (
+        device(judged=judged, unanswered=offs(*tries)),
+        device(judged=judged, offs=offs(*tries), answers=said((92, UNKNOWN))),
+    ):
+        assert type(chosen(known, now=100)) is step
+
+
+def test_and_before_the_status_if_that_was_long_ago():
+    known = device("bmc", attempts=1, timeout=600, judged=0, offs=offs((1, 2, "")), answers=said((58, ON)))
+    assert isinstance(chosen(known, now=59.5), AskPower)
+    again = chosen(known, now=60)
+    assert isinstance(again, AskTarget)
+    assert "before its status counts" in again.why
+    assert isinstance(chosen(replace(known, judged=60), now=61), AskPower)
+    silent = replace(known, unanswered=offs((60, 70, "no route")))
+    assert chosen(silent, device("pdu", judgement=None), now=70).fencer == "pdu"
+    assert isinstance(chosen(silent, now=70 + PAUSE), AskTarget)
+    found = replace(silent, judged=70 + PAUSE)
+    assert isinstance(chosen(found, now=71 + PAUSE), AskPower)
 
 
 def test_then_it_is_told_to_switch_off():
@@ -231,7 +265,7 @@ class Machine:
                 self.now = until
             case AskTarget():
                 self.now += 0.3
-                self.known[at] = replace(self.known[at], judgement=SAME)
+                self.known[at] = replace(self.known[at], judgement=SAME, judged=self.now)
             case SwitchOff():
                 self.order(at, step.within)
             case AskPower():

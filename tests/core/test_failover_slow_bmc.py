@@ -68,3 +68,47 @@ def test_one_renewal_that_comes_late_delays_a_failover_and_does_not_end_it(after
         assert not violations(world.nodes.storage.records)
 
     scenario()
+
+
+class Moved(Bmc):
+    """Away for long; then its address is another machine's. That one is off all the time."""
+
+    struck = ""
+
+    async def off(self, within):
+        await self._answer("off")
+        self.struck = self.wrong or self.node
+
+    def moves(self):
+        self.away, self.wrong, self.lies = False, "another machine", Power.OFF
+
+
+@failing_over(policy={"fencers": [{"name": "bmc", "attempts": 2, "timeoutSeconds": 10, "manual": {}}]})
+async def test_an_address_that_has_come_to_another_machine_is_told_nothing(world):
+    world.start()
+    node = world.place()
+    fence = world.fences.bmcs[node] = Moved(world.nodes, node)
+    world.nodes.silent.add(node)
+    await world.until(lambda: any(what == "off" for what, _ in fence.asked), 180)
+    fence.away = True
+    await world.cluster.settle(600)
+    fence.struck = ""
+    fence.moves()
+    await world.cluster.settle(120)
+    assert fence.struck == ""
+    assert not world.out_of_service(node)
+
+
+@failing_over(policy={"fencers": [{"name": "bmc", "attempts": 1, "timeoutSeconds": 300, "manual": {}}]})
+async def test_and_what_it_says_counts_for_nothing(world):
+    """It has accepted the order before, and is slow to obey it."""
+    world.start()
+    node = world.place()
+    fence = world.fences.bmcs[node] = Moved(world.nodes, node)
+    world.nodes.silent.add(node)
+    await world.until(lambda: fence.struck, 180)
+    fence.away = True
+    await world.cluster.settle(100)
+    fence.moves()
+    await world.cluster.settle(300)
+    assert not world.out_of_service(node)

@@ -174,7 +174,8 @@ class Controller:
             failed = Try(began=self.world.now, ended=self.world.now, error="no answer")
             device = replace(device, unanswered=(*device.unanswered, failed))
         else:
-            device = replace(device, judgement=JUDGED.get(kind, Judgement(Match.SAME, "it is the same machine")))
+            found = JUDGED.get(kind, Judgement(Match.SAME, "it is the same machine"))
+            device = replace(device, judgement=found, judged=self.world.now)
         self.devices[step.fencer] = device
 
     def _switch(self, step):

@@ -83,6 +83,8 @@ class Device:
     """Why it cannot be used at all, such as a Secret that is missing; empty if it can."""
     judgement: Judgement | None = None
     """Whether the machine behind it is the node's; None while that has not been asked, or was not answered."""
+    judged: float = 0.0
+    """When that was asked; its address may be another machine's since."""
     unanswered: tuple[Try, ...] = ()
     """Questions for the target that it has not answered, the oldest first."""
     offs: tuple[Try, ...] = ()

@@ -24,6 +24,8 @@ STILL = 5.0
 """So long the status is asked after an ``off`` that has failed: the device may have begun all the same."""
 AGAIN = 5.0
 """Seconds between two questions to a fencer that has said OFF twice, while something else speaks against it."""
+HOLDS = 60.0
+"""Seconds for which it is believed which machine is behind a fencer: its address may be another one's (DHCP, a swapped board)."""
 PAUSE = 30.0
 """Seconds after which fencers that have all failed are tried again."""
 MARGIN = 0.5
@@ -32,7 +34,8 @@ LEAST = 1.0
 """Seconds without which a request is not begun."""
 
 Answer = PowerSeen | InstanceSeen
-Choice = AskTarget | AskPower | SwitchOff | Wait
+Asked = AskTarget | AskPower
+Choice = Asked | SwitchOff | Wait
 
 
 def within(timeout: float, *, over_by: float, now: float) -> float:
@@ -58,8 +61,8 @@ def choose(devices: Sequence[Device], *, boot_id: str, apart: float, now: float,
     good. It is judged by what it said then, for a sign of life that came late outweighs what it had said before.
     """
     verifying = [_verified(device, boot_id=boot_id, apart=apart, fresh=fresh, now=now) for device in devices]
-    if steps := [step for step in verifying if isinstance(step, AskPower | Wait)]:
-        return next((step for step in steps if isinstance(step, AskPower)), steps[0])
+    if steps := [step for step in verifying if isinstance(step, Asked | Wait)]:
+        return next((step for step in steps if not isinstance(step, Wait)), steps[0])
     faults = [_fault(device, why) for device, why in zip(devices, verifying, strict=True)]
     usable = [device for device, fault in zip(devices, faults, strict=True) if not fault]
     if not usable:
@@ -68,7 +71,7 @@ def choose(devices: Sequence[Device], *, boot_id: str, apart: float, now: float,
     if wait := _pause(usable, turn, now):
         return wait
     ordinal = f"attempt {_spent(turn) % turn.attempts + 1} of {turn.attempts}"
-    if turn.judgement is None:
+    if turn.judgement is None or not _just_judged(turn, now):
         return AskTarget(fencer=turn.name, why=f"{turn.name} is asked which machine is behind it, {ordinal}")
     return SwitchOff(
         fencer=turn.name,
@@ -78,7 +81,35 @@ def choose(devices: Sequence[Device], *, boot_id: str, apart: float, now: float,
     )
 
 
-def _verified(device: Device, *, boot_id: str, apart: float, fresh: float, now: float) -> AskPower | Wait | str | None:
+def holds(device: Device, now: float) -> bool:
+    """Whether what it was judged to be may be relied on for a question for the status."""
+    return device.judgement is not None and now < device.judged + HOLDS
+
+
+def _just_judged(device: Device, now: float) -> bool:
+    """Before it is told to switch off: an attempt that has failed may mean that its address is no longer its own."""
+    return holds(device, now) and all(one.ended <= device.judged for one in _tries(device))
+
+
+def _verified(device: Device, *, boot_id: str, apart: float, fresh: float, now: float) -> Asked | Wait | str | None:
+    """What its last ``off`` still needs, and before its status is asked long after its target was, that again.
+
+    As ``_unverified`` says it; None also if it has not answered which machine it is: that was an attempt, and is tried again
+    in its turn.
+    """
+    step = _unverified(device, boot_id=boot_id, apart=apart, fresh=fresh, now=now)
+    if not isinstance(step, AskPower) or holds(device, now):
+        return step
+    if device.unanswered and device.unanswered[-1].ended >= device.judged + HOLDS:
+        return None
+    return AskTarget(
+        fencer=device.name, why=f"{device.name} is asked again which machine is behind it, before its status counts"
+    )
+
+
+def _unverified(
+    device: Device, *, boot_id: str, apart: float, fresh: float, now: float
+) -> AskPower | Wait | str | None:
     """What its last ``off`` still needs. None: nothing, it was in vain or there was none; a text: it is not believed.
 
     Nothing is asked of a device that has come to be about another machine since, as far as is known.
@@ -137,7 +168,7 @@ def _about_the_node(device: Device) -> bool:
     return device.judgement is not None and device.judgement.allows(unchecked=device.unchecked)
 
 
-def _fault(device: Device, disbelief: AskPower | Wait | str | None) -> str:
+def _fault(device: Device, disbelief: Asked | Wait | str | None) -> str:
     """Why it cannot be used; empty if it can."""
     if device.trouble:
         return f"{device.name} cannot be used: {device.trouble}"

@@ -53,7 +53,7 @@ def ask_again(case: Case, now: float) -> Step | None:
     device = next((one for one in case.devices if one.name == mark.fencer and not one.trouble), None)
     if device is None or device.unanswered or device.offs:
         return None
-    if device.judgement is None:
+    if device.judgement is None or not fencing.holds(device, now):
         return AskTarget(fencer=device.name, why=f"{device.name} is asked which machine is behind it")
     if not device.judgement.allows(unchecked=device.unchecked):
         return None

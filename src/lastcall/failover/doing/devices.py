@@ -37,6 +37,7 @@ class _Asked:
     fence: Fence | None = None
     trouble: str = ""
     judgement: Judgement | None = None
+    judged: float = 0.0
     unanswered: list[Try] = field(default_factory=list)
     offs: list[Try] = field(default_factory=list)
     ons: list[Try] = field(default_factory=list)
@@ -111,6 +112,7 @@ class Devices:
                 unchecked=one.fencer.target_check is TargetCheck.DISABLED,
                 trouble=one.trouble,
                 judgement=one.judgement,
+                judged=one.judged,
                 unanswered=tuple(one.unanswered),
                 offs=tuple(one.offs),
                 ons=tuple(one.ons),
@@ -129,7 +131,7 @@ class Devices:
         except LastcallError as error:
             asked.unanswered.append(Try(began=began, ended=self._clock.boottime(), error=str(error)))
             return f"{name} did not say which machine it is: {error}"
-        asked.judgement = targets.judge(target, node)
+        asked.judgement, asked.judged = targets.judge(target, node), began
         return asked.judgement.why
 
     async def ask_power(self, name: str, boot_id: str) -> PowerSeen | InstanceSeen:
