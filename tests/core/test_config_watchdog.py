@@ -55,6 +55,7 @@ WRONG = {
     ),
     "watchdog: {petSeconds: -1}": "watchdog.petSeconds: -1: must be more than 0 s",
     "watchdog: {drift: 0.5}": "watchdog.drift: 0.5: must be from 0 to 0.1",
+    "watchdog: {drift: 0}": "watchdog.drift: 0: must be a number >= 0.001",
     "watchdog: {leaseSeconds: 40, peers: {}}": (
         "watchdog.leaseSeconds: 40: must be more than 2 * 4 * 5 s pet = 40 s with peers, or nodes reset before they have agreed"
     ),

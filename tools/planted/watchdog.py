@@ -54,6 +54,20 @@ BUGS = [
         (*PETTING, *KEEPER),
     ),
     Bug(
+        "that nothing is promised is said once",
+        "watchdog/keeper.py",
+        "(self._reason != self._why() or self._long_ago)",
+        "self._reason != self._why()",
+        KEEPER,
+    ),
+    Bug(
+        "clocks may be perfect",
+        "model/watchdog.py",
+        "LEAST_DRIFT, MOST_DRIFT = 0.001,",
+        "LEAST_DRIFT, MOST_DRIFT = 0.0,",
+        ("tests/core/test_config_watchdog.py",),
+    ),
+    Bug(
         "a renewal counts from its answer",
         "watchdog/keeper.py",
         "sent=sent, nodes=nodes)",

@@ -29,7 +29,8 @@ from lastcall.errors import InvalidInput
 from lastcall.model.base import Facts
 from lastcall.model.watchdog_peers import PeerSettings
 
-MOST_DRIFT = 0.1
+LEAST_DRIFT, MOST_DRIFT = 0.001, 0.1
+"""Of clocks that are real: none is better for certain than one part in a thousand, with what it is slewed by."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +126,7 @@ class WatchdogSettings(Facts, frozen=True):
     pet_seconds: float = 5.0
     timeout_seconds: Annotated[int, Meta(ge=1, le=65535)] = 15
     """What the device is asked for: it knows whole seconds alone."""
-    drift: float = 0.01
+    drift: Annotated[float, Meta(ge=LEAST_DRIFT)] = 0.01
     peers: PeerSettings | None = None
     """With it the agent also pets while a strict majority of all nodes has lost the API server."""
 
