@@ -312,7 +312,10 @@ class Journals(Protocol):
         ...
 
     def latest(self) -> tuple[str, list[bytes]] | None:
-        """Id and whole lines of the newest journal; a last line that was torn by a power cut is left out."""
+        """Id and whole lines of the newest journal; a last line that was torn by a power cut is left out.
+
+        One of this boot is newer than all others, whatever the wall clock said when they were written.
+        """
         ...
 
     def reopen(self, shutdown_id: str) -> JournalFile:
