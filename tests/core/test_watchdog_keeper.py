@@ -21,11 +21,11 @@ async def test_it_is_armed_and_says_so_with_what_the_driver_reports(world):
     await asyncio.sleep(100)
     promise = await world.promise()
     assert (promise.boot_id, promise.armed, promise.timeout_seconds) == ("boot-0", True, 12)
-    assert (promise.lease_seconds, promise.pet_seconds, promise.drift) == (20, 4, 0)
+    assert (promise.lease_seconds, promise.pet_seconds, promise.drift) == (20, 4, 0.001)
     assert world.resets == []
     assert world.dog.pets >= 100 / 4
     told = world.rounds[-1]
-    assert (told.armed, told.bound, told.failed, told.withheld) == (True, 20 + 3 * 12, 0, 0)
+    assert (told.armed, told.bound, told.failed, told.withheld) == (True, (20 + 3 * 12) * 1.001, 0, 0)
     assert "(20 s lease + 3 * 12 s timeout)" in told.sentence
     lease = await world.lease()
     assert (lease.spec.holder_identity, lease.spec.lease_duration_seconds) == (NODE, 20)
@@ -138,7 +138,10 @@ async def test_a_life_that_cannot_reach_the_api_server_does_not_pet_what_an_earl
 
 
 UNFIT = {
-    "its timeout is too short": ({"rounded": lambda _: 3}, "timeout: 3: must be more than 2 * 4 s pet * 1 = 8 s"),
+    "its timeout is too short": (
+        {"rounded": lambda _: 3},
+        "timeout: 3: must be more than 2 * 4 s pet * 1.001 = 8.008 s",
+    ),
     "disarmed by a crash": (
         {"options": CAN_SETTIMEOUT | CAN_KEEPALIVE},
         "the device is disarmed when the agent is killed",

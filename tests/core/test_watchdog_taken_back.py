@@ -3,9 +3,10 @@
 import asyncio
 import logging
 
-from support.watchdogs import lives, on_watchdog
+from support.watchdogs import SETTINGS, lives, on_watchdog
 
-from lastcall.watchdog.keeper import LEAVE_SECONDS
+from lastcall.aio import cancel
+from lastcall.watchdog.keeper import AGAIN_SECONDS, LEAVE_SECONDS
 
 GOING_DOWN = "the node goes down"
 
@@ -150,3 +151,19 @@ async def test_a_write_that_arrives_late_does_not_undo_what_was_taken_back(world
     assert not world.dog.running
     await asyncio.sleep(60)
     assert not (await world.promise()).armed
+
+
+@on_watchdog()
+async def test_a_promise_that_comes_back_from_a_backup_is_taken_back_again(world):
+    world.agent(held="")
+    await asyncio.sleep(30)
+    then = (await world.lease()).metadata.annotations
+    world.hold(GOING_DOWN)
+    await asyncio.sleep(30)
+    await cancel(world._looking)  # by the restored Lease it finds what is not so
+    world._looking = asyncio.create_task(asyncio.sleep(10_000))
+    await world.change(annotations=then)
+    assert (await world.promise()).armed
+    await asyncio.sleep(AGAIN_SECONDS + 2 * SETTINGS.pet_seconds)
+    promise = await world.promise()
+    assert (promise.armed, promise.why, world.dog.running) == (False, GOING_DOWN, False)

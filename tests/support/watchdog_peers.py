@@ -34,9 +34,9 @@ from lastcall.watchdog.peers import Peers
 from support.watchdogs import Line
 
 SETTINGS = WatchdogSettings(
-    device="/dev/watchdog0", lease_seconds=45, pet_seconds=5, timeout_seconds=11, drift=0, peers=PeerSettings()
+    device="/dev/watchdog0", lease_seconds=45, pet_seconds=5, timeout_seconds=11, drift=0.001, peers=PeerSettings()
 )
-BOUND = 45 + 3 * 11
+BOUND = SETTINGS.armed().bound
 KEY = bytes(range(32))
 _LEASES = LEASES.read_as(WatchedLease)
 

@@ -28,8 +28,8 @@ from lastcall.model.watchdog_lease import AgentLease
 from lastcall.watchdog.keeper import Keeper
 
 NODE = "n1"
-SETTINGS = WatchdogSettings(device="/dev/watchdog0", lease_seconds=20, pet_seconds=4, timeout_seconds=10, drift=0)
-BOUND = 50
+SETTINGS = WatchdogSettings(device="/dev/watchdog0", lease_seconds=20, pet_seconds=4, timeout_seconds=10, drift=0.001)
+BOUND = SETTINGS.armed().bound
 NODE_SETTINGS = WatchdogSettings(lease_seconds=30, pet_seconds=5, timeout_seconds=12)
 """Beside a controller, with clocks that may differ."""
 _LEASES = LEASES.read_as(AgentLease)

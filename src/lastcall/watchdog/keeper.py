@@ -25,6 +25,9 @@ RETRY_SECONDS = 30.0
 LEAVE_SECONDS = 5.0
 """So long the agent tries to take back what is promised, or may be by an earlier life, when it ends; its unit leaves it 15 s."""
 
+AGAIN_SECONDS = 60.0
+"""So often it says again that nothing is promised: a cluster that was restored from a backup has the Lease of back then."""
+
 _LEAVING_PACE = 1.0
 
 log = logging.getLogger(__name__)
@@ -120,9 +123,13 @@ class Keeper:
             step = petting.next_step(self._situation)
             going_on = await self._done(step) and step not in (Step.REST, Step.PROMISE)
             self._pet()
-        if not self._standing.promised and self._reason != self._why():
+        if not self._standing.promised and (self._reason != self._why() or self._long_ago):
             await self._write(armed=False)
             self._pet()
+
+    @property
+    def _long_ago(self) -> bool:
+        return self._clock.boottime() - self._standing.renewed >= AGAIN_SECONDS
 
     @property
     def _situation(self) -> Situation:
