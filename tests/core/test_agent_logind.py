@@ -60,3 +60,19 @@ async def test_a_lock_that_logind_has_lost_is_taken_again(machine):
         machine.logind.restart_logind()
         await machine.clock.sleep(2)
         assert [lock.who for lock in machine.logind.descriptors.values()] == ["lastcall", "lastcall"]
+
+
+@on_machine()
+async def test_a_button_that_is_pressed_as_soon_as_the_bus_is_back_is_seen_within_a_second(machine):
+    machine.runtime.add(pod("web", uid="web", grace=60), {"main": Behaviour(after_term=1)})
+    await machine.start_agent()
+    machine.logind.stop_bus()
+    await machine.clock.sleep(60)
+    tried = machine.status.retries
+    await machine.until(lambda: machine.status.retries > tried)
+    machine.logind.start_bus()
+    machine.logind.start_logind()
+    pressed = machine.clock.boottime()
+    await machine.logind.power_off()
+    await machine.until(machine.terms)
+    assert machine.terms()[0] - pressed <= 1.1

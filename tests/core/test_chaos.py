@@ -337,9 +337,15 @@ class Shutdown:
     # -- a cancel ------------------------------------------------------------------------------------------------------
 
     def _cancelled(self):
-        """No further pod is begun, and the node is ready again."""
+        """No further pod is begun, and the node is ready again.
+
+        One that was begun before, while the runtime was away, is reached only when that is back.
+        """
+        begun_by, away = self.noticed_by, self.history.away
+        if away.touch(self.at, begun_by):
+            begun_by = max(begun_by, away.last_end(self.at, begun_by) + AGAIN)
         for uid, at in self.judged.first.items():
-            if self.noticed_by < at < self.until:
+            if begun_by < at < self.until:
                 self.judged.violated(at, f"{uid} was begun although the shutdown was called off")
         back = self.noticed_by + self.history.machine.node.slowly_back + SOON
         if back < self.until and not self.history.dead.touch(self.press.cancelled, back) and self.face[-1][1] != "back":

@@ -55,6 +55,13 @@ BUGS = [
         "                await self._wait()\n                leaving = self._leaving\n",
     ),
     Bug(
+        "a bus that is away for long is looked for rarely",
+        "graceful/link.py",
+        "BACKOFF = (0.25, 0.5, 1.0)",
+        "BACKOFF = (0.25, 0.5, 1.0, 10.0)",
+        ("tests/core/test_agent_logind.py",),
+    ),
+    Bug(
         "a release that did not work is not tried again",
         "graceful/agent.py",
         "self._machine.state is State.LEAVING and self._arming.held",

@@ -1,4 +1,7 @@
-"""The agent's line to logind: opened again whenever it is lost, for ever, a little later each time."""
+"""The agent's line to logind: opened again whenever it is lost, for ever, a second later at the most.
+
+A shutdown that begins as soon as the bus is back is seen so much later, and logind's time runs from its beginning.
+"""
 
 import asyncio
 import logging
@@ -8,7 +11,7 @@ from lastcall.aio import cancel
 from lastcall.errors import Unavailable
 from lastcall.ports import Change, Clock, Logind, LogindSession
 
-BACKOFF = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0)
+BACKOFF = (0.25, 0.5, 1.0)
 """Seconds between attempts; the last one for ever."""
 
 log = logging.getLogger(__name__)
@@ -63,7 +66,7 @@ class Link:
             await self._session.unsettled()
 
     async def lose(self, error: Unavailable) -> None:
-        """The session has failed: close it; the next one is tried soon, then later and later."""
+        """The session has failed: close it; the next one is tried soon."""
         await self.close()
         self._fail(error)
 
