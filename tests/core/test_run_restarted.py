@@ -4,6 +4,7 @@ import asyncio
 import math
 from contextlib import asynccontextmanager
 
+from msgspec.structs import replace
 from support.core import RecordingNode, phases, pod
 
 from lastcall.errors import Unavailable
@@ -17,19 +18,31 @@ from lastcall.ports import LivePod
 ONE = phases((0, 20))
 TWO = phases((0, 20), (2_000_000_000, 10))
 SLOW = Behaviour(after_term=3)
+STUBBORN = Behaviour(after_term=math.inf)
 
 
 class OldList(ActorRuntime):
-    """``pods`` answers with what was copied last; ``teardown`` is how long a sandbox takes, None for for ever away."""
+    """``pods`` answers with what was copied last; ``teardown`` is how long a sandbox takes, None for for ever away.
+
+    ``sandboxes`` are those of pods that were made anew.
+    """
 
     copy = None
     teardown = 0.0
 
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.sandboxes = {}
+
     async def pods(self):
-        return await super().pods() if self.copy is None else self.copy
+        return await self.refresh() if self.copy is None else self.copy
 
     async def refresh(self):
-        return await super().pods()
+        return [replace(live, sandbox=self.sandboxes.get(live.pod.metadata.uid, "")) for live in await super().pods()]
+
+    async def look_again(self, live):
+        mine = live.sandbox == self.sandboxes.get(live.pod.metadata.uid, "")
+        return await super().look_again(live) if mine else None
 
     async def finish(self, live):
         if self.teardown is None:
@@ -38,7 +51,7 @@ class OldList(ActorRuntime):
         await super().finish(live)
 
     async def grow_old(self):
-        self.copy = await super().pods()
+        self.copy = await self.refresh()
 
     async def restart(self, spec, name):
         """The container ends by itself, and the kubelet starts another in its place."""
@@ -46,6 +59,12 @@ class OldList(ActorRuntime):
         await self._clock.sleep(0.01)
         await self.launch(spec, next(c for c in spec.spec.containers if c.name == name), attempt=1)
         await self._clock.sleep(1)
+
+    async def make_anew(self, spec):
+        """The kubelet starts the pod once more, in another sandbox."""
+        self.sandboxes[spec.metadata.uid] = "another"
+        await self.create(spec)
+        await self.launch(spec, spec.spec.containers[0], attempt=1)
 
 
 class World:
@@ -240,3 +259,37 @@ def test_a_pod_in_another_sandbox_than_the_one_that_has_ended_is_waited_for_agai
     assert not roster.confirmed("web")
     roster.end("web")
     assert roster.waiting(0) == []
+
+
+def test_a_pod_that_is_made_anew_again_and_again_is_waited_for_once_and_takes_no_time_of_a_phases_own():
+    """As where the kubelet is a part of k3s and is not stopped."""
+    web, dns = (LivePod(pod=pod(name, uid=name), containers={"a": "1", "b": "2"}, sandbox="1") for name in ("w", "d"))
+    roster = Roster(ONE, None)
+    for sandbox, expected in (("1", 4), ("2", 2), ("3", None)):
+        made = replace(web, sandbox=sandbox)
+        roster.remember([made, dns])
+        waiting = roster.waiting(0)
+        assert (made in waiting) is (expected is not None)
+        if made in waiting:
+            assert roster.own_containers(waiting) == expected
+            roster.begin("w")
+            roster.end("w")
+    assert roster.waiting(0) == [dns]
+
+
+def test_pods_that_were_made_anew_leave_the_critical_phase_its_time():
+    async def scene(world):
+        world.runtime.kill_seconds = lambda containers: containers * 0.5
+        many = [pod(f"web-{number}", uid=f"web-{number}") for number in range(10)]
+        for web in many:
+            world.runtime.add(web, {"main": Behaviour(after_term=1)})
+        world.runtime.add(pod("last", uid="last"), {"main": Behaviour(after_term=8)})
+        world.runtime.add(pod("dns", uid="dns", priority=2_000_000_000, grace=60), {"main": STUBBORN})
+        async with world.going_down():
+            await world.clock.sleep(7)
+            for web in many:
+                await world.runtime.make_anew(web)
+
+    world = played(scene, TWO)
+    assert world.got("web-0", "main") == [(0, "TERM"), (1, "exit"), (7, "start"), (8, "TERM"), (11, "exit")]
+    assert world.got("dns", "main")[:2] == [(8, "TERM"), (17.5, "KILL")]

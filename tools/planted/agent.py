@@ -270,8 +270,22 @@ BUGS = [
     Bug(
         "a pod that was made anew counts as ended",
         "graceful/roster.py",
-        "return uid in self._done and self._sandboxes.get(uid, live.sandbox) == live.sandbox",
+        "return uid in self._done and (same or uid in self._again)",
         "return uid in self._done",
+        RESTARTED,
+    ),
+    Bug(
+        "a pod that is made anew again and again is waited for in every phase",
+        "graceful/roster.py",
+        "(same or uid in self._again)",
+        "same",
+        RESTARTED,
+    ),
+    Bug(
+        "pods that were made anew take the time of the phase's own",
+        "graceful/roster.py",
+        " for live in waiting if live.pod.metadata.uid not in self._done)",
+        " for live in waiting)",
         RESTARTED,
     ),
 ]

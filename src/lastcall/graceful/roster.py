@@ -18,6 +18,7 @@ class Roster:
         self._open: dict[str, None] = {}
         self._ended: set[str] = set()
         self._sandboxes: dict[str, str] = {}
+        self._again: set[str] = set()
         self._done = {pod.uid for pod in before.pods if pod.outcome} if before else set[str]()
 
     def remember(self, found: Iterable[LivePod]) -> None:
@@ -39,6 +40,10 @@ class Roster:
         """The pod, if it ran when last looked at."""
         return self._pods.get(uid)
 
+    def own_containers(self, waiting: Iterable[LivePod]) -> int:
+        """How many kills a phase keeps time for: pods that a kubelet has made anew since their end take none of it."""
+        return sum(len(live.containers) for live in waiting if live.pod.metadata.uid not in self._done)
+
     def coming(self, index: int) -> list[PhasePlan]:
         """The phase ``index`` and those after it that have pods."""
         busy = set(self._phases.values())
@@ -48,6 +53,8 @@ class Roster:
         """A pod's end begins."""
         self._open[uid] = None
         self._ended.discard(uid)
+        if uid in self._done:
+            self._again.add(uid)
         if uid in self._pods:
             self._sandboxes[uid] = self._pods[uid].sandbox
 
@@ -65,9 +72,13 @@ class Roster:
         self._done.add(uid)
 
     def _done_with(self, live: LivePod) -> bool:
-        """One that runs in another sandbox than the one that has ended was made anew before the kubelet was stopped."""
+        """One that runs in another sandbox than the one that has ended was made anew before the kubelet was stopped.
+
+        It comes back once: who makes it anew again is a kubelet that is not stopped, and there is no end to that.
+        """
         uid = live.pod.metadata.uid
-        return uid in self._done and self._sandboxes.get(uid, live.sandbox) == live.sandbox
+        same = self._sandboxes.get(uid, live.sandbox) == live.sandbox
+        return uid in self._done and (same or uid in self._again)
 
     @property
     def open(self) -> list[str]:

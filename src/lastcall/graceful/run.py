@@ -216,7 +216,7 @@ class Run:
             started = self._clock.boottime()
             seconds = pacing.next_seconds(self._roster.coming(index), self._deadline - started)
             self._tell(PhaseStarted(at=started, index=index, seconds=round(seconds, 3)))
-        kills = self._runtime.kill_seconds(sum(len(live.containers) for live in waiting))
+        kills = self._runtime.kill_seconds(self._roster.own_containers(waiting))
         end = phase_end(started, seconds, kills, self._deadline)
         return PhaseTime(started=started, seconds=seconds, end=end, last_kill=last_kill(started, end, kills))
 
