@@ -327,6 +327,24 @@ async def test_a_server_that_is_away_ends_the_step():
     assert [(one.uid, one.error) for one in world.acted] == [("a", "away")], "it may have been carried out"
 
 
+@pytest.mark.parametrize("failure", [Unavailable("away"), TimedOut("no answer")])
+async def test_who_cannot_make_sure_ends_the_step_once_for_all_who_wait(failure):
+    world, asked = World(), []
+
+    async def away(name):
+        asked.append(name)
+        await asyncio.sleep(0)
+        raise failure
+
+    subject = await world.subject(*(pod(uid) for uid in "abcdef"))
+    world.cluster.node = away
+    with pytest.raises(type(failure)):
+        await world.acting.carry_out(steps.ForceDelete(boot_id="b1", why="w", pods=world.left(subject)), subject)
+    assert len(asked) == 1
+    assert world.acted == [], "nothing was sent"
+    assert world.cluster.calls == []
+
+
 async def test_a_pod_is_the_target_of_a_disruption_before_it_is_deleted():
     """A Job that ignores disruptions does not count it; who is one already is not patched again."""
     world = World()
@@ -334,3 +352,21 @@ async def test_a_pod_is_the_target_of_a_disruption_before_it_is_deleted():
     reason = "DeletionByTaintManager"
     assert [call for call in world.cluster.calls if call[1] == "a"] == [("disrupt", "a", reason), ("delete", "a", None)]
     assert [call for call in world.cluster.calls if call[1] == "b"] == [("delete", "b", None)]
+
+
+@pytest.mark.parametrize("failure", [Unavailable("away"), TimedOut("no answer")])
+async def test_a_step_that_has_failed_leaves_nothing_that_goes_on(failure):
+    """The server is back as soon as the first call has failed."""
+    world = World(room=1)
+    node = world.cluster.node
+
+    async def away(name):
+        world.cluster.node = node
+        raise failure
+
+    subject = await world.subject(pod("a"), pod("b"))
+    world.cluster.node = away
+    with pytest.raises(type(failure)):
+        await world.acting.carry_out(steps.ForceDelete(boot_id="b1", why="w", pods=world.left(subject)), subject)
+    await asyncio.sleep(0.01)
+    assert world.cluster.calls == []

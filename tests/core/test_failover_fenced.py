@@ -95,6 +95,19 @@ def test_an_open_fencing_counts_from_when_its_boot_was_over_and_until_then_as_on
     assert (found.boot_id, found.open, found.began) == ("a", True, counts)
 
 
+def test_a_taint_that_somebody_has_taken_away_was_there():
+    mark = owner.OwnerMark(boot_id="a", policy="p", began="1970-01-01T00:50:00Z", by="me", tainted=True)
+    annotations = {names.FAILOVER_ANNOTATION: owner.write(mark)}
+    said = {"metadata": {"name": "n", "annotations": annotations}, "status": {"nodeInfo": {"bootID": "a"}}}
+    node = msgspec.convert(said, WatchedNode)
+    seen = Sightings("n", 0.0)
+    seen.node(node, 8000.0)
+    (found,) = overview.fencings(
+        [Knot(node, seen, policies.choose({}, ()))], {}, domain="zone", now=9000.0, wall=9000.0
+    )
+    assert found.began == MARKED
+
+
 def test_one_that_is_just_being_marked_counts_as_one_of_now():
     node = msgspec.convert({"metadata": {"name": "n"}, "status": {"nodeInfo": {"bootID": "a"}}}, WatchedNode)
     seen = Sightings("n", 0.0)

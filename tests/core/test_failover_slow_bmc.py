@@ -1,13 +1,19 @@
 """BMCs that take their time, or whose answers meet a sign of life that comes late."""
 
+import msgspec
 import pytest
-from support.failing_over import Bmc, failing_over
+from support.clocks import Hand
+from support.failing_over import Bmc, failing_over, uuid
 
 from lastcall.adapters.kube.resources import LEASES
+from lastcall.errors import InvalidInput
+from lastcall.failover.doing.devices import Devices
 from lastcall.lab.apiserver.meta import micro_timestamp
 from lastcall.lab.volumes.records import violations
+from lastcall.model.fence_node import FenceNode
+from lastcall.model.fence_policy import FencePolicy
 from lastcall.model.power import Power
-from lastcall.ports_fences import FenceAnswer
+from lastcall.ports_fences import FenceAnswer, FenceTarget
 
 
 class Erring(Bmc):
@@ -112,3 +118,52 @@ async def test_and_what_it_says_counts_for_nothing(world):
     fence.moves()
     await world.cluster.settle(300)
     assert not world.out_of_service(node)
+
+
+class Slow(Bmc):
+    """It takes a minute to say which machine it is."""
+
+    async def target(self):
+        await self.nodes.cluster.clock.sleep(61)
+        return await super().target()
+
+
+@failing_over(policy={"fencers": [{"name": "bmc", "attempts": 2, "timeoutSeconds": 120, "manual": {}}]})
+async def test_what_took_long_to_be_said_serves_from_when_it_was_said(world):
+    world.start()
+    node = world.place()
+    world.fences.bmcs[node] = Slow(world.nodes, node)
+    world.nodes.pull(node)
+    await world.until(lambda: world.place() not in (None, node), 400)
+
+
+class Half:
+    """Two fencers, of which the other one cannot be used."""
+
+    name = "bmc"
+
+    def __init__(self):
+        self.made = []
+
+    async def of(self, node, policy):
+        (fencer,) = policy.spec.fencers
+        self.made.append(fencer.name)
+        if fencer.name == "other":
+            raise InvalidInput("other", ["no Secret"])
+        return [self]
+
+    async def target(self):
+        return FenceTarget(system_uuid=uuid("n1"))
+
+
+async def test_a_fencer_that_cannot_be_used_takes_nothing_from_the_others():
+    spec = {"fencers": [{"name": name, "manual": {}} for name in ("bmc", "other")]}
+    policy = msgspec.convert({"metadata": {"name": "p"}, "spec": spec}, FencePolicy)
+    clock, fences = Hand(100.0), Half()
+    devices, node = Devices(fences, clock), FenceNode(name="n", system_uuid=uuid("n1"))
+    await devices.prepare(node, policy, "b1")
+    await devices.ask_target("bmc")
+    clock.now += 31
+    await devices.prepare(node, policy, "b1")
+    assert fences.made == ["bmc", "other", "other"]
+    assert devices.facts()[0].judgement

@@ -113,8 +113,8 @@ BUGS = [
     Bug(
         "what is refused for one pod stops all the others",
         "failover/doing/acting.py",
-        "except Unavailable as failure:  # it may",
-        "except LastcallError as failure:  # it may",
+        "except (RefusedForSafety, TimedOut, Unavailable) as failure:",
+        "except (RefusedForSafety, TimedOut, Unavailable, ApiFailure) as failure:",
         ACTING,
     ),
     Bug(

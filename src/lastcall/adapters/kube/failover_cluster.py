@@ -129,7 +129,8 @@ class KubeCluster:
     async def shutdown(self, name: str) -> NodeShutdown | None:
         """A node's own word on its going down; None if there is none, or the right to read it is missing.
 
-        Then the watch of them has failed too, and says so: that stops no failover, as a word only puts off fencing.
+        Then the watch of them has failed too, and says so: that stops no failover, as a word only puts off fencing. What
+        cannot be decoded stops it, as any answer does that cannot be read.
         """
         try:
             return await self._client.get(_SHUTDOWNS, name)

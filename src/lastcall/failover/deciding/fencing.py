@@ -56,9 +56,10 @@ def lasts_until(timeout: float, *, began: float, over_by: float) -> float:
 def choose(devices: Sequence[Device], *, boot_id: str, apart: float, now: float, fresh: float = 20.0) -> Choice:
     """What comes next while nothing proves yet that the boot is over.
 
-    ``apart``: between two answers OFF that count as two (``facts.apart``). ``fresh``: for so long a sign of life outweighs them; a fencer
-    that has said OFF twice, and twice again as long after that or later, and is still not believed has failed, and for
-    good. It is judged by what it said then, for a sign of life that came late outweighs what it had said before.
+    ``apart``: between two answers OFF that count as two (``facts.apart``). ``fresh``: for so long a sign of life outweighs
+    them. A fencer that has said OFF twice, and two more times at least ``2 * fresh`` after the second, and is still not
+    believed has failed, and for good. It is judged by what it said then: a sign of life that came late outweighs what it
+    had said before.
     """
     verifying = [_verified(device, boot_id=boot_id, apart=apart, fresh=fresh, now=now) for device in devices]
     if steps := [step for step in verifying if isinstance(step, Asked | Wait)]:

@@ -11,6 +11,7 @@ from lastcall.errors import (
     LastcallError,
     NotFound,
     RefusedForSafety,
+    TimedOut,
     Unavailable,
 )
 from lastcall.failover.deciding import listed, steps
@@ -168,9 +169,10 @@ class Acting:
     async def _delete(self, step: steps.Delete, subject: Subject) -> None:
         surety = self._surety(subject, step.boot_id)
 
-        async def delete(uid: str) -> None:
+        async def delete(uid: str, sent: set[str]) -> None:
             pod = subject.gathered.pods[uid]
             await surety.check()
+            sent.add(uid)
             if condition := marks.disrupted(pod, marks.EVICTED, self._clock.wall()):
                 await self._cluster.disrupt_pod(pod, condition)
                 await surety.check()
@@ -186,9 +188,10 @@ class Acting:
         surety = self._surety(subject, step.boot_id)
         removed: list[tuple[str, str, str]] = []
 
-        async def force(uid: str) -> None:
+        async def force(uid: str, sent: set[str]) -> None:
             pod = subject.gathered.pods[uid]
             await surety.check()
+            sent.add(uid)
             if marks.mark(pod.status.phase, Removal.OUT_OF_SERVICE):
                 if not listed.still(await self._cluster.fail_pod(pod), pod):
                     raise RefusedForSafety(f"pod {'/'.join(pod.key)} is not as it was listed")
@@ -206,11 +209,12 @@ class Acting:
         surety = self._surety(subject, step.boot_id)
         names_of = {one.uid: one.name for one in step.attachments}
 
-        async def detach(uid: str) -> None:
+        async def detach(uid: str, sent: set[str]) -> None:
             there = await self._cluster.attachment(names_of[uid])
             if there.metadata.uid != uid or there.spec.node_name != subject.name:
                 raise Conflict(f"{names_of[uid]} is another attachment by now")
             await surety.check()
+            sent.add(uid)
             await self._cluster.delete_attachment(names_of[uid], uid=uid, revision=there.metadata.resource_version)
 
         acted = self._about("detach", step.why, step.boot_id, subject, reason=Removal.OUT_OF_SERVICE)
@@ -219,18 +223,22 @@ class Acting:
     async def _each(
         self,
         objects: Sequence[tuple[str, str, str]],
-        call: Callable[[str], Awaitable[None]],
+        call: Callable[[str, set[str]], Awaitable[None]],
         acted: Acted,
         subject: Subject,
     ) -> None:
-        """All at once, as far as the pool has room. What is refused for one is no trouble of the others."""
+        """All at once, as far as the pool has room. What is refused for one is no trouble of the others.
+
+        ``call`` notes in the set whose first write it sends: that may be carried out also if nothing is answered.
+        """
         failures: list[LastcallError] = []
+        sent: set[str] = set()
 
         async def attempt(uid: str) -> bool:
             """Whether it was made: not after one has failed for a reason that holds for all."""
             if failures:
                 return False
-            await call(uid)
+            await call(uid, sent)
             return True
 
         async def one(uid: str, namespace: str, name: str) -> None:
@@ -242,11 +250,10 @@ class Acting:
                     return
             except NotFound:
                 gone = True  # that is what was wanted, and somebody else has done it
-            except RefusedForSafety as failure:
+            except (RefusedForSafety, TimedOut, Unavailable) as failure:
                 failures.append(failure)
-                return
-            except Unavailable as failure:  # it may have been carried out all the same
-                failures.append(failure)
+                if uid not in sent or isinstance(failure, RefusedForSafety):
+                    return
                 error = str(failure)
             except Conflict as failure:  # another one has its name, or it has changed: the next round sees it as it is
                 error = str(failure)

@@ -26,9 +26,12 @@ class Claims:
         """The volumes of the attachments of ``node``, which are all that it has, by their claims."""
         known = self._known.get(node, {})
         uids = {one.metadata.uid for one in attachments}
-        kept = self._known[node] = {uid: claim for uid, claim in known.items() if uid in uids}
+        kept = {uid: claim for uid, claim in known.items() if uid in uids}
         volumes = {one.metadata.uid: one.spec.source.persistent_volume_name for one in attachments}
         for uid, volume in volumes.items():
             if volume and uid not in kept and (claim := await self._cluster.claim_of(volume)):
                 kept[uid] = claim
+        self._known.pop(node, None)
+        if kept:
+            self._known[node] = kept
         return {claim: volumes[uid] for uid, claim in kept.items()}

@@ -63,7 +63,7 @@ class Devices:
         self._asked: dict[str, _Asked] = {}
 
     async def prepare(self, node: FenceNode, policy: FencePolicy | None, about: str) -> None:
-        """Makes the fences, unless they are as policy and node have it.
+        """Makes the fences, unless they are as policy and node have it; those that cannot be used are made again later.
 
         What it is ``about`` is one boot as one has observed it. Another one, or what may be another machine behind a fencer,
         begins with a clean sheet.
@@ -80,6 +80,9 @@ class Devices:
         before, self._asked = self._asked, {}
         for fencer in policy.spec.fencers if policy else ():
             old = before.get(fencer.name)
+            if self._made == wanted and old and not old.broken:
+                self._asked[fencer.name] = old
+                continue
             basis = fencer_values.basis(fencer, node)
             asked = self._asked[fencer.name] = old if old and old.basis == basis else _Asked(fencer, basis)
             asked.judgement = None
@@ -131,7 +134,7 @@ class Devices:
         except LastcallError as error:
             asked.unanswered.append(Try(began=began, ended=self._clock.boottime(), error=str(error)))
             return f"{name} did not say which machine it is: {error}"
-        asked.judgement, asked.judged = targets.judge(target, node), began
+        asked.judgement, asked.judged = targets.judge(target, node), self._clock.boottime()
         return asked.judgement.why
 
     async def ask_power(self, name: str, boot_id: str) -> PowerSeen | InstanceSeen:

@@ -54,6 +54,7 @@ class Guard:
 
     def deleted(self, name: str, now: float) -> None:
         """There is no such Node any more, and nothing says what was done to its machine, but for what is known here."""
+        self._bad.pop(name, None)
         if mark := self._claims.pop(name, None):
             self.over(name, mark, now)
 

@@ -1,7 +1,7 @@
 """What the controller acts through, one narrow role each; adapters play them.
 
-Errors are those of ``lastcall.errors``: Unavailable and NotNow may be tried again, Conflict means that the object is not as
-it was read, NotFound that it is gone.
+Errors are those of ``lastcall.errors``: Unavailable, TimedOut and NotNow may be tried again, Conflict means that the object
+is not as it was read, NotFound that it is gone.
 """
 
 from collections.abc import Callable, Mapping, Sequence

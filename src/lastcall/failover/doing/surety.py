@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from lastcall import names
-from lastcall.errors import ApiFailure, NotFound, RefusedForSafety, TimedOut, Unavailable
+from lastcall.errors import ApiFailure, LastcallError, NotFound, RefusedForSafety, TimedOut, Unavailable
 from lastcall.failover.deciding.case import NodeNow
 from lastcall.failover.doing.outside import Leadership
 from lastcall.failover.doing.reading import LASTS, NEVER, Reading
@@ -56,26 +56,35 @@ class Surety:
         self._at = NEVER
         self._lock = asyncio.Lock()
         self._looking = False
+        self._looks = 0
+        self._failure: LastcallError | None = None
+        """Of the last look."""
 
     async def check(self) -> None:
         """RefusedForSafety if it is not so any more; the API's error if that cannot be known."""
         if self._fresh():
             return
+        before = self._looks
         async with self._lock:
-            if not self._fresh():
-                await self._again()
+            if self._fresh():
+                return
+            if self._failure and self._looks != before:
+                raise self._failure  # of the look that was waited for: not each of those who wait looks for itself
+            await self._again()
 
     async def _again(self) -> None:
         """What is not so any more holds for nobody, however short a time ago it was so."""
-        self._looking = True
+        self._looking, self._failure = True, None
         try:
             if not await self._already():
                 await self.look()
-        except BaseException:
+        except BaseException as error:
             self._at = NEVER
+            self._failure = error if isinstance(error, LastcallError) else None
             raise
         finally:
             self._looking = False
+            self._looks += 1
 
     async def _already(self) -> bool:
         """Whether what was read last is new enough; so may be the last renewal of our own lease."""

@@ -60,7 +60,10 @@ def counts_from(*, began: float, ends: Collection[float], now: float) -> float:
 
 
 def _counts_from(knot: Knot, mark: OwnerMark, now: float, wall: float) -> float:
-    """The signs are the taint out-of-service, which says that the boot is proved to be over, and another boot."""
+    """The signs are the taint out-of-service, which says that the boot is proved to be over, and another boot.
+
+    The mark says that it was tainted also if somebody has taken the taint away; it says not when.
+    """
     boot, tainted = knot.seen.boot, next((one for one in knot.node.spec.taints if like_ours(one)), None)
     ends = []
     if tainted and tainted.time_added:
@@ -69,7 +72,10 @@ def _counts_from(knot: Knot, mark: OwnerMark, now: float, wall: float) -> float:
         ends.append(knot.seen.tainted)
     if boot and boot.id != mark.boot_id:
         ends.append(boot.since)
-    return counts_from(began=_at(_seconds(mark.began, wall), now, wall), ends=ends, now=now)
+    began = _at(_seconds(mark.began, wall), now, wall)
+    if mark.tainted and not ends:
+        ends.append(began)
+    return counts_from(began=began, ends=ends, now=now)
 
 
 def over(name: str, text: str, *, now: float, wall: float) -> Iterator[Fencing]:

@@ -254,6 +254,8 @@ def _counts_from(node: LiveNode, mark: OwnerMark, now: float) -> float:
     ends = [min(now, date.timestamp()) if date else began for date in dates]
     if node.status.node_info.boot_id not in ("", mark.boot_id):
         ends.append(began)
+    if mark.tainted and not ends:
+        ends.append(began)
     return counts_from(began=began, ends=ends, now=now)
 
 
