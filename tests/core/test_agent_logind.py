@@ -76,3 +76,19 @@ async def test_a_button_that_is_pressed_as_soon_as_the_bus_is_back_is_seen_withi
     await machine.logind.power_off()
     await machine.until(machine.terms)
     assert machine.terms()[0] - pressed <= 1.1
+
+
+@on_machine()
+async def test_leaving_while_the_bus_is_away_leaves_the_lock_to_its_holder(machine):
+    """What logind has said before is no answer: the button may have been pressed since."""
+    machine.runtime.add(pod("web", uid="web"), {"main": Behaviour(after_term=3)})
+    await machine.start_agent()
+    machine.logind.stop_bus()
+    machine.agent.leave()
+    await machine.task
+    machine.life.die()
+    assert len(machine.logind.descriptors) == 1, "the holder's"
+    machine.logind.start_bus()
+    machine.logind.start_logind()
+    await machine.start_agent()
+    assert machine.status.armed

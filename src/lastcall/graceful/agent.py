@@ -101,7 +101,7 @@ class Agent:
     def leave(self) -> None:
         """The program is to end: at rest the lock is released, else it is left to its keeper.
 
-        Else means in a shutdown, and before logind could be asked whether there is one.
+        Else means in a shutdown, and where logind cannot be asked now whether there is one.
         """
         self._leaving = True
         self._wake.set()
@@ -118,6 +118,8 @@ class Agent:
             while not leaving:
                 leaving = self._leaving
                 self._wake.clear()
+                if leaving:
+                    self._asked = False
                 await self._round()
                 if not leaving:
                     await self._wait()
