@@ -76,4 +76,4 @@ async def test_nothing_is_kept_of_what_is_not_attached_any_more():
     claims = Claims(volumes)
     await claims.of("n", [attached("1")])
     assert await claims.of("n", []) == {}
-    assert claims._known == {"n": {}}
+    assert claims._known == {}
