@@ -20,6 +20,7 @@ from pathlib import Path
 from planted import (
     agent,
     agent_files,
+    agent_restarted,
     apiserver,
     apiserver_writes,
     client,
@@ -47,6 +48,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BUGS = [
     *(bug if bug.tests else bug._replace(tests=agent.CORE) for bug in agent.BUGS),
     *agent_files.BUGS,
+    *agent_restarted.BUGS,
     *apiserver.BUGS,
     *apiserver_writes.BUGS,
     *client.BUGS,

@@ -66,6 +66,11 @@ class OldList(ActorRuntime):
         await self.create(spec)
         await self.launch(spec, spec.spec.containers[0], attempt=1)
 
+    async def replace_all(self, spec):
+        """The same, while a container of the old one hangs."""
+        del self._live[spec.metadata.uid]
+        await self.make_anew(spec)
+
 
 class World:
     def __init__(self, clock, plan, script):
@@ -293,3 +298,21 @@ def test_pods_that_were_made_anew_leave_the_critical_phase_its_time():
     world = played(scene, TWO)
     assert world.got("web-0", "main") == [(0, "TERM"), (1, "exit"), (7, "start"), (8, "TERM"), (11, "exit")]
     assert world.got("dns", "main")[:2] == [(8, "TERM"), (17.5, "KILL")]
+
+
+def test_an_end_that_was_given_up_does_not_end_the_one_that_has_begun_since():
+    hung = Behaviour(after_term=math.inf, after_kill=6)
+
+    async def scene(world):
+        web = pod("web", uid="web")
+        world.runtime.add(web, {"main": hung})
+        world.runtime.add(pod("dns", uid="dns", priority=2_000_000_000), None)
+        async with world.going_down() as run:
+            await world.clock.sleep(3)
+            await world.runtime.replace_all(web)
+            await world.clock.sleep(8)
+            assert run.open == ["web"]
+
+    world = played(scene, phases((0, 4), (2_000_000_000, 20)), script=Behaviour(after_term=12))
+    ends = [(event.index, event.end, round(event.at - world.began, 2)) for event in world.of(PhaseEnded)]
+    assert ends == [(0, PhaseEnd.RAN_OUT, 4), (1, PhaseEnd.DONE, 16)]

@@ -14,8 +14,7 @@ from lastcall.graceful.lookout import LOOK_AFTER, Lookout
 from lastcall.graceful.pod_end import Tell
 from lastcall.graceful.roster import Roster
 from lastcall.graceful.seeing_off import SANDBOX_SECONDS, SeeingOff, beginning, note_absent
-from lastcall.graceful.termination import Window, last_kill, phase_end
-from lastcall.model.base import Facts
+from lastcall.graceful.termination import PhaseTime, Window, last_kill, phase_end
 from lastcall.model.shutdown import (
     Event,
     Mode,
@@ -36,15 +35,6 @@ ANNOUNCE_SECONDS = 2.0
 
 RETRY_SECONDS = 0.25
 """Between two attempts to get a first list of pods from a runtime that is away."""
-
-
-class PhaseTime(Facts, frozen=True):
-    """A phase's time, in CLOCK_BOOTTIME: over at ``end``, SIGKILL goes out at ``last_kill`` at the latest."""
-
-    started: float
-    seconds: float
-    end: float
-    last_kill: float
 
 
 class Run:
@@ -276,14 +266,20 @@ class Run:
                 before=record.containers if record else (),
             )
             await going.containers()
-            self._roster.confirm(uid)
+            if self._is_last(uid):
+                self._roster.confirm(uid)
             await self._within(SANDBOX_SECONDS, self._sandboxes.start(going.sandbox(), f"sandbox of {live.pod.key}"))
             await going.last_status()
         except Exception as error:
             self._note(f"the end of {live.pod.key} broke off: {type(error).__name__}: {error}")
         finally:
-            self._roster.end(uid)
+            if self._is_last(uid):
+                self._roster.end(uid)
             self._changed.set()
+
+    def _is_last(self, uid: str) -> bool:
+        """Whether the task that runs is the pod's last end: one that was given up says nothing of one begun since."""
+        return self._ends[uid] is asyncio.current_task()
 
     async def _last_kills(self) -> None:
         """Kills that were not confirmed within their phase are waited for while there is time at all."""

@@ -40,6 +40,15 @@ class Window(Facts, frozen=True):
         return max(term, min(max(self.started + self.grace, term + MINIMUM), self.last_kill))
 
 
+class PhaseTime(Facts, frozen=True):
+    """A phase's time, in CLOCK_BOOTTIME: over at ``end``, SIGKILL goes out at ``last_kill`` at the latest."""
+
+    started: float
+    seconds: float
+    end: float
+    last_kill: float
+
+
 def phase_end(started: float, seconds: float, kill_seconds: float, deadline: float) -> float:
     """When a phase is over at the latest; a phase of no seconds still waits for its kills to work, if it may."""
     return min(started + max(seconds, kill_seconds), max(deadline, started))
