@@ -155,6 +155,22 @@ async def test_a_lock_whose_keeper_does_not_answer_is_released_by_another_try(ma
     await machine.clock.sleep(1)
     [record] = machine.disk.records()
     assert record.outcome is Outcome.COMPLETED
+    done = [status.sentence for status in machine.statuses if status.state is State.LEAVING]
+    assert "not known to be released" in done[0]
+    assert done[-1] == "done: the lock is released, the machine may go down"
+
+
+@on_machine()
+async def test_a_lock_that_nobody_asks_for_any_more_is_released_by_another_try_soon(machine):
+    await machine.start_agent()
+    machine.keeper.refusing = 2
+    machine.agent.reconfigure(AgentConfig(kind="AgentConfiguration"))
+    await machine.clock.sleep(0.5)
+    assert machine.logind.descriptors, "the holder's"
+    assert "once the lock is released" in machine.status.sentence
+    await machine.clock.sleep(4)
+    assert machine.logind.descriptors == {}
+    assert machine.status.sentence == "idle: the configuration asks for no time, a shutdown will not be delayed"
 
 
 @on_machine()

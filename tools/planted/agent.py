@@ -198,6 +198,18 @@ BUGS = [
         "if self._machine",
     ),
     Bug(
+        "a lock that nobody asks for any more is released when it suits",
+        "graceful/agent.py",
+        "return LOOK_WHILE_ENDING if self._arming.held else LOOK_AT_REST",
+        "return LOOK_AT_REST",
+    ),
+    Bug(
+        "a lock that is not known to be released is said to be",
+        "graceful/agent.py",
+        "        if self._arming.held:\n            return",
+        "        if False:\n            return",
+    ),
+    Bug(
         "the lock is let go by what logind said before the program was told to end",
         "graceful/agent.py",
         "                if leaving:\n                    self._asked = False\n",

@@ -221,7 +221,7 @@ class Agent:
             return 0.0
         state = self._machine.state
         if state is State.IDLE:
-            return LOOK_AT_REST
+            return LOOK_WHILE_ENDING if self._arming.held else LOOK_AT_REST
         if state is State.ENDING:
             left = max(0.0, self._shutdowns.deadline - self._clock.boottime())
             return min(left, LOOK_WHILE_ENDING if self._link.up else self._link.retry_in)
@@ -259,7 +259,8 @@ class Agent:
     def _sentence(self) -> str:
         state = self._machine.state
         if state is State.IDLE:
-            return "idle: the configuration asks for no time, a shutdown will not be delayed"
+            until = " once the lock is released, which is tried again" if self._arming.held else ""
+            return f"idle: the configuration asks for no time, a shutdown will not be delayed{until}"
         away = "" if self._link.up else f"; logind cannot be reached ({self._link.problem}), trying again"
         if state is State.SEEKING:
             return f"not armed: {self._arming.problem or 'no lock is held yet'}{away}"
@@ -267,6 +268,8 @@ class Agent:
             return f"armed: {self._time()}{away}"
         if state is State.ENDING:
             return f"ending the pods: the machine is going down{away}"
+        if self._arming.held:
+            return f"done: the machine may go down, but the lock is not known to be released, trying again{away}"
         return f"done: the lock is released, the machine may go down{away}"
 
     def _time(self) -> str:
