@@ -41,6 +41,9 @@ from lastcall.wiring_watchdog import Keeping, MachinesWatchdog, kept
 CONFIG_SECONDS = 2.0
 """Between two looks at a configuration that was not valid when the program was started in a shutdown."""
 
+WITHOUT_KUBECONFIG = "the API server is not told of it, and there is no record in the API and no watchdog until the agent is started again"
+"""What an agent goes without that was killed in a shutdown and finds no kubeconfig; it is read at the start only."""
+
 log = logging.getLogger(__name__)
 
 
@@ -275,6 +278,6 @@ async def agent_beside_kubelet(settings: Settings, endpoint: str, kubelet_unit: 
             except InvalidInput as error:
                 if not under_way(journals):
                     raise
-                log.error("going on with the shutdown that is under way, but the API server is not told: %s", error)
+                log.error("going on with the shutdown that is under way, but %s: %s", WITHOUT_KUBECONFIG, error)
                 watchdog = None
         await Program(settings, runtime=runtime, node=node, listeners=listeners, watchdog=watchdog).run()

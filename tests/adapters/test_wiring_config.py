@@ -162,3 +162,4 @@ async def test_a_kubeconfig_that_is_not_there_is_done_without_then_and_refused_a
         await wiring.agent_beside_kubelet(where, f"unix://{tmp_path}/cri.sock", "", kubeconfig=missing)
     assert [(roles["watchdog"], roles["listeners"]) for roles in made] == [(None, [])] * in_a_shutdown
     assert (missing in caplog.text) is in_a_shutdown
+    assert ("no watchdog until the agent is started again" in caplog.text) is in_a_shutdown

@@ -33,6 +33,7 @@ class OldList(ActorRuntime):
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
         self.sandboxes = {}
+        self.teardowns = 0
 
     async def pods(self):
         return await self.refresh() if self.copy is None else self.copy
@@ -45,6 +46,7 @@ class OldList(ActorRuntime):
         return await super().look_again(live) if mine else None
 
     async def finish(self, live):
+        self.teardowns += 1
         if self.teardown is None:
             raise Unavailable("the network plugin does not answer")
         await self._clock.sleep(self.teardown)
@@ -232,6 +234,19 @@ def test_a_sandbox_that_cannot_be_torn_down_is_tried_again_and_holds_nobody_up()
     world = played(scene)
     assert [event.outcome for event in world.of(PodEnded)] == [PodOutcome.GRACEFUL]
     assert world.took == 5
+
+
+def test_a_shutdown_that_was_called_off_asks_once_for_the_end_of_a_sandbox():
+    async def scene(world):
+        world.runtime.add(pod("web", uid="web"), {"main": SLOW})
+        world.runtime.teardown = None
+        async with world.going_down() as run:
+            await world.clock.sleep(1)
+            run.stop()
+            await world.clock.sleep(10)
+        assert world.runtime.teardowns == 1
+
+    played(scene)
 
 
 def test_a_pod_that_has_ended_is_not_taken_over_for_its_sandbox():

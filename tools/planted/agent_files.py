@@ -76,6 +76,13 @@ BUGS = [
         ("tests/adapters/test_wiring_config.py",),
     ),
     Bug(
+        "nobody is told that there is no watchdog without the kubeconfig",
+        "wiring.py",
+        " and no watchdog until the agent is started again",
+        "",
+        ("tests/adapters/test_wiring_config.py",),
+    ),
+    Bug(
         "a kubeconfig that is not there keeps the agent from a shutdown that is under way",
         "wiring.py",
         "                if not under_way(journals):\n",

@@ -27,6 +27,13 @@ BUGS = [
         ("tests/adapters/test_cri_protocol.py",),
     ),
     Bug(
+        "a shutdown that was called off goes on tearing sandboxes down",
+        "graceful/seeing_off.py",
+        "                if self._called_off():\n                    return None\n",
+        "",
+        RESTARTED,
+    ),
+    Bug(
         "a sandbox is waited for until its phase is over",
         "graceful/run.py",
         "self._within(SANDBOX_SECONDS, ",

@@ -70,7 +70,10 @@ class SeeingOff:
         self._tell(PodEnded(at=self._clock.boottime(), uid=self._live.pod.metadata.uid, outcome=outcome))
 
     async def sandbox(self) -> None:
-        """Tears it down, as soon as the runtime can be reached; a shutdown that was called off leaves it to the kubelet."""
+        """Tears it down, as soon as the runtime can be reached.
+
+        A shutdown that was called off asks for it once and no more: what the runtime does not hear then is the kubelet's.
+        """
         while True:
             try:
                 return await self._runtime.finish(self._live)
