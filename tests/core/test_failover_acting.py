@@ -179,16 +179,21 @@ async def test_an_order_is_told_before_and_after():
     assert len(world.devices.facts()[0].offs) == 1
 
 
+def held_up(world, seconds):
+    """Whoever tells of an order stands still for so long."""
+
+    def tell(told):
+        world.told.append(told)
+        world.clock.now += seconds
+
+    world.acting._orders._tell = tell
+
+
 async def test_a_controller_that_stands_still_while_it_tells_of_an_order_does_not_give_it():
     """As one whose log is not read for a minute: somebody else leads by then."""
     world = World()
     world.leads.sole_until = 112.0
-
-    def held_up(told):
-        world.told.append(told)
-        world.clock.now += 60
-
-    world.acting._orders._tell = held_up
+    held_up(world, 60)
     for step in (steps.SwitchOff(boot_id="b1", why="w", **OFF), steps.SwitchOn(why="w", **OFF)):
         with pytest.raises(TimedOut, match="too short"):
             await world.acting.carry_out(step, await world.subject())
@@ -199,12 +204,7 @@ async def test_a_controller_that_stands_still_while_it_tells_of_an_order_does_no
 async def test_what_was_made_sure_of_before_it_was_told_for_long_holds_no_more():
     """The lease lasts, but the machine has had time to boot, and nobody has looked since."""
     world = World()
-
-    def held_up(told):
-        world.told.append(told)
-        world.clock.now += 6
-
-    world.acting._orders._tell = held_up
+    held_up(world, 6)
     for step in (steps.SwitchOff(boot_id="b1", why="w", **OFF), steps.SwitchOn(why="w", **OFF)):
         with pytest.raises(RefusedForSafety, match="was last looked at 6 s ago"):
             await world.acting.carry_out(step, await world.subject())

@@ -84,7 +84,7 @@ class Device:
     judgement: Judgement | None = None
     """Whether the machine behind it is the node's; None while that has not been asked, or was not answered."""
     judged: float = 0.0
-    """When that was asked; its address may be another machine's since."""
+    """When it said so; its address may be another machine's since."""
     unanswered: tuple[Try, ...] = ()
     """Questions for the target that it has not answered, the oldest first."""
     offs: tuple[Try, ...] = ()
