@@ -60,6 +60,16 @@ class ApiFailure(LastcallError):
         self.reason = reason
         self.details = details or {}
 
+    @property
+    def by_webhook(self) -> bool:
+        """An admission webhook has denied the request, with whatever code, or could not be called (kube-apiserver's words).
+
+        Nothing was written then, and it says nothing of the server: other objects may not be guarded by it.
+        """
+        message = str(self)
+        denied = 'admission webhook "' in message and "denied the request" in message
+        return denied or "failed calling webhook" in message
+
 
 class NotFound(ApiFailure):
     """There is no such object, or no such kind: what was to be removed is gone."""

@@ -78,6 +78,16 @@ WATCHDOG = _name(
     f"{GROUP}/watchdog",
     "on a node's Lease in lastcall-nodes, as JSON: whether its agent's watchdog is armed, for which boot, and how",
 )
+PEERS_HEARD = _name(
+    "annotation",
+    f"{GROUP}/peers-heard",
+    "on a node's Lease in lastcall-nodes, as JSON: of which nodes its agent has heard by UDP within a minute, that have lost the API server",
+)
+STORAGE_LEASE = _name(
+    "annotation",
+    f"{GROUP}/storage-lease",
+    "on a node's Lease in lastcall-nodes, as JSON: its lease on shared storage, and what it reads there of other nodes' leases",
+)
 PEERS_SECRET = _name(
     "Secret", "lastcall-watchdog-peers", "in lastcall-system: the keys by which agents believe each other's messages"
 )

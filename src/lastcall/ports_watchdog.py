@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from lastcall.model.base import Facts
+from lastcall.model.watchdog_heard import Hearing
 from lastcall.model.watchdog_lease import Promise
 
 
@@ -48,11 +49,13 @@ class WatchdogDevice(Protocol):
 class WatchdogLease(Protocol):
     """The Lease by which this node's agent says that its watchdog is armed."""
 
-    async def write(self, promise: Callable[[], Promise]) -> Promise | None:
+    async def write(
+        self, promise: Callable[[], Promise], heard: Callable[[], Mapping[str, Hearing]] = dict
+    ) -> Promise | None:
         """The Lease says so when this returns, and no write that was begun earlier, by anybody, can change that any more.
 
         What it is to say is asked for when what stands there is known, right before it is sent; again if it has to be sent
-        to something else.
+        to something else. With it goes of whom this agent has ``heard``, by the names of the nodes, which promises nothing.
         Answers what it said before this life's first write, or since its last one; None if it said nothing. LastcallError:
         whether it has been written is not known.
         """

@@ -36,6 +36,7 @@ from lastcall.model.shutdown import Event, PodStarted, from_lines
 from lastcall.ports import DelayLimitFiles, LockKeeper, Logind, NodeFace, PodRuntime
 from lastcall.wiring_config import load_config, starting_config, under_way
 from lastcall.wiring_records import recorded
+from lastcall.wiring_storage import told
 from lastcall.wiring_watchdog import Keeping, MachinesWatchdog, kept
 
 CONFIG_SECONDS = 2.0
@@ -83,6 +84,7 @@ class Program:
         self._first_round = asyncio.Event()
         config, self._unread = starting_config(settings.config, self._journals)
         self._static_pod_path = config.static_pod_path
+        self._storage_lease = config.storage_lease
         self._machines_watchdog = MachinesWatchdog(config.watchdog, watchdog, self._metrics)
         self._tell_warnings(config)
         self._metrics.reloaded(ok=self._unread is None)
@@ -137,6 +139,8 @@ class Program:
             self._tell_warnings(config)
             if config.static_pod_path != self._static_pod_path:
                 log.warning("configuration: staticPodPath: is taken over when the agent is started again")
+            if config.storage_lease != self._storage_lease:
+                log.warning("configuration: storageLease: is taken over when the agent is started again")
             self._machines_watchdog.reconfigure(config.watchdog)
             self._metrics.reloaded(ok=True)
             self.agent.reconfigure(config)
@@ -258,7 +262,7 @@ async def agent_beside_kubelet(settings: Settings, endpoint: str, kubelet_unit: 
     """``lastcall agent``: ends the containers at a CRI endpoint, whoever started them.
 
     ``kubelet_unit`` is the unit that would start them again; "" if there is none. ``kubeconfig`` is for the watchdog,
-    and for the node's last word, which is told if it is given or if there is a watchdog.
+    for what is told of a lease on shared storage, and for the node's last word, which is told if any of them is there.
     """
     journals = JournalFiles(settings.state_dir)
     config, _ = starting_config(settings.config, journals)
@@ -271,9 +275,10 @@ async def agent_beside_kubelet(settings: Settings, endpoint: str, kubelet_unit: 
     async with contextlib.AsyncExitStack() as opened:
         await runtime.open()
         opened.push_async_callback(runtime.close)
-        if kubeconfig or config.watchdog:
+        if kubeconfig or config.watchdog or config.storage_lease:
             try:
                 records = await opened.enter_async_context(recorded(settings.node_name, kubeconfig))
+                await opened.enter_async_context(told(config.storage_lease, settings.node_name, kubeconfig))
                 node, listeners = RecordedFace(node, records), [records.hear]
             except InvalidInput as error:
                 if not under_way(journals):

@@ -28,7 +28,7 @@ from lastcall.failover.doing.controller import CONCURRENCY, Controller, Outside,
 from lastcall.failover.doing.event_writer import Telling
 from lastcall.failover.doing.gathering import Terms
 from lastcall.failover.knowing.proofs import Kind, switched
-from lastcall.failover.telling import audit
+from lastcall.failover.telling import audit, heard
 from lastcall.failover.telling.happenings import Acted, Happening, Learned, Stepped
 from lastcall.failover.telling.progress import Progress
 from lastcall.failover.telling.stages import Stage
@@ -180,9 +180,14 @@ class Program:
         return 503 if trouble else 200, TEXT, f"{sentence}\n".encode()
 
     def _failover_page(self) -> tuple[int, str, bytes]:
-        """A sentence for each node in trouble."""
-        lines = [f"{one.name}: {one.sentence}\n" for one in self.controller.workers]
+        """A sentence for each node in trouble, and whether others still hear it."""
+        lines = [f"{one.name}: {one.sentence}{self._still(one.name)}\n" for one in self.controller.workers]
         return 200, TEXT, "".join(lines).encode() or b"no node is in trouble, or another controller leads\n"
+
+    def _still(self, name: str) -> str:
+        knot = self.controller.observing.knots.get(name)
+        said = heard.by_others(knot.seen.boot, knot.seen.facts(), self._clock.boottime()) if knot else ""
+        return f"; {said}" if said else ""
 
 
 async def run(settings: Settings) -> None:

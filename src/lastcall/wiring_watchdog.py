@@ -86,13 +86,14 @@ async def kept(
     found = access.find(clock, os.environ, kubeconfig=kubeconfig)
     http = Http(found.endpoint, found.credentials)
     client = Client(http.urgent, manager="lastcall-agent")
-    peers = _peers(settings, node_name, Client(http, manager="lastcall-agent"), clock)
+    boot = boot_id()
+    peers = _peers(settings, node_name, boot, Client(http, manager="lastcall-agent"), clock)
     keeper = Keeper(
         settings,
         device=WatchdogFile(settings.device, kernel),
         lease=KubeWatchdogLease(client, node_name, clock),
         clock=clock,
-        boot_id=boot_id(),
+        boot_id=boot,
         peers=peers,
         on_round=on_round,
     )
@@ -107,12 +108,13 @@ async def kept(
         http.close()
 
 
-def _peers(settings: WatchdogSettings, node_name: str, client: Client, clock: Clock) -> Peers | None:
+def _peers(settings: WatchdogSettings, node_name: str, boot: str, client: Client, clock: Clock) -> Peers | None:
     """Who is asked when the API server is lost; None if nobody is."""
     if settings.peers is None:
         return None
     return Peers(
         node_name,
+        boot_id=boot,
         port=settings.peers.port,
         members=KubeMembers(client),
         opens=udp,

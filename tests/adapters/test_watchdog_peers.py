@@ -60,11 +60,12 @@ class Cluster:
         wanted = {"metadata": {"name": names.PEERS_SECRET}, "data": data}
         await self.client.create(SECRETS, wanted, namespace=names.SYSTEM_NAMESPACE)
 
-    def agent(self, name):
+    def agent(self, name, members=None):
         peers = Peers(
             name,
+            boot_id=f"boot-{name}",
             port=self.port,
-            members=KubeMembers(self.client),
+            members=members or KubeMembers(self.client),
             opens=udp,
             clock=self.clock,
             pet=0.2,
@@ -106,6 +107,9 @@ async def test_three_agents_agree_that_the_api_server_is_lost(cluster):
     assert agree((first.nodes,), first.reports, me="n1", now=now, report=60).pets
     assert first.reports.keys() == {"n2"}
     assert agents[2].reports == {}
+    await until(lambda: agents[2].heard().keys() == {"n1", "n2"})
+    assert {name: one.boot_id for name, one in agents[2].heard().items()} == {"n1": "boot-n1", "n2": "boot-n2"}
+    assert first.heard().keys() <= {"n2"}, "of before it had lost the server itself"
     assert agents[1].terms.calm != words[1]
     assert agents[2].terms.calm == words[2]
 
@@ -115,24 +119,41 @@ async def test_an_agent_of_another_key_is_not_believed(cluster):
         async def read(self):
             return Membership(addresses=cluster.addresses, keys=(b"x" * 32,))
 
-    stranger = Peers(
-        "n2",
-        port=cluster.port,
-        members=Others(),
-        opens=udp,
-        clock=cluster.clock,
-        pet=0.2,
-        report=60.0,
-        draw=os.urandom,
-    )
-    stranger.lost = lambda: True
-    cluster.running.append(asyncio.create_task(stranger.run()))
+    stranger = cluster.agent("n2", members=Others())
+    cluster.lost = {"n2"}
     first, third = cluster.agent("n1"), cluster.agent("n3")
     await until(lambda: first.terms and third.terms and stranger.terms)
-    cluster.lost = {"n1", "n3"}
+    cluster.lost = {"n1", "n2", "n3"}
     await until(lambda: "n3" in first.reports and "n1" in third.reports)
     assert "n2" not in first.reports
     assert stranger.reports == {}
+
+
+async def test_one_that_has_lost_the_server_alone_is_heard_and_not_answered(cluster):
+    agents = [cluster.agent(name) for name in cluster.addresses]
+    await until(lambda: all(one.terms for one in agents))
+    words = [one.terms.calm for one in agents]
+    cluster.lost = {"n1"}
+    await until(lambda: all("n1" in one.heard() for one in agents[1:]))
+    before = agents[1].heard()["n1"]
+    await until(lambda: agents[1].heard()["n1"].asked > before.asked)
+    assert agents[1].heard()["n1"].boot_id == "boot-n1"
+    assert agents[0].reports == {}
+    assert agents[0].heard() == {}
+    assert [one.terms.calm for one in agents] == words
+
+
+async def test_an_agent_of_another_key_is_not_heard(cluster):
+    class Others:
+        async def read(self):
+            return Membership(addresses=cluster.addresses, keys=(b"x" * 32,))
+
+    stranger = cluster.agent("n2", members=Others())
+    first = cluster.agent("n1")
+    cluster.lost = {"n2", "n3"}
+    third = cluster.agent("n3")
+    await until(lambda: first.terms and third.terms and stranger.terms and stranger._asked and "n3" in first.heard())
+    assert first.heard().keys() == {"n3"}
 
 
 async def test_all_nodes_with_their_internal_addresses_and_the_keys(cluster):

@@ -61,15 +61,18 @@ async def running(directory, *, going_down=False):
             await life
 
 
-async def test_what_waits_for_the_next_start_is_told_when_it_changes(tmp_path, caplog):
+@pytest.mark.parametrize(
+    ("field", "value"), [("staticPodPath", "{}"), ("storageLease", "{{sanlock: {{lockspace: {}}}}}")]
+)
+async def test_what_waits_for_the_next_start_is_told_when_it_changes(tmp_path, caplog, field, value):
     file = tmp_path / "agent.yaml"
-    file.write_text(f"{HEAD}staticPodPath: one\n")
+    file.write_text(f"{HEAD}{field}: {value.format('one')}\n")
     async with running(tmp_path) as program:
-        for path, told in (("one", 0), ("two", 1), ("two", 2), ("one", 2)):
-            file.write_text(f"{HEAD}staticPodPath: {path}\n")
+        for name, told in (("one", 0), ("two", 1), ("two", 2), ("one", 2)):
+            file.write_text(f"{HEAD}{field}: {value.format(name)}\n")
             program.reload()
-            assert [record.message for record in caplog.records if "staticPodPath" in record.message] == [
-                "configuration: staticPodPath: is taken over when the agent is started again"
+            assert [record.message for record in caplog.records if field in record.message] == [
+                f"configuration: {field}: is taken over when the agent is started again"
             ] * told
 
 

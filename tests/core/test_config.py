@@ -141,7 +141,8 @@ WRONG_CONFIGS = [
      'f: shutdownGraceperiod: "30s": unknown field, did you mean shutdownGracePeriod?'),
     (AGENT + "cgroupDriver: /x\n",
      ('f: cgroupDriver: "/x": unknown field, known are apiVersion, kind, shutdownGracePeriod, '
-     "shutdownGracePeriodCriticalPods, shutdownGracePeriodByPodPriority, featureGates, staticPodPath, mode, watchdog")),
+     "shutdownGracePeriodCriticalPods, shutdownGracePeriodByPodPriority, featureGates, staticPodPath, mode, watchdog, "
+     "storageLease")),
     (AGENT + "featureGates: {GracefulNodeshutdown: true}\n",
      "f: featureGates.GracefulNodeshutdown: true: unknown field, did you mean GracefulNodeShutdown?"),
     (AGENT + f"{LIST}: [{{priority: 1, seconds: 3, shutdownGracePeriodSeconds: 3}}]\n",

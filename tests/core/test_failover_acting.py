@@ -223,6 +223,23 @@ async def test_what_was_asked_about_one_boot_is_forgotten_with_the_next():
     assert world.devices.facts()[0].offs == ()
 
 
+async def test_a_fencer_that_is_dead_for_weeks_fills_no_memory():
+    world = World()
+    await world.subject()
+    world.fences.fence.off = world.fences.fence.target = fails
+    for _ in range(40):
+        await world.devices.off("f", 1)
+        await world.devices.ask_target("f")
+        world.clock.now += 1
+    found = world.devices.facts()[0]
+    assert (len(found.offs), len(found.unanswered), found.forgotten) == (16, 16, 48)
+    assert found.offs[-1].ended == world.clock.now - 1
+
+
+async def fails(*_):
+    raise Unavailable("no answer")
+
+
 async def test_another_machine_is_another_target():
     world = World()
     subject = await world.subject()
@@ -302,8 +319,8 @@ async def test_one_that_is_gone_is_done_and_one_that_is_refused_waits():
     world = World()
     world.cluster.trouble = {"a": [NotFound("gone")], "b": [Refused("a webhook")], "c": [Conflict("another")]}
     await world.carry_out(steps.ForceDelete, pod("a"), pod("b"), pod("c"), pod("d"))
-    assert list(world.refusals) == ["b"]
-    assert world.refusals["b"].again > world.clock.now
+    assert list(world.refusals) == ["b", "c"], "as it is now it is seen in the next round, which must not come at once"
+    assert all(one.again > world.clock.now for one in world.refusals.values())
     assert {one.uid: one.error for one in world.acted} == {"a": "", "b": "a webhook", "c": "another", "d": ""}
     assert [one.uid for one in world.acted if one.gone] == ["a"], "nobody counts as ours what others have removed"
 

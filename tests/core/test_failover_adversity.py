@@ -398,3 +398,30 @@ def test_an_etcd_that_was_restored_makes_nobody_look_silent(what):
         await failed_over(world, node)
 
     scenario()
+
+
+@failing_over
+async def test_a_mistake_of_ours_about_one_node_holds_up_no_other(world):
+    """As an object that nobody foresaw brings one about."""
+    first = world.start()
+    gather, bad = first.controller._gathering.gather, world.place()
+    other = world.place("web")
+    assert other != bad
+
+    async def gathered(name, *args, **more):
+        if name == bad and not world.broken[2:]:
+            raise OverflowError("date value out of range")
+        return await gather(name, *args, **more)
+
+    first.controller._gathering.gather = gathered
+    world.nodes.pull(bad)
+    await world.cluster.settle(30)
+    world.nodes.pull(other)
+    await world.cluster.settle(30)
+    assert world.verbs("taint")[0].node == other
+    await world.cluster.settle(90)
+    assert not first.task.done()
+    assert len(world.broken) == 3
+    [sentence] = [one.sentence for one in first.controller.workers if one.name == bad]
+    assert "mistake" not in sentence, "it is gone on with"
+    world.broken.clear()

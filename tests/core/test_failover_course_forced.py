@@ -93,6 +93,7 @@ ON = replace(POLICY, power_on=True)
 EMPTY = replace(PROVED, pods=(), attachments=(), policy=ON, verdict=UNKNOWN, devices=(OFF_ORDERED,))
 TWICE = replace(BMC, offs=(*OFF_ORDERED.offs, Try(began=NOW - 2, ended=NOW - 1)))
 POWERED = marked(OURS, tainted=True, switched_off=True, fencer="bmc", powered_on=True)
+PATIENT = replace(DB, tolerates=True, patient=True)
 FAILED = Try(began=NOW - 4, ended=NOW - 4, error="no answer")
 
 
@@ -102,6 +103,12 @@ FAILED = Try(began=NOW - 4, ended=NOW - 4, error="no answer")
         ({"policy": POLICY}, Wait, {"says": "waited for"}),
         ({"node": marked(OURS, tainted=True)}, Wait, {"says": "waited for"}),
         ({}, Mark, {"says": "switched on again"}),
+        ({"pods": (PATIENT,)}, Wait, {"says": "failed over but for shop/db-0, while that tolerates the taint"}),
+        ({"pods": (PATIENT,), "policy": POLICY}, Wait, {"says": "failed over but for shop/db-0"}),
+        ({"pods": (replace(PATIENT, patient=False),)}, Mark, {"says": "switched on again"}),
+        ({"pods": (replace(PATIENT, disabled=True),)}, Mark, {"says": "switched on again"}),
+        ({"pods": (replace(PATIENT, mirror=True),)}, Mark, {"says": "switched on again"}),
+        ({"node": POWERED, "pods": (PATIENT,)}, SwitchOn, {}),
         ({"node": POWERED}, SwitchOn, {"fencer": "bmc", "within": 30.0}),
         ({"node": POWERED, "pods": (STUCK,)}, SwitchOn, {}),
         ({"node": POWERED, "attachments": (VA,)}, Wait, {"says": "its next boot"}),

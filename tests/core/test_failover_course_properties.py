@@ -79,6 +79,7 @@ PODS = st.lists(
         finished=FLAGS,
         finalizers=st.sampled_from([(), ("x",)]),
         tolerates=FLAGS,
+        patient=FLAGS,
         disabled=FLAGS,
         mirror=FLAGS,
         refused=REFUSALS,
@@ -196,6 +197,7 @@ def removed(step, case, mark):
         assert pod.refused is None or pod.refused.again <= NOW
     if not {pod.uid for pod in step.pods} <= case.gone:
         assert case.dead
+        assert remaining.our_taint(case)
         assert mark.boot_id == case.node.boot_id
         assert not mark.powered_on
         assert OURS in case.node.taints

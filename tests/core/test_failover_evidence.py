@@ -65,7 +65,7 @@ def reboot(at):
 
 
 def peer(at):
-    return PeerHeard(boot_id="a", peer="n2", at=at)
+    return PeerHeard(boot_id="a", peer="n2", question=1, at=at)
 
 
 ROWS = {

@@ -49,7 +49,7 @@ def told(kind, *, boot_id=IDS, asked=TIMES, **parts):
 ALIVE = st.one_of(
     make(NodeSeen, system_uuid=UUIDS, ready=st.sampled_from(["True", "False"]), at=TIMES),
     make(LeaseSeen, at=TIMES),
-    make(PeerHeard, peer=st.just("n2"), at=TIMES),
+    make(PeerHeard, peer=st.just("n2"), question=st.just(1), at=TIMES),
     told(PowerSeen, source=SOURCES, power=st.just(Power.ON)),
     told(InstanceSeen, source=st.just("ec2"), state=st.just(Instance.RUNNING)),
     make(StorageLease, source=st.just("lun"), renewed=TIMES, read=TIMES),

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import replace as changed
 from support.clusters import lease, pod, state, taint
 from support.explaining import CLUSTER, OTHERS, WITH_UID, document, machine, policy, run
 from support.failover_cases import BACK, DB, MARK, NOW, OFF_ORDERED, POLICY, PROVED, REFUSED, STUCK, SUSPECT, marked
@@ -18,6 +19,7 @@ from lastcall.adapters.kube.resources import LEASES, NAMESPACES, NODES
 from lastcall.cli.failover_explain import explain, from_cluster
 from lastcall.cli.main import cli
 from lastcall.errors import AlreadyExists, InvalidInput
+from lastcall.failover.knowing.lost import Lost
 from lastcall.failover.knowing.owner import write
 from lastcall.failover.limits.storms import Answer
 from lastcall.failover.telling.explain import of_node, of_pod
@@ -35,6 +37,35 @@ def test_a_silent_node_that_is_not_suspected_yet():
     assert "boot b-1 is UNKNOWN" in found["known"][0]
     assert found["known"][1] == "its policy's fencers: bmc"
     assert found["proofs"][-1]["until"] is None
+
+
+def test_a_node_whose_failover_is_finished_is_not_said_to_be_unknown():
+    """The proof stands in no object; the taint that it allowed does, and whose it is."""
+    ours = taint("node.kubernetes.io/out-of-service", value="nodeshutdown")
+    mark = changed(MARK, boot_id="b-1", tainted=True)
+    done = machine("n1", "Unknown", ours, annotations={"lastcall.dev/failover": write(mark)})
+    found = document("n1", done, lease("n1", 90), *OTHERS, policy())
+    assert found["known"][0].startswith("boot b-1 is over: lastcall had a proof of that when it set its taint")
+    assert found["proofs"] == []
+    assert "waited for; nothing is left on it" in found["inTheWay"][0]["why"]
+    assert document("n1", done, lease("n1", 90), *OTHERS, WITH_UID, policy())["proofs"] != []
+    for others in (machine("n1", annotations={"lastcall.dev/failover": write(mark)}), machine("n1", "Unknown", ours)):
+        assert "boot b-1 is UNKNOWN" in document("n1", others, lease("n1", 90), *OTHERS, policy())["known"][0]
+
+
+@pytest.mark.parametrize(("made", "missing"), [("2026-11-21T11:58:59Z", True), ("2026-11-21T11:59:00Z", False)])
+def test_replacements_that_are_not_ready_yet_are_named(made, missing):
+    lost = Lost(
+        namespace="shop", name="web-1", uid="u9", kind="ReplicaSet", owner="rs", since="2026-11-21T11:59:00Z", labels={}
+    )
+    mark = changed(MARK, boot_id="b-1", switched_off=True, lost=(lost,))
+    place = pod("web-2", "n2")
+    place["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+    owner = {"kind": "ReplicaSet", "name": "web", "uid": "rs", "controller": True}
+    place["metadata"] |= {"uid": "u2", "creationTimestamp": made, "ownerReferences": [owner]}
+    node = machine("n1", annotations={"lastcall.dev/failover": write(mark)})
+    found = document("n1", node, lease("n1", 90), *OTHERS, place, policy())
+    assert ("not Ready yet elsewhere: shop/web-1;" in found["inTheWay"][0]["why"]) is missing
 
 
 def test_the_text_says_the_same():

@@ -172,6 +172,34 @@ def test_questions_for_the_target_that_are_not_answered_are_attempts():
     assert chosen(known, device("pdu"), now=3).fencer == "pdu"
 
 
+@pytest.mark.parametrize(
+    ("suspected", "now", "until"),
+    [(100, 100, 160), (100, 159.5, 160), (100, 160, None), (float("-inf"), 0, None)],
+    ids=["just suspected", "not over", "over", "told before, by another controller"],
+)
+def test_a_fencer_is_told_nothing_before_its_delay_is_over(suspected, now, until):
+    step = choose([device(delay=60.0, judgement=None)], boot_id="a", apart=1.0, now=now, suspected=suspected)
+    assert getattr(step, "until", None) == until
+    assert isinstance(step, AskTarget if until is None else Wait)
+
+
+def test_the_delay_of_the_next_one_begins_when_the_one_before_has_failed():
+    failed = device("bmc", attempts=1, offs=offs((104, 105, "no route")), answers=said((105, UNKNOWN)))
+    asked = {"boot_id": "a", "apart": 1.0, "suspected": 100}
+    step = choose([failed, device("pdu", delay=30.0)], now=130, **asked)
+    assert (type(step), step.until) == (Wait, 135)
+    assert step.why == "pdu is told nothing for 30s, as the policy says"
+    assert choose([failed, device("pdu", delay=30.0)], now=135, **asked).fencer == "pdu"
+    unfit = device("bmc", trouble="there is no Secret bmc")
+    assert choose([unfit, device("pdu", delay=30.0)], now=129, **asked).until == 130
+
+
+def test_only_the_first_attempt_is_delayed():
+    once = device("bmc", delay=60.0, offs=offs((160, 161, "no route")), answers=said((161, UNKNOWN)))
+    step = choose([once], boot_id="a", apart=1.0, now=161 + POLL, suspected=100)
+    assert isinstance(step, SwitchOff)
+
+
 def test_when_all_have_failed_all_are_tried_again_after_a_pause():
     one = device("bmc", offs=offs((0, 1, "x"), (2, 3, "x")), answers=said((3, UNKNOWN)))
     two = device("pdu", attempts=1, offs=offs((4, 5, "y")), answers=said((5, UNKNOWN), source="pdu"))
@@ -309,3 +337,16 @@ def test_it_is_off_in_the_end_whatever_some_of_the_fencers_do(losses, attempts, 
     assert machine.proved()
     first = machine.trace[: attempts * len(names)]
     assert first == [name for name in names for _ in range(attempts)][: len(first)], "the policy's order"
+
+
+@pytest.mark.parametrize("number", [40, 41])
+@pytest.mark.parametrize("kind", ["offs", "unanswered"])
+@pytest.mark.parametrize("now", [42, 75])
+def test_attempts_that_are_not_listed_any_more_count(kind, number, now):
+    tries = offs(*((at, at + 1, "no answer") for at in range(number)))
+    known = {"judged": 0, "answers": said((41.5, UNKNOWN))}
+    every, last = device(**known, **{kind: tries}), device(**known, **{kind: tries[-3:]}, forgotten=number - 3)
+    fresh = device("pdu", judgement=None)
+    for other in ((), (fresh,)):
+        assert chosen(last, *other, now=now) == chosen(every, *other, now=now)
+    assert chosen(last, fresh, now=now).fencer == "pdu"

@@ -3,9 +3,12 @@
 import asyncio
 
 import pytest
+from support.clocks import Hand
 from support.failing_over import Bmc, failing_over
 from support.failover_little import World
 
+from lastcall.adapters.kube.noting import Health, Noting
+from lastcall.aio import cancel
 from lastcall.errors import ApiUnavailable, RefusedForSafety, TimedOut
 from lastcall.failover.deciding import fencing
 from lastcall.failover.doing import orders
@@ -112,6 +115,48 @@ def test_an_order_is_given_up_when_the_node_comes_back(monkeypatch, sign, mute):
         assert world.verbs("off")[0].error.startswith("node ")
 
     scenario()
+
+
+@pytest.mark.parametrize("seconds", [3.05, 3.1, 3.2])
+def test_an_order_that_is_over_in_the_middle_of_a_look_is_no_failure_of_the_api_server(seconds):
+    """As with an API server that takes half a second: else no other node would be fenced for the policy's ``settle``."""
+
+    @failing_over
+    async def scenario(world):
+        candidate = world.start()
+        node = world.place()
+        world.weather.begin(Condition(slow=0.5))
+        fence, began = world.fences[node], []
+
+        async def off(within):
+            began.append(world.now)
+            await world.cluster.clock.sleep(seconds)
+
+        fence.off = off
+        world.nodes.pull(node)
+        await world.until(lambda: world.verbs("off"), 100)
+        assert world.now < began[0] + seconds + 0.5, "nor is the end of the look waited for"
+        assert candidate.controller._cluster.api_failed is None
+
+    scenario()
+
+
+class Silent:
+    """A transport that answers nothing."""
+
+    async def request(self, method, target, headers, body, *, stream=False):
+        await asyncio.get_running_loop().create_future()
+
+
+@pytest.mark.parametrize(("waited", "failed"), [(1.9, None), (2.0, 102.0), (60.0, 160.0)])
+async def test_who_gives_up_after_a_while_has_got_no_answer(waited, failed):
+    clock = Hand(100.0)
+    health = Health(clock)
+    asking = asyncio.create_task(Noting(Silent(), health).request("GET", "/", {}, b""))
+    await asyncio.sleep(0)
+    clock.now += waited
+    await cancel(asking)
+    assert health.failed == failed
 
 
 async def test_a_look_that_is_not_answered_ends_no_order():

@@ -5,11 +5,15 @@ import json
 import pytest
 from msgspec.structs import replace
 
+from lastcall.failover.knowing.lost import Lost
 from lastcall.failover.knowing.owner import OwnerMark, Unreadable, begun, merged, read, write
 from lastcall.failover.knowing.taints import OURS, added, removed
 from lastcall.model.tolerations import Taint
 
 MARK = OwnerMark(boot_id="a", policy="p", began="2026-11-21T12:00:00Z", by="me")
+AT = {"namespace": "shop", "since": "2026-11-21T12:00:00Z"}
+DB = Lost(name="db-0", uid="u1", kind="StatefulSet", owner="o1", labels={"app": "db"}, **AT)
+WEB = Lost(name="web-1", uid="u2", kind="ReplicaSet", owner="o2", **AT)
 TEAM = Taint(key="team", value="a", effect="NoExecute")
 BY_HAND = Taint(key=OURS.key, value="nodeshutdown", effect="NoSchedule")
 ANOTHER_VALUE = Taint(key=OURS.key, value="broken", effect="NoExecute")
@@ -26,8 +30,31 @@ def test_the_annotation_as_it_is_written():
         "switchedOff": True,
         "tainted": False,
         "poweredOn": False,
+        "lost": [],
     }
     assert read(write(MARK)) == MARK
+    assert read('{"bootID":"a","policy":"p","began":"2026-11-21T12:00:00Z","by":"me"}') == MARK, "of an earlier version"
+
+
+def test_the_pods_that_a_node_has_lost_stand_there_with_all_that_following_them_needs():
+    mark = replace(MARK, lost=(DB, WEB))
+    assert json.loads(write(mark))["lost"][0] == {
+        "namespace": "shop",
+        "name": "db-0",
+        "uid": "u1",
+        "kind": "StatefulSet",
+        "owner": "o1",
+        "since": "2026-11-21T12:00:00Z",
+        "labels": {"app": "db"},
+    }
+    assert read(write(mark)) == mark
+
+
+def test_who_writes_anew_forgets_no_pod_that_another_has_named():
+    there = replace(MARK, by="former", lost=(DB,))
+    assert merged(write(there), MARK, me="me", leader="me") == replace(MARK, lost=(DB,))
+    wanted = replace(MARK, lost=(WEB, replace(DB, since="2026-11-21T13:00:00Z")))
+    assert merged(write(there), wanted, me="me", leader="me") == replace(MARK, lost=(DB, WEB))
 
 
 def test_a_later_versions_fields_are_passed_over():

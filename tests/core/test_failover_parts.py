@@ -241,24 +241,35 @@ def pod(*tolerations, **metadata):
 
 
 ALL = {"operator": "Exists"}
+LATE = {**OUT, "timeAdded": "2026-01-01T00:01:30Z"}
 
 
 @pytest.mark.parametrize(
-    ("tolerations", "taints", "stays"),
+    ("tolerations", "taints", "stays", "patient"),
     [
-        ([], [], False),
-        ([ALL], [], True),
-        ([ALL], [OUT], True),
-        ([{**ALL, "effect": "NoSchedule"}], [OUT], False),
-        ([{**ALL, "tolerationSeconds": 60}], [OUT], True),
-        ([{**ALL, "tolerationSeconds": 60}], [{**OUT, "timeAdded": "2026-01-01T00:00:00Z"}], False),
-        ([{**ALL, "tolerationSeconds": 60}], [{**OUT, "timeAdded": "2026-01-01T00:01:30Z"}], True),
+        ([], [], False, False),
+        ([ALL], [], True, False),
+        ([ALL], [OUT], True, False),
+        ([{**ALL, "effect": "NoSchedule"}], [OUT], False, False),
+        ([{**ALL, "tolerationSeconds": 60}], [OUT], True, False),
+        ([{**ALL, "tolerationSeconds": 60}], [{**OUT, "timeAdded": "2026-01-01T00:00:00Z"}], False, False),
+        ([{**ALL, "tolerationSeconds": 60}], [{**OUT, "timeAdded": "2026-01-01T00:01:00Z"}], False, False),
+        ([{**ALL, "tolerationSeconds": 60}], [{**OUT, "timeAdded": "2026-01-01T00:01:30Z"}], True, True),
+        ([{**ALL, "tolerationSeconds": 60}], [], False, True),
+        ([{**ALL, "tolerationSeconds": 0}], [], False, False),
+        ([{**ALL, "tolerationSeconds": 60}], [LATE, {**LATE, "effect": "NoSchedule"}], True, True),
+        (
+            [{**ALL, "effect": "NoExecute", "tolerationSeconds": 60}],
+            [LATE, {**LATE, "effect": "NoSchedule"}],
+            False,
+            False,
+        ),
     ],
 )
-def test_which_pods_are_to_stay(tolerations, taints, stays):
+def test_which_pods_are_to_stay(tolerations, taints, stays, patient):
     wall = datetime(2026, 1, 1, 0, 2, tzinfo=UTC).timestamp()
     found = left.pod(pod(*tolerations), node(1, taints=taints, type_=LiveNode), {}, {}, wall)
-    assert found.tolerates is stays
+    assert (found.tolerates, found.patient) == (stays, patient)
 
 
 @pytest.mark.parametrize(

@@ -167,3 +167,32 @@ async def test_a_fencer_that_cannot_be_used_takes_nothing_from_the_others():
     await devices.prepare(node, policy, "b1")
     assert fences.made == ["bmc", "other", "other"]
     assert devices.facts()[0].judgement
+
+
+DELAYED = {"fencers": [{"name": "bmc", "delaySeconds": 90, "timeoutSeconds": 10, "manual": {}}]}
+
+
+@failing_over(policy=DELAYED)
+async def test_a_delayed_bmc_is_told_to_switch_off_when_a_dump_has_had_its_time(world):
+    """Its time begins when the node is suspected."""
+    world.start()
+    node = world.place()
+    begun = world.cluster.clock.boottime()
+    world.nodes.pull(node)
+    await world.cluster.settle(60)
+    assert world.fences[node].asked == []
+    await world.cluster.settle(90)
+    (off,) = [at for what, at in world.fences[node].asked if what == "off"]
+    assert off >= begun + 90
+    assert world.place() not in (None, node)
+
+
+@failing_over(policy=DELAYED)
+async def test_a_node_that_is_back_within_the_delay_is_not_fenced(world):
+    world.start()
+    node = world.place()
+    world.nodes.silent.add(node)
+    await world.cluster.settle(60)
+    world.nodes.silent.discard(node)
+    await world.cluster.settle(120)
+    assert world.fences[node].asked == []

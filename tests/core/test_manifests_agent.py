@@ -9,13 +9,16 @@ from support.watchdog_peers import together
 from support.watchdogs import NODE, lives
 
 from lastcall import names
+from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.resources import LEASES
+from lastcall.adapters.kube.storage_word import KubeStorageWord
 from lastcall.cli.main import cli
 from lastcall.lab.apiserver import cel
 from lastcall.manifests import agent, own_node
 from lastcall.manifests.controller import NAMESPACE, Choices, objects
 from lastcall.manifests.labels import NAME
 from lastcall.manifests.rbac import ANYWHERE, Asked, beyond, unused
+from lastcall.model.storage_lease import StorageRecord
 
 VERBS = {"GET": "get", "POST": "create", "PATCH": "patch"}
 
@@ -44,6 +47,19 @@ def test_every_request_is_within_the_rules_and_every_rule_is_used():
     # The node's last word is another's: see test_kube_shutdown_records.
     left = [(grant.resource, verb) for grant, verb in unused(agent.grants(), requests)]
     assert left == [("nodeshutdowns", "create"), ("nodeshutdowns", "patch")]
+
+
+def test_what_it_tells_of_shared_storage_is_within_the_same_rules():
+    async def scene(world):
+        word = KubeStorageWord(Client(world.line), NODE)
+        for _ in range(2):
+            await word.write(StorageRecord(boot_id="b"))
+        await word.clear()
+        return [asked(*one) for one in world.line.targets]
+
+    requests = lives(scene)
+    assert {one.verb for one in requests} == {"create", "patch"}
+    assert beyond(agent.grants(), requests) == []
 
 
 def test_with_peers_it_may_read_who_they_are_and_the_keys():

@@ -1,9 +1,13 @@
 """Machines without BMCs in a rehearsal, whose agents keep a watchdog: who is reset, and what the controller makes of it."""
 
+import asyncio
+
 import pytest
 from msgspec.structs import replace
 from support.own_clusters import HEAD, KUBEADM
 
+from lastcall.aio import cancel
+from lastcall.failover.knowing.evidence import State
 from lastcall.graceful.config import AgentConfig
 from lastcall.lab import virtual
 from lastcall.lab.simulation.measure import outcome
@@ -98,6 +102,42 @@ def test_nobody_is_reset_in_an_outage_and_who_is_cut_off_alone_is():
     assert proved == "node-3"
     assert when >= 600 - 5 + bound, "its machine was reset long before, which nobody can know who does not hear of it"
     assert found.off == ["node-3"]
+
+
+def test_the_others_hear_it_until_its_reset_and_to_the_controller_it_is_alive_until_that_is_proved():
+    scenario = replace(shipped(), timeline=shipped().timeline[1:], lasts=600 + 150.0)
+    found = []
+
+    async def run():
+        rehearsal = Rehearsal(scenario, 1)
+
+        async def look():
+            while True:
+                await asyncio.sleep(1)
+                verdict = judged(rehearsal, "node-3")
+                if verdict and (verdict.state, verdict.reasons[0]) not in found[-1:]:
+                    found.append((verdict.state, verdict.reasons[0]))
+
+        looking = asyncio.create_task(look())
+        await rehearsal.run()
+        await cancel(looking)
+        return Rehearsed(rehearsal)
+
+    [(_, reset)], proved = (outcome := virtual.run(run())).resets, outcome.proved[0][1]
+    heard = [state for state, why in found if why.startswith(("node node-1 heard it", "node node-2 heard it"))]
+    assert heard[0] is State.ALIVE
+    assert State.DEAD not in heard
+    assert found[-1][0] is State.DEAD
+    assert found[-1][1].startswith("its watchdog has reset it")
+    assert proved > reset
+
+
+def judged(rehearsal, name):
+    """The verdict on a node that the leading controller has decided by last; None if the node is in no trouble."""
+    replicas = rehearsal.cluster.failing_over.replicas
+    controller = replicas.leader.controller if replicas else None
+    found = [one for one in controller.workers if one.name == name] if controller else []
+    return found[0].gathered.case.verdict if found and found[0].gathered else None
 
 
 def test_without_peers_the_same_outage_resets_every_machine():

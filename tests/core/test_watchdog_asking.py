@@ -8,6 +8,7 @@ import pytest
 from lastcall.errors import Unavailable
 from lastcall.lab import virtual
 from lastcall.lab.fake_datagrams import FakeNetwork
+from lastcall.model.watchdog_heard import WITHIN
 from lastcall.model.watchdog_peers import PeerTerms, fingerprint
 from lastcall.ports_watchdog import Membership
 from lastcall.watchdog import peers as module
@@ -16,6 +17,7 @@ from lastcall.watchdog.peers import REFRESH_SECONDS, RETRY_SECONDS, Peers
 
 KEY, OLD = b"k" * 32, b"o" * 32
 PORT, PET, REPORT = 9468, 5.0, 20.0
+QUESTION = Question(b"q" * 16, "n2", "boot-n2", 1000)
 ADDRESSES = {"n1": "10.0.0.1", "n2": "10.0.0.2", "n3": "10.0.0.3", "n4": ""}
 
 
@@ -31,6 +33,7 @@ class Scene:
         self.lost = True
         self.peers = Peers(
             "n1",
+            boot_id="boot-n1",
             port=PORT,
             members=self,
             opens=self.network.open,
@@ -137,7 +140,7 @@ def test_with_each_answer_another_word_is_said_and_who_has_the_server_is_silent(
     async def scene(world):
         words = {world.peers.terms.calm}
         for count in (2, 3):
-            world.say(Question(b"q" * 16))
+            world.say(QUESTION)
             while await world.hear() != Answer(b"q" * 16, "n1"):
                 pass
             words.add(world.peers.terms.calm)
@@ -145,7 +148,7 @@ def test_with_each_answer_another_word_is_said_and_who_has_the_server_is_silent(
         world.lost = False
         await asyncio.sleep(2 * PET)
         sent = world.network.sent
-        world.say(Question(b"q" * 16))
+        world.say(QUESTION)
         await asyncio.sleep(20)
         assert world.network.sent == sent + 1
         assert world.peers.terms.calm in words
@@ -205,7 +208,7 @@ def test_a_key_is_replaced_while_both_are_believed():
     async def scene(world):
         world.membership = Membership(addresses=dict(ADDRESSES), keys=(OLD, KEY))
         await asyncio.sleep(2 * REFRESH_SECONDS)
-        world.say(Question(b"q" * 16), [KEY])
+        world.say(QUESTION, [KEY])
         async with asyncio.timeout(100):
             while decode((await world.other.receive())[0], [OLD]) != Answer(b"q" * 16, "n1"):
                 pass
@@ -245,9 +248,9 @@ def test_a_mistake_with_one_message_is_no_end(monkeypatch, caplog):
     async def scene(world):
         with monkeypatch.context() as patched:
             patched.setattr(module.messages, "decode", broken)
-            world.say(Question(b"q" * 16))
+            world.say(QUESTION)
             await asyncio.sleep(1)
-        world.say(Question(b"q" * 16))
+        world.say(QUESTION)
         while await world.hear() != Answer(b"q" * 16, "n1"):
             pass
 
@@ -267,3 +270,119 @@ def test_a_mistake_in_reading_is_no_end(caplog):
 
     among(scene)
     assert "the watchdog's peers could not be read" in caplog.text
+
+
+# -- who is heard ------------------------------------------------------------------------------------------------------
+
+
+def asks(asked, *, name="n2", boot="boot-n2", nonce=b"q"):
+    return Question(nonce * 16, name, boot, asked)
+
+
+def test_who_asks_says_so_of_this_boot_and_each_question_has_a_higher_number():
+    async def scene(world):
+        first, second = await world.hear(), await world.hear()
+        assert (first.name, first.boot_id) == (second.name, second.boot_id) == ("n1", "boot-n1")
+        assert 0 <= first.asked < second.asked
+        assert second.asked - first.asked == pytest.approx(1000 * PET, abs=1)
+
+    among(scene)
+
+
+def test_who_has_the_server_notes_whom_he_hears_and_forgets_him_after_a_minute():
+    async def scene(world):
+        world.lost = False
+        assert world.peers.heard() == {}
+        world.say(asks(1000))
+        await asyncio.sleep(10)
+        [(name, heard)] = world.peers.heard().items()
+        assert (name, heard.boot_id, heard.asked) == ("n2", "boot-n2", 1000)
+        assert heard.ago == pytest.approx(10, abs=0.1)
+        world.say(asks(6000))
+        await asyncio.sleep(1)
+        assert world.peers.heard()["n2"].ago == pytest.approx(1, abs=0.1)
+        await asyncio.sleep(WITHIN)
+        assert world.peers.heard() == {}
+
+    among(scene)
+
+
+def test_a_question_that_is_repeated_counts_from_when_it_was_heard_first():
+    """Also after a minute, and an earlier one after a later one; but each boot counts its own."""
+
+    async def scene(world):
+        world.lost = False
+        world.say(asks(5000))
+        for pause, again in [(10, asks(5000)), (10, asks(4000, nonce=b"p")), (WITHIN, asks(5000))]:
+            await asyncio.sleep(pause)
+            world.say(again)
+            await asyncio.sleep(0.1)
+            assert all(one.ago >= 10 and one.asked == 5000 for one in world.peers.heard().values())
+        assert world.peers.heard() == {}
+        world.say(asks(1, boot="another"))
+        await asyncio.sleep(0.1)
+        assert world.peers.heard()["n2"].boot_id == "another"
+
+    among(scene)
+
+
+@pytest.mark.parametrize(
+    ("name", "keys"),
+    [("n2", [OLD]), ("n9", [KEY]), ("n3", [KEY]), ("n4", [KEY]), ("n1", [KEY])],
+    ids=["of another key", "of no node", "for another node", "for a node without an address", "for himself"],
+)
+def test_who_is_not_believed_to_ask(name, keys):
+    async def scene(world):
+        world.lost = False
+        world.say(asks(1000, name=name), keys)
+        await asyncio.sleep(1)
+        assert world.peers.heard() == {}
+
+    among(scene)
+
+
+def test_that_he_asks_himself_is_not_believed_from_his_own_address_either():
+    async def scene(world):
+        world.lost = False
+        world.peers._hear(world.other, encode(asks(1000, name="n1"), [KEY]), ("10.0.0.1", PORT))
+        assert world.peers.heard() == {}
+
+    among(scene)
+
+
+def test_who_has_lost_the_server_answers_and_notes_nobody():
+    """Where many have lost it, nothing is to be told of all of them when it is back."""
+
+    async def scene(world):
+        world.say(asks(1000))
+        await asyncio.sleep(1)
+        world.lost = False
+        assert world.peers.heard() == {}
+
+    among(scene)
+
+
+def test_while_nodes_join_they_are_read_again_soon():
+    """An agent that begins before the others would else agree with itself alone for minutes, also once it is cut off."""
+
+    async def scene(world):
+        for count in range(len(ADDRESSES) + 1, len(ADDRESSES) + 4):
+            addresses = {f"n{number}": f"10.0.0.{number}" for number in range(1, count + 1)}
+            world.membership = Membership(addresses=addresses, keys=(KEY,))
+            await asyncio.sleep(1.5 * RETRY_SECONDS)
+            assert len(world.peers.nodes) == count
+
+    among(scene)
+
+
+def test_of_a_node_that_is_gone_nothing_is_known():
+    async def scene(world):
+        world.lost = False
+        await asyncio.sleep(REFRESH_SECONDS * 0.7)
+        world.membership = Membership(addresses={"n1": "10.0.0.1"}, keys=(KEY,))
+        while world.peers.nodes != {"n1"}:
+            world.say(asks(int(1000 * world.clock.boottime())))
+            await asyncio.sleep(1)
+        assert world.peers.heard() == {}
+
+    among(scene)

@@ -248,7 +248,7 @@ def test_a_fault_of_ours_is_told_and_does_not_end_it(caplog):
         await asyncio.sleep(30)
         write = world.keeper._lease.write
 
-        async def broken(promise):
+        async def broken(promise, heard):
             world.keeper._lease.write = write
             raise RuntimeError("a mistake")
 

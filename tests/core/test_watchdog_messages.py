@@ -1,5 +1,7 @@
 """What agents say to each other: what is believed, and what is dropped."""
 
+import hmac
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +11,14 @@ from lastcall.watchdog.messages import LONGEST, Answer, Question, checked, decod
 
 OLD, NEW, OTHER = b"o" * 32, b"n" * 32, b"x" * 40
 NONCE = bytes(range(16))
-MESSAGES = [Question(NONCE), Answer(NONCE, "n1"), Answer(NONCE, "n" * 253)]
+BOOT = "6ad1fdc3-7bf0-4c1e-8a3a-0c7e5b6d2f11"
+MESSAGES = [
+    Question(NONCE, "n1", BOOT, 0),
+    Question(NONCE, "n" * 253, "b" * 64, 2**64 - 1),
+    Answer(NONCE, "n1"),
+    Answer(NONCE, "n" * 253),
+]
+ASKED = bytes(8)
 
 
 @pytest.mark.parametrize("message", MESSAGES)
@@ -34,30 +43,42 @@ def test_every_bit_is_signed(message):
     "body",
     [
         b"",
-        b"LCP1",
-        b"LCP1?" + NONCE + b"x",
-        b"LCP1!" + NONCE,
-        b"LCP1!" + NONCE + b"n" * 254,
-        b"LCP1#" + NONCE,
+        b"LCP2",
         b"LCP2?" + NONCE,
-        b"LCP1?" + NONCE[:15],
+        b"LCP2?" + NONCE + ASKED,
+        b"LCP2?" + NONCE + ASKED + b"\0n1",
+        b"LCP2?" + NONCE + ASKED + b"\2b1",
+        b"LCP2?" + NONCE + ASKED + b"\5b1n1",
+        b"LCP2?" + NONCE + ASKED + b"\x41" + b"b" * 65 + b"n1",
+        b"LCP2?" + NONCE + ASKED + b"\1b" + b"n" * 254,
+        b"LCP2!" + NONCE,
+        b"LCP2!" + NONCE + b"n" * 254,
+        b"LCP2#" + NONCE,
+        b"LCP1?" + NONCE,
+        b"LCP1!" + NONCE + b"n1",
+        b"LCP2?" + NONCE[:15],
     ],
 )
 def test_what_is_signed_and_not_understood_is_dropped(body):
-    import hmac
-
     assert decode(body + hmac.digest(NEW, body, "sha256"), [NEW]) is None
+
+
+@given(st.binary(max_size=LONGEST))
+def test_whatever_is_signed_is_understood_or_dropped(data):
+    body = b"LCP2?" + data[: LONGEST - 40]
+    found = decode(body + hmac.digest(NEW, body, "sha256"), [NEW])
+    assert found is None or encode(found, [NEW])
 
 
 @given(st.binary(max_size=LONGEST + 10))
 def test_anything_else_is_dropped(data):
     assert decode(data, [NEW]) is None
-    assert decode(b"LCP1" + data, [NEW]) is None
+    assert decode(b"LCP2" + data, [NEW]) is None
 
 
-def test_a_question_is_not_longer_than_its_answer_by_much():
+def test_an_answer_is_not_longer_than_its_question():
     """Who pretends to be another brings about no flood."""
-    assert len(encode(Answer(NONCE, "node-1"), [NEW])) <= len(encode(Question(NONCE), [NEW])) + 6
+    assert len(encode(Answer(NONCE, "node-1"), [NEW])) <= len(encode(Question(NONCE, "node-2", BOOT, 1), [NEW]))
 
 
 def test_keys_have_to_keep_a_secret():

@@ -2,6 +2,7 @@
 storage that tells who has written when: what is forced, and what is not, when some of them have lost the API server."""
 
 import base64
+import functools
 from random import Random
 
 import pytest
@@ -14,11 +15,13 @@ from lastcall.adapters.kube.members import KubeMembers
 from lastcall.adapters.kube.resources import NODES, SECRETS
 from lastcall.adapters.kube.watchdog_lease import KubeWatchdogLease
 from lastcall.adapters.watchdog_device import WatchdogFile
+from lastcall.failover.knowing.evidence import State
 from lastcall.lab.apiserver.inprocess import InProcess
 from lastcall.lab.fake_datagrams import FakeNetwork
 from lastcall.lab.fake_watchdog import FakeWatchdog
 from lastcall.lab.virtual import Process
 from lastcall.lab.volumes.records import violations
+from lastcall.model.power import Power
 from lastcall.model.watchdog import WatchdogSettings
 from lastcall.model.watchdog_peers import PeerSettings
 from lastcall.watchdog.keeper import Keeper
@@ -46,6 +49,7 @@ class Machine:
         clock = self.machines.world.cluster.clock
         peers = Peers(
             self.node,
+            boot_id=f"boot-{self.node}-1",
             port=9468,
             members=KubeMembers(Client(self.line)),
             opens=self.machines.network.open,
@@ -68,8 +72,11 @@ class Machine:
 
     def _reset(self):
         self.resets.append(self.machines.world.now)
-        self.process.kill()
         self.machines.world.nodes.pull(self.node)
+
+    def pulled(self):
+        self.process.kill()
+        self.dog.switched_off()
 
 
 class Machines:
@@ -78,6 +85,7 @@ class Machines:
     def __init__(self, world):
         self.world, self.network = world, FakeNetwork()
         self.all = {}
+        self._pull, world.nodes.pull = world.nodes.pull, self.pull
 
     async def begin(self):
         data = {"key": base64.b64encode(b"k" * 32).decode()}
@@ -96,6 +104,16 @@ class Machines:
             self.all[name].line.cut = True
             self.world.nodes.silent.add(name)
 
+    def pull(self, name):
+        """Its BMC, or its watchdog, takes the power away."""
+        self.all[name].pulled()
+        self._pull(name)
+
+    def verdict(self, name):
+        """The one that was decided by last; None if the node is in no trouble."""
+        found = [one for one in self.world.candidates[-1].controller.workers if one.name == name]
+        return found[0].gathered.case.verdict if found and found[0].gathered else None
+
     async def heal(self, *healed):
         for name in healed:
             self.all[name].line.cut = False
@@ -108,14 +126,15 @@ class Machines:
 
     def end(self):
         for machine in self.all.values():
-            machine.process.kill()
-            machine.dog.switched_off()
+            machine.pulled()
 
 
-def scenes(test):
-    """Runs ``test(world, machines, node, others)``; the database runs on ``node``."""
+def scenes(test=None, **policy):
+    """Runs ``test(world, machines, node, others)``; the database runs on ``node``. Without fencers if no policy is given."""
+    if test is None:
+        return functools.partial(scenes, **policy)
 
-    @failing_over(policy={"fencers": []})
+    @failing_over(policy=policy or {"fencers": []})
     async def scene(world):
         machines = Machines(world)
         await machines.begin()
@@ -169,3 +188,61 @@ async def test_an_outage_of_the_api_server_costs_nothing(world, machines, node, 
     await world.cluster.settle(200)
     assert machines.reset == []
     assert world.verbs() == []
+
+
+# -- what others hear --------------------------------------------------------------------------------------------------
+
+
+async def judged(world, machines, node, seconds):
+    """What was judged of a node in so many seconds, in order: state and first reason, as often as one of them is another one."""
+    found, end = [], world.now + seconds
+    while world.now < end:
+        await world.cluster.settle(1)
+        if verdict := machines.verdict(node):
+            what = verdict.reasons[0].partition("heard it")[:2] if "heard it" in verdict.reasons[0] else ("", "")
+            now = (verdict.state, "".join(what).strip())
+            if not found or found[-1] != now:
+                found.append(now)
+    return found
+
+
+@scenes
+async def test_a_node_that_others_hear_is_alive_until_its_watchdog_has_provably_fired(world, machines, node, others):
+    machines.cut_off(node)
+    found = await judged(world, machines, node, BOUND + RENEWALS + 40)
+    heard = [state for state, what in found if what.startswith("node ") and what.endswith("heard it")]
+    assert State.ALIVE in heard
+    assert State.DEAD not in heard
+    states = [state for state, _ in found]
+    assert states[-1] is State.DEAD
+    assert states.index(State.DEAD) > states.index(State.UNKNOWN) > 0
+    assert machines.reset == [node]
+
+
+@scenes(suspectAfter="40s")
+async def test_a_bmc_that_lies_is_not_believed_of_a_node_that_others_hear(world, machines, node, others):
+    """It says OFF, and the machine runs on, cut off from the control plane, and writes: until its watchdog resets it."""
+    world.fences[node].lies = Power.OFF
+    machines.cut_off(node)
+    await world.until(world.verbs, 60)
+    assert world.verbs() == ["off"]
+    while not machines.reset:
+        assert machines.verdict(node).state is not State.DEAD
+        await world.cluster.settle(1)
+    assert set(world.verbs()) == {"off"}
+    await world.until(lambda: world.place() not in (None, node), 200)
+    assert machines.reset == [node]
+
+
+@scenes(suspectAfter="40s")
+async def test_a_node_that_others_hear_is_fenced_all_the_same_and_failed_over_when_they_hear_it_no_more(
+    world, machines, node, others
+):
+    machines.cut_off(node)
+    await world.until(lambda: node in world.nodes.off, 60)
+    off = world.now
+    assert machines.verdict(node).reasons[0].startswith("node ")
+    await world.until(lambda: world.place() not in (None, node), 100)
+    assert machines.reset == []
+    assert world.verbs()[:2] == ["off", "taint"]
+    assert world.now - off < 60, "twenty seconds after it was heard last, and not only when its bound is over"

@@ -13,17 +13,25 @@ from lastcall.adapters.kube.watchdog_lease import KubeWatchdogLease
 from lastcall.lab import virtual
 from lastcall.lab.apiserver import ApiServer
 from lastcall.lab.apiserver.inprocess import InProcess
+from lastcall.model import watchdog_heard
+from lastcall.model.watchdog_heard import Hearing
 from lastcall.model.watchdog_lease import AgentLease, Promise
 from lastcall.model.watchdog_peers import PeerTerms
 
 
+async def at_a_server():
+    """Somebody else's client, the agent's line, and what makes the Lease as each life of the agent has it."""
+    clock = virtual.VirtualClock()
+    server = ApiServer(clock, Random(1))
+    admin, line = Client(InProcess(server)), Line(InProcess(server))
+    await admin.create(NAMESPACES, {"metadata": {"name": names.NODES_NAMESPACE}})
+    return admin, line, lambda: KubeWatchdogLease(Client(line), "n1", clock)
+
+
 def test_what_is_said_is_asked_for_when_what_stands_there_is_known():
     async def scene():
-        clock = virtual.VirtualClock()
-        server = ApiServer(clock, Random(1))
-        admin, line = Client(InProcess(server)), Line(InProcess(server))
-        await admin.create(NAMESPACES, {"metadata": {"name": names.NODES_NAMESPACE}})
-        lease = KubeWatchdogLease(Client(line), "n1", clock)
+        admin, line, of_a_life = await at_a_server()
+        lease = of_a_life()
 
         def says():
             line.asked.append("says")
@@ -59,14 +67,47 @@ def test_a_word_that_was_given_away_meanwhile_is_not_written():
             written = machine.keeper._lease.write
             said = []
 
-            async def write(promise):
+            async def write(promise, heard):
                 said.append(promise().peers.calm)
                 machine.peers._calm = "another"
                 said.append(promise().peers.calm)
-                return await written(promise)
+                return await written(promise, heard)
 
             machine.keeper._lease.write = write
             await asyncio.sleep(6)
             assert said[0] != said[1] == "another"
+
+    virtual.run(scene())
+
+
+def test_whom_it_has_heard_is_asked_for_right_before_each_write_and_goes_when_there_is_nobody():
+    async def scene():
+        admin, line, of_a_life = await at_a_server()
+        lease = of_a_life()
+        told = {"n2": Hearing(boot_id="b2", asked=7, ago=0.5)}
+
+        def heard():
+            line.asked.append("heard")
+            return told
+
+        async def stands():
+            found = await admin.get(LEASES.read_as(AgentLease), "n1", namespace=names.NODES_NAMESPACE)
+            return found.metadata.annotations
+
+        def says():
+            return Promise(boot_id="b", why="no device")
+
+        await lease.write(says, heard)
+        assert line.asked == ["GET", "POST", "heard", "PATCH"]
+        assert watchdog_heard.told(await stands()) == told
+        line.asked.clear()
+        await admin.patch(LEASES, "n1", {"metadata": {"labels": {"a": "b"}}}, namespace=names.NODES_NAMESPACE)
+        await lease.write(says, heard)
+        assert line.asked == ["heard", "PATCH", "GET", "heard", "PATCH"]
+        await lease.write(says, dict)
+        assert (await stands()).keys() == {names.WATCHDOG}
+        await of_a_life().write(says, heard)
+        await of_a_life().write(says)
+        assert (await stands()).keys() == {names.WATCHDOG}, "an agent that counts no others says nothing of them"
 
     virtual.run(scene())

@@ -22,6 +22,7 @@ from lastcall.errors import AlreadyExists, Unavailable
 from lastcall.failover.doing.controller import Controller, Outside
 from lastcall.failover.doing.event_writer import Telling
 from lastcall.failover.doing.gathering import Terms
+from lastcall.failover.telling.happenings import Broke
 from lastcall.lab import virtual
 from lastcall.lab.apiserver.inprocess import InProcess
 from lastcall.lab.apiserver.meta import micro_timestamp, timestamp
@@ -168,6 +169,8 @@ class Candidate:
     def _hear(self, world, happening):
         self.happened.append(happening)
         world.happened.append(happening)
+        if isinstance(happening, Broke):
+            world.broken.append(happening)
 
 
 class World:
@@ -178,6 +181,8 @@ class World:
         self.fences = Fences(nodes)
         self.weather = Weather(self.cluster.clock, "1", lambda *_: None)
         self.happened = []
+        self.broken = []
+        """Mistakes of the controllers, of which a test fails unless it takes them away."""
         self.candidates = []
 
     @property
@@ -318,6 +323,7 @@ async def _prepared(world, policy, *, volumes):
     await cluster.until(lambda: world.place("web") and (world.place("db") or not volumes), 60)
     try:
         yield
+        assert world.broken == []
     finally:
         for one in world.candidates:
             one.process.kill()

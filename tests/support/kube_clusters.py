@@ -26,8 +26,8 @@ from support import lab_front
 from support.cluster_api import unique
 
 TOKEN = "the-token"
-OWN = "metadata.name!=kube-root-ca.crt"
-"""A field selector: the config maps of a namespace but for the one that controllers put into each."""
+OWN = "metadata.name!=kube-root-ca.crt,metadata.name!=openshift-service-ca.crt"
+"""A field selector: the config maps of a namespace but for those that controllers put into each."""
 
 TARGETS = ("lab", "lab-https", "kubeconfig")
 GONE = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Expired", "code": 410, "message": "old"}

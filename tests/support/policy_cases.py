@@ -96,6 +96,11 @@ BROKEN = [
     ),
     ({"fencers": [fencer(), fencer()]}, 'spec.fencers: "f": 2 of them have this name, which must be unique'),
     ({"fencers": [fencer("F")]}, 'spec.fencers[0].name: "F": must be text matching regex'),
+    ({"fencers": [fencer(delaySeconds=-1, manual={})]}, "spec.fencers[0].delaySeconds: -1: must be an integer >= 0"),
+    (
+        {"fencers": [fencer(delaySeconds=3601, manual={})]},
+        "spec.fencers[0].delaySeconds: 3601: must be an integer <= 3600",
+    ),
     ({"fencers": [fencer(attempts=0, manual={})]}, "spec.fencers[0].attempts: 0: must be an integer >= 1"),
     ({"fencers": [fencer(timeoutSeconds=601, manual={})]}, "spec.fencers[0].timeoutSeconds: 601: must be an integer"),
     ({"fencers": [{"name": "f"}]}, "spec.fencers[0]: none of them given: must be exactly one of agent, redfish"),
@@ -161,6 +166,18 @@ BROKEN = [
     (
         {"fencers": [redfish({"value": "https://root:secret@bmc"})]},
         "spec.fencers[0].redfish.address.value: ",
+    ),
+    ({"fencers": [redfish({"value": "https://bmc\t/"})]}, "spec.fencers[0].redfish.address.value: "),
+    *(
+        (
+            {"fencers": [redfish(address)]},
+            f"spec.fencers[0].redfish.address: {found} given: must be exactly one of value, byNode, annotation, label",
+        )
+        for address, found in (
+            ({"byNode": {}}, "none of them"),
+            ({"value": "https://bmc", "label": "x"}, "value and label"),
+            ({"value": "https://bmc", "byNode": {"n1": "https://bmc"}}, "value and byNode"),
+        )
     ),
     (
         {"fencers": [redfish(None, {"byNode": {}})]},

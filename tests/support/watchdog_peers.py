@@ -20,6 +20,7 @@ from lastcall.failover.knowing.armed import Contact, looked, watchdog_seen
 from lastcall.failover.knowing.calm import Calmness
 from lastcall.failover.knowing.evidence import State, assess
 from lastcall.failover.knowing.facts import Boot
+from lastcall.failover.knowing.hearsay import Hearsay, better
 from lastcall.lab import virtual
 from lastcall.lab.apiserver import ApiServer
 from lastcall.lab.apiserver.inprocess import InProcess
@@ -68,6 +69,7 @@ class Machine:
         cluster, settings = self.cluster, self.cluster.settings
         self.peers = Peers(
             self.name,
+            boot_id=self.boot_id,
             port=settings.peers.port,
             members=KubeMembers(Client(self.line, manager="agent")),
             opens=cluster.network.open,
@@ -210,6 +212,7 @@ class Cluster:
     def controller(self):
         """One that has just begun."""
         self.watched, self.calmness, self.coming = {}, Calmness(), []
+        self.hearsay, self.signs = Hearsay(), {}
 
     async def _leases(self):
         return (await self.admin.list(_LEASES, namespace=names.NODES_NAMESPACE)).items
@@ -235,6 +238,9 @@ class Cluster:
 
     def _looked(self, name, lease):
         meta, spec = lease.metadata, lease.spec
+        for _, sign in self.hearsay.hear(lease, self.now):
+            if better(self.signs.get(sign.boot_id), sign):
+                self.signs[sign.boot_id] = sign
         return looked(self.watched.get(name), annotations=meta.annotations, renewed=spec.renew_time, now=self.now)
 
     async def _judge(self, name):
@@ -263,7 +269,8 @@ class Cluster:
         return watchdog_seen(watched, read=read, contacts=contacts, calm=others)
 
     def _conclude(self, machine, fact):
-        if assess(Boot(id=fact.boot_id, system_uuid="m", since=-1), [fact], self.now).state is State.DEAD:
+        signs = [self.signs[fact.boot_id]] if fact.boot_id in self.signs else []
+        if assess(Boot(id=fact.boot_id, system_uuid="m", since=-1), [fact, *signs], self.now).state is State.DEAD:
             alive = machine.boot_id == fact.boot_id and machine.dog.running
             assert not alive, f"{self.now}: {fact.boot_id} is taken for dead, and lives"
             self.proofs.setdefault(fact.boot_id, self.now)

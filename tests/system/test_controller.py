@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import re
 
 import pytest
 from support.controller_process import ControllerProcess, install_agent
@@ -12,6 +13,8 @@ from lastcall.adapters.kube import resources
 from lastcall.adapters.kube.client import STRATEGIC
 from lastcall.aio import cancel
 from lastcall.errors import AlreadyExists, NotFound
+from lastcall.model.watchdog_heard import Hearing, annotated
+from lastcall.names import NODES_NAMESPACE
 
 pytestmark = pytest.mark.timeout(270)
 
@@ -79,6 +82,26 @@ async def beat(client):
         await asyncio.sleep(0.5)
 
 
+async def another_hears_it(client):
+    """n2's agent has a Lease, which says nothing of n1 yet."""
+    await client.create(resources.LEASES, {"metadata": {"name": "n2"}}, namespace=NODES_NAMESPACE)
+
+
+async def still_heard(client, controller):
+    """The page that tells it, while n2 says again and again that it hears n1."""
+    page, numbers = "", itertools.count(1)
+    async with asyncio.timeout(90):
+        while "heard it" not in page:
+            number = next(numbers)
+            said = annotated({"n1": Hearing(boot_id="b1", asked=number, ago=0.5)}, {})
+            renewed = f"2026-01-01T01:{number // 60:02}:{number % 60:02}.000000Z"
+            lease = {"metadata": {"annotations": said}, "spec": {"renewTime": renewed}}
+            await client.patch(resources.LEASES, "n2", lease, namespace=NODES_NAMESPACE)
+            await asyncio.sleep(0.2)
+            _, page = await asyncio.to_thread(controller.page, "/failover")
+    return page
+
+
 async def test_a_node_is_fenced_and_its_pod_removed_and_the_lease_released(lab, client, tmp_path):
     agents = install_agent(tmp_path / "agents")
     await install(client)
@@ -104,6 +127,9 @@ async def test_a_node_is_fenced_and_its_pod_removed_and_the_lease_released(lab, 
         assert 'lastcall_failover_step_duration_seconds_count{step="Prove"} 1.0' in metrics
         assert await asyncio.to_thread(controller.page, "/readyz") == (200, "it leads\n")
         assert "n1: Wait: node n1 is failed over" in (await asyncio.to_thread(controller.page, "/failover"))[1]
+        await another_hears_it(client)
+        page = await still_heard(client, controller)
+        assert re.search(r"^n1: .*; node n2 heard it \S+ ago$", page, re.MULTILINE)
         assert await asyncio.to_thread(controller.stop) == 0
         lease = await client.get(resources.LEASES, "lastcall-controller", namespace="lastcall-system")
         assert lease["spec"]["holderIdentity"] == ""

@@ -5,6 +5,7 @@ from planted.bug import Bug
 RULES = ("tests/core/test_leadership.py",)
 ELECTION = ("tests/adapters/test_kube_election.py", "tests/adapters/test_kube_election_weather.py")
 WATCHING = ("tests/adapters/test_kube_watching.py",)
+UNREAD = ("tests/adapters/test_kube_watching_unread.py", "tests/core/test_failover_nulls.py")
 HTTP = ("tests/adapters/test_kube_http.py", "tests/adapters/test_kube_https.py")
 ACCESS = ("tests/adapters/test_kubeconfig.py",)
 
@@ -110,13 +111,41 @@ BUGS = [
     Bug(
         "bookmarks are not heeded",
         "adapters/kube/watching.py",
-        "            self._revision = _read(event.object, _Meta).metadata.resource_version\n            return None",
+        "            self._revision = read(event.object, Meta).metadata.resource_version\n            return None",
         "            return None",
         WATCHING,
     ),
     Bug(
-        "who manages which field is kept with every object",
+        "one object that cannot be read ends the watch of all",
+        "adapters/kube/decoding.py",
+        "        if not metadata.name:\n",
+        "        if True:\n",
+        UNREAD,
+    ),
+    Bug(
+        "an object that cannot be read any more is gone",
         "adapters/kube/watching.py",
+        "if before is None or (before.uid == now.uid and not deleted):",
+        "if before is None:",
+        UNREAD,
+    ),
+    Bug(
+        "an object that was deleted stays as it was known, if its last word cannot be read",
+        "adapters/kube/watching.py",
+        "if before is None or (before.uid == now.uid and not deleted):",
+        "if before is None or before.uid == now.uid:",
+        UNREAD,
+    ),
+    Bug(
+        "a time that is null makes a node one that cannot be read",
+        "model/observed.py",
+        '    heartbeat: str | None = msgspec.field(name="lastHeartbeatTime", default=None)\n',
+        '    heartbeat: str = msgspec.field(name="lastHeartbeatTime", default="")\n',
+        UNREAD,
+    ),
+    Bug(
+        "who manages which field is kept with every object",
+        "adapters/kube/decoding.py",
         '        said.pop("managedFields", None)\n',
         "",
         WATCHING,

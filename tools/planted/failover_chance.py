@@ -80,7 +80,7 @@ BUGS: list[Bug] = [
     _bug(
         "a pod is removed before the machine is switched off",
         "failover/deciding/leaving.py",
-        "[pod for pod in remaining.going(case) if pod.uid in case.gone]",
+        "[pod for pod in remaining.at_once(case) if pod.uid in case.gone]",
         "list(remaining.going(case))",
         seeds=3,
         scenario="bmc-deaf.yaml",

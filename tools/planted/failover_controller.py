@@ -1,128 +1,35 @@
-"""Bugs of the failover controller: what it observes, makes sure of, and carries out."""
+"""Bugs of the failover controller: what it observes, reads and remembers."""
 
 from planted.bug import Bug
 
 PARTS = ("tests/core/test_failover_parts.py",)
 ACTING = ("tests/core/test_failover_acting.py",)
-DETACH = ("tests/core/test_failover_detach.py",)
 FENCED = ("tests/core/test_failover_fenced.py",)
 WORLD = ("tests/core/test_failover_controller.py", "tests/core/test_failover_proved.py")
 ADVERSITY = ("tests/core/test_failover_adversity.py",)
-OFTEN = ("tests/core/test_failover_often.py",)
-ORDERS = ("tests/core/test_failover_orders.py",)
+UNREADABLE = ("tests/core/test_failover_unreadable.py",)
 
 BUGS = [
     Bug(
-        "who does not lead any more goes on",
-        "failover/doing/surety.py",
-        "if not leads:",
-        "if False:",
-        ACTING,
+        "a mistake about one node ends what is done about all",
+        "failover/doing/controller.py",
+        "        except Exception as error:\n            log.exception(",
+        "        except ZeroDivisionError as error:\n            log.exception(",
+        ("tests/core/test_failover_adversity.py",),
     ),
     Bug(
-        "another boot is taken for the one that was decided about",
-        "failover/doing/surety.py",
-        "        if boot_id != self._boot_id:",
-        "        if False:",
-        ACTING,
+        "one agent's Lease that cannot be read stops all nodes",
+        "adapters/kube/failover_cluster.py",
+        "return [one.obj for one in found if isinstance(one, decoding.Known)]",
+        "return [one.obj for one in found if one.obj]",
+        UNREADABLE,
     ),
     Bug(
-        "a node that speaks meanwhile is switched off all the same",
-        "failover/doing/surety.py",
-        "        if self._seen.heard != self._known[1]:",
-        "        if False:",
-        ACTING,
-    ),
-    Bug(
-        "what another controller has marked is acted on",
-        "failover/doing/surety.py",
-        "mark is not None and not (isinstance(mark, OwnerMark) and mark.by == self._me)",
-        "False",
-        ACTING,
-    ),
-    Bug(
-        "what was made sure of once holds for ever",
-        "failover/doing/surety.py",
-        "HOLDS = 1.0",
-        "HOLDS = 1e9",
-        ACTING,
-    ),
-    Bug(
-        "a machine is switched off although no mark says so",
-        "failover/doing/acting.py",
-        "mark.boot_id != step.boot_id or not mark.switched_off",
-        "mark.boot_id != step.boot_id",
-        ACTING,
-    ),
-    Bug(
-        "an order to a fence goes on while another leads",
-        "failover/doing/orders.py",
-        "within = fencing.within(wanted, over_by=over_by, now=now)",
-        "within = wanted",
-        ACTING,
-    ),
-    Bug(
-        "an order is given though its writer has stood still since the look at the clock",
-        "failover/doing/orders.py",
-        "over_by, now = self._leadership.sole_until, self._clock.boottime()\n",
-        "over_by, now = self._leadership.sole_until, acted.began\n",
-        ACTING,
-    ),
-    Bug(
-        "an order is given though nobody has looked at the node for long",
-        "failover/doing/orders.py",
-        "        surety.recent()\n",
-        "",
-        ACTING,
-    ),
-    Bug(
-        "what the watch hears of a node while it is being switched off undoes nothing",
-        "failover/doing/orders.py",
-        "                surety.listen()\n",
-        "                pass\n",
-        ORDERS,
-    ),
-    Bug(
-        "nobody looks at a node while it is being switched off, though the watch may be silent",
-        "failover/doing/orders.py",
-        "            await surety.still()\n",
-        "            pass\n",
-        ORDERS,
-    ),
-    Bug(
-        "what a person takes away in the middle is not noticed",
-        "failover/doing/surety.py",
-        "if self._decided and (",
-        "if False and (",
-        ACTING,
-    ),
-    Bug(
-        "a pod that is not as it was listed is removed",
-        "failover/doing/acting.py",
-        "if not listed.still(await self._cluster.fail_pod(pod), pod):",
-        "if not await self._cluster.fail_pod(pod):",
-        ACTING,
-    ),
-    Bug(
-        "a pod without a grace of its own is deleted by force",
-        "failover/doing/acting.py",
-        "grace=1 if pod.spec.termination_grace_period_seconds == 0 else None",
-        "grace=None if pod.spec.termination_grace_period_seconds else 0",
-        ACTING,
-    ),
-    Bug(
-        "what is refused for one pod stops all the others",
-        "failover/doing/acting.py",
-        "except (RefusedForSafety, TimedOut, Unavailable) as failure:",
-        "except (RefusedForSafety, TimedOut, Unavailable, ApiFailure) as failure:",
-        ACTING,
-    ),
-    Bug(
-        "429 is answered by asking again at once",
-        "failover/doing/pool.py",
-        "self._until = self._clock.boottime() + (error.after or PAUSE)",
-        "pass",
-        ACTING,
+        "a pod of etcd that cannot be read stops all nodes of the control plane",
+        "adapters/kube/failover_cluster.py",
+        "self._client.list(_PLACES,",
+        "self._client.list(_PODS,",
+        UNREADABLE,
     ),
     Bug(
         "what a fence was asked about one boot counts for the next",
@@ -162,8 +69,8 @@ BUGS = [
     Bug(
         "one toleration of one taint is enough",
         "failover/deciding/left.py",
-        "return wall - since < first.toleration_seconds",
-        "return True",
+        "return time - (wall - taint.time_added.timestamp())",
+        "return time",
         PARTS,
     ),
     Bug(
@@ -195,13 +102,6 @@ BUGS = [
         WORLD,
     ),
     Bug(
-        "of all attachments of one name one is as good as the other",
-        "failover/doing/acting.py",
-        "if there.metadata.uid != uid or there.spec.node_name != subject.name:",
-        "if False:",
-        DETACH,
-    ),
-    Bug(
         "after history went back no sign of life counts any more",
         "failover/knowing/sightings.py",
         "return since is not None and number < min(since, self._revisions[which])",
@@ -214,13 +114,6 @@ BUGS = [
         "self._begin(now, anew=True)\n        if self._older(0, number):",
         "self._revisions = [0, 0]\n        if self._older(0, number):",
         PARTS,
-    ),
-    Bug(
-        "a new leader does not know what was fenced within the last hour",
-        "failover/doing/acting.py",
-        'mark="", fenced=self._fenced(_live(subject), None))',
-        'mark="")',
-        FENCED,
     ),
     Bug(
         "what stands on a Node and cannot be read counts as nothing",
@@ -263,40 +156,5 @@ BUGS = [
         "clock_stepped=self._observing.clock.stepped,",
         "clock_stepped=None,",
         WORLD,
-    ),
-    Bug(
-        "pods that are made anew at once are forced without a pause",
-        "failover/deciding/forcing.py",
-        "    if now < _due(case):\n        return []\n",
-        "",
-        OFTEN,
-    ),
-    Bug(
-        "however often pods were forced, the pause is the first one",
-        "failover/deciding/pacing.py",
-        "2.0 ** min(times - 1, 10)",
-        "1.0",
-        OFTEN,
-    ),
-    Bug(
-        "what was removed by force is not listed anew",
-        "failover/deciding/listed.py",
-        "steps.Taint() | steps.Detach():",
-        "steps.Taint() | steps.ForceDelete():",
-        OFTEN,
-    ),
-    Bug(
-        "a pod whose deletion was answered by something else is taken to be known",
-        "failover/deciding/listed.py",
-        "return all(pods[one.uid].terminating for one in deleted if one.uid in pods)",
-        "return bool(deleted)",
-        OFTEN,
-    ),
-    Bug(
-        "a list serves however old it is",
-        "failover/deciding/listed.py",
-        "LASTS = 15.0",
-        "LASTS = 1e9",
-        OFTEN,
     ),
 ]

@@ -3,10 +3,32 @@
 from planted.bug import Bug
 
 TABLES = ("tests/core/test_failover_course.py", "tests/core/test_failover_course_forced.py")
+PATIENCE = ("tests/core/test_failover_patience.py",)
 WORLD = ("tests/core/test_failover_course_world.py", "tests/core/test_failover_course_chance.py")
 MARKS = ("tests/core/test_failover_owner.py",)
 
 BUGS = [
+    Bug(
+        "a pod that tolerates the taint for a time holds also without it",
+        "failover/deciding/left.py",
+        "return rest > 0 if there else rest == FOR_EVER, 0 < rest < FOR_EVER",
+        "return rest > 0, 0 < rest < FOR_EVER",
+        ("tests/core/test_failover_parts.py", *PATIENCE),
+    ),
+    Bug(
+        "what a node has said to have ended does not have the time for which it tolerates the taint",
+        "failover/deciding/leaving.py",
+        "for pod in remaining.at_once(case) if",
+        "for pod in remaining.going(case) if",
+        TABLES,
+    ),
+    Bug(
+        "a machine is switched on while a pod still tolerates the taint",
+        "failover/deciding/returning.py",
+        "if not mark.powered_on and (patient := remaining.patient(case)):",
+        "if False and (patient := remaining.patient(case)):",
+        (*TABLES, *PATIENCE),
+    ),
     Bug(
         "what is heard of nobody counts from the beginning of the Lease, not of the observing",
         "failover/deciding/case.py",
@@ -52,8 +74,8 @@ BUGS = [
     Bug(
         "the taint of ours is not remembered as ours",
         "failover/deciding/forcing.py",
-        "replace(case.mark, tainted=True)",
-        "replace(case.mark, tainted=False)",
+        "replace(case.mark, tainted=True, lost",
+        "replace(case.mark, tainted=False, lost",
         WORLD,
     ),
     Bug(
@@ -283,8 +305,8 @@ BUGS = [
     Bug(
         "who goes on gives the order again, in place of asking for the status",
         "failover/deciding/course.py",
-        "(*_OWNED, proving.ask_again, suspicion.heard_of",
-        "(*_OWNED, suspicion.heard_of",
+        "        proving.ask_again,\n",
+        "",
         WORLD,
     ),
     Bug(

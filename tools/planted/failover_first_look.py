@@ -86,8 +86,8 @@ BUGS = [
     Bug(
         "after a step that has failed nothing is read anew",
         "failover/doing/worker.py",
-        "        self._follows = False\n        return await",
-        "        return await",
+        "        self._follows = False\n        gathered = await",
+        "        gathered = await",
         READING,
     ),
     Bug(

@@ -58,8 +58,8 @@ BUGS = [
     Bug(
         "what others have removed counts as ours",
         "failover/doing/acting.py",
-        "                gone = True  # ",
-        "                pass  # ",
+        "gone = refusing.gone(failure)",
+        "gone = False",
         ("tests/core/test_failover_acting.py",),
     ),
     Bug(
@@ -72,22 +72,22 @@ BUGS = [
     Bug(
         "a fencer that cannot be used makes the others be asked anew",
         "failover/doing/devices.py",
-        "if self._made == wanted and old and not old.broken:",
+        "if same and old and not old.failing(now):",
         "if False:",
         ("tests/core/test_failover_slow_bmc.py",),
     ),
     Bug(
         "an answer that comes too late from the API server ends nothing",
-        "failover/doing/acting.py",
-        "except (RefusedForSafety, TimedOut, Unavailable) as failure:",
-        "except (RefusedForSafety, Unavailable) as failure:",
+        "failover/deciding/refusing.py",
+        "isinstance(failure, RefusedForSafety | TimedOut | Unavailable)",
+        "isinstance(failure, RefusedForSafety | Unavailable)",
         ("tests/core/test_failover_acting.py",),
     ),
     Bug(
         "what was never sent is told as a call that has failed",
         "failover/doing/acting.py",
-        "if uid not in sent or isinstance",
-        "if isinstance",
+        "if ends and (uid not in sent or isinstance",
+        "if ends and (isinstance",
         ("tests/core/test_failover_acting.py",),
     ),
     Bug(

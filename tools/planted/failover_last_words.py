@@ -3,8 +3,37 @@
 from planted.bug import Bug
 
 WORDS = ("tests/core/test_failover_last_words.py",)
+UNREAD = ("tests/core/test_failover_unread.py",)
 
 BUGS = [
+    Bug(
+        "a word that cannot be read puts fencing off for ever",
+        "failover/doing/reading.py",
+        "if self._unread and self._unread.given_up(self._clock.boottime()):",
+        "if False:",
+        UNREAD,
+    ),
+    Bug(
+        "a word that could not be read once is not asked for any more",
+        "failover/knowing/unread.py",
+        "self.last >= self.since + UNSTATED",
+        "self.last >= self.since",
+        UNREAD,
+    ),
+    Bug(
+        "a word for which the server lets wait each time puts fencing off for ever",
+        "failover/knowing/unread.py",
+        "GAP = 180.0",
+        "GAP = 60.0",
+        UNREAD,
+    ),
+    Bug(
+        "failures that lie far apart are one row",
+        "failover/knowing/unread.py",
+        "before is not None and now <= before.last + GAP",
+        "before is not None",
+        UNREAD,
+    ),
     Bug(
         "a node's own clock says until when it is waited for",
         "failover/knowing/last_words.py",

@@ -8,7 +8,65 @@ WORDS = ("tests/core/test_fence_agent_words.py",)
 ORDERS = ("tests/core/test_failover_orders.py",)
 AGENTS = ("tests/adapters/test_fence_agent.py",)
 
+SECRETS = ("tests/core/test_failover_secret.py",)
+
 BUGS = [
+    Bug(
+        "attempts that are not listed any more do not count",
+        "failover/deciding/fencing.py",
+        "return device.forgotten + len(_tries(device))",
+        "return len(_tries(device))",
+        TURNS,
+    ),
+    Bug(
+        "all attempts of a fencer are kept for ever",
+        "failover/doing/devices.py",
+        "if tries is not self.ons and len(tries) > _KEPT:",
+        "if False:",
+        ("tests/core/test_failover_acting.py",),
+    ),
+    Bug(
+        "a fencer that fails goes on with the password with which it was made",
+        "failover/doing/devices.py",
+        "any(one.broken or one.failing(now) for",
+        "any(one.broken for",
+        SECRETS,
+    ),
+    Bug(
+        "who may read is taken for one who may switch",
+        "failover/doing/devices.py",
+        "said = self.renewed > last.ended if last in self.offs else self.judged >= last.ended",
+        "said = self.judged >= last.ended",
+        SECRETS,
+    ),
+    Bug(
+        "that a machine is on is an answer to the order to switch it off",
+        "failover/doing/devices.py",
+        "switched(one) is Power.OFF and one.answered",
+        "switched(one) is not Power.UNKNOWN and one.answered",
+        SECRETS,
+    ),
+    Bug(
+        "a fencer that is slow to say which machine it is is made anew before its next order",
+        "failover/doing/devices.py",
+        "        return not (self.judgement and said)",
+        "        return last in self.offs or not (self.judgement and said)",
+        SECRETS,
+    ),
+    Bug(
+        "a fencer that is made anew is taken to be behind the same machine",
+        "failover/doing/devices.py",
+        "            asked.judgement = None  # a",
+        "            # a",
+        SECRETS,
+    ),
+    Bug(
+        "a fencer that fails and cannot be made anew is lost",
+        "failover/doing/devices.py",
+        "            if not keep:\n",
+        "            if True:\n",
+        SECRETS,
+    ),
     Bug(
         "one identifier that agrees is enough, whatever the others say",
         "failover/limits/targets.py",
@@ -49,6 +107,13 @@ BUGS = [
         "failover/deciding/fencing.py",
         "answer.boot_id == boot_id and answer.asked >= last.ended",
         "answer.boot_id == boot_id",
+        TURNS,
+    ),
+    Bug(
+        "the delay of the next fencer begins with the suspicion",
+        "failover/deciding/fencing.py",
+        "max([suspected, *(one.ended for device in devices for one in _tries(device))])",
+        "suspected",
         TURNS,
     ),
     Bug(

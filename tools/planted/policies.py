@@ -60,6 +60,13 @@ BUGS = [
         SHIPPED,
     ),
     Bug(
+        "the rules of a field replace those of its struct",
+        "manifests/structural.py",
+        "[*schema.get(_RULES, ()), *rules]",
+        "rules",
+        SHIPPED,
+    ),
+    Bug(
         "the API server fills in nothing",
         "manifests/structural.py",
         "    defaults: bool = True",

@@ -7,6 +7,7 @@ CALM = ("tests/core/test_failover_calm.py",)
 TOGETHER = ("tests/core/test_watchdog_peers.py",)
 MESSAGES = ("tests/core/test_watchdog_messages.py",)
 REHEARSED = ("tests/core/test_simulation_watchdog.py",)
+HEARSAY = ("tests/core/test_failover_hearsay.py",)
 DOCTOR = ("tests/core/test_doctor.py",)
 
 BUGS = [
@@ -51,6 +52,13 @@ BUGS = [
         "                self._calm = self._draw(NONCE).hex()  # before anybody can hear of it\n",
         "",
         TOGETHER,
+    ),
+    Bug(
+        "while nodes join, they are read no sooner",
+        "watchdog/peers.py",
+        "return await self._refreshed() and self._nodes == before",
+        "return await self._refreshed()",
+        ("tests/core/test_watchdog_asking.py",),
     ),
     Bug(
         "a report counts from its answer",
@@ -198,5 +206,75 @@ BUGS = [
         "        if fault is not Switch.ON:\n            await self.turn(fault)\n",
         "",
         ("tests/core/test_lab_power.py", *REHEARSED),
+    ),
+    Bug(
+        "what others have said counts anew when it arrives once more",
+        "failover/knowing/hearsay.py",
+        "    if number <= before.number:\n        return before, False\n",
+        "",
+        HEARSAY,
+    ),
+    Bug(
+        "any change of a Lease says anew whom its node has heard",
+        "failover/knowing/hearsay.py",
+        "return Page(number, renewed), renewed != before.renewed",
+        "return Page(number, renewed), True",
+        HEARSAY,
+    ),
+    Bug(
+        "what others have said before the controller began is news",
+        "failover/knowing/hearsay.py",
+        "    if before is None:\n        return Page(number, renewed), False",
+        "    if before is None:\n        return Page(number, renewed), True",
+        HEARSAY,
+    ),
+    Bug(
+        "whom others have heard they have heard just now",
+        "failover/knowing/hearsay.py",
+        "at=now - heard.ago",
+        "at=now",
+        HEARSAY,
+    ),
+    Bug(
+        "one slow write dates a question later",
+        "failover/knowing/hearsay.py",
+        "return fact.at < known.at",
+        "return fact.at > known.at",
+        HEARSAY,
+    ),
+    Bug(
+        "a node that others hear is not silent",
+        "failover/knowing/sightings.py",
+        "        self._peers = hearsay.kept(",
+        "        self.heard = fact.at\n        self._peers = hearsay.kept(",
+        HEARSAY,
+    ),
+    Bug(
+        "anybody may ask in a node's name",
+        "watchdog/peers.py",
+        "if name != self.me and self._comes_from(name, sender)",
+        "if name != self.me and name in self._nodes",
+        ("tests/core/test_watchdog_asking.py",),
+    ),
+    Bug(
+        "a question that is repeated is heard anew",
+        "watchdog/hearing.py",
+        "known.question.asked >= question.asked",
+        "known.question.asked > question.asked",
+        ("tests/core/test_watchdog_asking.py",),
+    ),
+    Bug(
+        "how long ago somebody was heard is not told",
+        "watchdog/hearing.py",
+        "ago=round(max(0.0, now - note.at), 3)",
+        "ago=0.0",
+        ("tests/core/test_watchdog_asking.py",),
+    ),
+    Bug(
+        "whom nobody hears any more stands in the Leases on",
+        "model/watchdog_heard.py",
+        "    return {names.PEERS_HEARD: None} if names.PEERS_HEARD in before else {}",
+        "    return {}",
+        (*HEARSAY, "tests/core/test_watchdog_heard.py"),
     ),
 ]

@@ -114,6 +114,7 @@ async def from_cluster(client: "Client") -> "Objects":
     from lastcall.model.node_shutdown_object import NodeShutdown
     from lastcall.model.observed import LiveNode, LivePod, WatchedAttachment, WatchedLease
     from lastcall.model.snapshot import NODE_LEASES, PersistentVolume
+    from lastcall.names import NODES_NAMESPACE
 
     async def items(resource: Any, type_: Any, namespace: str = "") -> tuple[Any, ...]:
         try:
@@ -131,6 +132,7 @@ async def from_cluster(client: "Client") -> "Objects":
         nodes=await items(resources.NODES, LiveNode),
         pods=await items(resources.PODS, LivePod),
         leases=await items(resources.LEASES, WatchedLease, NODE_LEASES),
+        agents=await items(resources.LEASES, WatchedLease, NODES_NAMESPACE),
         attachments=await items(resources.ATTACHMENTS, WatchedAttachment),
         volumes=await items(resources.VOLUMES, PersistentVolume),
         shutdowns=await items(shutdowns, NodeShutdown),

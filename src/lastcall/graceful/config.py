@@ -2,7 +2,7 @@
 
 Two kinds of files are read. A ``KubeletConfiguration`` (kubelet.config.k8s.io/v1beta1) is taken as it is, and what has
 nothing to do with shutdown is passed over. An ``AgentConfiguration`` (lastcall.dev/v1alpha1) has the same fields,
-``mode`` and ``watchdog``, and nothing else: an unknown field is an error.
+``mode``, ``watchdog`` and ``storageLease``, and nothing else: an unknown field is an error.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +19,7 @@ from lastcall.model import decode, duration
 from lastcall.model.base import Facts
 from lastcall.model.pods import SYSTEM_CRITICAL, Int32, Int64
 from lastcall.model.shutdown import Mode, PhasePlan
+from lastcall.model.storage_lease import SanlockSettings, StorageLeaseSettings
 from lastcall.model.watchdog import WatchdogSettings
 from lastcall.model.watchdog_peers import PeerSettings
 
@@ -43,7 +44,8 @@ class AgentConfig(Facts, frozen=True):
     """What the agent does when the node goes down.
 
     ``kind`` is that of the file. ``groups`` are ascending by priority; none means that graceful shutdown is off.
-    ``static_pod_path`` is where manifests of static pods lie, "" if nowhere. Without ``watchdog`` no device is touched.
+    ``static_pod_path`` is where manifests of static pods lie, "" if nowhere. Without ``watchdog`` no device is touched,
+    without ``storage_lease`` nothing is told of one.
     """
 
     kind: str
@@ -51,6 +53,7 @@ class AgentConfig(Facts, frozen=True):
     mode: Mode = Mode.ENFORCE
     static_pod_path: str = ""
     watchdog: WatchdogSettings | None = None
+    storage_lease: StorageLeaseSettings | None = None
     warnings: tuple[str, ...] = ()
 
     @property
@@ -79,6 +82,7 @@ class _AgentFile(_File, frozen=True):
 
     mode: Any = None
     watchdog: Any = None
+    storage_lease: Any = None
 
 
 def read(data: bytes, source: str) -> AgentConfig:
@@ -94,6 +98,7 @@ def read(data: bytes, source: str) -> AgentConfig:
     wrong += _unknown_fields(document) if ours else []
     mode = _mode(file.mode, wrong) if isinstance(file, _AgentFile) else Mode.ENFORCE
     watchdog = _watchdog(file.watchdog, wrong) if isinstance(file, _AgentFile) else None
+    storage = _storage_lease(file.storage_lease, wrong) if isinstance(file, _AgentFile) else None
     periods = _periods(file, wrong)
     concerns = rules.own_concerns(periods)
     wrong += [*rules.kubelet_violations(periods), *rules.own_errors(periods), *(concerns if ours else ())]
@@ -105,6 +110,7 @@ def read(data: bytes, source: str) -> AgentConfig:
         mode=mode,
         static_pod_path=file.static_pod_path,
         watchdog=watchdog,
+        storage_lease=storage,
         warnings=(*concerns, *rules.warnings(periods)),
     )
 
@@ -205,6 +211,15 @@ def _watchdog(value: Any, wrong: list[str]) -> WatchdogSettings | None:
     return settings
 
 
+def _storage_lease(value: Any, wrong: list[str]) -> StorageLeaseSettings | None:
+    settings: StorageLeaseSettings | None
+    settings, violations = (
+        (None, []) if value is None else decode.collect(value, StorageLeaseSettings, at="storageLease")
+    )
+    wrong += violations
+    return None if violations else settings
+
+
 def _groups(periods: Periods) -> tuple[PhasePlan, ...]:
     """The kubelet's choice between the two forms (nodeshutdown_manager.go: newPodManager, migrateConfig)."""
     if not periods.graceful_gate:
@@ -231,6 +246,10 @@ def _unknown_fields(document: Mapping[str, Any]) -> list[str]:
     found += _unknown(watchdog, _names(WatchdogSettings), "watchdog.")
     peers = watchdog.get("peers") if isinstance(watchdog, dict) else None
     found += _unknown(peers, _names(PeerSettings), "watchdog.peers.")
+    storage = document.get("storageLease")
+    found += _unknown(storage, _names(StorageLeaseSettings), "storageLease.")
+    sanlock = storage.get("sanlock") if isinstance(storage, dict) else None
+    found += _unknown(sanlock, _names(SanlockSettings), "storageLease.sanlock.")
     found += _unknown(document.get("featureGates"), [GRACEFUL_GATE, PRIORITY_GATE], "featureGates.")
     return found
 

@@ -18,7 +18,7 @@ _LABELS = {
 def grants(*, peers: bool = False) -> list[Grant]:
     """All that it asks for; with ``peers`` also what it needs to know of those who are asked when the API server is lost."""
     verbs = ("get", "create", "patch")
-    why = "the Lease of its node, which promises the watchdog's reset"
+    why = "the Lease of its node, which promises the watchdog's reset, and tells of leases on shared storage"
     always = [
         Grant("nodeshutdowns", ("create", "patch"), "its node's own word on its going down", GROUP),
         Grant("leases", verbs, why, "coordination.k8s.io", NODES_NAMESPACE),

@@ -6,6 +6,7 @@ is checked by the controller alone. That names are unique is said by the kind of
 
 from lastcall.manifests.structural import Extras, Rule
 from lastcall.model.fence_policy_rules import SECRETS
+from lastcall.model.fencer import HTTP
 
 _PLACES = ("parameters", "parametersByNode", "parametersFrom", "secretParameters")
 _SECRET = " || ".join(f"name.endsWith('{ending}')" for ending in SECRETS)
@@ -28,6 +29,11 @@ def _disjoint() -> str:
     )
 
 
+def _quoted(text: str) -> str:
+    """As a text in CEL."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
 RULES = Extras(
     rules={
         "PolicySpec.suspectAfter": [
@@ -45,7 +51,7 @@ RULES = Extras(
         "Setting": [_exactly_one("value", "byNode", "annotation", "label", filled="byNode")],
         "Redfish.address": [
             Rule(
-                "!has(self.value) || self.value.matches('^https?://[^ /?#@]+(/[^ ?#]*)?$')",
+                f"!has(self.value) || self.value.matches({_quoted(HTTP)})",
                 "must be http:// or https:// with a host, and without user or query",
             )
         ],

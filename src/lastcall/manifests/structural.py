@@ -14,6 +14,7 @@ from lastcall.model.base import Facts
 Schema = dict[str, Any]
 
 _APART = ("title", "default", "anyOf", "$ref")
+_RULES = "x-kubernetes-validations"
 
 
 class Rule(NamedTuple):
@@ -51,14 +52,14 @@ class _Structural:
         schema: Schema = {"type": "object", "description": _line(found.get("description", ""))}
         # What is empty the API server leaves out, and would differ from what was applied.
         schema |= ({"properties": properties} if properties else {}) | ({"required": required} if required else {})
-        return schema | self._ruled(name)
+        return self._ruled(name, schema)
 
     def _field(self, place: str, found: Mapping[str, Any]) -> Schema:
-        """A field: its own description goes before that of its struct, its default is what the API server fills in."""
+        """A field: its description goes before that of its struct, its rules come after, its default is filled in."""
         schema = self._value(found)
         if self._extras.defaults and "default" in found and (default := _default(found["default"], schema)) is not None:
             schema["default"] = default
-        return schema | self._extras.fields.get(place, {}) | self._ruled(place)
+        return self._ruled(place, schema | self._extras.fields.get(place, {}))
 
     def _value(self, found: Mapping[str, Any]) -> Schema:
         kinds = [one for one in found.get("anyOf", ()) if one.get("type") != "null"]
@@ -76,9 +77,10 @@ class _Structural:
             return {"type": "string", "enum": self._components[name]["enum"]}
         return self.of_struct(name)
 
-    def _ruled(self, place: str) -> Schema:
+    def _ruled(self, place: str, schema: Schema) -> Schema:
+        """With the rules of the place, after those that the schema has."""
         rules = [{"rule": one.expression, "message": one.message} for one in self._extras.rules.get(place, ())]
-        return {"x-kubernetes-validations": rules} if rules else {}
+        return schema | {_RULES: [*schema.get(_RULES, ()), *rules]} if rules else schema
 
 
 def _sized(found: Schema) -> Schema:

@@ -175,6 +175,14 @@ class Fencer(Facts, frozen=True):
     redfish: Annotated[Redfish, Meta(description="The Redfish service of a BMC.")] | None = None
     ec2: Annotated[Ec2, Meta(description="Amazon EC2.")] | None = None
     manual: Annotated[Manual, Meta(description="A person switches the machine off and says so.")] | None = None
+    delay_seconds: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=3600,
+            description="How long is waited before it is told to switch off for the first time, from when its turn comes.",
+        ),
+    ] = 0
     timeout_seconds: Annotated[
         int, Meta(ge=1, le=600, description="How long one request to the device may take; then it is ended.")
     ] = 30

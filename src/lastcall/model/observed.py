@@ -2,7 +2,8 @@
 
 What is watched of all nodes (``WatchedNode``, ``WatchedLease``, ``WatchedAttachment``) is as small as it can be; the
 rest (``LiveNode``, ``LivePod``) is read for a node that is in trouble. Times are text: they are compared with themselves
-alone, since clocks of others prove nothing.
+alone, since clocks of others prove nothing. Any of them may be null, which Go writes for a time that is not set
+(``metav1.Time.MarshalJSON``), also where it is to be left out: here it is the empty text, as if it were missing.
 """
 
 from collections.abc import Mapping
@@ -27,7 +28,12 @@ class Condition(Facts, frozen=True):
 
     type: str = ""
     status: str = ""
-    last_heartbeat_time: str = ""
+    heartbeat: str | None = msgspec.field(name="lastHeartbeatTime", default=None)
+
+    @property
+    def last_heartbeat_time(self) -> str:
+        """Empty if there is none."""
+        return self.heartbeat or ""
 
 
 class NodeInfo(Facts, frozen=True):
@@ -98,6 +104,12 @@ class WatchedNode(Facts, frozen=True):
         return self.metadata.annotations.fenced
 
 
+class FieldsWritten(Facts, frozen=True):
+    """v1.ManagedFieldsEntry, but for the fields."""
+
+    time: str | None = None
+
+
 class NodeMeta(Facts, frozen=True):
     """v1.ObjectMeta of a node that is read live."""
 
@@ -106,6 +118,12 @@ class NodeMeta(Facts, frozen=True):
     resource_version: str = ""
     labels: Mapping[str, str] = {}
     annotations: Mapping[str, str] = {}
+    managed_fields: tuple[FieldsWritten, ...] = ()
+
+    @property
+    def written(self) -> str:
+        """When it was written last, by the API server's clock; empty if that is not known."""
+        return max((one.time for one in self.managed_fields if one.time), default="")
 
 
 class LiveNode(Facts, frozen=True):
@@ -153,9 +171,14 @@ class LiveNode(Facts, frozen=True):
 class LeaseSpec(Facts, frozen=True):
     """v1.LeaseSpec."""
 
-    renew_time: str = ""
+    renewed: str | None = msgspec.field(name="renewTime", default=None)
     holder_identity: str = ""
     lease_duration_seconds: int | None = None
+
+    @property
+    def renew_time(self) -> str:
+        """Empty if it was never renewed."""
+        return self.renewed or ""
 
 
 class LeaseMeta(Facts, frozen=True):
@@ -173,6 +196,18 @@ class WatchedLease(Facts, frozen=True):
     spec: LeaseSpec = LeaseSpec()
 
 
+class PlaceSpec(Facts, frozen=True):
+    """Where a pod is bound to."""
+
+    node_name: str = ""
+
+
+class PodPlace(Facts, frozen=True):
+    """A pod of which nothing else is read."""
+
+    spec: PlaceSpec = PlaceSpec()
+
+
 class ShutdownSpec(Facts, frozen=True):
     """Of which boot."""
 
@@ -183,8 +218,8 @@ class ShutdownStatus(Facts, frozen=True):
     """Until when, on the node's own clock."""
 
     outcome: str = ""
-    start_time: str = ""
-    deadline_time: str = ""
+    start_time: str | None = None
+    deadline_time: str | None = None
 
 
 class WatchedShutdown(Facts, frozen=True):
@@ -201,7 +236,7 @@ class AttachmentMeta(Facts, frozen=True):
     name: str
     uid: str = ""
     resource_version: str = ""
-    deletion_timestamp: str = ""
+    deletion_timestamp: str | None = None
     finalizers: tuple[str, ...] = ()
 
 
@@ -243,12 +278,18 @@ class PodMeta(Facts, frozen=True):
     uid: str = ""
     resource_version: str = ""
     generation: int = 0
+    created: str | None = msgspec.field(name="creationTimestamp", default=None)
     deletion_timestamp: Time | None = None
     deletion_grace_period_seconds: int | None = None
     finalizers: tuple[str, ...] = ()
     labels: Mapping[str, str] = {}
     annotations: Mapping[str, str] = {}
     owner_references: tuple[Owner, ...] = ()
+
+    @property
+    def creation_timestamp(self) -> str:
+        """Empty if it is not known."""
+        return self.created or ""
 
 
 class PodSpec(Facts, frozen=True):

@@ -160,7 +160,9 @@ class Keeper:
         self._standing = petting.sending(self._standing, armed=armed, nodes=nodes)
         try:
             async with asyncio.timeout(self._pace / 2):
-                before = await self._lease.write(lambda: self._worded(promise))
+                before = await self._lease.write(
+                    lambda: self._worded(promise), self._peers.heard if self._peers else dict
+                )
         except (LastcallError, TimeoutError) as error:
             self._failed += 1
             self._complain(str(error) or "no answer in time")

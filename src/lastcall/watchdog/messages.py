@@ -2,14 +2,16 @@
 
 ::
 
-    question   "LCP1" "?" nonce (16)         HMAC-SHA256 (32)
-    answer     "LCP1" "!" nonce (16) name    HMAC-SHA256 (32)
+    question   "LCP2" "?" nonce (16) asked (8) length of boot id (1) boot id name    HMAC-SHA256 (32)
+    answer     "LCP2" "!" nonce (16) name                                            HMAC-SHA256 (32)
 
-Who has the API server is silent: an answer says that it is lost, and nothing else can be said.
+A question says whose it is, and so that this boot of its node lives: ``asked`` is a number, the highest byte first. Who has the
+API server is silent: an answer says that it is lost, and nothing else can be said.
 
 A nonce is drawn by who asks, once for each round of questions. So an answer that is repeated or held back counts from the
 moment at which its question was asked, and not at all when that was forgotten. A question that is repeated brings an answer
-that nobody waits for, of about its own length. Anything else is dropped: by its length before anything is computed.
+that nobody waits for, no longer than itself if names are of one length; who notes that its sender lives goes by ``asked``, which
+is higher in each later question of a boot. Anything else is dropped: by its length before anything is computed.
 """
 
 import hmac
@@ -23,17 +25,22 @@ NONCE = 16
 LONGEST = 400
 """No datagram is longer."""
 
-_MAGIC = b"LCP1"
+_MAGIC = b"LCP2"
 _MAC = 32
-_LONGEST_NAME = 253
-_QUESTION = len(_MAGIC) + 1 + NONCE
+_ASKED = 8
+_LONGEST_NAME, _LONGEST_BOOT_ID = 253, 64
+_HEAD = len(_MAGIC) + 1 + NONCE
 
 
 @dataclass(frozen=True)
 class Question:
-    """Is the API server lost to you?"""
+    """Is the API server lost to you? It is lost to node ``name``, in this boot."""
 
     nonce: bytes
+    name: str
+    boot_id: str
+    asked: int
+    """When it asked, in milliseconds by its own clock, which stands still at no time and begins anew with a boot."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +64,9 @@ def checked(keys: Sequence[bytes]) -> tuple[bytes, ...]:
 def encode(message: Question | Answer, keys: Sequence[bytes]) -> bytes:
     """Signed with the first of the keys."""
     if isinstance(message, Question):
-        body = _MAGIC + b"?" + message.nonce
+        boot_id = message.boot_id.encode()
+        who = message.asked.to_bytes(_ASKED) + bytes([len(boot_id)]) + boot_id + message.name.encode()
+        body = _MAGIC + b"?" + message.nonce + who
     else:
         body = _MAGIC + b"!" + message.nonce + message.name.encode()
     return body + _mac(body, keys[0])
@@ -65,17 +74,27 @@ def encode(message: Question | Answer, keys: Sequence[bytes]) -> bytes:
 
 def decode(data: bytes, keys: Sequence[bytes]) -> Question | Answer | None:
     """None if nobody who knows one of the keys has said it, or it cannot be understood."""
-    if not _QUESTION + _MAC <= len(data) <= LONGEST or not data.startswith(_MAGIC):
+    if not _HEAD + _MAC <= len(data) <= LONGEST or not data.startswith(_MAGIC):
         return None
     body, mac = data[:-_MAC], data[-_MAC:]
     if not any(hmac.compare_digest(mac, _mac(body, key)) for key in keys):
         return None
-    kind, nonce, rest = body[len(_MAGIC) : len(_MAGIC) + 1], body[_QUESTION - NONCE : _QUESTION], body[_QUESTION:]
-    if kind == b"?" and not rest:
-        return Question(nonce)
+    kind, nonce, rest = body[len(_MAGIC) : len(_MAGIC) + 1], body[_HEAD - NONCE : _HEAD], body[_HEAD:]
+    if kind == b"?":
+        return _question(nonce, rest)
     if kind == b"!" and 0 < len(rest) <= _LONGEST_NAME:
         return Answer(nonce, rest.decode(errors="replace"))
     return None
+
+
+def _question(nonce: bytes, who: bytes) -> Question | None:
+    if len(who) <= _ASKED:
+        return None
+    asked, length, rest = int.from_bytes(who[:_ASKED]), who[_ASKED], who[_ASKED + 1 :]
+    boot_id, name = rest[:length], rest[length:]
+    if not 0 < length <= _LONGEST_BOOT_ID or not 0 < len(name) <= _LONGEST_NAME:
+        return None
+    return Question(nonce, name.decode(errors="replace"), boot_id.decode(errors="replace"), asked)
 
 
 def _mac(body: bytes, key: bytes) -> bytes:

@@ -1,7 +1,8 @@
 """The agents of one cluster ask each other whether the API server is lost to them too.
 
-Nobody asks while he has it, so that no datagram is sent then. What is asked and answered costs at most ``MOST`` messages a
-second; each is one datagram, and the rest waits in the socket until the kernel drops it.
+Nobody asks while he has it, so that no datagram is sent then; but he notes who asks, and tells the controller. What is asked
+and answered costs at most ``MOST`` messages a second; each is one datagram, and the rest waits in the socket until the kernel
+drops it.
 """
 
 import asyncio
@@ -10,15 +11,17 @@ from collections.abc import Callable, Mapping
 
 from lastcall.aio import cancel
 from lastcall.errors import LastcallError
+from lastcall.model.watchdog_heard import Hearing
 from lastcall.model.watchdog_peers import PeerTerms, fingerprint
 from lastcall.ports import Clock
 from lastcall.ports_watchdog import Datagrams, Members, Membership
-from lastcall.watchdog import messages
+from lastcall.watchdog import hearing, messages
 from lastcall.watchdog.messages import NONCE, Answer, Question
 
 REFRESH_SECONDS = 300.0
 """Between two looks at all nodes: an object of every node is sent to every agent then."""
 RETRY_SECONDS = 30.0
+"""The same, while nodes could not be read, or have come or gone since the look before: others may follow them."""
 MOST = 4000
 """Messages that are heard in one second."""
 
@@ -32,7 +35,9 @@ Opens = Callable[[str, int], Datagrams]
 
 
 class Peers:
-    """``lost`` says whether the API server is lost to this node; it is set by who renews, and false until then.
+    """Of one ``boot_id`` of node ``me``.
+
+    ``lost`` says whether the API server is lost to this node; it is set by who renews, and false until then.
 
     ``pet`` seconds lie between two questions, ``report`` seconds after a question its answers are forgotten. ``draw`` gives
     so many random bytes that nobody can guess.
@@ -42,6 +47,7 @@ class Peers:
         self,
         me: str,
         *,
+        boot_id: str,
         port: int,
         members: Members,
         opens: Opens,
@@ -53,6 +59,7 @@ class Peers:
         self.me = me
         self.lost: Callable[[], bool] = lambda: False
         self._complaint = "all nodes have not been read yet"
+        self._boot_id = boot_id
         self._port = port
         self._members = members
         self._opens = opens
@@ -68,6 +75,7 @@ class Peers:
         self._listening: asyncio.Task[None] | None = None
         self._asked: dict[bytes, float] = {}
         self._reports: dict[str, float] = {}
+        self._notes: dict[str, hearing.Note] = {}
         self._calm = draw(NONCE).hex()
 
     # -- what the keeper needs -----------------------------------------------------------------------------------------
@@ -97,13 +105,17 @@ class Peers:
         """When each peer was asked last that has answered that the API server is lost to it (boottime)."""
         return self._reports
 
+    def heard(self) -> Mapping[str, Hearing]:
+        """Who was heard within a minute that has lost the API server, and how long ago, as of now."""
+        return hearing.told(self._notes, self._clock.boottime())
+
     async def run(self) -> None:
         """Reads the nodes, asks and answers until it is cancelled."""
         asking = asyncio.create_task(self._ask_on(), name="asking peers")
         try:
             while True:
                 try:
-                    pause = REFRESH_SECONDS if await self._refreshed() else RETRY_SECONDS
+                    pause = REFRESH_SECONDS if await self._settled() else RETRY_SECONDS
                 except Exception:
                     log.exception("the watchdog's peers could not be read")
                     pause = RETRY_SECONDS
@@ -113,6 +125,11 @@ class Peers:
             await self._hang_up()
 
     # -- who they are --------------------------------------------------------------------------------------------------
+
+    async def _settled(self) -> bool:
+        """Whether all nodes are known, and are those that were known before."""
+        before = self._nodes
+        return await self._refreshed() and self._nodes == before
 
     async def _refreshed(self) -> bool:
         """Whether all nodes are known as they are now. What was known before stays known."""
@@ -129,6 +146,7 @@ class Peers:
         self._membership = membership
         self._nodes = frozenset(membership.addresses)
         self._fingerprint = fingerprint(self._nodes)
+        self._notes = {name: note for name, note in self._notes.items() if name in self._nodes}
         self._complaint = ""
         return True
 
@@ -165,7 +183,8 @@ class Peers:
         nonce, now = self._draw(NONCE), self._clock.boottime()
         self._asked = {old: asked for old, asked in self._asked.items() if now - asked < self._report}
         self._asked[nonce] = now
-        data = messages.encode(Question(nonce), self._membership.keys)
+        question = Question(nonce, self.me, self._boot_id, int(now * 1000))
+        data = messages.encode(question, self._membership.keys)
         others = [address for name, address in self._membership.addresses.items() if address and name != self.me]
         for index, address in enumerate(others):
             self._socket.send(data, (address, self._port))
@@ -198,11 +217,13 @@ class Peers:
             case Question(nonce=nonce) if self.lost():
                 self._calm = self._draw(NONCE).hex()  # before anybody can hear of it
                 socket.send(messages.encode(Answer(nonce, self.me), self._membership.keys), sender)
+            case Question(name=name) as question if name != self.me and self._comes_from(name, sender):
+                self._notes[name] = hearing.noted(self._notes.get(name), question, self._clock.boottime())
             case Answer(nonce=nonce, name=name) if nonce in self._asked and self._comes_from(name, sender):
                 self._reports[name] = max(self._asked[nonce], self._reports.get(name, 0.0))
             case _:
                 pass
 
     def _comes_from(self, name: str, sender: tuple[str, int]) -> bool:
-        """Whether it was sent from the address at which that node was asked: all have the same key."""
+        """Whether it was sent from the address of that node: all have the same key."""
         return self._membership is not None and self._membership.addresses.get(name) == sender[0]

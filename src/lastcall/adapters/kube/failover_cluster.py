@@ -1,13 +1,15 @@
 """A cluster as the failover controller needs it: four watches, a few live reads, and what it writes."""
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
 from datetime import UTC, datetime
 from random import Random
 from typing import Any, Final
 
 from lastcall import names
-from lastcall.adapters.kube.client import MERGE, STRATEGIC, Client
+from lastcall.adapters.kube import decoding
+from lastcall.adapters.kube.client import MERGE, STRATEGIC, Client, decoded
 from lastcall.adapters.kube.noting import Health, Noting
 from lastcall.adapters.kube.resources import (
     ATTACHMENTS,
@@ -33,6 +35,7 @@ from lastcall.model.observed import (
     Heard,
     LiveNode,
     LivePod,
+    PodPlace,
     Told,
     Watched,
     WatchedAttachment,
@@ -50,6 +53,7 @@ COMPONENT = "lastcall-controller"
 
 _NODES, _PODS = NODES.read_as(LiveNode), PODS.read_as(LivePod)
 _LEASES, _ATTACHMENTS = LEASES.read_as(WatchedLease), ATTACHMENTS.read_as(WatchedAttachment)
+_PLACES = PODS.read_as(PodPlace)
 _SHUTDOWNS = NODE_SHUTDOWNS.read_as(NodeShutdown)
 _VOLUMES = VOLUMES.read_as(PersistentVolume)
 _POLICIES = POLICIES.read_as(Written)
@@ -117,8 +121,10 @@ class KubeCluster:
         return await self._lease(name, WATCHDOG_LEASES)
 
     async def watchdogs(self) -> Sequence[WatchedLease]:
-        """All Leases by which agents tell of their watchdogs."""
-        return (await self._client.list(_LEASES, namespace=WATCHDOG_LEASES)).items
+        """All Leases by which agents tell of their watchdogs but those that cannot be read: one of them stops no other node."""
+        raw, _ = await self._client.list_raw(_LEASES, namespace=WATCHDOG_LEASES)
+        found = [decoding.decoded(one, _LEASES.shape, shared=False) for one in raw]
+        return [one.obj for one in found if isinstance(one, decoding.Known)]
 
     async def _lease(self, name: str, namespace: str) -> WatchedLease | None:
         try:
@@ -130,7 +136,7 @@ class KubeCluster:
         """A node's own word on its going down; None if there is none, or the right to read it is missing.
 
         Then the watch of them has failed too, and says so: that stops no failover, as a word only puts off fencing. What
-        cannot be decoded stops it, as any answer does that cannot be read.
+        cannot be decoded is Unavailable, as any answer that cannot be read.
         """
         try:
             return await self._client.get(_SHUTDOWNS, name)
@@ -148,10 +154,12 @@ class KubeCluster:
         except NotFound:
             return None
 
-    async def pods_like(self, pod: LivePod) -> Sequence[LivePod]:
-        """Those of its namespace that have all its labels."""
-        labels = ",".join(f"{name}={value}" for name, value in pod.metadata.labels.items())
-        return (await self._client.list(_PODS, namespace=pod.metadata.namespace, labels=labels)).items
+    async def pods_like(self, namespace: str, labels: Mapping[str, str]) -> AsyncGenerator[Sequence[LivePod], None]:
+        """Those of a namespace that have all these labels, page by page: the next is read when it is wanted."""
+        wanted = ",".join(f"{name}={value}" for name, value in labels.items())
+        async with aclosing(self._client.pages(_PODS, namespace=namespace, labels=wanted)) as pages:
+            async for page, _ in pages:
+                yield [decoded(item, LivePod) for item in page]
 
     async def attachment(self, name: str) -> WatchedAttachment:
         """NotFound if there is none."""
@@ -166,8 +174,8 @@ class KubeCluster:
         return (claim.namespace, claim.name) if claim else None
 
     async def etcd_nodes(self) -> frozenset[str]:
-        """The nodes on which a static pod of etcd runs, as kubeadm labels it."""
-        found = await self._client.list(_PODS, namespace="kube-system", labels="component=etcd")
+        """The nodes on which a static pod of etcd runs, as kubeadm labels it; nothing else of these pods is read."""
+        found = await self._client.list(_PLACES, namespace="kube-system", labels="component=etcd")
         return frozenset(pod.spec.node_name for pod in found.items if pod.spec.node_name)
 
     # -- writes --------------------------------------------------------------------------------------------------------

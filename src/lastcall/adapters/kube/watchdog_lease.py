@@ -1,12 +1,13 @@
 """The Lease by which a node's agent says that its watchdog is armed, at the API server."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from lastcall import names
 from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.resources import LEASES
 from lastcall.errors import AlreadyExists, Conflict, NotFound
-from lastcall.model import watchdog_lease
+from lastcall.model import watchdog_heard, watchdog_lease
+from lastcall.model.watchdog_heard import Hearing
 from lastcall.model.watchdog_lease import AgentLease, Promise
 from lastcall.ports import Clock
 
@@ -29,22 +30,29 @@ class KubeWatchdogLease:
         self._highest = 0
         """The highest ``sequence`` that has stood there, as far as this life knows; also if somebody has removed it."""
 
-    async def write(self, promise: Callable[[], Promise]) -> Promise | None:
+    async def write(
+        self, promise: Callable[[], Promise], heard: Callable[[], Mapping[str, Hearing]] = dict
+    ) -> Promise | None:
         """``ports_watchdog.WatchdogLease.write``."""
         before = self._known or await self._found()
         try:
-            return await self._written(promise, before)
+            return await self._written(promise, heard, before)
         except (Conflict, NotFound):
-            return await self._written(promise, await self._found())
+            return await self._written(promise, heard, await self._found())
 
-    async def _written(self, promise: Callable[[], Promise], before: AgentLease) -> Promise | None:
+    async def _written(
+        self, promise: Callable[[], Promise], heard: Callable[[], Mapping[str, Hearing]], before: AgentLease
+    ) -> Promise | None:
         self._known = None  # until the answer comes nobody knows what stands there
         self._highest = max(self._highest, before.promise.sequence if before.promise else 0)
         says = watchdog_lease.following(self._highest, promise())
         record = watchdog_lease.renewed(before.spec, node=self._node, lease=says.lease_seconds, wall=self._clock.wall())
         metadata = {
             "resourceVersion": before.metadata.resource_version,
-            "annotations": watchdog_lease.annotated(says),
+            "annotations": {
+                **watchdog_lease.annotated(says),
+                **watchdog_heard.annotated(heard(), before.metadata.annotations),
+            },
         }
         wanted = {"metadata": metadata, "spec": record}
         self._known = await self._client.patch(_LEASES, self._node, wanted, namespace=names.NODES_NAMESPACE)

@@ -6,18 +6,19 @@ import logging
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from hashlib import blake2b
 from random import Random
-from typing import Any, Generic, NamedTuple, TypeVar
-from weakref import WeakValueDictionary
+from typing import Generic, TypeVar
 
 import msgspec
 
 from lastcall.adapters.kube import failures
 from lastcall.adapters.kube.client import Client
+from lastcall.adapters.kube.decoding import Key, Known, Meta, Unread, decoded, read
 from lastcall.adapters.kube.resources import Resource
 from lastcall.errors import Expired, LastcallError, NotNow, Unavailable
 from lastcall.ports import Clock
+
+__all__ = ["INACTIVITY_SECONDS", "Change", "Key", "Kind", "Watching"]
 
 log = logging.getLogger(__name__)
 
@@ -31,13 +32,6 @@ _SHORTEST = 1.0
 
 _FIRST_WAIT, _LONGEST_WAIT, _CALM = 0.8, 30.0, 120.0
 """Seconds: the first pause after a failure, the longest, and after which time without one it is the first again."""
-
-
-class Key(NamedTuple):
-    """Which object."""
-
-    namespace: str
-    name: str
 
 
 class Kind(Enum):
@@ -60,34 +54,16 @@ class Change(Generic[T]):
     old: T | None = None
 
 
-class _Metadata(msgspec.Struct, rename="camel", gc=False):
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
-
-
-class _Meta(msgspec.Struct, gc=False):
-    metadata: _Metadata
-
-
 class _Line(msgspec.Struct):
     type: str
     object: msgspec.Raw
 
 
-@dataclass(frozen=True, slots=True, weakref_slot=True)
-class _Known(Generic[T]):
-    key: Key
-    uid: str
-    revision: str
-    obj: T
-
-
 class Watching(Generic[T]):
     """Lists, then watches, for ever; every failure is logged and tried again with growing pauses.
 
-    After ``410 Gone``, as an answer or as an event, it lists again and tells what differs from what it knows.
+    After ``410 Gone``, as an answer or as an event, it lists again and tells what differs from what it knows. One object
+    that cannot be read is told of in the log and passed over: of what was known nothing changes by it, and all others are heard of.
     ``random`` spreads the pauses and the ends of watches. What is ``shared`` is kept once for all in this process who
     watch it, and nobody changes it: kubelets and controllers in one process have one copy of each pod. Objects as JSON
     come without ``managedFields``, which are half of them, as in the informers of Kubernetes' own programs
@@ -114,7 +90,9 @@ class Watching(Generic[T]):
         self._namespace, self._labels, self._fields = namespace, labels, fields
         self._inactivity = inactivity
         self._shared = shared
-        self._known: dict[Key, _Known[T]] = {}
+        self._known: dict[Key, Known[T]] = {}
+        self._unread: dict[Key, str] = {}
+        """Why what is there cannot be read, as it was told last."""
         self._revision = ""
         self._wait = _FIRST_WAIT
         self._mute = 0
@@ -175,14 +153,19 @@ class Watching(Generic[T]):
 
     async def _list(self) -> Sequence[Change[T]]:
         """What a list says that was not known. Everything is known by then; the changes are to be told."""
-        found: dict[Key, _Known[T]] = {}
+        found: dict[Key, Known[T]] = {}
+        unread: dict[Key, Unread] = {}
         revision = ""
         pages = self._client.pages(self._resource, namespace=self._namespace, labels=self._labels, fields=self._fields)
         async with contextlib.aclosing(pages):
             async for page, revision in pages:  # noqa: B007  (the last one's is the list's)
                 for item in page:
-                    known = self._decoded(item)
-                    found[known.key] = known
+                    one = self._decoded(item)
+                    if isinstance(one, Known):
+                        found[one.key] = one
+                    else:
+                        unread[one.key] = one
+        found |= self._stay(unread)
         changes = [
             Change(Kind.DELETED, key, known.obj, known.obj)
             for key, known in self._known.items()
@@ -196,6 +179,21 @@ class Watching(Generic[T]):
                 changes.append(Change(Kind.MODIFIED, key, now.obj, before.obj))
         self._known, self._revision, self.failure = found, revision, None
         return [*changes, Change(Kind.SYNCED, Key("", ""), None)]
+
+    def _stay(self, unread: Mapping[Key, Unread]) -> Mapping[Key, Known[T]]:
+        """Of what is listed and cannot be read, that which was known: as it was. Nothing is told of any other."""
+        for one in unread.values():
+            self._warn(one)
+        self._unread = {key: one.why for key, one in unread.items()}
+        known = {key: self._known[key] for key in unread if key in self._known}
+        return {key: before for key, before in known.items() if before.uid == unread[key].uid}
+
+    def _warn(self, one: Unread) -> None:
+        """Once for each object and reason."""
+        if self._unread.get(one.key) != one.why:
+            name = "/".join(filter(None, one.key))
+            log.warning("watching %s: %s is passed over, %s", self._resource.plural, name, one.why)
+            self._unread[one.key] = one.why
 
     # -- watch ---------------------------------------------------------------------------------------------------------
 
@@ -238,61 +236,39 @@ class Watching(Generic[T]):
             self._mute, self._revision = 0, ""
 
     def _heard(self, line: bytes) -> Change[T] | None:
-        event = _read(line, _Line)
+        event = read(line, _Line)
         if event.type == "ERROR":
             self._revision = ""  # whatever it is, only a list tells what has been missed
             raise failures.of(
                 failures.read(bytes(event.object)) or failures.Status(message="an error without a Status")
             )
         if event.type == "BOOKMARK":
-            self._revision = _read(event.object, _Meta).metadata.resource_version
+            self._revision = read(event.object, Meta).metadata.resource_version
             return None
         now = self._decoded(event.object)
         key, self._revision = now.key, now.revision
+        if isinstance(now, Unread):
+            return self._unread_now(now, deleted=event.type == "DELETED")
         before = self._known.get(key)
         old = before.obj if before else None
         if event.type == "DELETED":
             self._known.pop(key, None)
+            self._unread.pop(key, None)
             return Change(Kind.DELETED, key, now.obj, old) if before else None
         self._known[key] = now
         return Change(Kind.MODIFIED if before else Kind.ADDED, key, now.obj, old)
 
-    def _decoded(self, raw: msgspec.Raw) -> _Known[T]:
-        return _decoded_once(raw, self._resource.shape) if self._shared else _decoded(raw, self._resource.shape)
+    def _unread_now(self, now: Unread, *, deleted: bool) -> Change[T] | None:
+        """It stays as it was known, unless that is gone: deleted, or another object has its name."""
+        if deleted:
+            self._unread.pop(now.key, None)
+        else:
+            self._warn(now)
+        before = self._known.get(now.key)
+        if before is None or (before.uid == now.uid and not deleted):
+            return None
+        del self._known[now.key]
+        return Change(Kind.DELETED, now.key, before.obj, before.obj)
 
-
-def _decoded(raw: bytes | msgspec.Raw, shape: type[T]) -> _Known[T]:
-    obj = _read(raw, shape)
-    said = obj.get("metadata") if isinstance(obj, dict) else None  # where it is whole, it is not read twice
-    if isinstance(said, dict):
-        said.pop("managedFields", None)
-        metadata = _named(said)
-    else:
-        metadata = _read(raw, _Meta).metadata
-    return _Known(Key(metadata.namespace, metadata.name), metadata.uid, metadata.resource_version, obj)
-
-
-_SHARED: WeakValueDictionary[tuple[bytes, Any], _Known[Any]] = WeakValueDictionary()
-"""By a digest of what the server sent, and what that was read as; for as long as somebody knows it."""
-
-
-def _decoded_once(raw: msgspec.Raw, shape: type[T]) -> _Known[T]:
-    place = (blake2b(raw, digest_size=16).digest(), shape)
-    known: _Known[T] | None = _SHARED.get(place)
-    if known is None:
-        known = _SHARED[place] = _decoded(raw, shape)
-    return known
-
-
-def _named(metadata: Mapping[str, Any]) -> _Metadata:
-    return _Metadata(*(metadata.get(name, "") for name in ("name", "namespace", "uid", "resourceVersion")))
-
-
-S = TypeVar("S")
-
-
-def _read(data: bytes | msgspec.Raw, type_: type[S]) -> S:
-    try:
-        return msgspec.json.decode(data, type=type_)
-    except (msgspec.DecodeError, ValueError) as error:
-        raise Unavailable(f"what the server sent cannot be read: {error}") from error
+    def _decoded(self, raw: msgspec.Raw) -> Known[T] | Unread:
+        return decoded(raw, self._resource.shape, shared=self._shared)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from lastcall.failover.deciding.pacing import NEVER, Forced
 from lastcall.failover.knowing.evidence import State, Verdict
 from lastcall.failover.knowing.facts import Boot, InstanceSeen, PowerSeen
+from lastcall.failover.knowing.lost import ROOM, Lost
 from lastcall.failover.knowing.owner import OwnerMark, Unreadable, read
 from lastcall.failover.limits.storms import Answer
 from lastcall.failover.limits.targets import Judgement
@@ -28,6 +29,8 @@ class NodeNow:
     taints: tuple[Taint, ...] = ()
     mark_text: str = ""
     """The annotation ``lastcall.dev/failover``."""
+    room: int = ROOM
+    """Bytes that the pods that it has lost may have in it (``lost.room_beside``)."""
 
     @property
     def mark(self) -> OwnerMark | Unreadable | None:
@@ -75,6 +78,8 @@ class Device:
     name: str
     attempts: int = 2
     """So often it is told to switch off before the next one's turn comes."""
+    delay: float = 0.0
+    """From when its turn comes until it is told anything for the first time."""
     timeout: float = 30.0
     """For one request."""
     unchecked: bool = False
@@ -89,6 +94,8 @@ class Device:
     """Questions for the target that it has not answered, the oldest first."""
     offs: tuple[Try, ...] = ()
     """The oldest first."""
+    forgotten: int = 0
+    """So many older ones of these two are not there any more: they count as attempts all the same."""
     ons: tuple[Try, ...] = ()
     answers: tuple[PowerSeen | InstanceSeen, ...] = ()
     """Its answers to the question for the status, about this boot, the oldest first."""
@@ -100,6 +107,8 @@ class Refusal:
 
     why: str
     again: float
+    pause: float = 0.0
+    """Seconds from the refusal until then."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +125,12 @@ class PodLeft:
     """Its phase is Succeeded or Failed: before it is removed by force it is made to be Failed."""
     finalizers: tuple[str, ...] = ()
     tolerates: bool = False
-    """It tolerates the taint out-of-service with which the node is, or will be, tainted: it is to stay."""
+    """It tolerates the taint out-of-service with which the node is, or will be, tainted: it is to stay.
+
+    A time for which it tolerates it begins with the taint: without one it goes, since nothing else brings the taint about.
+    """
+    patient: bool = False
+    """It tolerates that taint for a time that is not over, or has not begun: until then it is not to go."""
     disabled: bool = False
     """Its annotation ``lastcall.dev/failover: Disabled``: lastcall never forces it."""
     mirror: bool = False
@@ -124,6 +138,10 @@ class PodLeft:
     volumes: tuple[str, ...] = ()
     """The names of the PersistentVolumes that it uses."""
     refused: Refusal | None = None
+    lost: Lost | None = None
+    """What is followed when it has gone; None if nothing takes its place."""
+    made: str = ""
+    """When it was made, by the API server's clock (RFC 3339)."""
 
     @property
     def key(self) -> str:
@@ -190,7 +208,9 @@ class Case:
     forced: Forced = NEVER
     """How often this controller has removed pods by force after the boot was proved to be over."""
     replacements: Mapping[str, bool] = field(default_factory=dict)
-    """What is to take the place of pods that were forced, by name, and whether it is Ready; for people."""
+    """What is to take the place of pods that the node has lost, by name, and whether it is Ready; for people."""
+    removed: tuple[Lost, ...] = ()
+    """The pods that this controller has removed by force, also before there was a mark that could name them."""
     back_since: float | None = None
     """Since when the Node has been seen Ready with another boot than its mark's, without a break; None if it is not."""
 

@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from lastcall.failover.deciding import remaining
+from lastcall.failover.deciding import following, remaining
 from lastcall.failover.deciding.case import Case
 from lastcall.failover.deciding.steps import Mark, Step, Wait
 from lastcall.failover.knowing import owner
@@ -66,7 +66,8 @@ def claim(case: Case, now: float) -> Step:
         return Wait(f"{why}. It would be failed over now, but policy {case.policy.name} only observes")
     mark = owner.begun(boot_id=case.node.boot_id, policy=case.policy.name, by=case.me, wall=case.wall)
     ours = case.mark is not None and case.mark.tainted and remaining.our_taint(case)
-    return Mark(mark=replace(mark, tainted=ours), why=why)
+    lost = following.wanted(case) if case.dead else following.known(case)
+    return Mark(mark=replace(mark, tainted=ours, lost=lost), why=why)
 
 
 def take_over(case: Case, now: float) -> Step | None:

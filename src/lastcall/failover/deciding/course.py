@@ -9,7 +9,7 @@ Of a situation the first rule that has an answer decides, and the last one alway
 from collections.abc import Callable
 from enum import Enum
 
-from lastcall.failover.deciding import claiming, forcing, leaving, proving, returning, suspicion
+from lastcall.failover.deciding import claiming, following, forcing, leaving, proving, returning, suspicion
 from lastcall.failover.deciding.case import Case
 from lastcall.failover.deciding.steps import Done, Step, Wait
 from lastcall.failover.knowing.owner import Unreadable
@@ -80,11 +80,19 @@ _OWNED: tuple[Rule, ...] = (
 TABLE: dict[Situation, tuple[Rule, ...]] = {
     Situation.BARRED: (untouchable,),
     Situation.FREE: _SUSPECTED,
-    Situation.UNPROVED: (*_OWNED, proving.ask_again, suspicion.heard_of, leaving.ended_pods, proving.prove),
+    Situation.UNPROVED: (
+        *_OWNED,
+        proving.ask_again,
+        suspicion.heard_of,
+        following.record,
+        leaving.ended_pods,
+        proving.prove,
+    ),
     Situation.PROVED: (
         *_OWNED,
         forcing.taint,
         forcing.only_tainted,
+        following.record,
         forcing.delete,
         forcing.force,
         forcing.detach,

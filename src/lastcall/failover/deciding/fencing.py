@@ -53,13 +53,21 @@ def lasts_until(timeout: float, *, began: float, over_by: float) -> float:
     return min(began + timeout, over_by - MARGIN)
 
 
-def choose(devices: Sequence[Device], *, boot_id: str, apart: float, now: float, fresh: float = 20.0) -> Choice:
+def choose(
+    devices: Sequence[Device],
+    *,
+    boot_id: str,
+    apart: float,
+    now: float,
+    fresh: float = 20.0,
+    suspected: float = float("-inf"),
+) -> Choice:
     """What comes next while nothing proves yet that the boot is over.
 
     ``apart``: between two answers OFF that count as two (``facts.apart``). ``fresh``: for so long a sign of life outweighs
-    them. A fencer that has said OFF twice, and two more times at least ``2 * fresh`` after the second, and is still not
-    believed has failed, and for good. It is judged by what it said then: a sign of life that came late outweighs what it
-    had said before.
+    them. ``suspected``: since when the node is; the delay of the first fencer begins there. A fencer that has said OFF twice,
+    and two more times at least ``2 * fresh`` after the second, and is still not believed has failed, and for good. It is
+    judged by what it said then: a sign of life that came late outweighs what it had said before.
     """
     verifying = [_verified(device, boot_id=boot_id, apart=apart, fresh=fresh, now=now) for device in devices]
     if steps := [step for step in verifying if isinstance(step, Asked | Wait)]:
@@ -69,7 +77,7 @@ def choose(devices: Sequence[Device], *, boot_id: str, apart: float, now: float,
     if not usable:
         return Wait(why="; ".join(faults) or "the policy has no fencer")
     turn = min(usable, key=_rounds)
-    if wait := _pause(usable, turn, now):
+    if wait := _pause(usable, turn, now) or _delay(devices, turn, suspected, now):
         return wait
     ordinal = f"attempt {_spent(turn) % turn.attempts + 1} of {turn.attempts}"
     if turn.judgement is None or not _just_judged(turn, now):
@@ -194,6 +202,18 @@ def _pause(usable: Sequence[Device], turn: Device, now: float) -> Wait | None:
     )
 
 
+def _delay(devices: Sequence[Device], turn: Device, suspected: float, now: float) -> Wait | None:
+    """Before its first attempt: from when the node was suspected, or the last one of another fencer was over."""
+    if not turn.delay or _tries(turn):
+        return None
+    until = max([suspected, *(one.ended for device in devices for one in _tries(device))]) + turn.delay
+    if now >= until:
+        return None
+    return Wait(
+        why=f"{turn.name} is told nothing for {duration.of_seconds(turn.delay)}, as the policy says", until=until
+    )
+
+
 def _error(device: Device) -> str:
     last = max(_tries(device), key=lambda one: one.ended)
     return last.error or "it accepted the order, and its status was not OFF in time"
@@ -204,7 +224,7 @@ def _tries(device: Device) -> tuple[Try, ...]:
 
 
 def _spent(device: Device) -> int:
-    return len(_tries(device))
+    return device.forgotten + len(_tries(device))
 
 
 def _rounds(device: Device) -> int:

@@ -5,7 +5,7 @@ Only here anything is forced, but for the pods that a node has said itself to ha
 
 from msgspec.structs import replace
 
-from lastcall.failover.deciding import pacing, remaining
+from lastcall.failover.deciding import following, pacing, remaining
 from lastcall.failover.deciding.case import Case, PodLeft
 from lastcall.failover.deciding.steps import Delete, Detach, ForceDelete, Step, Taint, Wait
 from lastcall.model.fence_policy import Mode
@@ -14,14 +14,16 @@ from lastcall.model.fence_policy import Mode
 def taint(case: Case, now: float) -> Step | None:
     """The taint: nothing new comes, kube-controller-manager forces too, and volumes are detached at once.
 
-    One that somebody has set by hand does as well, and stays his.
+    One that somebody has set by hand does as well, and stays his. The pods that go for it are named in the same write.
     """
     del now
     assert case.node
     assert case.mark
     if remaining.our_taint(case):
         return None
-    return Taint(mark=replace(case.mark, tainted=True), boot_id=case.node.boot_id, why=_proof(case))
+    return Taint(
+        mark=replace(case.mark, tainted=True, lost=following.wanted(case)), boot_id=case.node.boot_id, why=_proof(case)
+    )
 
 
 def only_tainted(case: Case, now: float) -> Step | None:

@@ -13,13 +13,14 @@ from lastcall.model.fence_policy import Mode
 def ended_pods(case: Case, now: float) -> Step | None:
     """The pods of which the silent node has said that they are over. They are terminating before they are forced.
 
-    A kubelet that starts again meanwhile does not start a pod that is terminating.
+    A kubelet that starts again meanwhile does not start a pod that is terminating. One that tolerates the taint for a time
+    has that time first.
     """
     assert case.policy
     assert case.node
     if case.policy.mode is not Mode.ENFORCE:
         return None
-    over = [pod for pod in remaining.going(case) if pod.uid in case.gone]
+    over = [pod for pod in remaining.at_once(case) if pod.uid in case.gone]
     ready = [pod for pod in over if pod.refused is None or now >= pod.refused.again]
     boot_id, why = case.node.boot_id, f"node {case.name} has said itself that it ended and unmounted them"
     if first := tuple(pod for pod in ready if not pod.terminating):

@@ -5,12 +5,13 @@ from collections.abc import Iterable, Mapping
 from lastcall import names
 from lastcall.failover.deciding.case import AttachmentLeft, PodLeft, Refusal
 from lastcall.failover.deciding.remaining import stays
+from lastcall.failover.knowing import lost
 from lastcall.failover.knowing.taints import OURS
 from lastcall.failover.upstream import caution
 from lastcall.failover.upstream.verdict import FINISHED
 from lastcall.model.observed import LiveNode, LivePod, WatchedAttachment
 from lastcall.model.snapshot import DatedTaint
-from lastcall.model.tolerations import tolerates
+from lastcall.model.tolerations import FOR_EVER, tolerates
 
 MIRROR = "kubernetes.io/config.mirror"
 _OURS = DatedTaint(key=OURS.key, value=OURS.value, effect=OURS.effect)
@@ -21,6 +22,7 @@ def pod(
 ) -> PodLeft:
     """``claims``: the volumes that are attached to the node, by namespace and name of their claims."""
     metadata = found.metadata
+    tolerated, patient = _tolerance(found, node, wall)
     return PodLeft(
         uid=metadata.uid,
         namespace=metadata.namespace,
@@ -29,11 +31,14 @@ def pod(
         grace=metadata.deletion_grace_period_seconds,
         finished=found.status.phase in FINISHED,
         finalizers=metadata.finalizers,
-        tolerates=_tolerates(found, node, wall),
+        tolerates=tolerated,
+        patient=patient,
         disabled=caution.spares(metadata.annotations.get(names.FAILOVER_ANNOTATION, "")),
         mirror=MIRROR in metadata.annotations,
         volumes=tuple(claims[claim] for claim in found.claims if claim in claims),
         refused=refusals.get(metadata.uid),
+        lost=lost.of(found, seen=node.metadata.written),
+        made=metadata.creation_timestamp,
     )
 
 
@@ -55,18 +60,24 @@ def attachment(found: WatchedAttachment, refusals: Mapping[str, Refusal]) -> Att
     )
 
 
-def _tolerates(found: LivePod, node: LiveNode, wall: float) -> bool:
-    """Whether it is to stay, by every taint of that key that the node has, or will have.
-
-    A toleration with a time holds until that has passed since the taint was added; if that is not known, it holds.
-    """
+def _tolerance(found: LivePod, node: LiveNode, wall: float) -> tuple[bool, bool]:
+    """``PodLeft.tolerates`` and ``patient``, by every taint of that key that the node has, or will have."""
     there = [taint for taint in node.spec.taints if taint.key == names.OUT_OF_SERVICE]
-    return all(_holds(found, taint, wall) for taint in there or [_OURS])
+    rest = min((_rest(found, taint, wall) for taint in there), default=_time(found, _OURS))
+    return rest > 0 if there else rest == FOR_EVER, 0 < rest < FOR_EVER
 
 
-def _holds(found: LivePod, taint: DatedTaint, wall: float) -> bool:
+def _rest(found: LivePod, taint: DatedTaint, wall: float) -> float:
+    """How long it tolerates a taint from now on: for ever, if it is not known since when the taint is there."""
+    time = _time(found, taint)
+    if time <= 0 or taint.time_added is None:
+        return FOR_EVER if time > 0 else 0.0
+    return time - (wall - taint.time_added.timestamp())
+
+
+def _time(found: LivePod, taint: DatedTaint) -> float:
+    """How long it tolerates a taint in all; 0: not at all."""
     first = next((one for one in found.spec.tolerations if tolerates(one, taint)), None)
-    if first is None or first.toleration_seconds is None:
-        return first is not None
-    since = taint.time_added.timestamp() if taint.time_added else wall
-    return wall - since < first.toleration_seconds
+    if first is None:
+        return 0.0
+    return FOR_EVER if first.toleration_seconds is None else float(first.toleration_seconds)

@@ -72,7 +72,12 @@ def prove(case: Case, now: float) -> Step:
     assert case.node
     assert case.mark
     choice = fencing.choose(
-        case.devices, boot_id=case.node.boot_id, apart=case.policy.apart, fresh=case.policy.fresh, now=now
+        case.devices,
+        boot_id=case.node.boot_id,
+        apart=case.policy.apart,
+        fresh=case.policy.fresh,
+        suspected=float("-inf") if case.mark.switched_off else case.quiet_since + case.policy.suspect_after,
+        now=now,
     )
     if not isinstance(choice, SwitchOff):
         return choice

@@ -28,6 +28,16 @@ def going(case: Case) -> list[PodLeft]:
     return [pod for pod in case.pods if not stays(pod) and not stuck(pod)]
 
 
+def at_once(case: Case) -> list[PodLeft]:
+    """Those of them that nothing lets stay for a time: the others go only when the node has had the taint for so long."""
+    return [pod for pod in going(case) if not pod.patient]
+
+
+def patient(case: Case) -> list[PodLeft]:
+    """The pods that stay for a time alone: they go as soon as it is over."""
+    return [pod for pod in case.pods if pod.patient and pod.tolerates and not (pod.mirror or pod.disabled)]
+
+
 def attached(case: Case) -> list[AttachmentLeft]:
     """The attachments that have to go: all but those of pods that stay."""
     kept = {volume for pod in case.pods if stays(pod) for volume in pod.volumes}

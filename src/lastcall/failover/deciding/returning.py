@@ -34,12 +34,18 @@ def awake(case: Case, now: float) -> Step | None:
 
 
 def nothing_left(case: Case, now: float) -> Step | None:
-    """What had to go has gone: the machine is switched on if the policy asks for it, and the node waited for."""
+    """What had to go has gone: the machine is switched on if the policy asks for it, and the node waited for.
+
+    It stays off for who has yet to go, since nothing is forced any more once it was told to switch on.
+    """
     mark = case.mark
     if mark is None or remaining.anything(case):
         return None
     if not mark.tainted and not mark.switched_off and not remaining.out_of_service(case):
         return Unmark(why=f"nothing is left on node {case.name} that has to be failed over")
+    if not mark.powered_on and (patient := remaining.patient(case)):
+        some = remaining.named(pod.key for pod in patient)
+        return Wait(f"node {case.name} is failed over but for {some}, while that tolerates the taint; {_places(case)}")
     if case.policy and case.policy.power_on and mark.switched_off:
         return _switch_on(case, mark, now)
     return Wait(f"node {case.name} is failed over, and waited for; {_places(case)}")

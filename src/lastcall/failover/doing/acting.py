@@ -9,12 +9,11 @@ from lastcall.errors import (
     ApiFailure,
     Conflict,
     LastcallError,
-    NotFound,
     RefusedForSafety,
     TimedOut,
     Unavailable,
 )
-from lastcall.failover.deciding import listed, steps
+from lastcall.failover.deciding import listed, refusing, steps
 from lastcall.failover.deciding.case import Refusal
 from lastcall.failover.doing.devices import Devices
 from lastcall.failover.doing.gathering import Gathered
@@ -34,8 +33,6 @@ from lastcall.model.observed import LiveNode
 from lastcall.model.snapshot import DatedTaint
 from lastcall.ports import Clock
 
-AGAIN = 10.0
-"""Seconds after which what the API server has refused is asked for again."""
 _RANKS = {"detach": 0, "force-delete": 1, "delete": 2}
 """Where there is no room for all: a node that has begun is done before the next begins, soon after it was decided about."""
 
@@ -210,7 +207,11 @@ class Acting:
         names_of = {one.uid: one.name for one in step.attachments}
 
         async def detach(uid: str, sent: set[str]) -> None:
-            there = await self._cluster.attachment(names_of[uid])
+            try:
+                there = await self._cluster.attachment(names_of[uid])
+            except (TimedOut, Unavailable):
+                sent.add(uid)  # what cannot be read is left out as what cannot be written
+                raise
             if there.metadata.uid != uid or there.spec.node_name != subject.name:
                 raise Conflict(f"{names_of[uid]} is another attachment by now")
             await surety.check()
@@ -229,7 +230,8 @@ class Acting:
     ) -> None:
         """All at once, as far as the pool has room. What is refused for one is no trouble of the others.
 
-        ``call`` notes in the set whose first write it sends: that may be carried out also if nothing is answered.
+        ``call`` notes in the set whose first write it sends, which may be carried out also if nothing is answered, or which
+        one the server fails at before.
         """
         failures: list[LastcallError] = []
         sent: set[str] = set()
@@ -243,23 +245,21 @@ class Acting:
 
         async def one(uid: str, namespace: str, name: str) -> None:
             began = self._clock.boottime()
-            subject.refusals.pop(uid, None)
-            error, gone = "", False
+            error, gone, before = "", False, subject.refusals.get(uid)
             try:
                 if not await self._pool.run(lambda: attempt(uid), rank=_RANKS[acted.verb]):
                     return
-            except NotFound:
-                gone = True  # that is what was wanted, and somebody else has done it
-            except (RefusedForSafety, TimedOut, Unavailable) as failure:
-                failures.append(failure)
-                if uid not in sent or isinstance(failure, RefusedForSafety):
+                subject.refusals.pop(uid, None)
+            except (RefusedForSafety, TimedOut, Unavailable, ApiFailure) as failure:
+                if ends := refusing.ends_step(failure, sent=uid in sent):
+                    failures.append(failure)
+                if ends and (uid not in sent or isinstance(failure, RefusedForSafety)):
                     return
-                error = str(failure)
-            except Conflict as failure:  # another one has its name, or it has changed: the next round sees it as it is
-                error = str(failure)
-            except ApiFailure as failure:
-                error = str(failure)
-                subject.refusals[uid] = Refusal(why=error, again=self._clock.boottime() + AGAIN)
+                gone = refusing.gone(failure)  # that is what was wanted, and somebody else has done it
+                error = "" if gone else str(failure)
+                subject.refusals.pop(uid, None)
+                if not gone:
+                    subject.refusals[uid] = refusing.refusal(failure, before, self._clock.boottime())
             ended = self._clock.boottime()
             self._tell(
                 replace(

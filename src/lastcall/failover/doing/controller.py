@@ -5,7 +5,6 @@ the leader election runs and cancels. What is under way then is given up at the 
 whoever leads next, from what the cluster says.
 """
 
-import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,13 +21,16 @@ from lastcall.failover.doing.reading import Reading
 from lastcall.failover.doing.replacing import Replacements
 from lastcall.failover.doing.worker import Worker
 from lastcall.failover.knowing.own_clock import PERIOD
-from lastcall.failover.telling.happenings import Happening, Listener, Rested, Stopped
+from lastcall.failover.telling.happenings import Broke, Happening, Listener, Rested, Stopped
 from lastcall.model.observed import Heard, Watched
 from lastcall.ports import Clock
 from lastcall.ports_fences import Fences
 
 CONCURRENCY = 50
 """Calls to the API server that are under way at a time."""
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 300.0
+"""Seconds after a mistake of ours about a node, and after many."""
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +74,6 @@ class Controller:
         self._heeding = Heeding(outside.cluster, self.observing, outside.clock)
         self._workers: dict[str, Worker] = {}
         self._group: Group | None = None
-        self._fault: asyncio.Future[None] | None = None
         self._seen = Signal()
 
     # -- always --------------------------------------------------------------------------------------------------------
@@ -107,14 +108,13 @@ class Controller:
         while not self.observing.ready:
             await self._seen.next()
         self._group = Group()
-        self._fault = asyncio.get_running_loop().create_future()
         try:
             now = self._clock.boottime()
             claimed = self._gathering.guard.claimed
             for name in list(self.observing.knots):
                 if name in claimed or self.observing.in_trouble(name, now):
                     self._start(name)
-            await first(self._fault, self._heeding.run())
+            await self._heeding.run()
         finally:
             group, self._group = self._group, None
             self._workers.clear()
@@ -136,7 +136,7 @@ class Controller:
             self._gathering,
             self._acting,
             Devices(self._fences, self._clock),
-            Replacements(self._cluster),
+            Replacements(self._cluster, self._clock),
             Reading(self._cluster, self._clock),
             self._clock,
             self._tell,
@@ -145,19 +145,27 @@ class Controller:
         self._group.start(self._work(worker), f"failover of {name}")
 
     async def _work(self, worker: Worker) -> None:
-        """A fault of ours in one node's worker ends the program: who restarts goes on from what the cluster says."""
-        try:
-            await worker.run()
-        except Exception as error:  # it is raised where the program waits
-            if self._fault and not self._fault.done():
-                self._fault.set_exception(error)
-            return
+        """A mistake of ours about one node, as by an object that nobody foresaw, holds up this one alone."""
+        pause = _FIRST_PAUSE
+        while not await self._went_well(worker):
+            await self._clock.sleep(pause)
+            pause = min(_LONGEST_PAUSE, 2 * pause)
         if self._workers.get(worker.name) is worker:
             del self._workers[worker.name]
             self._tell(Rested(node=worker.name))
         knot = self.observing.knots.get(worker.name)
         if knot:
             knot.seen.forget()
+
+    async def _went_well(self, worker: Worker) -> bool:
+        try:
+            await worker.run()
+        except Exception as error:
+            log.exception("what is done about node %s has broken off by a mistake of this program", worker.name)
+            worker.sentence = f"broken off by a mistake of this program, and begun anew after a pause: {error!r}"
+            self._tell(Broke(node=worker.name, error=error))
+            return False
+        return True
 
     # -- what others see -----------------------------------------------------------------------------------------------
 

@@ -12,20 +12,27 @@ from lastcall.errors import LastcallError, TimedOut
 from lastcall.failover.deciding.case import Device, Try
 from lastcall.failover.knowing import answers
 from lastcall.failover.knowing.facts import InstanceSeen, PowerSeen
+from lastcall.failover.knowing.proofs import switched
 from lastcall.failover.limits import targets
 from lastcall.failover.limits.targets import Judgement
 from lastcall.model import fencer_values
 from lastcall.model.fence_node import FenceNode
 from lastcall.model.fence_policy import FencePolicy
 from lastcall.model.fencer import Fencer, TargetCheck
+from lastcall.model.power import Power
 from lastcall.ports import Clock
 from lastcall.ports_fences import Fence, Fences, Lasting
 
 AGAIN = 30.0
 """Seconds after which a fencer that could not be used is tried again.
 
-Its Secret may be there now, or a BMC that was wired to another machine wired to its own.
+Its Secret may be there now, or hold another password, or a BMC that was wired to another machine be wired to its own.
 """
+STILL = 5.0
+"""So many seconds after a failure it stays as it is: its status may yet say what has come of an order."""
+
+_KEPT = 16
+"""So many attempts of each kind are remembered: a BMC may be dead for weeks, and what comes next follows from the last ones."""
 
 
 @dataclass
@@ -38,8 +45,11 @@ class _Asked:
     trouble: str = ""
     judgement: Judgement | None = None
     judged: float = 0.0
+    renewed: float = 0.0
+    """When it was last made, or would have been."""
     unanswered: list[Try] = field(default_factory=list)
     offs: list[Try] = field(default_factory=list)
+    forgotten: int = 0
     ons: list[Try] = field(default_factory=list)
     answers: list[PowerSeen | InstanceSeen] = field(default_factory=list)
 
@@ -48,6 +58,29 @@ class _Asked:
         """It cannot be used as it was found."""
         unchecked = self.fencer.target_check is TargetCheck.DISABLED
         return bool(self.trouble) or bool(self.judgement and not self.judgement.allows(unchecked=unchecked))
+
+    def note(self, tries: list[Try], one: Try) -> None:
+        """An attempt, one more of ``tries``."""
+        tries.append(one)
+        if tries is not self.ons and len(tries) > _KEPT:
+            del tries[0]
+            self.forgotten += 1
+
+    def failing(self, now: float) -> bool:
+        """The last attempt to switch off has failed, and not just now: what it was made with may have been corrected since.
+
+        Neither if it has said since what was asked in vain, or that its machine is off. Who may only read can say the one
+        and not do the other: so after an order that has failed it is made anew once, and if it says then which machine
+        it is, it stays so until it has had its next order, however slow it is.
+        """
+        tries = (*self.unanswered[-1:], *self.offs[-1:])
+        last = max(tries, key=lambda one: one.ended, default=None)
+        if last is None or not last.error or now < last.ended + STILL:
+            return False
+        if any(switched(one) is Power.OFF and one.answered >= last.ended for one in self.answers[-1:]):
+            return False
+        said = self.renewed > last.ended if last in self.offs else self.judged >= last.ended
+        return not (self.judgement and said)
 
 
 class Devices:
@@ -63,7 +96,7 @@ class Devices:
         self._asked: dict[str, _Asked] = {}
 
     async def prepare(self, node: FenceNode, policy: FencePolicy | None, about: str) -> None:
-        """Makes the fences, unless they are as policy and node have it; those that cannot be used are made again later.
+        """Makes the fences, unless they are as policy and node have it; those that fail, or cannot be used, are made again later.
 
         What it is ``about`` is one boot as one has observed it. Another one, or what may be another machine behind a fencer,
         begins with a clean sheet.
@@ -74,29 +107,32 @@ class Devices:
             self._about = about
             self._made = ()
             self._asked = {}
-        broken = any(one.broken for one in self._asked.values())
+        broken = any(one.broken or one.failing(now) for one in self._asked.values())
         if self._made == wanted and not (broken and now >= self._made_at + AGAIN):
             return
         before, self._asked = self._asked, {}
         for fencer in policy.spec.fencers if policy else ():
             old = before.get(fencer.name)
-            if self._made == wanted and old and not old.broken:
+            same = self._made == wanted and old is not None and not old.broken
+            if same and old and not old.failing(now):
                 self._asked[fencer.name] = old
                 continue
             basis = fencer_values.basis(fencer, node)
             asked = self._asked[fencer.name] = old if old and old.basis == basis else _Asked(fencer, basis)
-            asked.judgement = None
-            await self._make(asked, node, policy)
+            asked.judgement = None  # a Secret may name another machine, too
+            asked.renewed = now
+            await self._make(asked, node, policy, keep=same)
         self._made, self._made_at = wanted, now
 
-    async def _make(self, asked: _Asked, node: FenceNode, policy: FencePolicy | None) -> None:
-        """Each for itself: what is wrong with one is no trouble of the others."""
+    async def _make(self, asked: _Asked, node: FenceNode, policy: FencePolicy | None, *, keep: bool) -> None:
+        """Each for itself: what is wrong with one is no trouble of the others. ``keep``: better as it was than not at all."""
         assert policy
         spec = msgspec.structs.replace(policy.spec, fencers=(asked.fencer,))
         try:
             made = await self._fences.of(node, msgspec.structs.replace(policy, spec=spec))
         except LastcallError as error:
-            asked.fence, asked.trouble = None, str(error)
+            if not keep:
+                asked.fence, asked.trouble = None, str(error)
         else:
             asked.fence, asked.trouble = made[0], ""
 
@@ -111,6 +147,7 @@ class Devices:
             Device(
                 name=name,
                 attempts=one.fencer.attempts,
+                delay=float(one.fencer.delay_seconds),
                 timeout=float(one.fencer.timeout_seconds),
                 unchecked=one.fencer.target_check is TargetCheck.DISABLED,
                 trouble=one.trouble,
@@ -118,6 +155,7 @@ class Devices:
                 judged=one.judged,
                 unanswered=tuple(one.unanswered),
                 offs=tuple(one.offs),
+                forgotten=one.forgotten,
                 ons=tuple(one.ons),
                 answers=tuple(one.answers),
             )
@@ -132,7 +170,7 @@ class Devices:
         try:
             target = await fence.target()
         except LastcallError as error:
-            asked.unanswered.append(Try(began=began, ended=self._clock.boottime(), error=str(error)))
+            asked.note(asked.unanswered, Try(began=began, ended=self._clock.boottime(), error=str(error)))
             return f"{name} did not say which machine it is: {error}"
         asked.judgement, asked.judged = targets.judge(target, node), self._clock.boottime()
         return asked.judgement.why
@@ -149,12 +187,12 @@ class Devices:
     async def off(self, name: str, within: float) -> str:
         """Tells it to switch off; why that has failed, empty if it was accepted."""
         asked, fence = self._fence(name)
-        return await self._order(fence.off(within), asked.offs)
+        return await self._order(fence.off(within), asked, asked.offs)
 
     async def on(self, name: str, within: float) -> str:
         """Tells it to switch on, in the same way."""
         asked, fence = self._fence(name)
-        return await self._order(fence.on(within), asked.ons)
+        return await self._order(fence.on(within), asked, asked.ons)
 
     def put_off(self, name: str, until: float) -> None:
         """Its order that is under way may last until then, if it is one whose end can be put off."""
@@ -162,7 +200,7 @@ class Devices:
         if isinstance(fence, Lasting):
             fence.put_off(until)
 
-    async def _order(self, order: Awaitable[None], tries: list[Try]) -> str:
+    async def _order(self, order: Awaitable[None], asked: _Asked, tries: list[Try]) -> str:
         began, error = self._clock.boottime(), "it was given up"
         try:
             await order
@@ -170,7 +208,7 @@ class Devices:
         except LastcallError as failure:
             error = str(failure) or "it has failed"
         finally:
-            tries.append(Try(began=began, ended=self._clock.boottime(), error=error))
+            asked.note(tries, Try(began=began, ended=self._clock.boottime(), error=error))
         return error
 
     def _fence(self, name: str) -> tuple[_Asked, Fence]:

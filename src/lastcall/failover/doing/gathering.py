@@ -20,6 +20,7 @@ from lastcall.failover.doing.reading import Reading
 from lastcall.failover.knowing import armed, calm, evidence, last_words, proofs
 from lastcall.failover.knowing.acknowledgement import acknowledged
 from lastcall.failover.knowing.facts import Acknowledged, Boot, Fact, WatchdogSeen
+from lastcall.failover.knowing.lost import Lost, room_beside
 from lastcall.failover.knowing.owner import OwnerMark
 from lastcall.failover.limits import overview
 from lastcall.failover.limits.knot import Knot
@@ -81,10 +82,10 @@ class Gathering:
         name: str,
         devices: Devices,
         refusals: Mapping[str, Refusal],
-        replaced: Mapping[str, bool],
         *,
         reading: Reading,
         forced: Forced = NEVER,
+        removed: tuple[Lost, ...] = (),
         before: Gathered | None = None,
     ) -> Gathered:
         """Reads the node and its Lease, or takes ``reading``, and its pods, or takes those from ``before``.
@@ -127,7 +128,7 @@ class Gathering:
             pods=tuple(left.pod(pod, node, claims, refusals, wall) for pod in pods),
             attachments=tuple(left.attachment(one, refusals) for one in attachments),
             forced=forced,
-            replacements=replaced,
+            removed=removed,
             back_since=knot.seen.back[1] if knot.seen.back else None,
         )
         by_uid = {pod.metadata.uid: pod for pod in pods}
@@ -177,6 +178,7 @@ class Gathering:
             return None
         lease = await self._cluster.watchdog(name)
         if lease is None:
+            self._observing.storage.forget(name)
             return None
         watched = self._observing.look_at_watchdog(name, lease, self._clock.boottime())
         fact = self._seen(watched, asked)
@@ -200,6 +202,8 @@ class Gathering:
         boot, said = knot.seen.boot, knot.seen.word
         if boot is None:
             return
+        if stored := self._observing.storage.of(knot.seen.name, boot):
+            yield stored
         if said and (word := acknowledged(said[0], boot, seen=said[1], renewed=knot.seen.renewed)):
             yield word
         by_hand = [taint for taint in node.spec.taints if taint.key == names.OUT_OF_SERVICE]
@@ -249,4 +253,5 @@ def _node_now(node: LiveNode) -> NodeNow:
         ready=node.ready.status,
         taints=node.spec.taints,
         mark_text=node.mark,
+        room=room_beside(node.metadata.annotations),
     )

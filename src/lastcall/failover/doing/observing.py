@@ -12,8 +12,11 @@ from lastcall.failover.knowing import armed, last_words
 from lastcall.failover.knowing.alarms import Alarms
 from lastcall.failover.knowing.armed import Contact
 from lastcall.failover.knowing.calm import Calmness
+from lastcall.failover.knowing.hearsay import Hearsay
 from lastcall.failover.knowing.own_clock import OwnClock
+from lastcall.failover.knowing.revisions import number_of
 from lastcall.failover.knowing.sightings import Sightings
+from lastcall.failover.knowing.storage_leases import StorageLeases
 from lastcall.failover.limits import policies
 from lastcall.failover.limits.knot import Knot
 from lastcall.model.observed import (
@@ -37,6 +40,7 @@ class Observing:
         self.clock = OwnClock()
         self.contacts: list[Contact] = []
         self.calmness = Calmness()
+        self.storage = StorageLeases()
         self.most_lost: float | None = None
         """When more than half of all nodes were last seen to be silent at once; None: never."""
         self._touched = touched
@@ -44,6 +48,7 @@ class Observing:
         self._leases: dict[str, WatchedLease] = {}
         """Of nodes that are not there (yet)."""
         self._watchdogs: dict[str, armed.Watched] = {}
+        self._hearsay = Hearsay()
         self._words: dict[str, last_words.Heard] = {}
         self._attachments: dict[str, dict[str, WatchedAttachment]] = {}
         self._places: dict[str, str] = {}
@@ -125,6 +130,8 @@ class Observing:
         if lease is None:
             self._watchdogs.pop(name, None)
             self.calmness.hear(name, None, now)
+            self._hearsay.forget(name)
+            self.storage.forget(name)
         else:
             assert isinstance(lease, WatchedLease)
             self.look_at_watchdog(name, lease, now)
@@ -215,6 +222,14 @@ class Observing:
             self._watchdogs.get(name), annotations=lease.metadata.annotations, renewed=lease.spec.renew_time, now=now
         )
         self.calmness.hear(name, watched.promise, now)
+        revision = number_of(lease.metadata.resource_version)
+        for node in self.storage.hear(name, lease.metadata.annotations, now, revision=revision):
+            if self.in_trouble(node, now):
+                self._touched(node)
+        for node, fact in self._hearsay.hear(lease, now):
+            knot = self._knots.get(node)
+            if knot and knot.seen.peer(fact) and knot.in_trouble(now):
+                self._touched(node)
         return watched
 
     def look_at_shutdown(

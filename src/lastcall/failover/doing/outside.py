@@ -4,7 +4,7 @@ Errors are those of ``lastcall.errors``: Unavailable, TimedOut and NotNow may be
 is not as it was read, NotFound that it is gone.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from lastcall.model.node_shutdown_object import NodeShutdown
@@ -57,8 +57,8 @@ class Cluster(Protocol):
         """One pod, read live; None if there is none."""
         ...
 
-    async def pods_like(self, pod: LivePod) -> Sequence[LivePod]:
-        """Those of its namespace that have all its labels, read live."""
+    def pods_like(self, namespace: str, labels: Mapping[str, str]) -> AsyncGenerator[Sequence[LivePod], None]:
+        """Those of a namespace that have all these labels, read live, page by page: the next is read when it is wanted."""
         ...
 
     async def attachment(self, name: str) -> WatchedAttachment:

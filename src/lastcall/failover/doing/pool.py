@@ -13,6 +13,9 @@ T = TypeVar("T")
 
 PAUSE = 1.0
 """Seconds, if a server that has too much to do does not say how long it needs."""
+LONGEST = 32.0
+"""Seconds for which all wait at most because of one answer: kube-apiserver that is too busy asks for no more
+(``maxRetryAfter`` in its ``dropped_requests_tracker.go``)."""
 _TRIES = 5
 
 
@@ -29,8 +32,9 @@ class Pool:
     async def run(self, call: Callable[[], Awaitable[T]], *, rank: int = 0) -> T:
         """The call's result; one that is answered by 429 is made again, after the pause that the server asks for.
 
-        All others wait for the same pause: it is the server that is busy, not one object. Of those that wait for room
-        the lowest ``rank`` is next, and of the same rank who came first.
+        All others wait for the same pause: it is the server that is busy, not one object. NotNow at once if it is a
+        webhook that asks for it, which says nothing of other objects; and if it is longer than ``LONGEST``, for which
+        all wait then. Of those that wait for room the lowest ``rank`` is next, and of the same rank who came first.
         """
         await self._enter(rank)
         try:
@@ -46,10 +50,13 @@ class Pool:
             try:
                 return await call()
             except NotNow as error:
-                tries += 1
-                if tries == _TRIES:
+                if error.by_webhook:
                     raise
-                self._until = self._clock.boottime() + (error.after or PAUSE)
+                tries += 1
+                wanted = error.after or PAUSE
+                self._until = self._clock.boottime() + min(wanted, LONGEST)
+                if tries == _TRIES or wanted > LONGEST:
+                    raise
 
     async def _enter(self, rank: int) -> None:
         if self._free:

@@ -2,10 +2,13 @@
 
 import asyncio
 
+from lastcall.errors import Unavailable
 from lastcall.failover.deciding import steps
 from lastcall.failover.doing.observing import Observing
 from lastcall.failover.doing.outside import Cluster
+from lastcall.failover.knowing import unread
 from lastcall.failover.knowing.sightings import Sightings
+from lastcall.failover.knowing.unread import Unread
 from lastcall.model.node_shutdown_object import NodeShutdown
 from lastcall.model.observed import LiveNode
 from lastcall.ports import Clock
@@ -21,6 +24,8 @@ class Reading:
     def __init__(self, cluster: Cluster, clock: Clock) -> None:
         self._cluster = cluster
         self._clock = clock
+        self._unread: Unread | None = None
+        """About the last word; it outlives the rounds."""
         self.drop()
 
     def drop(self) -> None:
@@ -60,11 +65,23 @@ class Reading:
         """
         asked, known = self._clock.boottime(), observing.word(name)
         if asked >= self._shutdown_asked + LASTS:
-            self._shutdown = await self._cluster.shutdown(name)
+            self._shutdown = await self._word(name)
             self._shutdown_asked = asked
             if self._shutdown:
                 observing.look_at_shutdown(name, self._shutdown, self._clock.boottime(), since=known)
         return self._shutdown
+
+    async def _word(self, name: str) -> NodeShutdown | None:
+        """None also if it could not be read for so long that it is not asked for any more, for a while."""
+        if self._unread and self._unread.given_up(self._clock.boottime()):
+            return None
+        try:
+            word = await self._cluster.shutdown(name)
+        except Unavailable:
+            self._unread = unread.failed(self._unread, self._clock.boottime())
+            raise
+        self._unread = None
+        return word
 
 
 def serves(step: steps.Step) -> bool:

@@ -1,53 +1,54 @@
-"""What takes the place of pods that were removed by force: whether it runs and is Ready elsewhere, for people."""
+"""Looks for what takes the place of pods that a node has lost: whether it runs and is Ready elsewhere, for people."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 
 from lastcall.errors import LastcallError
+from lastcall.failover.deciding import following, seeking
+from lastcall.failover.deciding.case import Case
 from lastcall.failover.doing.outside import Cluster
+from lastcall.failover.knowing.lost import STATEFUL, Lost
+from lastcall.failover.knowing.replaced import replaced
 from lastcall.model.observed import LivePod
-
-MOST = 50
-"""So many pods of a node are followed; others are made anew by the same controllers."""
-_STAYS = ("DaemonSet", "Node", "")
-"""Kinds of owners that make no other pod elsewhere."""
+from lastcall.ports import Clock
 
 
 class Replacements:
-    """Of one node."""
+    """Of one node. What was lost stands in the mark; only what was found, and asked for in vain, is remembered here."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, clock: Clock) -> None:
         self._cluster = cluster
-        self._lost: dict[str, LivePod] = {}
-        self._ready: dict[str, bool] = {}
+        self._clock = clock
+        self._places: Mapping[str, str] = {}
+        self._asked: Mapping[str, seeking.Asked] = {}
 
-    def lost(self, pods: Iterable[LivePod]) -> None:
-        """These were removed by force."""
-        for pod in pods:
-            kind = pod.owner.kind if pod.owner else ""
-            if kind not in _STAYS and len(self._lost) < MOST:
-                self._lost["/".join(pod.key)] = pod
-                self._ready.setdefault("/".join(pod.key), False)
+    async def look(self, case: Case) -> Mapping[str, bool]:
+        """``Case.replacements``. One that was Ready is not asked for again, the others after a pause that grows."""
+        known = {one.uid for one in following.known(case)}
+        self._asked = {uid: asked for uid, asked in self._asked.items() if uid in known}
+        missing = [one for one in following.asked(case) if one.uid not in self._places]
+        now = self._clock.boottime()
+        try:
+            for lost in seeking.questions(missing, self._asked, now):
+                self._asked = seeking.again(lost, self._asked, now)
+                await self._find(lost, case)
+        except LastcallError:
+            pass  # what was found before counts; it is asked for again as if there were none
+        return following.told(case, self._places.keys())
 
-    async def look(self) -> Mapping[str, bool]:
-        """Whether each pod that was lost has a replacement that is Ready. One that was, is not asked for again."""
-        for key, pod in self._lost.items():
-            if not self._ready[key]:
-                try:
-                    self._ready[key] = await self._replaced(pod)
-                except LastcallError:
-                    return dict(self._ready)
-        return dict(self._ready)
+    async def _find(self, lost: Sequence[Lost], case: Case) -> None:
+        """Page by page, until each has its place: what is not needed is not read."""
+        async with aclosing(self._found(lost[0])) as pages:
+            async for page in pages:
+                self._places = replaced(following.asked(case), page, node=case.name, before=self._places)
+                if all(one.uid in self._places for one in lost):
+                    return
 
-    async def _replaced(self, pod: LivePod) -> bool:
-        """A StatefulSet makes it anew under its name; others make another one with the same labels."""
-        assert pod.owner
-        if pod.owner.kind == "StatefulSet":
-            found = await self._cluster.pod(*pod.key)
-            return found is not None and found.metadata.uid != pod.metadata.uid and found.ready
-        return any(
-            other.ready
-            and other.owner
-            and other.owner.uid == pod.owner.uid
-            and other.spec.node_name != pod.spec.node_name
-            for other in await self._cluster.pods_like(pod)
-        )
+    async def _found(self, one: Lost) -> AsyncGenerator[Sequence[LivePod], None]:
+        if one.kind == STATEFUL:
+            pod = await self._cluster.pod(one.namespace, one.name)
+            yield [pod] if pod else []
+            return
+        async with aclosing(self._cluster.pods_like(one.namespace, one.labels)) as pages:
+            async for page in pages:
+                yield page

@@ -64,9 +64,9 @@ class Surety:
         """RefusedForSafety if it is not so any more; the API's error if that cannot be known."""
         if self._fresh():
             return
-        before = self._looks
+        asked, before = self._clock.boottime(), self._looks
         async with self._lock:
-            if self._fresh():
+            if self._fresh() or self._looked(asked):
                 return
             if self._failure and self._looks != before:
                 raise self._failure  # of the look that was waited for: not each of those who wait looks for itself
@@ -169,8 +169,19 @@ class Surety:
             raise RefusedForSafety(f"node {name} was heard of meanwhile")
 
     def _fresh(self) -> bool:
-        """What was heard of the node meanwhile by the watch counts at once."""
-        held = self._clock.boottime() < self._at + (HOLDS if self._looking else AHEAD)
+        """Whether the next call may go; what was heard of the node meanwhile by the watch counts at once."""
+        return self._younger(HOLDS if self._looking else AHEAD)
+
+    def _looked(self, asked: float) -> bool:
+        """Whether who has waited since ``asked`` has the look of another, as one of his own: it was begun since.
+
+        However long it took, up to ``LATE``: a busy server would be asked by one call after the other else.
+        """
+        return self._at >= asked and self._younger(LATE)
+
+    def _younger(self, seconds: float) -> bool:
+        """Whether the last good look was begun less than ``seconds`` ago, and nothing that is known here undoes it."""
+        held = self._clock.boottime() < self._at + seconds
         return held and self._leadership.leads and (self._seen.observed, self._seen.heard) == self._known
 
 

@@ -2,6 +2,7 @@
 
 import logging
 import re
+from dataclasses import replace
 
 from lastcall.aio import Signal, first
 from lastcall.errors import Conflict, LastcallError, NotNow, RefusedForSafety
@@ -13,6 +14,7 @@ from lastcall.failover.doing.gathering import Gathered, Gathering
 from lastcall.failover.doing.observing import Observing
 from lastcall.failover.doing.reading import Reading, serves
 from lastcall.failover.doing.replacing import Replacements
+from lastcall.failover.knowing.lost import Lost, united
 from lastcall.failover.knowing.owner import OwnerMark
 from lastcall.failover.knowing.sightings import Sightings
 from lastcall.failover.telling.happenings import Decided, Listener, Repeated, Stepped
@@ -27,6 +29,8 @@ TOLD = 0.1
 """Seconds in which the watch tells which attachments have gone: who looks before looks twice, and asks for them again."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 15.0
 """Seconds after a round that has failed, and after many."""
+_MOST_PATIENCE = 60.0
+"""Seconds for which one waits as it is told to: a webhook, or a proxy, may say anything."""
 
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?(h|m|s|ms)?")
 
@@ -66,6 +70,7 @@ class Worker:
         """What the last round has come to."""
         self._pause = _FIRST_PAUSE
         self._forced = pacing.NEVER
+        self._removed: tuple[Lost, ...] = ()
         self._before: Gathered | None = None
         self._follows = False
         """Whether the round before has carried out a step after which the reading still serves."""
@@ -111,29 +116,28 @@ class Worker:
 
     async def _gather(self) -> Gathered:
         """Anew, but for what still serves after the step before."""
-        replaced = await self._replacements.look()
         before, self._before = self._before, None
         if not self._follows:
             self._reading.drop()
         self._follows = False
-        return await self._gathering.gather(
+        gathered = await self._gathering.gather(
             self.name,
             self._devices,
             self._refusals,
-            replaced,
             reading=self._reading,
             forced=self._forced,
+            removed=self._removed,
             before=before,
         )
+        case = gathered.case
+        return replace(gathered, case=replace(case, replacements=await self._replacements.look(case)))
 
     async def _carry_out(self, step: steps.Step, gathered: Gathered, seen: Sightings) -> None:
         began = self._clock.boottime()
         subject = Subject(
             gathered=gathered, reading=self._reading, seen=seen, devices=self._devices, refusals=self._refusals
         )
-        forced = [gathered.pods[pod.uid] for pod in step.pods] if isinstance(step, steps.ForceDelete) else []
         await self._acting.carry_out(step, subject)
-        self._replacements.lost(forced)
         self._remember(step, gathered)
         self._tell(Stepped(node=self.name, step=step, seconds=self._clock.boottime() - began))
         if isinstance(step, steps.Detach):
@@ -149,6 +153,8 @@ class Worker:
         self._follows = serves(step)
         if listed.serves(step, gathered.pods, listed=gathered.listed, now=now):
             self._before = gathered
+        if isinstance(step, steps.ForceDelete):
+            self._removed = united(self._removed, (pod.lost for pod in step.pods if pod.lost))
         if isinstance(step, steps.ForceDelete) and gathered.case.dead:
             self._forced = pacing.again(self._forced, step.boot_id, now)
             self._tell(Repeated(node=self.name, times=self._forced.times))
@@ -167,7 +173,7 @@ class Worker:
 
     def _paused(self, error: LastcallError) -> float:
         pause, self._pause = self._pause, min(_LONGEST_PAUSE, 2 * self._pause)
-        return max(pause, (error.after or 0.0) if isinstance(error, NotNow) else 0.0)
+        return max(pause, min(_MOST_PATIENCE, error.after or 0.0) if isinstance(error, NotNow) else 0.0)
 
     def _note(self, step: steps.Step, gathered: Gathered) -> None:
         before, self.step = self.step, step

@@ -16,17 +16,17 @@ class Awaited:
     at: float | None
 
 
-def of(boot: Boot, facts: Iterable[Fact], terms: Terms, *, quiet: float | None) -> list[Awaited]:
+def of(boot: Boot, facts: Iterable[Fact], now: float, terms: Terms, *, quiet: float | None) -> list[Awaited]:
     """The soonest first; ``quiet``: when a proof that a fresh sign of life outweighs will stand, if none follows."""
     own = [fact for fact in facts if fact.boot_id == boot.id]
-    dated = list(_bounds(own))
+    dated = list(_bounds(own, now))
     if quiet is not None:
         dated.append(Awaited("that no other sign of life follows", quiet))
     anything = Awaited("OFF twice from a fence device or a cloud, a new boot id, or a person's acknowledgement", None)
     return [*sorted(dated, key=lambda one: one.at or 0.0), *_second_answers(own, terms), anything]
 
 
-def _bounds(own: Iterable[Fact]) -> Iterator[Awaited]:
+def _bounds(own: Iterable[Fact], now: float) -> Iterator[Awaited]:
     """Of the last renewals alone: each makes those before it meaningless."""
     watched = [fact for fact in own if isinstance(fact, WatchdogSeen)]
     if watched and counts(last := max(watched, key=lambda one: (one.renewed, one.read))):
@@ -39,7 +39,9 @@ def _bounds(own: Iterable[Fact]) -> Iterator[Awaited]:
     if stored:
         lease = max(stored, key=lambda one: (one.renewed, one.read))
         assert lease.dead_after is not None
-        yield Awaited(f"that its lease on {lease.source} is not renewed", lease.renewed + lease.dead_after)
+        over = lease.renewed + lease.dead_after
+        text = f"that its lease on {lease.source} is not renewed, and that this is read from the storage"
+        yield Awaited(text, over if over > now else None)  # nobody can say when it is read
 
 
 def _second_answers(own: Iterable[Fact], terms: Terms) -> Iterator[Awaited]:

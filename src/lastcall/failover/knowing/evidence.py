@@ -61,7 +61,7 @@ def assess(boot: Boot, facts: Iterable[Fact], now: float, terms: Terms = DEFAULT
         boot_id=boot.id,
         state=State.ALIVE if alive else State.UNKNOWN,
         reasons=tuple(dict.fromkeys([*why, *remarks.of(boot, known)])),
-        awaited=tuple(awaiting.of(boot, known, terms, quiet=min(quiet, default=None))),
+        awaited=tuple(awaiting.of(boot, known, now, terms, quiet=min(quiet, default=None))),
     )
 
 

@@ -50,11 +50,17 @@ class LeaseSeen:
 
 @dataclass(frozen=True, kw_only=True)
 class PeerHeard:
-    """Another node has heard the node's agent say this boot id. That others have not heard it is no fact."""
+    """Another node has heard the node's agent say this boot id. That others have not heard it is no fact.
+
+    The agent says it while it has lost the API server: it is a sign of life, and none that the node is well.
+    """
 
     boot_id: str
     peer: str
+    question: int
+    """Which one of those that this boot has asked: a later one has a higher number."""
     at: float
+    """It was heard by then at the latest."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,6 +107,8 @@ class StorageLease:
     dead_after: float | None = None
     """So many seconds after a renewal a watchdog has surely reset its holder (sanlock: ``host_dead_seconds``, 140 s for
     an I/O timeout of 10 s: 8 of them and the 60 s of the watchdog); None if no watchdog stands behind the lease."""
+    lived: float | None = None
+    """When it had surely lived, if it was not surely at ``renewed``: that is when the renewal was read, or heard of."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,17 +1,20 @@
 """The mark on a Node that lastcall fails over (pure): what has been begun there, so that anybody can go on with it.
 
 It is the annotation ``lastcall.dev/failover``, JSON. What a controller must not forget when it dies stands there, written
-**before** it is done: that a machine may have been switched off, that the taint is ours, that it was switched on again.
+**before** it is done: that a machine may have been switched off, that the taint is ours, that it was switched on again,
+which pods were removed from it.
 Everything else is read from the cluster and from the devices anew.
 
 The mark changes only under the Node's resourceVersion. The taint of ours comes and goes in the same write as ``tainted``,
 so that there is no moment at which nobody knows whose it is.
 """
 
+import functools
 from datetime import UTC, datetime
 
 import msgspec
 
+from lastcall.failover.knowing.lost import Lost, united
 from lastcall.model.base import Facts
 
 
@@ -34,6 +37,8 @@ class OwnerMark(Facts, frozen=True):
     """The taint out-of-service on the Node is ours. It is set only while a proof stands that the boot is over."""
     powered_on: bool = False
     """A fencer may have been told to switch the machine on again: nothing was left to force."""
+    lost: tuple[Lost, ...] = ()
+    """The pods that are removed from it and made anew elsewhere, before they are removed."""
 
 
 class Unreadable(Facts, frozen=True):
@@ -42,8 +47,12 @@ class Unreadable(Facts, frozen=True):
     why: str
 
 
+@functools.lru_cache(maxsize=256)
 def read(text: str) -> OwnerMark | Unreadable | None:
-    """What stands on a Node; None if nothing does. Fields of later versions are passed over."""
+    """What stands on a Node; None if nothing does. Fields of later versions are passed over.
+
+    What was read is kept: the limits read the marks of all nodes for each that is decided about.
+    """
     if not text:
         return None
     try:
@@ -94,4 +103,5 @@ def merged(there: str, wanted: OwnerMark, *, me: str, leader: str) -> OwnerMark 
         fencer=wanted.fencer or found.fencer,
         switched_off=wanted.switched_off or found.switched_off,
         powered_on=wanted.powered_on or found.powered_on,
+        lost=united(found.lost, wanted.lost),
     )

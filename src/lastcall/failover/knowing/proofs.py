@@ -157,8 +157,8 @@ def _sign(fact: Fact) -> Sign | None:
             return Sign(at, "it renewed its Lease")
         case PeerHeard(peer=peer, at=at):
             return Sign(at, f"node {peer} heard it")
-        case StorageLease(source=source, renewed=renewed):
-            return Sign(renewed, f"it renewed its lease on {source}")
+        case StorageLease(source=source, renewed=renewed, lived=lived):
+            return Sign(renewed if lived is None else lived, f"it renewed its lease on {source}")
         case WatchdogSeen(renewed=renewed):
             return Sign(renewed, "its agent renewed its Lease")
         case LastWord(written=written, new=True):

@@ -25,7 +25,8 @@ def of(boot: Boot, facts: Iterable[Fact]) -> Iterator[str]:
     for fact in own:
         if remark := _remark(fact):
             yield remark
-    if not any(isinstance(fact, WatchdogSeen) for fact in own):
+    bound = any(isinstance(fact, StorageLease) and fact.dead_after is not None for fact in own)
+    if not bound and not any(isinstance(fact, WatchdogSeen) for fact in own):
         yield "no armed watchdog is known of, so its silence proves nothing"
     for fact in known:
         if isinstance(fact, NodeSeen) and fact.system_uuid != boot.system_uuid:

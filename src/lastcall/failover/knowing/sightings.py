@@ -11,7 +11,8 @@ observes from that moment on, as if he had just begun, so that neither silence n
 from collections.abc import Mapping
 
 from lastcall import names
-from lastcall.failover.knowing.facts import Boot, Fact, InstanceSeen, LeaseSeen, NodeSeen, PowerSeen
+from lastcall.failover.knowing import hearsay
+from lastcall.failover.knowing.facts import Boot, Fact, InstanceSeen, LeaseSeen, NodeSeen, PeerHeard, PowerSeen
 from lastcall.failover.knowing.proofs import FRESH, LIVES, freshness
 from lastcall.failover.knowing.revisions import number_of
 from lastcall.model.observed import LiveNode, WatchedLease, WatchedNode
@@ -27,7 +28,7 @@ class Sightings:
     """Of one node, which is ``observed`` since then."""
 
     __slots__ = (
-        *("_anew", "_bases", "_boots", "_more", "_reported", "_revisions", "_seen"),
+        *("_anew", "_bases", "_boots", "_more", "_peers", "_reported", "_revisions", "_seen"),
         *("back", "boot", "fresh", "heard", "name", "observed", "renewed", "tainted", "word"),
     )
 
@@ -59,6 +60,7 @@ class Sightings:
         self._reported: tuple[str, ...] = ()
         self._revisions = [0, 0]
         self._more: list[Fact] | None = None
+        self._peers: dict[str, PeerHeard] | None = None
 
     @property
     def quiet_since(self) -> float:
@@ -135,6 +137,17 @@ class Sightings:
             self._note(LeaseSeen(boot_id=self.boot.id, at=now))
         return True
 
+    def peer(self, fact: PeerHeard) -> bool:
+        """Another node has heard it; whether that was not known yet.
+
+        It stays silent all the same: what it asks of others says nothing to the API server.
+        """
+        known = (self._peers or {}).get(fact.boot_id)
+        if not hearsay.better(known, fact):
+            return False
+        self._peers = hearsay.kept({**(self._peers or {}), fact.boot_id: fact}, self.boot.id if self.boot else "")
+        return known is None or fact.question != known.question
+
     def add(self, fact: Fact) -> None:
         """Something else that was learned."""
         self._more = [*(self._more or ()), fact]
@@ -154,14 +167,14 @@ class Sightings:
 
     def forget(self) -> None:
         """The node is in order: what led here is of no use any more."""
-        self._more = None
+        self._more = self._peers = None
         self._boots = {self.boot.id: self.boot} if self.boot else {}
         own = self.boot.id if self.boot else ""
         self._seen = {key: fact for key, fact in self._seen.items() if fact.boot_id == own}
 
     def facts(self) -> list[Fact]:
         """About all its boots that are remembered."""
-        return [*self._seen.values(), *(self._more or ())]
+        return [*self._seen.values(), *(self._peers or {}).values(), *(self._more or ())]
 
     def _change(self, boot_id: str, system_uuid: str, now: float) -> None:
         """A boot that comes back is remembered as it was seen first: the two take turns."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from lastcall.failover.deciding import claiming, course, remaining, steps
 from lastcall.failover.deciding.case import Case, Device, PodLeft
 from lastcall.failover.deciding.steps import Done, Step, Wait
+from lastcall.failover.knowing.evidence import State, Verdict
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,7 @@ def of_node(case: Case, now: float) -> Explanation:
     """Of the node as a whole."""
     step = course.decide(case, now)
     verdict, hurdles = case.verdict, tuple(_hurdles(case, step, now))
+    done = _proved_before(case) and not remaining.anything(case)
     tainted = claiming.by_hand(case)
     said = not tainted or any(tainted in one.why for one in hurdles)
     return Explanation(
@@ -68,7 +70,7 @@ def of_node(case: Case, now: float) -> Explanation:
         next=_next(step, case),
         hurdles=hurdles,
         known=(*_known(case), *([] if said else [tainted])),
-        proofs=tuple(Hurdle(one.what, one.at) for one in verdict.awaited) if verdict else (),
+        proofs=tuple(Hurdle(one.what, one.at) for one in verdict.awaited) if verdict and not done else (),
         left=remaining.sentence(case),
     )
 
@@ -153,7 +155,7 @@ def _hurdles(case: Case, step: Step, now: float) -> Iterator[Hurdle]:
 
 def _known(case: Case) -> Iterator[str]:
     if case.verdict:
-        yield f"boot {case.verdict.boot_id} is {case.verdict.state.value}: {'; '.join(case.verdict.reasons)}"
+        yield _boot(case, case.verdict)
     if mark := case.mark:
         done = [
             f"{mark.fencer} was told to switch it off" if mark.switched_off else "",
@@ -167,6 +169,24 @@ def _known(case: Case) -> Iterator[str]:
             yield said
     if unasked := [one.name for one in case.devices if not _device(one)]:
         yield f"its policy's fencers: {', '.join(unasked)}"
+
+
+def _boot(case: Case, verdict: Verdict) -> str:
+    reasons = "; ".join(verdict.reasons)
+    if _proved_before(case):
+        return f"boot {verdict.boot_id} is over: lastcall had a proof of that when it set its taint ({reasons})"
+    return f"boot {verdict.boot_id} is {verdict.state.value}: {reasons}"
+
+
+def _proved_before(case: Case) -> bool:
+    """Our taint, which is set by a proof alone, stands for the boot that is there, and nothing speaks of that boot's life.
+
+    Who goes by objects alone does not see the proof: the answer of a fencer stands in none.
+    """
+    mark, verdict = case.mark, case.verdict
+    if mark is None or verdict is None or verdict.state is not State.UNKNOWN:
+        return False
+    return mark.tainted and mark.boot_id == verdict.boot_id and remaining.our_taint(case)
 
 
 def _device(device: Device) -> str:

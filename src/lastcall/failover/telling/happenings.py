@@ -92,10 +92,18 @@ class Rested:
     node: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class Broke:
+    """A mistake of this program has broken off what it did about a node; it is begun anew after a pause."""
+
+    node: str
+    error: Exception
+
+
 @dataclass(frozen=True)
 class Stopped:
     """This controller leads no more: what it had begun with any node is given up."""
 
 
-Happening = Decided | Learned | Acted | Stepped | Removed | Repeated | Rested | Stopped
+Happening = Decided | Learned | Acted | Stepped | Removed | Repeated | Rested | Broke | Stopped
 Listener = Callable[[Happening], None]

@@ -5,17 +5,19 @@ which others have written by their clocks; nothing is ever done because of such 
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from lastcall import names
-from lastcall.failover.deciding import left
+from lastcall.failover.deciding import following, left
 from lastcall.failover.deciding.case import Case, Device, NodeNow, Policy
-from lastcall.failover.knowing import evidence
+from lastcall.failover.knowing import evidence, hearsay
 from lastcall.failover.knowing.acknowledgement import acknowledged
-from lastcall.failover.knowing.facts import Boot, Fact, LastWord, LeaseSeen, NodeSeen
+from lastcall.failover.knowing.facts import Boot, Fact, LastWord, LeaseSeen, NodeSeen, PeerHeard
 from lastcall.failover.knowing.owner import OwnerMark, read
 from lastcall.failover.knowing.proofs import LIVES, Terms, freshness, patience
+from lastcall.failover.knowing.replaced import replaced
 from lastcall.failover.knowing.taints import like_ours
 from lastcall.failover.limits import policies, storms
 from lastcall.failover.limits.overview import CONTROL_PLANE, ETCD, counts_from, over
@@ -46,6 +48,8 @@ class Objects(Facts, frozen=True):
     pods: tuple[LivePod, ...] = ()
     leases: tuple[WatchedLease, ...] = ()
     """Of nodes alone (``kube-node-lease``)."""
+    agents: tuple[WatchedLease, ...] = ()
+    """Of nodes' agents (``lastcall-nodes``)."""
     attachments: tuple[WatchedAttachment, ...] = ()
     volumes: tuple[PersistentVolume, ...] = ()
     shutdowns: tuple[NodeShutdown, ...] = ()
@@ -93,6 +97,7 @@ def from_file(data: bytes, source: str) -> Objects:
         nodes=tuple(found["Node"]),
         pods=tuple(found["Pod"]),
         leases=tuple(one for one in found["Lease"] if one.metadata.namespace == NODE_LEASES),
+        agents=tuple(one for one in found["Lease"] if one.metadata.namespace == names.NODES_NAMESPACE),
         attachments=tuple(found["VolumeAttachment"]),
         volumes=tuple(found["PersistentVolume"]),
         shutdowns=tuple(found["NodeShutdown"]),
@@ -124,12 +129,12 @@ def case_of(objects: Objects, name: str, now: float) -> Case:
     begun = min(now, heard if heard is not None else now) - _DAY
     info = node.status.node_info
     boot = Boot(id=info.boot_id, system_uuid=info.system_uuid, since=begun) if info.boot_id else None
-    facts = list(_facts(objects, node, heard, begun)) if boot else []
+    facts = [*_facts(objects, node, heard, begun), *_still_heard(objects, name, now)] if boot else []
     choice = policies.choose(node.metadata.labels, policies.entries(objects.policies))
     chosen = choice.policy
     claims = _bound(objects)
     pods = [pod for pod in objects.pods if pod.spec.node_name == name]
-    return Case(
+    case = Case(
         name=name,
         me=me,
         leader=me,
@@ -149,6 +154,8 @@ def case_of(objects: Objects, name: str, now: float) -> Case:
         attachments=tuple(left.attachment(one, {}) for one in objects.attachments if one.spec.node_name == name),
         back_since=now if node.ready.status == "True" else None,
     )
+    places = replaced(following.asked(case), objects.pods, node=name, before={})
+    return replace(case, replacements=following.told(case, places.keys()))
 
 
 def _bound(objects: Objects) -> dict[tuple[str, str], str]:
@@ -195,6 +202,14 @@ def _facts(objects: Objects, node: LiveNode, heard: float | None, begun: float) 
             )
 
 
+def _still_heard(objects: Objects, name: str, now: float) -> Iterator[PeerHeard]:
+    """What others say of it in their Leases, by the clocks by which they have renewed these."""
+    for lease in objects.agents:
+        renewed = _seconds(lease.spec.renew_time)
+        found = hearsay.said(lease, min(now, renewed)) if renewed is not None else ()
+        yield from (fact for node, fact in found if node == name)
+
+
 def _policy(found: FencePolicy, fresh: float) -> Policy:
     spec = found.spec
     return Policy(
@@ -212,6 +227,7 @@ def _devices(found: FencePolicy | None) -> Iterator[Device]:
         yield Device(
             name=one.name,
             attempts=one.attempts,
+            delay=float(one.delay_seconds),
             timeout=float(one.timeout_seconds),
             unchecked=one.target_check is TargetCheck.DISABLED,
         )

@@ -156,8 +156,17 @@ def _text(value: str, schema: Object, path: str) -> Iterator[Cause]:
 
 @lru_cache(maxsize=1024)
 def pattern(text: str) -> re.Pattern[str]:
-    """A regular expression of Go as Python has it; re.error if it is none."""
-    return re.compile(text.replace(r"\z", r"\Z"))
+    """A regular expression of Go as Python has it; re.error if it is none.
+
+    Go's ``$`` is the very end of the text, Python's also the place before a newline there.
+    """
+    many_lines = re.match(r"\(\?[a-z]*m", text)
+    ended = text if many_lines else _PART.sub(lambda part: r"\Z" if part[0] == "$" else part[0], text)
+    return re.compile(ended.replace(r"\z", r"\Z"))
+
+
+_PART = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\$", re.DOTALL)
+"""What is escaped, a class of characters, or the end."""
 
 
 _BOUNDS: Sequence[tuple[str, str, Callable[[float, float], bool], Callable[[float, float], bool], str]] = (

@@ -10,7 +10,7 @@ from lastcall.aio import first
 from lastcall.failover.doing.controller import Controller, Outside
 from lastcall.failover.doing.event_writer import Telling
 from lastcall.failover.doing.gathering import Terms
-from lastcall.failover.telling.happenings import Acted, Happening
+from lastcall.failover.telling.happenings import Acted, Broke, Happening
 from lastcall.lab.apiserver.request import Identity
 from lastcall.lab.power import Cable
 from lastcall.lab.simulation.plane import Plane
@@ -85,6 +85,8 @@ class Replica:
         match happening:
             case Acted(ended=float(), error="", verb=verb, node=node) if verb in _NOTICES:
                 self._truth.noticed(node, _NOTICES[verb])
+            case Broke(node=node, error=error):
+                self.fault = f"{self.name} has broken off what it did about {node}: {type(error).__name__}: {error}"
 
 
 class Replicas:

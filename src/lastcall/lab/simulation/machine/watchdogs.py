@@ -115,6 +115,7 @@ class HostWatchdog:
         self._bound = (profile.address, self._settings.peers.port)
         return Peers(
             self._name,
+            boot_id=profile.boot_id,
             port=self._settings.peers.port,
             members=KubeMembers(self._client),
             opens=self._network.open,

@@ -1,0 +1,106 @@
+"""What ``sanlock client status -D`` and ``sanlock client host_status -D`` print, understood (pure; sanlock 3.8.5).
+
+Both print a line for each thing, and below it, indented, what is known of it as ``name=value``. Times are whole seconds of
+CLOCK_MONOTONIC, on which the daemon says its own ``monotime`` too.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from lastcall.errors import Unavailable
+from lastcall.model.storage_lease import HostSeen
+from lastcall.ports_storage import Lockspace
+
+FIRE_TIMEOUT = 60
+"""Seconds in which wdmd's watchdog fires: sanlock's ``watchdog_fire_timeout``, fixed where a daemon does not tell its own."""
+
+_MOST_DIGITS = 20
+"""Of a number of 64 bits."""
+
+
+@dataclass(frozen=True)
+class _Block:
+    head: str
+    values: Mapping[str, str]
+
+    def number(self, name: str, default: int | None = None) -> int:
+        text = self.values.get(name, "" if default is None else str(default))
+        if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
+            raise Unavailable(f"sanlock cannot be understood: {name}={text[:_MOST_DIGITS]} of {self.head}")
+        return int(text)
+
+    def text(self, name: str) -> str:
+        if not self.values.get(name):
+            raise Unavailable(f"sanlock cannot be understood: no {name} of {self.head}")
+        return self.values[name]
+
+
+@dataclass(frozen=True)
+class Status:
+    """What the status says of a lockspace that is joined."""
+
+    name: str
+    daemon: _Block
+    own: _Block
+
+
+def status(name: str, text: str) -> Status:
+    """Unavailable if the lockspace is not joined, or the text is not understood."""
+    blocks = list(_blocks(text))
+    daemon = next((one for one in blocks if one.head.startswith("daemon ")), None)
+    own = next((one for one in blocks if one.head.startswith(f"s {name}:")), None)
+    if daemon is None:
+        raise Unavailable("sanlock cannot be understood: its status names no daemon")
+    if own is None or own.values.get("list") != "spaces":
+        raise Unavailable(f"lockspace {name} is not joined")
+    return Status(name, daemon, own)
+
+
+def lockspace(of: Status, host_status: str) -> Lockspace:
+    """With what is said of the hosts, which was asked for after the status. Unavailable if that is not understood."""
+    name, daemon, own, hosts = of.name, of.daemon, of.own, _blocks(host_status)
+    number = own.head.removeprefix(f"s {name}:").partition(":")[0]
+    host_id = _Block(own.head, {"host_id": number}).number("host_id")
+    generation, owner = own.number("host_generation"), daemon.text("our_host_name")
+    now, timeout = daemon.number("monotime"), own.number("io_timeout")
+    seen = [_host(one, now) for one in hosts if one.values.get("owner_name") and one.number("timestamp")]
+    mine = [one for one in seen if (one.host_id, one.generation, one.owner) == (host_id, generation, owner)]
+    if not mine:
+        raise Unavailable(f"lockspace {name} has been joined, and its own lease has not been read yet")
+    return Lockspace(
+        host_id=host_id,
+        generation=generation,
+        owner=owner,
+        timestamp=mine[0].timestamp,
+        interval=2.0 * timeout,
+        dead_after=8.0 * timeout + daemon.number("watchdog_fire_timeout", FIRE_TIMEOUT),
+        watchdog=daemon.number("use_watchdog") == 1,
+        used=own.number("external_used") == 1,
+        others=tuple(one for one in seen if one.host_id != host_id),
+    )
+
+
+def _host(host: _Block, now: int) -> HostSeen:
+    """The daemon may have looked again since it said what time it was."""
+    return HostSeen(
+        host_id=host.number("owner_id"),
+        generation=host.number("owner_generation"),
+        owner=host.text("owner_name"),
+        timestamp=host.number("timestamp"),
+        renewed_ago=max(0, now - host.number("last_live")),
+        checked_ago=max(0, now - host.number("last_check")),
+    )
+
+
+def _blocks(text: str) -> Iterator[_Block]:
+    head, values = "", dict[str, str]()
+    for line in text.splitlines():
+        if line[:1].isspace():
+            name, _, value = line.strip().partition("=")
+            values[name] = value
+            continue
+        if head:
+            yield _Block(head, values)
+        head, values = line, {}
+    if head:
+        yield _Block(head, values)

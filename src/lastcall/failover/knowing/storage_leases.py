@@ -1,0 +1,177 @@
+"""What nodes say in their Leases of leases on shared storage, as a fact about one boot (pure).
+
+Each node says which lease its boot holds, and how long ago it has read the leases of others, and their last renewals
+(``model.storage_lease``). How long a write was on its way nobody knows, and what is there at the first look, or comes once
+more, may be of any age. So nothing is proved by when something is heard:
+
+- That a lease was not renewed for long enough is by one reader's own clock, between two looks of its own at the storage. A
+  reader whose storage stands still looks no more; and what it once saw to be over is over whenever that is heard.
+- Which of two readers has read the later renewal is by what the holder wrote there. Who has read an earlier one than another
+  reader, or than the holder itself, says nothing: it lags behind, or reads another storage.
+- Of two looks at one Lease that of the higher revision is later, whichever arrives last. An older one says nothing; and until
+  the newest is heard again, as after an etcd was restored from a backup, nothing follows from what its node said of itself.
+- Of a lease all must be equal: lockspace, host id, generation and owner. A daemon that begins anew has another generation.
+
+Only for people, and for what it outweighs, is a renewal dated: not before it was (``renewed``), and not after (``lived``).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from lastcall.failover.knowing.facts import Boot, StorageLease
+from lastcall.model.storage_lease import HostSeen, StorageRecord, recorded
+
+DRIFT = 0.01
+"""By which part the clocks of reader and holder differ at most, as for a watchdog by default."""
+
+SLACK = 1.0
+"""Seconds: sanlock tells whole ones."""
+
+_MOMENT = 0.001
+
+Place = tuple[str, int]
+"""A lockspace and a host id."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """What a node has read of a lease, heard at ``at``. Between two of its looks lie ``interval`` seconds."""
+
+    reader: str
+    host: HostSeen
+    interval: float
+    at: float
+
+    @property
+    def elapsed(self) -> float:
+        """So many seconds at least the lease was not renewed, by the reader's clock.
+
+        The daemon notes its look when it has renewed its own lease too, which may take as long as an interval.
+        """
+        return self.host.renewed_ago - self.host.checked_ago - self.interval - SLACK
+
+    @property
+    def renewed(self) -> float:
+        """When the renewal was read first, or later."""
+        return self.at - self.host.renewed_ago
+
+    @property
+    def lived(self) -> float:
+        """When the holder renewed, or earlier: one look before nothing was to be seen of it."""
+        return self.renewed - self.interval - SLACK
+
+
+def storage_lease(boot: Boot, record: StorageRecord, readings: Iterable[Reading]) -> StorageLease | None:
+    """What others have read of the lease that this boot says it holds; None if that is nothing.
+
+    An observer who has begun after the lease was over counts it as over since then: no earlier.
+    """
+    if record.boot_id != boot.id or not record.lockspace:
+        return None
+    own = [one for one in readings if same(record, one.host) and one.host.timestamp >= record.timestamp]
+    newest = max((one.host.timestamp for one in own), default=0)
+    last = [one for one in own if one.host.timestamp == newest]
+    if not last:
+        return None
+    best = max(last, key=lambda one: (one.elapsed, one.reader))
+    renewed, dead_after = min(one.renewed for one in last), bound(record)
+    if dead_after is not None:
+        renewed = max(renewed, boot.since - dead_after + _MOMENT)
+    return StorageLease(
+        boot_id=boot.id,
+        source=f"lockspace {record.lockspace} (read by node {best.reader})",
+        renewed=renewed,
+        read=min(renewed + max(0.0, best.elapsed), max(one.at for one in last)),
+        dead_after=dead_after,
+        lived=min(one.lived for one in last),
+    )
+
+
+def bound(record: StorageRecord) -> float | None:
+    """Seconds on anybody's clock after which a watchdog has reset the holder; None if nobody can say."""
+    dead_after = record.dead_after_seconds
+    return None if dead_after is None else dead_after * (1 + DRIFT)
+
+
+def same(record: StorageRecord, host: HostSeen) -> bool:
+    """Whether it is this lease, and not one that was held at its place before or after."""
+    lease = (record.host_id, record.generation, record.owner)
+    return lease == (host.host_id, host.generation, host.owner)
+
+
+class StorageLeases:
+    """Of all nodes, as their Leases say last."""
+
+    def __init__(self) -> None:
+        self._records: dict[str, StorageRecord] = {}
+        self._revisions: dict[str, int] = {}
+        self._behind: set[str] = set()
+        """Nodes of which something older than what is known was heard last."""
+        self._holders: dict[Place, set[str]] = {}
+        self._readings: dict[Place, dict[str, Reading]] = {}
+
+    def hear(self, node: str, annotations: Mapping[str, str], now: float, *, revision: int) -> Sequence[str]:
+        """A Lease as it was read, or told, at ``now``; the nodes whose lease has become over by what it says anew."""
+        if revision < self._revisions.get(node, 0):
+            self._behind.add(node)
+            return ()
+        self._behind.discard(node)
+        self._revisions[node] = revision
+        record, before = recorded(annotations), self._records.get(node)
+        if record == before:
+            return ()
+        earlier = {one.host.host_id: one for one in self._read_by(node, before)} if before else {}
+        self._drop(node)
+        if record is None:
+            return ()
+        self._records[node] = record
+        if record.lockspace:
+            self._holders.setdefault((record.lockspace, record.host_id), set()).add(node)
+        found = list[str]()
+        for host in record.seen:
+            reading = Reading(reader=node, host=host, interval=record.interval_seconds, at=now)
+            self._readings.setdefault((record.lockspace, host.host_id), {})[node] = reading
+            found += self._over(record.lockspace, reading, earlier.get(host.host_id))
+        return found
+
+    def forget(self, node: str) -> None:
+        """Its Lease is gone: the next one is looked at for the first time."""
+        self._revisions.pop(node, None)
+        self._behind.discard(node)
+        self._drop(node)
+
+    def _drop(self, node: str) -> None:
+        record = self._records.pop(node, None)
+        if record is None:
+            return
+        self._holders.get((record.lockspace, record.host_id), set()).discard(node)
+        for host in record.seen:
+            self._readings.get((record.lockspace, host.host_id), {}).pop(node, None)
+
+    def of(self, node: str, boot: Boot) -> StorageLease | None:
+        """About the boot that the node shows. Nothing follows from a lease that two nodes say they hold."""
+        record = self._records.get(node)
+        if record is None or node in self._behind:
+            return None
+        place = (record.lockspace, record.host_id)
+        if any(self._same_lease(record, other) for other in self._holders.get(place, ()) if other != node):
+            return None
+        others = self._readings.get(place, {}).values()
+        return storage_lease(boot, record, [one for one in others if one.reader != node])
+
+    def _same_lease(self, record: StorageRecord, other: str) -> bool:
+        theirs = self._records[other]
+        return (record.generation, record.owner) == (theirs.generation, theirs.owner)
+
+    def _read_by(self, node: str, record: StorageRecord) -> Iterable[Reading]:
+        for host in record.seen:
+            reading = self._readings.get((record.lockspace, host.host_id), {}).get(node)
+            if reading:
+                yield reading
+
+    def _over(self, lockspace: str, now: Reading, before: Reading | None) -> Iterable[str]:
+        """The holders of what is over by this reading, and was not by the one before."""
+        for holder in self._holders.get((lockspace, now.host.host_id), ()):
+            dead_after = bound(self._records[holder])
+            if dead_after is not None and now.elapsed >= dead_after and not (before and before.elapsed >= dead_after):
+                yield holder

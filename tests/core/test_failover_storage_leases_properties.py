@@ -1,0 +1,151 @@
+"""Whatever happens to hosts, storage and messages: who is taken for dead by a lease on shared storage was reset."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from lastcall.failover.knowing.evidence import State, assess
+from lastcall.failover.knowing.facts import Boot
+from lastcall.failover.knowing.storage_leases import StorageLeases
+from lastcall.lab.fake_sanlock import FakeStorage
+from lastcall.model.storage_lease import SanlockSettings, StorageRecord, annotated
+from lastcall.storage.record import record_of
+
+pytestmark = pytest.mark.timeout(120)
+
+IO_TIMEOUT, HOSTS, STEP = 2, 3, 5
+DEAD_AFTER = 8 * IO_TIMEOUT + 60
+EVENTS = ("nothing", "leave", "rejoin", "die", "cut off", "connect", "unused", "mute", "speak")
+
+
+class Host:
+    """A machine with a watchdog behind its lease, and the agent that tells of it."""
+
+    def __init__(self, storage, number):
+        self.node, self.boot = f"n{number}", Boot(id=f"boot-{number}", system_uuid=f"m{number}", since=0.0)
+        self.number, self._storage = number, storage
+        self.daemon = storage.host(number, f"host{number}")
+        self.daemon.watchdog = self.daemon.used = True
+        self.word = self.speaks = self.member = True
+        self.alive = True
+        self.daemon.join()
+        self.renewed = storage.now
+
+    def suffer(self, event):
+        """The administrator's word holds: the mark is cleared when the controller has been told (``obey``)."""
+        if not self.alive:
+            return
+        if event == "die":
+            self._end()
+        elif event in ("cut off", "connect"):
+            self.daemon.cut_off = event == "cut off"
+        elif event in ("mute", "speak"):
+            self.speaks = event == "speak"
+        elif event == "leave" and self.member and not self.daemon.cut_off:
+            self.daemon.leave()
+            self.member = False
+        elif event == "rejoin" and not self.member and not self.daemon.cut_off:
+            self.daemon.join()
+            self.member = True
+        elif event == "unused":
+            self.word = False
+
+    def obey(self, told):
+        """What the administrator has seen in the Lease."""
+        if self.alive and not self.word and told is not None and told.dead_after_seconds is None:
+            self.daemon.used = False
+
+    def watch(self):
+        """Its watchdog fires as late as it may."""
+        place = self._storage.places[self.number]
+        if not self.daemon.cut_off or not self.member:
+            self.renewed = max(self.renewed, place.timestamp)
+        silent = self._storage.now - self.renewed
+        if self.alive and self.member and self.daemon.used and self.daemon.cut_off and silent >= DEAD_AFTER:
+            self._end()
+
+    def _end(self):
+        self.alive = False
+        self.daemon.die()
+
+    def tells(self):
+        """What its agent writes now; None if it writes nothing."""
+        if not self.alive or not self.speaks:
+            return None
+        if not self.member:
+            return StorageRecord(boot_id=self.boot.id, why="not joined")
+        return record_of(self.boot.id, SanlockSettings(lockspace="demo", resets_machine=self.word), found(self.daemon))
+
+
+def found(daemon):
+    """Nothing is waited for in a fake."""
+    try:
+        daemon.look("demo").send(None)
+    except StopIteration as over:
+        return over.value
+    raise AssertionError
+
+
+STORY = st.lists(
+    st.tuples(
+        st.integers(1, HOSTS),
+        st.sampled_from(EVENTS),
+        st.integers(1, 30),  # steps that pass then
+        st.sampled_from([0, 0, 0, 1, 3, 40]),  # steps for which messages of that host are on their way since
+    ),
+    max_size=12,
+)
+
+
+@settings(max_examples=120, deadline=None)
+@given(STORY, st.randoms(use_true_random=False))
+def test_who_is_taken_for_dead_was_reset(story, random):
+    storage = FakeStorage("demo", IO_TIMEOUT)
+    hosts = [Host(storage, number) for number in range(1, HOSTS + 1)]
+    known, late, old, way = StorageLeases(), dict.fromkeys(range(1, HOSTS + 1), 0), [], []
+    for number, event, steps, delay in [(1, "nothing", 3, 0), *story, (1, "nothing", 40, 0)]:
+        hosts[number - 1].suffer(event)
+        late[number] = delay
+        for step in range(steps):
+            storage.advance(STEP)
+            for host in hosts:
+                host.watch()
+                if record := host.tells():
+                    own = [one for one in way if one[1] == host.node]
+                    arrives = storage.now + late[host.number] * STEP
+                    way.append((max([arrives, *(one[0] for one in own)]), host.node, record))
+            due = [one for one in way if one[0] <= storage.now]
+            way = [one for one in way if one[0] > storage.now]
+            old += due
+            again = [random.choice(old)] if old and step == 0 else []
+            for _, node, record in due:
+                known.hear(node, annotated(record), float(storage.now), revision=1)
+            for _, node, record in again:  # a reading of a node arrives once more, but not its own word
+                latest = known._records[node]
+                known.hear(node, annotated(replace(latest, seen=record.seen)), float(storage.now), revision=1)
+            for host in hosts:
+                host.obey(known._records.get(host.node))
+                fact = known.of(host.node, host.boot)
+                if fact and assess(host.boot, [fact], float(storage.now)).state is State.DEAD:
+                    assert not host.alive, f"{host.node} at {storage.now}"
+
+
+@given(st.integers(100, 400), st.sampled_from(["die", "cut off"]))
+@settings(max_examples=20, deadline=None)
+def test_who_is_gone_is_taken_for_dead_in_the_end(lived, event):
+    storage = FakeStorage("demo", IO_TIMEOUT)
+    hosts = [Host(storage, number) for number in (1, 2)]
+    known = StorageLeases()
+    for second in range(0, lived + 200, STEP):
+        if second >= lived:
+            hosts[1].suffer(event)
+            hosts[1].speaks = False
+        storage.advance(STEP)
+        for host in hosts:
+            host.watch()
+            if record := host.tells():
+                known.hear(host.node, annotated(record), float(storage.now), revision=1)
+    fact = known.of("n2", hosts[1].boot)
+    assert fact is not None
+    assert assess(hosts[1].boot, [fact], float(storage.now)).state is State.DEAD

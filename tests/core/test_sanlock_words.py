@@ -1,0 +1,118 @@
+"""What sanlock 3.8.5 prints of itself, understood."""
+
+import pytest
+
+from lastcall.adapters import sanlock_words
+from lastcall.errors import Unavailable
+from lastcall.model.storage_lease import HostSeen
+
+STATUS = """\
+daemon host one
+    our_host_name=host one
+    use_watchdog=1
+    kill_grace_seconds=40
+    monotime=82401
+p -1 helper
+    ci=0
+    pid=-1
+s demo2:7:/dev/mapper/other:0
+    list=spaces
+    io_timeout=10
+    host_generation=9
+    external_used=0
+s demo:1:/tmp/a\\:b:0
+    list=spaces
+    io_timeout=10
+    host_generation=3
+    external_used=1
+r demo:RA:/dev/leases:1048576:1 p 77
+    list=resources
+    flags=0
+"""
+HOSTS = """\
+1 timestamp 82397
+    last_check=82400
+    last_live=82400
+    owner_id=1
+    owner_generation=3
+    timestamp=82397
+    io_timeout=10
+    owner_name=host one
+2 timestamp 82230
+    last_check=82400
+    last_live=82233
+    owner_id=2
+    owner_generation=1
+    timestamp=82230
+    io_timeout=10
+    owner_name=host2
+3 timestamp 0
+    last_check=82400
+    last_live=82100
+    owner_id=3
+    owner_generation=4
+    timestamp=0
+    io_timeout=10
+    owner_name=host3
+"""
+
+
+def found(status=STATUS, hosts=HOSTS, name="demo"):
+    return sanlock_words.lockspace(sanlock_words.status(name, status), hosts)
+
+
+def test_a_lockspace_and_its_hosts():
+    known = found()
+    assert (known.host_id, known.generation, known.owner, known.timestamp) == (1, 3, "host one", 82397)
+    assert (known.interval, known.dead_after, known.watchdog, known.used) == (20, 140, True, True)
+    two = HostSeen(host_id=2, generation=1, owner="host2", timestamp=82230, renewed_ago=168, checked_ago=1)
+    assert known.others == (two,)  # host 3 has given its lease back
+
+
+def test_no_age_is_more_than_is_true_if_the_daemon_has_looked_since_it_told_the_time():
+    later = HOSTS.replace("=82400", "=82405")
+    (two,) = found(hosts=later).others
+    assert (two.renewed_ago, two.checked_ago) == (168, 0)
+
+
+def test_what_the_daemon_says_of_its_watchdog():
+    told = STATUS.replace("use_watchdog=1", "use_watchdog=0\n    watchdog_fire_timeout=30").replace("used=1", "used=0")
+    known = found(told)
+    assert (known.watchdog, known.used, known.dead_after) == (False, False, 110)
+
+
+NOT_JOINED = {
+    "unknown": STATUS.replace("s demo:", "s dem:"),
+    "joining": STATUS.replace("s demo:1:/tmp/a\\:b:0\n    list=spaces", "s demo:1:/tmp/a\\:b:0 ADD\n    list=add"),
+    "leaving": STATUS.replace("s demo:1:/tmp/a\\:b:0\n    list=spaces", "s demo:1:/tmp/a\\:b:0 REM\n    list=rem"),
+}
+
+
+@pytest.mark.parametrize("status", NOT_JOINED.values(), ids=NOT_JOINED)
+def test_a_lockspace_that_is_not_joined(status):
+    with pytest.raises(Unavailable, match="lockspace demo is not joined"):
+        found(status)
+
+
+GARBAGE = {
+    "nothing": ("", HOSTS, "its status names no daemon"),
+    "no time": (STATUS.replace("monotime=82401", "monotime="), HOSTS, "monotime= of daemon"),
+    "no name": (STATUS.replace("our_host_name=host one\n", "x=\n"), HOSTS, "no our_host_name of daemon"),
+    "no host id": (STATUS.replace("s demo:1:", "s demo:x:"), HOSTS, "host_id=x of s demo:x:"),
+    "negative": (STATUS.replace("host_generation=3", "host_generation=-3"), HOSTS, "host_generation=-3 of s demo"),
+    "not told whether it is used": (STATUS.replace("external_used=1", ""), HOSTS, "external_used= of s demo"),
+    "no number of theirs": (STATUS.replace("82401", "8" * 5000), HOSTS, "monotime=8{20} of daemon"),
+    "no hosts": (STATUS, "", "its own lease has not been read yet"),
+    "no age": (STATUS, HOSTS.replace("last_live=82233", "last_live=?"), r"last_live=\? of 2 timestamp 82230"),
+    "another generation": (
+        STATUS.replace("generation=3", "generation=4"),
+        HOSTS,
+        "its own lease has not been read yet",
+    ),
+}
+
+
+@pytest.mark.parametrize(("status", "hosts", "told"), GARBAGE.values(), ids=GARBAGE)
+def test_what_cannot_be_understood_is_told(status, hosts, told):
+    with pytest.raises(Unavailable, match=told):
+        found(status, hosts)
