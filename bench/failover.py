@@ -15,6 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import failover_noticed
 import lab
 from failover_ground import LEASE, NAME, Ground
 from figures import Figures
@@ -38,11 +39,11 @@ QUICK = {"nodes": 5, "pods": (50, 100), "turns": (1, 1), "fleet": 200, "each": 3
 UPSTREAM = {1000: "100 s; 10.4 s with 500 requests a second", 3000: "305 s; 75 to 132 s with 500 requests a second"}
 """kube-controller-manager 1.36.2 at a kube-apiserver on two cores, measured on another day: by default and at its best."""
 
-RATE, LINEAR, MEMORY, NOTICED = 80, 120, 150, 0.1
-"""Percent of the bare calls' rate at least; of the time for a pod among few, at most; MiB; seconds."""
+RATE, LINEAR, MEMORY = 80, 120, 150
+"""Percent of the bare calls' rate at least; of the time for a pod among few, at most; MiB."""
 
-OURS = "-c-"
-"""In the names of the nodes with which the controller is measured."""
+APART = 0.5
+"""Seconds between two nodes of which it is said one after the other that they are gone."""
 
 PATIENCE = 900
 """Seconds until who is measured has failed."""
@@ -62,7 +63,7 @@ class Failover:
             async with self._server() as (access, log, pid):
                 found = await self._failovers(access, pid)
                 rows = list(self._failed_over(found))
-                rows += _audited(log) if log else ()
+                rows += failover_noticed.rows(log) if log else ()
             return rows if self._access else [*rows, *await self._fleet()]
         finally:
             shutil.rmtree(self._directory)
@@ -98,14 +99,27 @@ class Failover:
             for pods, turns in zip(self._sizes["pods"], self._sizes["turns"], strict=True):
                 for turn in range(turns):
                     for who, make in (("bare", self._bare), ("controller", self._controller)):
-                        unique = f"{os.getpid()}-{turn}-{pods}-{who[0]}"  # with the node's number: ``OURS``
+                        unique = f"{os.getpid()}-{turn}-{pods}-{who[0]}"  # with the node's number: ``failover_noticed``
                         await ground.make(unique, pods)
                         async with make(client, access) as (process, start):
                             one = await self._measured(ground, pods, process, start, pid)
                         await ground.remove(pods)
                         found.setdefault((pods, who), []).append(one)
                         self._tell(f"  {self._by}: {pods} pods, {who}: {one[0]:.2f} s, CPU {one[1]:.2f} s")
+            await self._one_by_one(ground, client, access)
             return found
+
+    async def _one_by_one(self, ground, client, access):
+        """A node with a pod after the other, so that nobody waits for the failover of another one: for ``failover_noticed``."""
+        nodes = self._sizes["nodes"]
+        await ground.make(f"{os.getpid()}-alone", nodes)
+        async with self._controller(client, access), ground.until_gone(nodes) as wait:
+            for number in range(nodes):
+                await ground.say_of(number)
+                await asyncio.sleep(APART)
+            async with asyncio.timeout(PATIENCE):
+                await wait()
+        await ground.remove(nodes)
 
     @staticmethod
     async def _measured(ground, pods, process, start, pid):
@@ -227,27 +241,3 @@ async def _sent(http):
 def _cpu(turns, bare, index):
     mine, theirs = (Figures(tuple(one[index] for one in found), "s") for found in (turns, bare))
     return mine, f"for the bare calls: {theirs}"
-
-
-def _audited(log):
-    """What the lab's audit knows of: answers 429, and how long it took from the taint to the controller's look at that node."""
-    with log.open("rb") as lines:
-        records = [json.loads(line) for line in lines]
-    yield LabRow(
-        "answers 429", "lab", Figures((sum(one["code"] == 429 for one in records),), ""), target=Target(most=0)
-    )
-    what = "from a node's taint to the controller's look at it, with those of 20 at once"
-    yield LabRow(what, "lab", Figures(tuple(_looks(records)), "ms"), target=Target(most=NOTICED))
-
-
-def _looks(records):
-    """For each node that the controller was measured with: seconds from the answer to the taint until it asks for the node."""
-    tainted = {}
-    for one in sorted(records, key=lambda one: one["wall"]):
-        if one["resource"] != "nodes" or one["subresource"] or OURS not in one["name"]:
-            continue
-        if one["verb"] == "patch":
-            tainted.setdefault(one["name"], one["wall"] + one["seconds"])
-        elif one["verb"] == "get" and tainted.get(one["name"]):
-            yield one["wall"] - tainted[one["name"]]
-            tainted[one["name"]] = None

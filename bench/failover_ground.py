@@ -57,9 +57,11 @@ class Ground:
 
     async def say(self):
         """What an administrator does whose machines are off: the taint, on all nodes."""
-        await rate(
-            CLIENTS, self._count, lambda i: self._client.patch(NODES, self._node(i), {"spec": {"taints": [TAINT]}})
-        )
+        await rate(CLIENTS, self._count, self.say_of)
+
+    async def say_of(self, number):
+        """The same, on one of them."""
+        await self._client.patch(NODES, self._node(number), {"spec": {"taints": [TAINT]}})
 
     async def remove(self, pods):
         """What is left of a turn."""

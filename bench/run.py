@@ -8,6 +8,7 @@ also when a target is missed: a figure that fails a build on a busy machine woul
 import argparse
 import asyncio
 import sys
+from pathlib import Path
 
 import chaos
 import failover
@@ -30,7 +31,9 @@ def arguments():
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; all of them if none is named")
     parser.add_argument("--quick", action="store_true", help="few pods, once: shows that the bench works, no more")
     parser.add_argument("--pairs", type=int, default=3, help="measurements with many pods; 3 times as many with few")
-    parser.add_argument("--api", metavar="KUBECONFIG", help="failover: at this API server, instead of a lab's")
+    parser.add_argument(
+        "--api", metavar="KUBECONFIG", type=Path, help="failover: at this API server, instead of a lab's"
+    )
     chosen = parser.parse_args()
     if unknown := set(chosen.parts) - set(PARTS):
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
