@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,26 @@ async def test_the_deadline_closes_the_lock_of_a_dead_agent(lock, tmp_path):
     assert await gone(lock)
     assert CLOCK.boottime() >= deadline
     assert not await HolderKeeper(tmp_path, CLOCK).recover(), "the stale socket is no error"
+
+
+async def test_a_holder_that_ends_while_it_is_found_holds_nothing(tmp_path, caplog):
+    """It has closed the lock and its name is gone with its memory, but its socket takes one connection more."""
+
+    def end_it():
+        client, _ = listener.accept()
+        time.sleep(0.1)
+        listener.close()
+        client.close()
+
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(str(tmp_path / "lock-holder.sock"))
+        listener.listen(8)
+        end = asyncio.create_task(asyncio.to_thread(end_it))
+        keep = HolderKeeper(tmp_path, CLOCK)
+        assert not await keep.recover()
+        await end
+    assert not keep.held
+    assert not caplog.text
 
 
 async def test_a_deadline_that_is_past_closes_at_once(keep, lock):

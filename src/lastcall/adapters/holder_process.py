@@ -15,6 +15,9 @@ from lastcall.adapters import lock_holder
 ANSWER_SECONDS = 1.0
 """A holder that has not answered by then is taken for hung."""
 
+_GLANCE_SECONDS = 0.02
+"""How often to look whether anybody listens."""
+
 _SOCKET = "lock-holder.sock"
 _PROGRAM = Path(lock_holder.__file__).resolve()
 _SPARE = 10
@@ -22,7 +25,11 @@ _SPARE = 10
 
 
 class HolderProcess:
-    """A process that holds a copy of the lock. ``descriptor`` is its pidfd, None if it lives among other pids."""
+    """A process that holds a copy of the lock.
+
+    ``descriptor`` is its pidfd, None if it lives among other pids or could not be told for certain, as when it ends
+    just now.
+    """
 
     def __init__(self, directory: Path, descriptor: int | None) -> None:
         self._directory = directory
@@ -86,11 +93,15 @@ class HolderProcess:
                     loop.remove_reader(client)
 
     async def wait(self) -> bool:
-        """Waits until it has ended, but not for long; False if it has not, or if that cannot be known."""
-        if self._pidfd is None:
-            return self.ended
+        """Waits until it has ended, but not for long; False if it has not.
+
+        One without a pidfd has ended when nobody listens any more: only its end closes its socket.
+        """
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
+                if self._pidfd is None and not self.ended:
+                    await _nobody_listens(self._directory)
+                    self._end()
                 await self._ended.wait()
         except TimeoutError:
             return False
@@ -103,19 +114,24 @@ class HolderProcess:
             await self._ended.wait()
 
     def _end(self) -> None:
-        """The pidfd has become readable: the process has ended."""
-        if self._pidfd is None:
+        """The pidfd has become readable, or nobody listens: the process has ended."""
+        if self.ended:
             return
-        asyncio.get_running_loop().remove_reader(self._pidfd)
-        try:
-            os.waitid(os.P_PIDFD, self._pidfd, os.WEXITED | os.WNOHANG)
-        except ChildProcessError:
-            pass  # not our child, or somebody has waited for all children
-        os.close(self._pidfd)
-        self._pidfd = None
+        if self._pidfd is not None:
+            self._bury(self._pidfd)
+            self._pidfd = None
         self._ended.set()
         if self._on_end:
             self._on_end()
+
+    @staticmethod
+    def _bury(pidfd: int) -> None:
+        asyncio.get_running_loop().remove_reader(pidfd)
+        try:
+            os.waitid(os.P_PIDFD, pidfd, os.WEXITED | os.WNOHANG)
+        except ChildProcessError:
+            pass  # not our child, or somebody has waited for all children
+        os.close(pidfd)
 
 
 class _Place:
@@ -149,6 +165,23 @@ def _connection(directory: Path) -> socket.socket:
         client.close()
         raise
     return client
+
+
+async def _nobody_listens(directory: Path) -> None:
+    """Returns when nobody takes connections at the holder's place."""
+    while _listens(directory):  # noqa: ASYNC110  (the end of a listener is told to nobody)
+        await asyncio.sleep(_GLANCE_SECONDS)
+
+
+def _listens(directory: Path) -> bool:
+    """Whether anybody takes connections at the holder's place; a queue that is full is somebody's."""
+    try:
+        _connection(directory).close()
+    except (ConnectionRefusedError, FileNotFoundError):
+        return False
+    except OSError:
+        pass
+    return True
 
 
 def _spawn(lock: int, listener: int, arguments: list[str]) -> int:
