@@ -243,6 +243,11 @@ M_NODES = _name(
     "lastcall_failover_nodes",
     "gauge: nodes by `state`: All, InTrouble (looked at closely), Marked (failed over)",
 )
+M_BROKEN_OFF = _name(
+    "metric",
+    "lastcall_failover_broken_off_total",
+    "counter: mistakes of lastcall itself that broke off what it did about a node; it is begun anew after a pause",
+)
 M_LEADS = _name("metric", "lastcall_failover_leads", "gauge: 1 while this controller leads")
 
 # The failover controller's events.

@@ -24,12 +24,12 @@ from lastcall.adapters.kube.http import Http, Limits
 from lastcall.adapters.kube.watching import Key
 from lastcall.adapters.status_server import TEXT, alive, serving
 from lastcall.aio import first
+from lastcall.failover.deciding.concluding import Terms
 from lastcall.failover.doing.controller import CONCURRENCY, Controller, Outside, Status
 from lastcall.failover.doing.event_writer import Telling
-from lastcall.failover.doing.gathering import Terms
 from lastcall.failover.knowing.proofs import Kind, switched
 from lastcall.failover.telling import audit, heard
-from lastcall.failover.telling.happenings import Acted, Happening, Learned, Stepped
+from lastcall.failover.telling.happenings import Acted, Broke, Happening, Learned, Stepped
 from lastcall.failover.telling.progress import Progress
 from lastcall.failover.telling.stages import Stage
 from lastcall.model.fence_policy import Mode
@@ -87,6 +87,8 @@ class Counting:
                 self._metrics.carried_out(type(step).__name__, seconds)
             case Learned(fact=fact):
                 self._metrics.answered(switched(fact).value)
+            case Broke():
+                self._metrics.broke_off()
             case Acted(ended=float(), gone=False, verb=verb, namespace=namespace, reason=reason, error=error):
                 self._metrics.acted(
                     verb, namespace=namespace, reason=reason.value if reason else "", failed=bool(error)

@@ -422,6 +422,7 @@ async def test_a_mistake_of_ours_about_one_node_holds_up_no_other(world):
     await world.cluster.settle(90)
     assert not first.task.done()
     assert len(world.broken) == 3
+    assert first.counted["lastcall_failover_broken_off_total",] == 3
     [sentence] = [one.sentence for one in first.controller.workers if one.name == bad]
     assert "mistake" not in sentence, "it is gone on with"
     world.broken.clear()

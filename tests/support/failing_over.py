@@ -19,9 +19,9 @@ from lastcall.adapters.kube.resources import (
 from lastcall.adapters.kube.watching import Key
 from lastcall.aio import first
 from lastcall.errors import AlreadyExists, Unavailable
+from lastcall.failover.deciding.concluding import Terms
 from lastcall.failover.doing.controller import Controller, Outside
 from lastcall.failover.doing.event_writer import Telling
-from lastcall.failover.doing.gathering import Terms
 from lastcall.failover.telling.happenings import Broke
 from lastcall.lab import virtual
 from lastcall.lab.apiserver.inprocess import InProcess

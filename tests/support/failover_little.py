@@ -8,11 +8,12 @@ import msgspec
 from lastcall.errors import NotFound
 from lastcall.failover.deciding import left
 from lastcall.failover.deciding.case import Case, NodeNow
-from lastcall.failover.doing.acting import Acting, Subject
+from lastcall.failover.doing.acting import Acting
 from lastcall.failover.doing.devices import Devices
 from lastcall.failover.doing.gathering import Gathered
 from lastcall.failover.doing.pool import Pool
 from lastcall.failover.doing.reading import Reading
+from lastcall.failover.doing.subject import Subject
 from lastcall.failover.doing.surety import Surety
 from lastcall.failover.knowing import owner
 from lastcall.failover.knowing.sightings import Sightings

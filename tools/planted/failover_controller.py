@@ -75,15 +75,15 @@ BUGS = [
     ),
     Bug(
         "lastcall's own taint is taken for a person's word",
-        "failover/doing/gathering.py",
+        "failover/deciding/concluding.py",
         " and not (isinstance(mark, OwnerMark) and mark.tainted)",
         "",
         ADVERSITY + WORLD,
     ),
     Bug(
         "the policy's mode goes before that of the controller",
-        "failover/doing/gathering.py",
-        "mode=min(spec.mode, self._terms.mode, key=_CAUTION.index),",
+        "failover/deciding/concluding.py",
+        "mode=min(spec.mode, terms.mode, key=_CAUTION.index),",
         "mode=spec.mode,",
         WORLD,
     ),

@@ -50,14 +50,14 @@ BUGS = [
     ),
     Bug(
         "a pod is deleted without a word of why",
-        "failover/doing/acting.py",
+        "failover/doing/removing.py",
         "                await self._cluster.disrupt_pod(pod, condition)\n",
         "",
         ("tests/core/test_failover_acting.py", "tests/core/test_failover_controller.py"),
     ),
     Bug(
         "what others have removed counts as ours",
-        "failover/doing/acting.py",
+        "failover/doing/batch.py",
         "gone = refusing.gone(failure)",
         "gone = False",
         ("tests/core/test_failover_acting.py",),
@@ -85,9 +85,9 @@ BUGS = [
     ),
     Bug(
         "what was never sent is told as a call that has failed",
-        "failover/doing/acting.py",
-        "if ends and (uid not in sent or isinstance",
-        "if ends and (isinstance",
+        "failover/doing/batch.py",
+        "return not ends or (uid in self.sent and not isinstance",
+        "return not ends or (not isinstance",
         ("tests/core/test_failover_acting.py",),
     ),
     Bug(

@@ -45,6 +45,7 @@ class ControllerMetrics:
         self._answers = counter(names.M_FENCE_ANSWERS, "answer")
         self._orders = counter(names.M_ORDERS, "order", "outcome")
         self._nodes = gauge(names.M_NODES, "state")
+        self._broken_off = counter(names.M_BROKEN_OFF)
         self._leads = gauge(names.M_LEADS)
         for order, outcome in itertools.product(("off", "on"), ("Accepted", "Failed")):
             self._orders.labels(order=order, outcome=outcome)
@@ -82,6 +83,10 @@ class ControllerMetrics:
     def answered(self, answer: str) -> None:
         """A fence has answered."""
         self._answers.labels(answer=answer).inc()
+
+    def broke_off(self) -> None:
+        """A mistake of ours has broken off what was done about a node."""
+        self._broken_off.inc()
 
     def acted(self, verb: str, *, namespace: str, reason: str, failed: bool) -> None:
         """A call that cannot be undone is over."""

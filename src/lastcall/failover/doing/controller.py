@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lastcall.aio import Group, Signal, first
+from lastcall.failover.deciding.concluding import Terms
 from lastcall.failover.doing.acting import Acting
 from lastcall.failover.doing.devices import Devices
-from lastcall.failover.doing.gathering import Gathering, Terms
+from lastcall.failover.doing.gathering import Gathering
 from lastcall.failover.doing.heeding import Heeding
 from lastcall.failover.doing.observing import Observing
 from lastcall.failover.doing.outside import Cluster, Leadership

@@ -1,15 +1,15 @@
 """Gathers the Case of one node, live: the decision that follows is made from nothing else."""
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from msgspec.structs import replace
+from msgspec import structs
 
-from lastcall import names
 from lastcall.errors import NotFound
-from lastcall.failover.deciding import left
-from lastcall.failover.deciding.case import Case, NodeNow, Policy, Refusal
+from lastcall.failover.deciding import concluding, left
+from lastcall.failover.deciding.case import Case, Refusal
+from lastcall.failover.deciding.concluding import Terms
 from lastcall.failover.deciding.pacing import NEVER, Forced
 from lastcall.failover.doing.claims import Claims
 from lastcall.failover.doing.devices import Devices
@@ -18,32 +18,16 @@ from lastcall.failover.doing.observing import Observing
 from lastcall.failover.doing.outside import Cluster, Leadership
 from lastcall.failover.doing.reading import Reading
 from lastcall.failover.knowing import armed, calm, evidence, last_words, proofs
-from lastcall.failover.knowing.acknowledgement import acknowledged
-from lastcall.failover.knowing.facts import Acknowledged, Boot, Fact, WatchdogSeen
-from lastcall.failover.knowing.lost import Lost, room_beside
-from lastcall.failover.knowing.owner import OwnerMark
+from lastcall.failover.knowing.facts import Boot, Fact, WatchdogSeen
+from lastcall.failover.knowing.lost import Lost
 from lastcall.failover.limits import overview
 from lastcall.failover.limits.knot import Knot
 from lastcall.failover.limits.storms import Answer
 from lastcall.failover.limits.targets import sharing
 from lastcall.model.fence_node import FenceNode
-from lastcall.model.fence_policy import FencePolicy, Mode, PowerOn, RemoveTaint
+from lastcall.model.fence_policy import FencePolicy
 from lastcall.model.observed import LiveNode, LivePod, WatchedAttachment
 from lastcall.ports import Clock
-
-_CAUTION = (Mode.OBSERVE, Mode.TAINT_ONLY, Mode.ENFORCE)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Terms:
-    """How the controller was started."""
-
-    me: str
-    """Its identity in the election."""
-    mode: Mode = Mode.ENFORCE
-    """The most that is done, whatever a policy says."""
-    detach: bool = False
-    """VolumeAttachments are ours to delete: no attach-detach controller runs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,36 +84,19 @@ class Gathering:
         knot = self._observing.knots.get(name)
         if knot is None:
             return self._missing(name)
-        policy, boot = knot.choice.policy, knot.seen.boot
-        await devices.prepare(self._machine(node), policy, f"{boot.id} {knot.seen.observed}" if boot else "")
-        knot.seen.rely(devices.bases)
+        await self._prepare(devices, knot, node)
         attachments = tuple(self._observing.attachments(name))
         needed = self._terms.detach or left.volumes_stay(pods, node, self._clock.wall())
         claims = await self._claims.of(name, attachments) if needed else {}
-        now, wall = self._clock.boottime(), self._clock.wall()
-        facts = tuple(self._facts(knot, node, more))
-        case = Case(
-            name=name,
-            me=self._terms.me,
-            leader=self._leadership.holder,
-            wall=wall,
-            node=_node_now(node),
-            policy=self._policy(policy, knot.seen.fresh),
-            no_policy=knot.choice.why,
-            observed=knot.seen.observed,
-            heard=knot.seen.heard,
-            leads_since=self.leads_since,
-            boot=boot,
-            verdict=evidence.assess(boot, facts, now, proofs.Terms(fresh=knot.seen.fresh)) if boot else None,
-            held_until=evidence.held_until(boot, facts, now) if boot else None,
-            gone=evidence.gone(boot, facts) if boot else frozenset(),
-            storm=self._storm(name, boot, policy, now, wall),
+        facts = tuple(concluding.facts(knot, node, more, self._observing.storage))
+        bare = self._case(knot, node, facts)
+        case = replace(
+            bare,
             devices=devices.facts(),
-            pods=tuple(left.pod(pod, node, claims, refusals, wall) for pod in pods),
+            pods=tuple(left.pod(pod, node, claims, refusals, bare.wall) for pod in pods),
             attachments=tuple(left.attachment(one, refusals) for one in attachments),
             forced=forced,
             removed=removed,
-            back_since=knot.seen.back[1] if knot.seen.back else None,
         )
         by_uid = {pod.metadata.uid: pod for pod in pods}
         return Gathered(case=case, node=node, pods=by_uid, attachments=attachments, facts=facts, listed=listed)
@@ -162,6 +129,11 @@ class Gathering:
     async def _node(knot: Knot, reading: Reading) -> LiveNode:
         return reading.now(knot.seen) or await reading.anew(knot.seen)
 
+    async def _prepare(self, devices: Devices, knot: Knot, node: LiveNode) -> None:
+        policy, boot = knot.choice.policy, knot.seen.boot
+        await devices.prepare(self._machine(node), policy, f"{boot.id} {knot.seen.observed}" if boot else "")
+        knot.seen.rely(devices.bases)
+
     def _machine(self, node: LiveNode) -> FenceNode:
         """What fences are checked by, with the other Node that shows the same system UUID, if there is one."""
         mine = node.fence_node
@@ -170,7 +142,7 @@ class Gathering:
             for name, knot in self._observing.knots.items()
             if name != mine.name
         )
-        return replace(mine, shared_with=sharing(mine.system_uuid, others))
+        return structs.replace(mine, shared_with=sharing(mine.system_uuid, others))
 
     async def _watchdog(self, name: str, asked: float) -> WatchdogSeen | None:
         """What the node's own Lease says, read live, if the watch has shown that it has one."""
@@ -196,33 +168,28 @@ class Gathering:
 
     # -- concluding ----------------------------------------------------------------------------------------------------
 
-    def _facts(self, knot: Knot, node: LiveNode, more: Sequence[Fact]) -> Iterator[Fact]:
-        yield from knot.seen.facts()
-        yield from more
-        boot, said = knot.seen.boot, knot.seen.word
-        if boot is None:
-            return
-        if stored := self._observing.storage.of(knot.seen.name, boot):
-            yield stored
-        if said and (word := acknowledged(said[0], boot, seen=said[1], renewed=knot.seen.renewed)):
-            yield word
-        by_hand = [taint for taint in node.spec.taints if taint.key == names.OUT_OF_SERVICE]
-        mark = _node_now(node).mark
-        if by_hand and knot.seen.tainted is not None and not (isinstance(mark, OwnerMark) and mark.tainted):
-            yield Acknowledged(boot_id=boot.id, how=f"the taint {names.OUT_OF_SERVICE}", at=knot.seen.tainted)
-
-    def _policy(self, policy: FencePolicy | None, fresh: float) -> Policy | None:
-        if policy is None:
-            return None
-        spec = policy.spec
-        return Policy(
-            name=policy.name,
-            mode=min(spec.mode, self._terms.mode, key=_CAUTION.index),
-            suspect_after=proofs.patience(spec.suspect_after_seconds, fresh),
-            power_on=spec.power_on is PowerOn.AFTER_FAILOVER,
-            remove_by_hand=spec.remove_taint is RemoveTaint.ALWAYS,
-            detach=self._terms.detach,
-            fresh=fresh,
+    def _case(self, knot: Knot, node: LiveNode, facts: Sequence[Fact]) -> Case:
+        """Without what is left on the node, and what may be done about it."""
+        now, wall = self._clock.boottime(), self._clock.wall()
+        policy, seen = knot.choice.policy, knot.seen
+        boot = seen.boot
+        return Case(
+            name=seen.name,
+            me=self._terms.me,
+            leader=self._leadership.holder,
+            wall=wall,
+            node=concluding.node_now(node),
+            policy=concluding.rules(policy, self._terms, seen.fresh) if policy else None,
+            no_policy=knot.choice.why,
+            observed=seen.observed,
+            heard=seen.heard,
+            leads_since=self.leads_since,
+            boot=boot,
+            verdict=evidence.assess(boot, facts, now, proofs.Terms(fresh=seen.fresh)) if boot else None,
+            held_until=evidence.held_until(boot, facts, now) if boot else None,
+            gone=evidence.gone(boot, facts) if boot else frozenset(),
+            storm=self._storm(seen.name, boot, policy, now, wall),
+            back_since=seen.back[1] if seen.back else None,
         )
 
     def _storm(self, name: str, boot: Boot | None, policy: FencePolicy | None, now: float, wall: float) -> Answer:
@@ -245,13 +212,3 @@ class Gathering:
 
 async def _nothing() -> None:
     """What is not asked for."""
-
-
-def _node_now(node: LiveNode) -> NodeNow:
-    return NodeNow(
-        boot_id=node.status.node_info.boot_id,
-        ready=node.ready.status,
-        taints=node.spec.taints,
-        mark_text=node.mark,
-        room=room_beside(node.metadata.annotations),
-    )

@@ -8,12 +8,13 @@ from lastcall.aio import Signal, first
 from lastcall.errors import Conflict, LastcallError, NotNow, RefusedForSafety
 from lastcall.failover.deciding import claiming, course, listed, pacing, steps
 from lastcall.failover.deciding.case import Refusal
-from lastcall.failover.doing.acting import Acting, Subject
+from lastcall.failover.doing.acting import Acting
 from lastcall.failover.doing.devices import Devices
 from lastcall.failover.doing.gathering import Gathered, Gathering
 from lastcall.failover.doing.observing import Observing
 from lastcall.failover.doing.reading import Reading, serves
 from lastcall.failover.doing.replacing import Replacements
+from lastcall.failover.doing.subject import Subject
 from lastcall.failover.knowing.lost import Lost, united
 from lastcall.failover.knowing.owner import OwnerMark
 from lastcall.failover.knowing.sightings import Sightings

@@ -7,9 +7,9 @@ from lastcall.adapters.kube.election import Election
 from lastcall.adapters.kube.failover_cluster import COMPONENT, KubeCluster
 from lastcall.adapters.kube.watching import Key
 from lastcall.aio import first
+from lastcall.failover.deciding.concluding import Terms
 from lastcall.failover.doing.controller import Controller, Outside
 from lastcall.failover.doing.event_writer import Telling
-from lastcall.failover.doing.gathering import Terms
 from lastcall.failover.telling.happenings import Acted, Broke, Happening
 from lastcall.lab.apiserver.request import Identity
 from lastcall.lab.power import Cable

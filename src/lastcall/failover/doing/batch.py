@@ -1,0 +1,87 @@
+"""The calls of one step for many objects: all at once, as far as the pool has room, and each one told of."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+
+from lastcall.errors import ApiFailure, LastcallError, RefusedForSafety, TimedOut, Unavailable
+from lastcall.failover.deciding import refusing
+from lastcall.failover.deciding.case import Refusal
+from lastcall.failover.doing.pool import Pool
+from lastcall.failover.telling.happenings import Acted, Listener
+from lastcall.ports import Clock
+
+_RANKS = {"detach": 0, "force-delete": 1, "delete": 2}
+"""Where there is no room for all: a node that has begun is done before the next begins, soon after it was decided about."""
+
+
+class Batch:
+    """Of one step of one node. What is refused for one object is no trouble of the others.
+
+    ``acted`` is what holds for each call; ``refusals`` are the node's, by uid, and are kept up.
+    """
+
+    def __init__(self, acted: Acted, refusals: dict[str, Refusal], pool: Pool, clock: Clock, tell: Listener) -> None:
+        self._acted = acted
+        self._refusals = refusals
+        self._pool = pool
+        self._clock = clock
+        self._tell = tell
+        self._failures: list[LastcallError] = []
+        self.sent: set[str] = set()
+        """Uids that a call notes as it sends its first write, which may be carried out also if nothing is answered; or at
+        which the server fails before."""
+
+    async def make(self, objects: Sequence[tuple[str, str, str]], call: Callable[[str], Awaitable[None]]) -> None:
+        """``call`` for the uid of each object (uid, namespace, name).
+
+        The first failure that holds for all ends the step and is raised, when what was under way has come back.
+        """
+        await asyncio.gather(*(self._one(*found, call) for found in objects))
+        if self._failures:
+            raise self._failures[0]
+
+    async def _one(self, uid: str, namespace: str, name: str, call: Callable[[str], Awaitable[None]]) -> None:
+        began = self._clock.boottime()
+        try:
+            if not await self._pool.run(lambda: self._attempt(uid, call), rank=_RANKS[self._acted.verb]):
+                return
+            self._refusals.pop(uid, None)
+            error, gone = "", False
+        except (RefusedForSafety, TimedOut, Unavailable, ApiFailure) as failure:
+            if not self._stands(uid, failure):
+                return
+            gone = refusing.gone(failure)  # that is what was wanted, and somebody else has done it
+            error = "" if gone else str(failure)
+            self._remember(uid, None if gone else failure)
+        self._tell(
+            replace(
+                self._acted,
+                namespace=namespace,
+                name=name,
+                uid=uid,
+                began=began,
+                ended=self._clock.boottime(),
+                error=error,
+                gone=gone,
+            )
+        )
+
+    async def _attempt(self, uid: str, call: Callable[[str], Awaitable[None]]) -> bool:
+        """Whether it was made: not after one has failed for a reason that holds for all."""
+        if self._failures:
+            return False
+        await call(uid)
+        return True
+
+    def _stands(self, uid: str, failure: LastcallError) -> bool:
+        """Whether it says something of this object: a call that nothing was sent for says nothing but that the step ends."""
+        ends = refusing.ends_step(failure, sent=uid in self.sent)
+        if ends:
+            self._failures.append(failure)
+        return not ends or (uid in self.sent and not isinstance(failure, RefusedForSafety))
+
+    def _remember(self, uid: str, failure: LastcallError | None) -> None:
+        before = self._refusals.pop(uid, None)
+        if failure:
+            self._refusals[uid] = refusing.refusal(failure, before, self._clock.boottime())
