@@ -47,7 +47,9 @@ def test_a_node_whose_failover_is_finished_is_not_said_to_be_unknown():
     found = document("n1", done, lease("n1", 90), *OTHERS, policy())
     assert found["known"][0].startswith("boot b-1 is over: lastcall had a proof of that when it set its taint")
     assert found["proofs"] == []
-    assert "waited for; nothing is left on it" in found["inTheWay"][0]["why"]
+    assert found["next"] == "it is failed over; its return is waited for"
+    assert found["inTheWay"] == [{"why": "node n1 has not booted again", "until": None}]
+    assert (found["left"], found["latest"]) == ("nothing is left on it", None)
     assert document("n1", done, lease("n1", 90), *OTHERS, WITH_UID, policy())["proofs"] != []
     for others in (machine("n1", annotations={"lastcall.dev/failover": write(mark)}), machine("n1", "Unknown", ours)):
         assert "boot b-1 is UNKNOWN" in document("n1", others, lease("n1", 90), *OTHERS, policy())["known"][0]
@@ -80,6 +82,7 @@ def test_all_that_is_in_the_way_is_told_at_once():
     case = replace(SUSPECT, heard=NOW - 10, held_until=NOW + 45, storm=storm, policy=replace(POLICY, mode=Mode.OBSERVE))
     found = of_node(case, NOW)
     assert [one.until for one in found.hurdles] == [NOW + 30, NOW + 45, NOW + 60, None]
+    assert found.hurdles[-1].why == "after that: policy p only observes"
     assert found.latest is None
     assert of_node(replace(case, policy=POLICY), NOW).latest == NOW + 60
 

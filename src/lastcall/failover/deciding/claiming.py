@@ -35,14 +35,23 @@ def unfenceable(case: Case, now: float) -> Step | None:
 def by_hand(case: Case) -> str:
     """What a taint out-of-service is worth that is not lastcall's, while it proves nothing; empty if there is none.
 
-    Who has found it standing there cannot know whether it is older than the boot that he sees.
+    Who has found it standing there cannot know whether it is older than the boot that he sees. Of a node without a boot id
+    nothing can be said or proved.
     """
     if case.dead or case.node is None or not remaining.out_of_service(case) or (case.mark and case.mark.tainted):
         return ""
+    if not case.node.boot_id:
+        return ""
     return (
         "the taint out-of-service that somebody has set counts for a controller that saw it being set, and has heard nothing"
-        f" of the node since; else say it by lastcall failover acknowledge {case.name} --boot-id {case.node.boot_id}"
+        f" of the node since; else say it by {acknowledge(case)}"
     )
+
+
+def acknowledge(case: Case) -> str:
+    """The command by which a person says that the machine of a node with a boot id is off."""
+    assert case.node
+    return f"lastcall failover acknowledge {case.name} --boot-id {case.node.boot_id}"
 
 
 def limits(case: Case, now: float) -> Step | None:

@@ -7,6 +7,11 @@ from lastcall.failover.knowing.facts import Boot, Fact, InstanceSeen, PowerSeen,
 from lastcall.failover.knowing.proofs import Terms, counts, switched
 from lastcall.model.power import Power
 
+WITHOUT_FENCERS = "a new boot id, or a person's acknowledgement"
+"""What ends the waiting where no fencer is asked."""
+ANYTHING = f"OFF twice from a fence device or a cloud, {WITHOUT_FENCERS}"
+"""What ends it in any case."""
+
 
 @dataclass(frozen=True)
 class Awaited:
@@ -22,8 +27,7 @@ def of(boot: Boot, facts: Iterable[Fact], now: float, terms: Terms, *, quiet: fl
     dated = list(_bounds(own, now))
     if quiet is not None:
         dated.append(Awaited("that no other sign of life follows", quiet))
-    anything = Awaited("OFF twice from a fence device or a cloud, a new boot id, or a person's acknowledgement", None)
-    return [*sorted(dated, key=lambda one: one.at or 0.0), *_second_answers(own, terms), anything]
+    return [*sorted(dated, key=lambda one: one.at or 0.0), *_second_answers(own, terms), Awaited(ANYTHING, None)]
 
 
 def _bounds(own: Iterable[Fact], now: float) -> Iterator[Awaited]:

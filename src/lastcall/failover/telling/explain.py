@@ -3,10 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from lastcall.failover.deciding import claiming, course, remaining, steps
+from lastcall.failover.deciding import claiming, course, remaining, returning, steps, suspicion
 from lastcall.failover.deciding.case import Case, Device, PodLeft
 from lastcall.failover.deciding.steps import Done, Step, Wait
+from lastcall.failover.knowing import awaiting
 from lastcall.failover.knowing.evidence import State, Verdict
+from lastcall.model import duration
+from lastcall.model.fence_policy import Mode
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,7 @@ class Explanation:
     next: str
     """What is done next, in a few words."""
     hurdles: tuple[Hurdle, ...] = ()
-    """All that is in the way now, that which decides first; none if something is done now."""
+    """All that is in the way now, that which decides first, or why nothing has to be done; none if something is done now."""
     known: tuple[str, ...] = ()
     """What is known of the node's boot and of the fencers."""
     proofs: tuple[Hurdle, ...] = ()
@@ -58,20 +61,57 @@ _ORDERS: dict[type, str] = {
 }
 
 
+_LAST: tuple[course.Rule, ...] = (claiming.proved, suspicion.nothing_to_fail_over, returning.nothing_left)
+"""Rules behind which nothing else is in the way, while they have the node wait."""
+
+
 def of_node(case: Case, now: float) -> Explanation:
     """Of the node as a whole."""
-    step = course.decide(case, now)
-    verdict, hurdles = case.verdict, tuple(_hurdles(case, step, now))
+    step, rule = course.decide(case, now), _deciding(case, now)
+    if _well(case, rule):
+        return _of_well(case, now)
+    hurdles = tuple(_hurdles(case, step, now))
     done = _proved_before(case) and not remaining.anything(case)
     tainted = claiming.by_hand(case)
     said = not tainted or any(tainted in one.why for one in hurdles)
     return Explanation(
         about=f"node {case.name}",
-        next=_next(step, case),
+        next=_next(step, case, rule),
         hurdles=hurdles,
         known=(*_known(case), *([] if said else [tainted])),
-        proofs=tuple(Hurdle(one.what, one.at) for one in verdict.awaited) if verdict and not done else (),
+        proofs=() if done else tuple(_proofs(case)),
         left=remaining.sentence(case),
+    )
+
+
+def _deciding(case: Case, now: float) -> course.Rule:
+    """The rule that has the step: the first with an answer."""
+    return next(rule for rule in course.TABLE[course.situation(case)] if rule(case, now) is not None)
+
+
+def _well(case: Case, rule: course.Rule) -> bool:
+    """Whether it lives, is Ready, and nothing has been begun or announced: what its silence would lead to is not at issue."""
+    if rule is not suspicion.heard_of or case.mark is not None or case.heard is None:
+        return False
+    alive = case.verdict is not None and case.verdict.state is State.ALIVE
+    ready = case.node is not None and case.node.ready == "True"
+    return alive and ready and case.held_until is None and not case.gone and not remaining.out_of_service(case)
+
+
+def _of_well(case: Case, now: float) -> Explanation:
+    assert case.policy
+    ago = duration.passed(now - case.quiet_since)
+    observes = ", and only observes" if case.policy.mode is Mode.OBSERVE else ""
+    fencers = () if case.devices else ("its policy names no fencer",)
+    return Explanation(
+        about=f"node {case.name}",
+        next="nothing has to be failed over",
+        hurdles=(Hurdle(f"node {case.name} is well: it is Ready, and was heard of {ago} ago"),),
+        known=(
+            *_known(case),
+            *fencers,
+            f"its condition Ready is True, and policy {case.policy.name} holds for it{observes}",
+        ),
     )
 
 
@@ -112,7 +152,7 @@ def _of_itself(case: Case, pod: PodLeft) -> Iterator[str]:
         yield "its node has said that it has ended it and unmounted its volumes: it needs no proof"
 
 
-def _next(step: Step, case: Case) -> str:
+def _next(step: Step, case: Case, rule: course.Rule) -> str:
     asked = any(one.judgement or one.unanswered or one.offs or one.answers for one in case.devices)
     if isinstance(step, steps.AskTarget | steps.AskPower | steps.SwitchOff) and not asked:
         return f"it is made sure now that its machine is off, by {step.fencer}"
@@ -120,7 +160,7 @@ def _next(step: Step, case: Case) -> str:
         case Done():
             return "nothing is done"
         case Wait():
-            return "nothing is done yet"
+            return _waiting(case, rule)
         case steps.AskTarget() | steps.AskPower() | steps.SwitchOff() | steps.SwitchOn():
             return f"{step.fencer} is {_ORDERS[type(step)]} now: {step.why}"
         case steps.Delete() | steps.ForceDelete():
@@ -136,8 +176,24 @@ def _next(step: Step, case: Case) -> str:
             return f"what is ours is taken away now: {step.why}"
 
 
+def _waiting(case: Case, rule: course.Rule) -> str:
+    if _over(case, rule):
+        return "it is failed over; its return is waited for"
+    if case.mark is None and rule is not course.untouchable and not remaining.anything(case):
+        return "nothing has to be failed over"
+    return "nothing is done yet"
+
+
+def _over(case: Case, rule: course.Rule) -> bool:
+    """Whether all that had to go has gone, and our taint stands."""
+    mark = case.mark
+    if rule is not returning.nothing_left or mark is None or not mark.tainted or not remaining.our_taint(case):
+        return False
+    return mark.powered_on or not remaining.patient(case)
+
+
 def _hurdles(case: Case, step: Step, now: float) -> Iterator[Hurdle]:
-    """Every rule that would have the node wait now, up to the first that has something done."""
+    """Every rule that would have the node wait now, up to the first that has something done, or that is the last word."""
     if isinstance(step, Done):
         yield Hurdle(step.why)
     if not isinstance(step, Wait):
@@ -145,12 +201,42 @@ def _hurdles(case: Case, step: Step, now: float) -> Iterator[Hurdle]:
     if case.policy is None or course.barred(case):
         yield Hurdle(step.why, step.until)
         return
+    first = _deciding(case, now)
     for rule in course.TABLE[course.situation(case)]:
         found = rule(case, now)
         if isinstance(found, Wait):
-            yield Hurdle(found.why, found.until)
-        elif found is not None:
+            yield Hurdle(_in_the_way(case, rule, found) if rule is first else _later(case, rule, found), found.until)
+        if found is not None and (rule in _LAST or not isinstance(found, Wait)):
             return
+
+
+def _in_the_way(case: Case, rule: course.Rule, found: Wait) -> str:
+    """Of the rule that decides. What the first line says already is not said again."""
+    switching = case.policy is not None and case.policy.power_on and case.mark is not None and case.mark.switched_off
+    if switching or not _over(case, rule):
+        return found.why
+    missing = remaining.named(name for name, ready in case.replacements.items() if not ready)
+    elsewhere = f"; not Ready yet elsewhere: {missing}" if missing else ""
+    return f"node {case.name} has not booted again{elsewhere}"
+
+
+def _later(case: Case, rule: course.Rule, found: Wait) -> str:
+    """Of a rule that would decide if what is before it were over: it is not to be told as what is so now."""
+    if rule is claiming.claim and case.policy:
+        return f"after that: policy {case.policy.name} only observes"
+    return f"after that: {found.why}" if rule is claiming.unfenceable else found.why
+
+
+def _proofs(case: Case) -> Iterator[Hurdle]:
+    """Without a fencer nobody is asked for OFF, and a person's word is what can be had: the command for it is told once."""
+    node, verdict = case.node, case.verdict
+    for one in verdict.awaited if verdict else ():
+        if case.devices or one.what != awaiting.ANYTHING:
+            yield Hurdle(one.what, one.at)
+            continue
+        silent = node is not None and node.boot_id and node.ready != "True" and not claiming.by_hand(case)
+        command = f", by {claiming.acknowledge(case)}" if silent else ""
+        yield Hurdle(f"{awaiting.WITHOUT_FENCERS}{command}", one.at)
 
 
 def _known(case: Case) -> Iterator[str]:
