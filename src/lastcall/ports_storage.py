@@ -22,8 +22,10 @@ class Lockspace(Facts, frozen=True):
     """The service that keeps the lease keeps a watchdog with it."""
     used: bool
     """It is marked as used: nothing gives it up, and lets go of the watchdog, before the machine is reset."""
+    looks: bool
+    """False: it was lost once and never joined anew, and the service looks at the others no more."""
     others: tuple[HostSeen, ...]
-    """All other hosts that hold a lease; one that has left the lockspace holds none."""
+    """None if it does not look; else all other hosts that hold a lease; one that has left the lockspace holds none."""
 
 
 class StorageLeases(Protocol):

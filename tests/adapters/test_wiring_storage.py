@@ -54,8 +54,10 @@ async def until_told(admin):
 
 async def test_it_is_told_of(cluster):
     admin, kubeconfig = cluster
-    host = FakeStorage("demo").host(7, "seven")
+    storage = FakeStorage("demo")
+    host = storage.host(7, "seven")
     host.join()
+    storage.advance(30)
     async with told(SETTINGS, "n1", kubeconfig, host):
         record = await until_told(admin)
     assert (record.boot_id, record.lockspace, record.host_id) == (boot_id(), "demo", 7)

@@ -100,4 +100,4 @@ async def test_a_lockspace_that_is_marked_as_used(storage):
 
 def _elapsed(host):
     """Between the first and the last look that read the same."""
-    return host.renewed_ago - host.checked_ago
+    return host.renewed_ago - host.looked_ago

@@ -17,13 +17,13 @@ BOOT = Boot(id="a", system_uuid="m1", since=0.0)
 HELD = StorageRecord(
     boot_id="a", lockspace="demo", host_id=2, generation=5, owner="two", timestamp=100, dead_after_seconds=140.0
 )
-SEEN = HostSeen(host_id=2, generation=5, owner="two", timestamp=100, renewed_ago=170, checked_ago=2)
-"""Of elapsed 168 s less the interval of 20 s and the slack of 1 s."""
+SEEN = HostSeen(host_id=2, generation=5, owner="two", timestamp=100, renewed_ago=170, looked_ago=22)
+"""Of elapsed 148 s less the slack of 1 s."""
 DEAD, ALIVE, UNKNOWN = State.DEAD, State.ALIVE, State.UNKNOWN
 
 
-def reading(*, at=1000.0, reader="n1", interval=20.0, **parts):
-    return Reading(reader=reader, host=replace(SEEN, **parts), interval=interval, at=at)
+def reading(*, at=1000.0, reader="n1", interval=20.0, advanced=False, **parts):
+    return Reading(reader=reader, host=replace(SEEN, **parts), interval=interval, at=at, advanced=advanced)
 
 
 def verdict(*readings, record=HELD, boot=BOOT, now=1000.0):
@@ -35,16 +35,20 @@ ROWS = {
     "not renewed for so long": (DEAD, [reading()]),
     "not quite: clocks differ by a hundredth": (UNKNOWN, [reading(renewed_ago=164)]),
     "just": (DEAD, [reading(renewed_ago=164.5)]),
-    "the reader looks seldom": (UNKNOWN, [reading(interval=30)]),
-    "its own storage stands still": (UNKNOWN, [reading(renewed_ago=5000, checked_ago=4900)]),
-    "it is told late": (DEAD, [reading(at=1000), reading(reader="n3", at=1000, renewed_ago=3, checked_ago=1)]),
+    "the reader began its look earlier": (UNKNOWN, [reading(looked_ago=32)]),
+    "its own storage stands still": (UNKNOWN, [reading(renewed_ago=5000, looked_ago=4900)]),
+    "it is told late": (DEAD, [reading(at=1000), reading(reader="n3", at=1000, renewed_ago=3, looked_ago=1)]),
     "another reader has read a later renewal": (
         ALIVE,
-        [reading(), reading(reader="n3", timestamp=120, renewed_ago=3, checked_ago=1, interval=0)],
+        [reading(), reading(reader="n3", timestamp=120, renewed_ago=3, looked_ago=1, interval=0, advanced=True)],
+    ),
+    "another reader has read a later renewal, and nothing else before": (
+        UNKNOWN,
+        [reading(), reading(reader="n3", timestamp=120, renewed_ago=3, looked_ago=1, interval=0)],
     ),
     "another reader lags behind": (
         DEAD,
-        [reading(), reading(reader="n3", timestamp=80, renewed_ago=3, checked_ago=1, interval=0)],
+        [reading(), reading(reader="n3", timestamp=80, renewed_ago=3, looked_ago=1, interval=0)],
     ),
     "earlier than the holder has read itself": (UNKNOWN, [reading(timestamp=99)]),
     "another generation": (UNKNOWN, [reading(generation=4)]),
@@ -88,10 +92,19 @@ def test_who_begins_to_observe_later_concludes_the_same_and_dates_it_no_earlier(
 def test_a_renewal_that_is_read_late_does_not_call_a_fence_device_a_liar():
     """The machine lost its power at 970; its last renewal, of 969, was read at 988."""
     off = [PowerSeen(boot_id="a", source="bmc", power=Power.OFF, asked=at, answered=at) for at in (970.5, 975.0)]
-    fact = storage_lease(BOOT, HELD, [reading(renewed_ago=12, checked_ago=2, at=1000)])
+    fact = storage_lease(BOOT, HELD, [reading(renewed_ago=12, looked_ago=22, at=1000, advanced=True)])
     assert fact.renewed == 988
-    assert fact.lived == 967
+    assert fact.lived == 887
     assert assess(BOOT, [*off, fact], 1000.0).state is DEAD
+
+
+def test_a_host_that_has_just_joined_does_not_call_a_fence_device_a_liar():
+    """It notes each lease as if it had been renewed then; that machine had been switched off minutes before."""
+    off = [PowerSeen(boot_id="a", source="bmc", power=Power.OFF, asked=at, answered=at) for at in (600.0, 605.0)]
+    fact = storage_lease(BOOT, HELD, [reading(renewed_ago=2, looked_ago=22, at=1000)])
+    assert assess(BOOT, [*off, fact], 1000.0).state is DEAD
+    fact = storage_lease(BOOT, HELD, [reading(renewed_ago=2, looked_ago=22, at=1000, advanced=True)])
+    assert assess(BOOT, [*off, fact], 1000.0).state is ALIVE
 
 
 def test_what_is_said_of_it():
@@ -115,6 +128,9 @@ READER = StorageRecord(
 )
 
 
+NODES = ("n1", "n2", "n3")
+
+
 def heard(**said):
     known = StorageLeases()
     for node, record in said.items():
@@ -123,7 +139,7 @@ def heard(**said):
 
 
 def dead(known, node="n2", boot=BOOT):
-    fact = known.of(node, boot)
+    fact = known.of(node, boot, NODES)
     return assess(boot, [fact] if fact else [], 1000.0).state is DEAD
 
 
@@ -166,11 +182,76 @@ def test_garbage_takes_back_what_was_said():
     assert not dead(known)
 
 
+def test_who_has_no_node_is_not_heard():
+    known = heard(n2=HELD, gone=READER)
+    assert known.of("n2", BOOT, NODES) is None
+    assert known.of("n2", BOOT, (*NODES, "gone")) is not None
+    assert dead(heard(n2=HELD, n1=READER, gone=replace(HELD, boot_id="c"))), "nor does it hold another's lease"
+
+
+def test_a_lockspace_that_was_made_anew_under_its_name_proves_nothing():
+    """The Lease of a reader that is down is of the storage before; all that tells two leases apart is equal."""
+    old = replace(READER, seen=(replace(SEEN, timestamp=82230, renewed_ago=500.0, looked_ago=20.0),))
+    known = heard(n2=HELD, n1=old)
+    assert dead(known), "nobody reads anything else"
+    for number, at in enumerate((1010.0, 1030.0)):
+        fresh = replace(READER, seen=(replace(SEEN, timestamp=9000 + 20 * number, renewed_ago=3.0),))
+        known.hear("n3", annotated(fresh), at, revision=1)
+    assert not dead(known)
+    known.hear(
+        "n1", annotated(replace(READER, seen=(replace(SEEN, timestamp=9020, renewed_ago=5.0),))), 1031.0, revision=2
+    )
+    assert known.of("n2", BOOT, NODES) is not None, "both read the same storage by now"
+
+
+def test_storage_that_was_restored_from_an_earlier_state_proves_nothing():
+    known = heard(n2=HELD, n1=replace(READER, seen=(replace(SEEN, timestamp=300),)))
+    known.hear(
+        "n3", annotated(replace(READER, seen=(replace(SEEN, timestamp=310, renewed_ago=3.0),))), 1000.0, revision=1
+    )
+    known.hear(
+        "n3", annotated(replace(READER, seen=(replace(SEEN, timestamp=200, renewed_ago=3.0),))), 1010.0, revision=2
+    )
+    assert not dead(known)
+
+
+def test_a_reader_that_lags_behind_and_tells_nothing_new_hides_no_proof():
+    behind = replace(READER, seen=(replace(SEEN, timestamp=100, renewed_ago=3.0),))
+    known = heard(n2=HELD, n3=behind, n1=replace(READER, seen=(replace(SEEN, timestamp=120),)))
+    known.hear("n3", annotated(replace(behind, seen=(replace(behind.seen[0], renewed_ago=13.0),))), 1010.0, revision=2)
+    assert dead(known)
+
+
+def test_another_lockspace_of_the_same_reader_is_no_advance_of_the_first():
+    known = heard(n2=HELD, n1=replace(READER, seen=(replace(SEEN, timestamp=300),)))
+    known.hear(
+        "n3", annotated(replace(READER, lockspace="other", seen=(replace(SEEN, timestamp=7),))), 1000.0, revision=1
+    )
+    known.hear(
+        "n3", annotated(replace(READER, seen=(replace(SEEN, timestamp=200, renewed_ago=3.0),))), 1010.0, revision=2
+    )
+    assert dead(known), "it lags behind"
+
+
+@pytest.mark.parametrize("first", [999.0, 1000.0, 1000.0005, 1002.0])
+def test_it_is_all_one_whether_the_lease_or_the_node_was_heard_of_first(first):
+    boot = Boot(id="a", system_uuid="m1", since=1000.0)
+    fact = storage_lease(boot, HELD, [reading(renewed_ago=930, at=first)])
+    assert assess(boot, [fact], 1100.0).state is DEAD
+
+
+def test_a_renewal_that_a_reader_noted_a_minute_late_does_not_call_a_fence_device_a_liar():
+    """It renewed at 999, which was read at 1000 and noted at 1058, as the reader's own write hung; it lost its power at 1004."""
+    off = [PowerSeen(boot_id="a", source="bmc", power=Power.OFF, asked=at, answered=at) for at in (1005.0, 1007.0)]
+    fact = storage_lease(BOOT, HELD, [reading(renewed_ago=2, looked_ago=80, at=1060, advanced=True)])
+    assert assess(BOOT, [*off, fact], 1090.0).state is DEAD
+
+
 def test_what_is_heard_once_more_is_as_old_as_it_was():
     known = heard(n2=HELD, n1=READER)
-    before = known.of("n2", BOOT)
+    before = known.of("n2", BOOT, NODES)
     assert known.hear("n1", annotated(READER), 9000.0, revision=1) == ()
-    assert known.of("n2", BOOT) == before
+    assert known.of("n2", BOOT, NODES) == before
 
 
 def test_whose_lease_has_become_over_is_told_once():
@@ -197,11 +278,11 @@ def test_an_older_look_that_arrives_later_says_nothing():
 def test_nothing_follows_from_a_nodes_word_until_the_newest_is_heard_again():
     known = heard(n2=HELD, n1=READER)
     known.hear("n2", annotated(HELD), 1001.0, revision=9)
-    before = known.of("n2", BOOT)
+    before = known.of("n2", BOOT, NODES)
     known.hear("n2", annotated(HELD), 1001.0, revision=8)
-    assert known.of("n2", BOOT) is None
+    assert known.of("n2", BOOT, NODES) is None
     known.hear("n2", annotated(HELD), 1002.0, revision=9)
-    assert known.of("n2", BOOT) == before
+    assert known.of("n2", BOOT, NODES) == before
     known.hear("n2", annotated(HELD), 1003.0, revision=8)
     known.forget("n2")
     known.hear("n2", annotated(HELD), 1004.0, revision=3)

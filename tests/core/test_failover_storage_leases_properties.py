@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from lastcall.errors import Unavailable
 from lastcall.failover.knowing.evidence import State, assess
 from lastcall.failover.knowing.facts import Boot
 from lastcall.failover.knowing.storage_leases import StorageLeases
@@ -15,8 +16,9 @@ from lastcall.storage.record import record_of
 pytestmark = pytest.mark.timeout(120)
 
 IO_TIMEOUT, HOSTS, STEP = 2, 3, 5
+NODES = [f"n{number}" for number in range(1, HOSTS + 1)]
 DEAD_AFTER = 8 * IO_TIMEOUT + 60
-EVENTS = ("nothing", "leave", "rejoin", "die", "cut off", "connect", "unused", "mute", "speak")
+EVENTS = ("nothing", "leave", "rejoin", "die", "cut off", "slow", "connect", "unused", "mute", "speak")
 
 
 class Host:
@@ -40,12 +42,15 @@ class Host:
             self._end()
         elif event in ("cut off", "connect"):
             self.daemon.cut_off = event == "cut off"
+            self.daemon.slow = False
+        elif event == "slow":
+            self.daemon.slow = True
         elif event in ("mute", "speak"):
             self.speaks = event == "speak"
-        elif event == "leave" and self.member and not self.daemon.cut_off:
+        elif event == "leave" and self.member and not self.stalled:
             self.daemon.leave()
             self.member = False
-        elif event == "rejoin" and not self.member and not self.daemon.cut_off:
+        elif event == "rejoin" and not self.member and not self.stalled:
             self.daemon.join()
             self.member = True
         elif event == "unused":
@@ -58,12 +63,14 @@ class Host:
 
     def watch(self):
         """Its watchdog fires as late as it may."""
-        place = self._storage.places[self.number]
-        if not self.daemon.cut_off or not self.member:
-            self.renewed = max(self.renewed, place.timestamp)
+        self.renewed = max(self.renewed, self._storage.places[self.number].timestamp)
         silent = self._storage.now - self.renewed
-        if self.alive and self.member and self.daemon.used and self.daemon.cut_off and silent >= DEAD_AFTER:
+        if self.alive and self.member and self.daemon.used and self.stalled and silent >= DEAD_AFTER:
             self._end()
+
+    @property
+    def stalled(self):
+        return self.daemon.cut_off or self.daemon.slow
 
     def _end(self):
         self.alive = False
@@ -75,7 +82,11 @@ class Host:
             return None
         if not self.member:
             return StorageRecord(boot_id=self.boot.id, why="not joined")
-        return record_of(self.boot.id, SanlockSettings(lockspace="demo", resets_machine=self.word), found(self.daemon))
+        try:
+            lockspace = found(self.daemon)
+        except Unavailable as why:
+            return StorageRecord(boot_id=self.boot.id, why=str(why))
+        return record_of(self.boot.id, SanlockSettings(lockspace="demo", resets_machine=self.word), lockspace)
 
 
 def found(daemon):
@@ -126,12 +137,12 @@ def test_who_is_taken_for_dead_was_reset(story, random):
                 known.hear(node, annotated(replace(latest, seen=record.seen)), float(storage.now), revision=1)
             for host in hosts:
                 host.obey(known._records.get(host.node))
-                fact = known.of(host.node, host.boot)
+                fact = known.of(host.node, host.boot, NODES)
                 if fact and assess(host.boot, [fact], float(storage.now)).state is State.DEAD:
                     assert not host.alive, f"{host.node} at {storage.now}"
 
 
-@given(st.integers(100, 400), st.sampled_from(["die", "cut off"]))
+@given(st.integers(100, 400), st.sampled_from(["die", "cut off", "slow"]))
 @settings(max_examples=20, deadline=None)
 def test_who_is_gone_is_taken_for_dead_in_the_end(lived, event):
     storage = FakeStorage("demo", IO_TIMEOUT)
@@ -146,6 +157,33 @@ def test_who_is_gone_is_taken_for_dead_in_the_end(lived, event):
             host.watch()
             if record := host.tells():
                 known.hear(host.node, annotated(record), float(storage.now), revision=1)
-    fact = known.of("n2", hosts[1].boot)
+    fact = known.of("n2", hosts[1].boot, NODES)
     assert fact is not None
     assert assess(hosts[1].boot, [fact], float(storage.now)).state is State.DEAD
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(60, DEAD_AFTER - 1), st.integers(0, 8), st.integers(1, 8 * IO_TIMEOUT - 1))
+def test_who_renews_in_the_last_moment_is_not_taken_for_dead(held_up, earlier, hang):
+    """Its write hangs for nearly as long as it may, and that of its reader for some seconds after it has read."""
+    storage = FakeStorage("demo", IO_TIMEOUT)
+    holder, reader = (Host(storage, number) for number in (1, 2))
+    known, begin = StorageLeases(), 40
+    for second in range(begin + DEAD_AFTER + 40):
+        if second == begin:
+            holder.suffer("slow")
+            holder.suffer("mute")
+        if second == begin + held_up - earlier:
+            reader.suffer("slow")
+        if second == begin + held_up - earlier + hang:
+            reader.suffer("connect")
+        if second == begin + held_up:
+            holder.suffer("connect")
+        storage.advance(1)
+        for host in (holder, reader):
+            host.watch()
+            if record := host.tells():
+                known.hear(host.node, annotated(record), float(storage.now), revision=1)
+        fact = known.of(holder.node, holder.boot, NODES)
+        assert holder.alive
+        assert fact is None or assess(holder.boot, [fact], float(storage.now)).state is not State.DEAD

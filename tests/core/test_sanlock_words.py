@@ -30,12 +30,12 @@ r demo:RA:/dev/leases:1048576:1 p 77
     flags=0
 """
 HOSTS = """\
-1 timestamp 82397
+1 timestamp 82378
     last_check=82400
     last_live=82400
     owner_id=1
     owner_generation=3
-    timestamp=82397
+    timestamp=82378
     io_timeout=10
     owner_name=host one
 2 timestamp 82230
@@ -63,16 +63,44 @@ def found(status=STATUS, hosts=HOSTS, name="demo"):
 
 def test_a_lockspace_and_its_hosts():
     known = found()
-    assert (known.host_id, known.generation, known.owner, known.timestamp) == (1, 3, "host one", 82397)
+    assert (known.host_id, known.generation, known.owner, known.timestamp) == (1, 3, "host one", 82378)
     assert (known.interval, known.dead_after, known.watchdog, known.used) == (20, 140, True, True)
-    two = HostSeen(host_id=2, generation=1, owner="host2", timestamp=82230, renewed_ago=168, checked_ago=1)
+    two = HostSeen(host_id=2, generation=1, owner="host2", timestamp=82230, renewed_ago=168, looked_ago=23)
     assert known.others == (two,)  # host 3 has given its lease back
 
 
 def test_no_age_is_more_than_is_true_if_the_daemon_has_looked_since_it_told_the_time():
-    later = HOSTS.replace("=82400", "=82405")
+    later = HOSTS.replace("=82400", "=82425").replace("=82378", "=82403")
     (two,) = found(hosts=later).others
-    assert (two.renewed_ago, two.checked_ago) == (168, 0)
+    assert (two.renewed_ago, two.looked_ago) == (168, 0)
+
+
+def test_a_look_is_as_old_as_its_beginning_however_late_it_is_noted():
+    """The reader's own write hung for 45 s after it had read the others; it noted them when that was done."""
+    late = HOSTS.replace("last_check=82400", "last_check=82445").replace("=82233", "=82300")
+    status = STATUS.replace("monotime=82401", "monotime=82446")
+    (two,) = found(status, late).others
+    assert (two.renewed_ago, two.looked_ago) == (146, 68)
+
+
+@pytest.mark.parametrize("lost", ["space_dead=1", "killing_pids=1"])
+def test_a_lockspace_that_was_lost_and_is_marked_as_used_is_held_and_looked_at_no_more(lost):
+    known = found(STATUS.replace("external_used=1", f"external_used=1\n    {lost}"))
+    assert (known.looks, known.others) == (False, ())
+    assert (known.used, known.timestamp) == (True, 82378)
+    assert found(STATUS.replace("external_used=1", "external_used=1\n    space_dead=0\n    killing_pids=0")) == found()
+
+
+@pytest.mark.parametrize("line", ["last_live=82233", "owner_id=2", "owner_generation=1", "timestamp=82230"])
+@pytest.mark.parametrize("words", ["?", "", "0x2", "-1", "9" * 40])
+def test_another_host_that_is_not_understood_hides_nobody_else(line, words):
+    four = HOSTS[HOSTS.index("2 timestamp") : HOSTS.index("3 timestamp")].replace("owner_id=2", "owner_id=4")
+    hosts = HOSTS.replace(f"    {line}\n", f"    {line.split('=')[0]}={words}\n") + four
+    assert [one.host_id for one in found(hosts=hosts).others] == [4]
+
+
+def test_a_place_of_no_host_is_passed_over():
+    assert found(hosts=HOSTS.replace("owner_id=2", "owner_id=0")).others == ()
 
 
 def test_what_the_daemon_says_of_its_watchdog():
@@ -103,7 +131,6 @@ GARBAGE = {
     "not told whether it is used": (STATUS.replace("external_used=1", ""), HOSTS, "external_used= of s demo"),
     "no number of theirs": (STATUS.replace("82401", "8" * 5000), HOSTS, "monotime=8{20} of daemon"),
     "no hosts": (STATUS, "", "its own lease has not been read yet"),
-    "no age": (STATUS, HOSTS.replace("last_live=82233", "last_live=?"), r"last_live=\? of 2 timestamp 82230"),
     "another generation": (
         STATUS.replace("generation=3", "generation=4"),
         HOSTS,

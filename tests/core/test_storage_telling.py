@@ -30,10 +30,10 @@ _LEASES = LEASES.read_as(AgentLease)
 
 
 def seen(host_id, renewed_ago=1):
-    return HostSeen(host_id=host_id, generation=1, owner="o", timestamp=7, renewed_ago=renewed_ago, checked_ago=0)
+    return HostSeen(host_id=host_id, generation=1, owner="o", timestamp=7, renewed_ago=renewed_ago, looked_ago=0)
 
 
-def lockspace(*, watchdog=True, used=True, others=()):
+def lockspace(*, watchdog=True, used=True, others=(), looks=True):
     return Lockspace(
         host_id=3,
         generation=2,
@@ -43,6 +43,7 @@ def lockspace(*, watchdog=True, used=True, others=()):
         dead_after=140,
         watchdog=watchdog,
         used=used,
+        looks=looks,
         others=others,
     )
 
@@ -141,6 +142,24 @@ async def test_it_is_told_and_taken_back_when_nothing_is_known_of_it_any_more():
     await cancel(running)
 
 
+@in_virtual_time
+async def test_one_that_was_lost_for_a_time_and_is_kept_tells_of_nobody_else_and_says_so():
+    place = Place()
+    await place.begin()
+    place.first.watchdog = place.first.used = True
+    place.first.slow = True
+    place.storage.advance(90)
+    place.first.slow = False
+    place.storage.advance(30)
+    telling = place.telling()
+    running = asyncio.create_task(telling.run())
+    await asyncio.sleep(1)
+    record = await place.record()
+    assert (record.host_id, record.dead_after_seconds, record.seen) == (1, 140, ())
+    assert "reads no more of other hosts until this machine is rebooted" in telling._said
+    await cancel(running)
+
+
 class Mistaken:
     """Leases of which a reading is a mistake of ours."""
 
@@ -205,6 +224,7 @@ async def test_beside_a_watchdogs_keeper_it_renews_nothing_and_the_watchdog_goes
     storage = FakeStorage("demo")
     host = storage.host(1, "one")
     host.join()
+    storage.advance(30)
     world.agent()
     await asyncio.sleep(30)
     word = KubeStorageWord(world.admin, NODE)

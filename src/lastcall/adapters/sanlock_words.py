@@ -4,7 +4,7 @@ Both print a line for each thing, and below it, indented, what is known of it as
 CLOCK_MONOTONIC, on which the daemon says its own ``monotime`` too.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from lastcall.errors import Unavailable
@@ -58,37 +58,62 @@ def status(name: str, text: str) -> Status:
 
 def lockspace(of: Status, host_status: str) -> Lockspace:
     """With what is said of the hosts, which was asked for after the status. Unavailable if that is not understood."""
-    name, daemon, own, hosts = of.name, of.daemon, of.own, _blocks(host_status)
+    name, daemon, own = of.name, of.daemon, of.own
     number = own.head.removeprefix(f"s {name}:").partition(":")[0]
     host_id = _Block(own.head, {"host_id": number}).number("host_id")
     generation, owner = own.number("host_generation"), daemon.text("our_host_name")
     now, timeout = daemon.number("monotime"), own.number("io_timeout")
-    seen = [_host(one, now) for one in hosts if one.values.get("owner_name") and one.number("timestamp")]
-    mine = [one for one in seen if (one.host_id, one.generation, one.owner) == (host_id, generation, owner)]
+    hosts = [one for one in _blocks(host_status) if one.values.get("owner_name")]
+    mine = [one for one in hosts if _holds(one, host_id, generation, owner)]
     if not mine:
         raise Unavailable(f"lockspace {name} has been joined, and its own lease has not been read yet")
+    looked = mine[0].number("timestamp")
+    lost = own.number("space_dead", 0) > 0 or own.number("killing_pids", 0) > 0
     return Lockspace(
         host_id=host_id,
         generation=generation,
         owner=owner,
-        timestamp=mine[0].timestamp,
+        timestamp=looked,
         interval=2.0 * timeout,
         dead_after=8.0 * timeout + daemon.number("watchdog_fire_timeout", FIRE_TIMEOUT),
         watchdog=daemon.number("use_watchdog") == 1,
         used=own.number("external_used") == 1,
-        others=tuple(one for one in seen if one.host_id != host_id),
+        looks=not lost,
+        others=() if lost else tuple(_others(hosts, host_id, now, looked)),
     )
 
 
-def _host(host: _Block, now: int) -> HostSeen:
-    """The daemon may have looked again since it said what time it was."""
+def _holds(host: _Block, host_id: int, generation: int, owner: str) -> bool:
+    """Whether it is this lease, and not given back."""
+    lease = host.values.get("owner_id"), host.values.get("owner_generation"), host.values.get("owner_name")
+    return lease == (str(host_id), str(generation), owner) and host.number("timestamp") > 0
+
+
+def _others(hosts: Iterable[_Block], host_id: int, now: int, looked: int) -> Iterator[HostSeen]:
+    """Those that hold a lease. One that is not understood is passed over: it hides nobody else."""
+    for host in hosts:
+        try:
+            found = _host(host, now, looked)
+        except Unavailable:
+            continue
+        if found.timestamp and found.host_id not in (0, host_id):
+            yield found
+
+
+def _host(host: _Block, now: int, looked: int) -> HostSeen:
+    """``looked``: what the reader had written itself when it began to look.
+
+    The daemon reads all leases at once, then writes its own, which may hang for a minute and more, and only then notes what it
+    has read as of that moment (``lockspace_thread``): so ``last_check`` says nothing of when that was. Its own timestamp
+    among what it has read does: it was written before. The daemon may have looked again since it said what time it was.
+    """
     return HostSeen(
         host_id=host.number("owner_id"),
         generation=host.number("owner_generation"),
         owner=host.text("owner_name"),
         timestamp=host.number("timestamp"),
         renewed_ago=max(0, now - host.number("last_live")),
-        checked_ago=max(0, now - host.number("last_check")),
+        looked_ago=max(0, now - looked),
     )
 
 

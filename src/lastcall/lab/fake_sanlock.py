@@ -18,11 +18,10 @@ class _Written:
 
 @dataclass
 class _Read:
-    """What a host has read there, and when it first and last read just that."""
+    """What a host has read there, and when it first noted just that."""
 
     written: _Written
     live: int
-    check: int
 
 
 class FakeStorage:
@@ -50,26 +49,34 @@ class FakeStorage:
 
 
 class FakeSanlock:
-    """``ports_storage.StorageLeases`` of one machine, and what may happen to it there."""
+    """``ports_storage.StorageLeases`` of one machine, and what may happen to it there.
+
+    A renewal reads all places, writes its own, and notes what it has read when that is done: as of then.
+    """
 
     def __init__(self, storage: FakeStorage, host_id: int, owner: str) -> None:
         self.watchdog = self.used = False
         self.cut_off = False
-        """It can neither read nor write the storage."""
+        """It can neither read nor write the storage; what was being written arrives when it can."""
+        self.slow = False
+        """What it writes does not arrive for as long as this is so; it reads at once."""
         self._storage = storage
         self._host_id = host_id
         self._owner = owner
         self._generation = 0
-        self._due = 0
+        self._renewed = 0
         self._running = True
+        self._lost = False
+        self._on_its_way: tuple[int, dict[int, _Written]] | None = None
+        """What is written, and what was read before."""
         self._read: dict[int, _Read] = {}
 
     def join(self) -> None:
-        """It holds its lease, which is another one than it held before, and has read all."""
+        """It holds its lease, which is another one than it held before. It reads the others when it first renews."""
         before = self._storage.places.get(self._host_id)
         self._generation = before.generation + 1 if before else 1
-        self._due = self._storage.now
-        self.tick()
+        self._lost, self._read, self._on_its_way = False, {}, None
+        self._write(self._storage.now)
 
     def leave(self) -> None:
         """The lease is given back."""
@@ -81,16 +88,29 @@ class FakeSanlock:
         self._running = False
 
     def tick(self) -> None:
-        """Renews and reads, if that is due."""
-        now = self._storage.now
-        if not self._running or not self._generation or self.cut_off or now < self._due:
+        """Renews, if that is due; after eight I/O timeouts without success it has lost its lease, and reads no more."""
+        now, timeout = self._storage.now, self._storage.io_timeout
+        if not self._running or not self._generation:
             return
-        self._due = now + 2 * self._storage.io_timeout
-        self._storage.places[self._host_id] = _Written(self._generation, self._owner, now)
-        for host_id, written in self._storage.places.items():
+        self._lost = self._lost or now - self._renewed >= 8 * timeout
+        if not self._on_its_way and not self.cut_off and now - self._renewed >= 2 * timeout:
+            self._on_its_way = now, dict(self._storage.places)
+        if self._on_its_way and not self.cut_off and not self.slow:
+            written, places = self._on_its_way
+            self._on_its_way = None
+            self._write(written)
+            if not self._lost:
+                self._note(places)
+
+    def _write(self, timestamp: int) -> None:
+        self._storage.places[self._host_id] = _Written(self._generation, self._owner, timestamp)
+        self._renewed = timestamp
+
+    def _note(self, places: dict[int, _Written]) -> None:
+        now = self._storage.now
+        for host_id, written in places.items():
             before = self._read.get(host_id)
-            live = before.live if before and before.written == written else now
-            self._read[host_id] = _Read(written, live, now)
+            self._read[host_id] = _Read(written, before.live if before and before.written == written else now)
 
     async def look(self, lockspace: str) -> Lockspace:
         """``ports_storage.StorageLeases.look``."""
@@ -98,29 +118,32 @@ class FakeSanlock:
             raise Unavailable("sanlock client status failed with 1")
         if lockspace != self._storage.lockspace or not self._generation:
             raise Unavailable(f"lockspace {lockspace} is not joined")
-        io_timeout = self._storage.io_timeout
+        mine = self._read.get(self._host_id)
+        if mine is None or mine.written.generation != self._generation:
+            raise Unavailable(f"lockspace {lockspace} has been joined, and its own lease has not been read yet")
+        io_timeout, looked = self._storage.io_timeout, mine.written.timestamp
+        held = () if self._lost else self._read.items()
         return Lockspace(
             host_id=self._host_id,
             generation=self._generation,
             owner=self._owner,
-            timestamp=self._read[self._host_id].written.timestamp,
+            timestamp=looked,
             interval=2.0 * io_timeout,
             dead_after=8.0 * io_timeout + 60,
             watchdog=self.watchdog,
             used=self.used,
+            looks=not self._lost,
             others=tuple(
-                self._seen(one, read)
-                for one, read in self._read.items()
-                if one != self._host_id and read.written.timestamp
+                self._seen(one, read, looked) for one, read in held if one != self._host_id and read.written.timestamp
             ),
         )
 
-    def _seen(self, host_id: int, read: _Read) -> HostSeen:
+    def _seen(self, host_id: int, read: _Read, looked: int) -> HostSeen:
         return HostSeen(
             host_id=host_id,
             generation=read.written.generation,
             owner=read.written.owner,
             timestamp=read.written.timestamp,
             renewed_ago=self._storage.now - read.live,
-            checked_ago=self._storage.now - read.check,
+            looked_ago=self._storage.now - looked,
         )

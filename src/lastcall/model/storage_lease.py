@@ -42,8 +42,8 @@ class HostSeen(Facts, frozen=True):
     """What its holder wrote at the last renewal that was read: seconds on its own clock, which is monotonic."""
     renewed_ago: _Age
     """Seconds since the reader first read this timestamp."""
-    checked_ago: _Age
-    """Seconds since the reader last read it."""
+    looked_ago: _Age
+    """So many seconds ago at most the last look that read it began."""
 
 
 class StorageRecord(Facts, frozen=True, omit_defaults=True):
@@ -59,7 +59,7 @@ class StorageRecord(Facts, frozen=True, omit_defaults=True):
     dead_after_seconds: Annotated[float, Meta(gt=0, le=1e9)] | None = None
     """So long after a renewal a watchdog has reset the machine, if none follows; None if nobody can say so."""
     interval_seconds: _Age = 0.0
-    """Between two looks of this node at the storage."""
+    """Between two looks of this node at the storage, if none is late."""
     why: str = ""
     """Why nothing follows from its lease, for people."""
     seen: tuple[HostSeen, ...] = ()

@@ -85,7 +85,12 @@ class Telling:
             if bound is None
             else f"its loss resets this machine in {of_seconds(bound)}"
         )
-        self._say(f"held as host {found.host_id}, and {outcome}")
+        looks = (
+            ""
+            if found.looks
+            else "; it was lost for a time, and reads no more of other hosts until this machine is rebooted"
+        )
+        self._say(f"held as host {found.host_id}, and {outcome}{looks}")
         return record
 
     def _unknown(self, why: str) -> StorageRecord:

@@ -1,6 +1,6 @@
 """What is concluded from what was read of one node, for the Case that its next step is decided by (pure)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 
 from lastcall import names
@@ -55,14 +55,16 @@ def rules(policy: FencePolicy, terms: Terms, fresh: float) -> Policy:
     )
 
 
-def facts(knot: Knot, node: LiveNode, more: Sequence[Fact], storage: StorageLeases) -> Iterator[Fact]:
-    """All that speaks for or against its boot: what was seen, ``more``, the storage's word, and a person's."""
+def facts(
+    knot: Knot, node: LiveNode, more: Sequence[Fact], storage: StorageLeases, nodes: Container[str]
+) -> Iterator[Fact]:
+    """All that speaks for or against its boot: what was seen, ``more``, what ``nodes`` read on the storage, and a person."""
     yield from knot.seen.facts()
     yield from more
     boot, said = knot.seen.boot, knot.seen.word
     if boot is None:
         return
-    if stored := storage.of(knot.seen.name, boot):
+    if stored := storage.of(knot.seen.name, boot, nodes):
         yield stored
     if said and (word := acknowledged(said[0], boot, seen=said[1], renewed=knot.seen.renewed)):
         yield word

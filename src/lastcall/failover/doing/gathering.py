@@ -88,7 +88,7 @@ class Gathering:
         attachments = tuple(self._observing.attachments(name))
         needed = self._terms.detach or left.volumes_stay(pods, node, self._clock.wall())
         claims = await self._claims.of(name, attachments) if needed else {}
-        facts = tuple(concluding.facts(knot, node, more, self._observing.storage))
+        facts = tuple(concluding.facts(knot, node, more, self._observing.storage, self._observing.knots))
         bare = self._case(knot, node, facts)
         case = replace(
             bare,

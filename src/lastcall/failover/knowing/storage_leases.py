@@ -4,19 +4,25 @@ Each node says which lease its boot holds, and how long ago it has read the leas
 (``model.storage_lease``). How long a write was on its way nobody knows, and what is there at the first look, or comes once
 more, may be of any age. So nothing is proved by when something is heard:
 
-- That a lease was not renewed for long enough is by one reader's own clock, between two looks of its own at the storage. A
-  reader whose storage stands still looks no more; and what it once saw to be over is over whenever that is heard.
+- That a lease was not renewed for long enough is by one reader's own clock, from when it noted the last renewal until it
+  began its last look at the storage. A reader whose storage stands still looks no more; and what it once saw to be over is over
+  whenever that is heard.
 - Which of two readers has read the later renewal is by what the holder wrote there. Who has read an earlier one than another
   reader, or than the holder itself, says nothing: it lags behind, or reads another storage.
 - Of two looks at one Lease that of the higher revision is later, whichever arrives last. An older one says nothing; and until
   the newest is heard again, as after an etcd was restored from a backup, nothing follows from what its node said of itself.
 - Of a lease all must be equal: lockspace, host id, generation and owner. A daemon that begins anew has another generation.
+- The holder's clock never goes back. Where an earlier renewal is told of as a new one, after a later one was heard of, all
+  may be equal and these are two leases for all that: the lockspace was made anew, or its storage restored. Then nothing follows.
+- Who has no Node is not heard: the Leases of nodes that are gone may be of any age.
 
-Only for people, and for what it outweighs, is a renewal dated: not before it was (``renewed``), and not after (``lived``).
+Only for people, and for what it outweighs, is a renewal dated: not before it was (``renewed``), and not after (``lived``). It
+outweighs something only where its reader had told of another one before: what is there at a first look may be of any age.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from lastcall.failover.knowing.facts import Boot, StorageLease
 from lastcall.model.storage_lease import HostSeen, StorageRecord, recorded
@@ -35,20 +41,21 @@ Place = tuple[str, int]
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """What a node has read of a lease, heard at ``at``. Between two of its looks lie ``interval`` seconds."""
+    """What a node has read of a lease, heard at ``at``. Between two of its looks lie ``interval`` seconds, if none is late."""
 
     reader: str
     host: HostSeen
     interval: float
     at: float
+    first: float = math.inf
+    """When it was first heard from this reader that it has read this renewal."""
+    advanced: bool = False
+    """It had told of another renewal of this lease before."""
 
     @property
     def elapsed(self) -> float:
-        """So many seconds at least the lease was not renewed, by the reader's clock.
-
-        The daemon notes its look when it has renewed its own lease too, which may take as long as an interval.
-        """
-        return self.host.renewed_ago - self.host.checked_ago - self.interval - SLACK
+        """So many seconds at least the lease was not renewed, by the reader's clock."""
+        return self.host.renewed_ago - self.host.looked_ago - SLACK
 
     @property
     def renewed(self) -> float:
@@ -57,8 +64,20 @@ class Reading:
 
     @property
     def lived(self) -> float:
-        """When the holder renewed, or earlier: one look before nothing was to be seen of it."""
-        return self.renewed - self.interval - SLACK
+        """When the holder renewed, or earlier: one look before nothing was to be seen of it.
+
+        From the beginning of that look until this one was noted a reader that has not lost its own lease takes four intervals
+        (``8 * io_timeout``) at the most, and its main loop as long again as it likes: one interval is allowed for that.
+        """
+        return self.renewed - 5 * self.interval - SLACK
+
+    def after(self, before: "Reading | None") -> "Reading":
+        """The same, with what it was that this reader told of the place before."""
+        if before is None or _place(before.host) != _place(self.host):
+            return replace(self, first=self.at)
+        if before.host.timestamp == self.host.timestamp:
+            return replace(self, first=before.first, advanced=before.advanced)
+        return replace(self, first=self.at, advanced=True)
 
 
 def storage_lease(boot: Boot, record: StorageRecord, readings: Iterable[Reading]) -> StorageLease | None:
@@ -68,10 +87,11 @@ def storage_lease(boot: Boot, record: StorageRecord, readings: Iterable[Reading]
     """
     if record.boot_id != boot.id or not record.lockspace:
         return None
-    own = [one for one in readings if same(record, one.host) and one.host.timestamp >= record.timestamp]
+    every = [one for one in readings if same(record, one.host)]
+    own = [one for one in every if one.host.timestamp >= record.timestamp]
     newest = max((one.host.timestamp for one in own), default=0)
     last = [one for one in own if one.host.timestamp == newest]
-    if not last:
+    if not last or _went_back(every, min(one.first for one in last), newest):
         return None
     best = max(last, key=lambda one: (one.elapsed, one.reader))
     renewed, dead_after = min(one.renewed for one in last), bound(record)
@@ -81,9 +101,9 @@ def storage_lease(boot: Boot, record: StorageRecord, readings: Iterable[Reading]
         boot_id=boot.id,
         source=f"lockspace {record.lockspace} (read by node {best.reader})",
         renewed=renewed,
-        read=min(renewed + max(0.0, best.elapsed), max(one.at for one in last)),
+        read=min(renewed + max(0.0, best.elapsed), max(boot.since + _MOMENT, *(one.at for one in last))),
         dead_after=dead_after,
-        lived=min(one.lived for one in last),
+        lived=min((one.lived for one in last if one.advanced), default=boot.since),
     )
 
 
@@ -95,8 +115,16 @@ def bound(record: StorageRecord) -> float | None:
 
 def same(record: StorageRecord, host: HostSeen) -> bool:
     """Whether it is this lease, and not one that was held at its place before or after."""
-    lease = (record.host_id, record.generation, record.owner)
-    return lease == (host.host_id, host.generation, host.owner)
+    return (record.host_id, record.generation, record.owner) == _place(host)
+
+
+def _place(host: HostSeen) -> tuple[int, int, str]:
+    return host.host_id, host.generation, host.owner
+
+
+def _went_back(readings: Iterable[Reading], heard: float, newest: int) -> bool:
+    """Whether an earlier renewal than the newest, which was first ``heard`` of then, was told of as a new one since."""
+    return any(one.advanced and one.host.timestamp < newest and one.first >= heard for one in readings)
 
 
 class StorageLeases:
@@ -121,6 +149,8 @@ class StorageLeases:
         if record == before:
             return ()
         earlier = {one.host.host_id: one for one in self._read_by(node, before)} if before else {}
+        if before and record and before.lockspace != record.lockspace:
+            earlier = {}
         self._drop(node)
         if record is None:
             return ()
@@ -129,9 +159,10 @@ class StorageLeases:
             self._holders.setdefault((record.lockspace, record.host_id), set()).add(node)
         found = list[str]()
         for host in record.seen:
-            reading = Reading(reader=node, host=host, interval=record.interval_seconds, at=now)
+            told = earlier.get(host.host_id)
+            reading = Reading(reader=node, host=host, interval=record.interval_seconds, at=now).after(told)
             self._readings.setdefault((record.lockspace, host.host_id), {})[node] = reading
-            found += self._over(record.lockspace, reading, earlier.get(host.host_id))
+            found += self._over(record.lockspace, reading, told)
         return found
 
     def forget(self, node: str) -> None:
@@ -148,16 +179,20 @@ class StorageLeases:
         for host in record.seen:
             self._readings.get((record.lockspace, host.host_id), {}).pop(node, None)
 
-    def of(self, node: str, boot: Boot) -> StorageLease | None:
-        """About the boot that the node shows. Nothing follows from a lease that two nodes say they hold."""
+    def of(self, node: str, boot: Boot, nodes: Container[str]) -> StorageLease | None:
+        """About the boot that the node shows, by what ``nodes`` say, which are all that have a Node.
+
+        Nothing follows from a lease that two of them say they hold.
+        """
         record = self._records.get(node)
         if record is None or node in self._behind:
             return None
         place = (record.lockspace, record.host_id)
-        if any(self._same_lease(record, other) for other in self._holders.get(place, ()) if other != node):
+        others = [one for one in self._holders.get(place, ()) if one != node and one in nodes]
+        if any(self._same_lease(record, other) for other in others):
             return None
-        others = self._readings.get(place, {}).values()
-        return storage_lease(boot, record, [one for one in others if one.reader != node])
+        readings = self._readings.get(place, {}).values()
+        return storage_lease(boot, record, [one for one in readings if one.reader != node and one.reader in nodes])
 
     def _same_lease(self, record: StorageRecord, other: str) -> bool:
         theirs = self._records[other]
