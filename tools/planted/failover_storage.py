@@ -162,4 +162,18 @@ BUGS = [
         "if found.host_id not in",
         WORDS,
     ),
+    Bug(
+        "to explain no lease on shared storage is known",
+        "failover/telling/objects.py",
+        "    if fact := storage.of(name, boot, nodes):\n        yield fact\n",
+        "",
+        ("tests/core/test_failover_explain_leases.py",),
+    ),
+    Bug(
+        "explain knows of no watchdog, whatever an agent says of its own",
+        "failover/telling/objects.py",
+        "(_WATCHDOG if one == remarks.NO_WATCHDOG else one for one in found.reasons)",
+        "found.reasons",
+        ("tests/core/test_failover_explain_leases.py",),
+    ),
 ]

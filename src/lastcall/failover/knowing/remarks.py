@@ -16,6 +16,8 @@ from lastcall.failover.knowing.facts import (
 from lastcall.failover.knowing.proofs import LIVES, counts, switched
 from lastcall.model.power import Instance
 
+NO_WATCHDOG = "no armed watchdog is known of, so its silence proves nothing"
+
 
 def of(boot: Boot, facts: Iterable[Fact]) -> Iterator[str]:
     """One for each fact that looks like a proof and is none, and the last answer of each source."""
@@ -27,7 +29,7 @@ def of(boot: Boot, facts: Iterable[Fact]) -> Iterator[str]:
             yield remark
     bound = any(isinstance(fact, StorageLease) and fact.dead_after is not None for fact in own)
     if not bound and not any(isinstance(fact, WatchdogSeen) for fact in own):
-        yield "no armed watchdog is known of, so its silence proves nothing"
+        yield NO_WATCHDOG
     for fact in known:
         if isinstance(fact, NodeSeen) and fact.system_uuid != boot.system_uuid:
             yield f"machine {fact.system_uuid} has reported under its name: its own machine may run on"

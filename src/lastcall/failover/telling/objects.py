@@ -12,12 +12,14 @@ from typing import Any
 from lastcall import names
 from lastcall.failover.deciding import following, left
 from lastcall.failover.deciding.case import Case, Device, NodeNow, Policy
-from lastcall.failover.knowing import evidence, hearsay
+from lastcall.failover.knowing import evidence, hearsay, remarks
 from lastcall.failover.knowing.acknowledgement import acknowledged
-from lastcall.failover.knowing.facts import Boot, Fact, LastWord, LeaseSeen, NodeSeen, PeerHeard
+from lastcall.failover.knowing.evidence import Verdict
+from lastcall.failover.knowing.facts import Boot, Fact, LastWord, LeaseSeen, NodeSeen
 from lastcall.failover.knowing.owner import OwnerMark, read
 from lastcall.failover.knowing.proofs import LIVES, Terms, freshness, patience
 from lastcall.failover.knowing.replaced import replaced
+from lastcall.failover.knowing.storage_leases import StorageLeases
 from lastcall.failover.knowing.taints import like_ours
 from lastcall.failover.limits import policies, storms
 from lastcall.failover.limits.overview import CONTROL_PLANE, ETCD, counts_from, over
@@ -30,6 +32,7 @@ from lastcall.model.node_shutdown_object import NodeShutdown
 from lastcall.model.observed import LeaseMeta, LiveNode, LivePod, WatchedAttachment, WatchedLease
 from lastcall.model.shutdown import Outcome
 from lastcall.model.snapshot import NODE_LEASES, PersistentVolume
+from lastcall.model.watchdog_lease import promised
 
 ELECTION = "lastcall-controller"
 """The name of the Lease by which controllers elect who leads, in whichever namespace they have been given."""
@@ -37,6 +40,9 @@ LAPSE = 60.0
 """So long after its last renewal nobody leads by it any more, whatever the clocks (it lasts 15 s)."""
 SOMEBODY = "lastcall"
 """Who decides, where nobody leads."""
+_WATCHDOG = (
+    "its agent tells of an armed watchdog: what that proves only a controller knows that has observed it (/failover)"
+)
 _DAY = 86_400.0
 _TICK = 1e-3
 
@@ -129,7 +135,7 @@ def case_of(objects: Objects, name: str, now: float) -> Case:
     begun = min(now, heard if heard is not None else now) - _DAY
     info = node.status.node_info
     boot = Boot(id=info.boot_id, system_uuid=info.system_uuid, since=begun) if info.boot_id else None
-    facts = [*_facts(objects, node, heard, begun), *_still_heard(objects, name, now)] if boot else []
+    facts = [*_facts(objects, node, heard, begun), *_told_by_others(objects, name, boot, now)] if boot else []
     choice = policies.choose(node.metadata.labels, policies.entries(objects.policies))
     chosen = choice.policy
     claims = _bound(objects)
@@ -145,7 +151,7 @@ def case_of(objects: Objects, name: str, now: float) -> Case:
         observed=begun,
         heard=heard,
         boot=boot,
-        verdict=evidence.assess(boot, facts, now, Terms(fresh=fresh)) if boot else None,
+        verdict=_verdict(objects, name, boot, evidence.assess(boot, facts, now, Terms(fresh=fresh))) if boot else None,
         held_until=evidence.held_until(boot, facts, now) if boot else None,
         gone=evidence.gone(boot, facts) if boot else frozenset(),
         storm=_storm(objects, chosen, name, info.boot_id, now),
@@ -202,12 +208,29 @@ def _facts(objects: Objects, node: LiveNode, heard: float | None, begun: float) 
             )
 
 
-def _still_heard(objects: Objects, name: str, now: float) -> Iterator[PeerHeard]:
-    """What others say of it in their Leases, by the clocks by which they have renewed these."""
+def _verdict(objects: Objects, name: str, boot: Boot, found: Verdict) -> Verdict:
+    """Of a watchdog that its agent tells of no fact is made: what its bound proves depends on what was seen meanwhile."""
+    promises = (promised(lease.metadata.annotations) for lease in objects.agents if lease.metadata.name == name)
+    if not any(one and one.settings and one.boot_id == boot.id for one in promises):
+        return found
+    said = (_WATCHDOG if one == remarks.NO_WATCHDOG else one for one in found.reasons)
+    return replace(found, reasons=tuple(said))
+
+
+def _told_by_others(objects: Objects, name: str, boot: Boot, now: float) -> Iterator[Fact]:
+    """What others say of it in their Leases: that they heard it, and what they read of its lease on shared storage.
+
+    It is dated by the clocks by which they have renewed these Leases, or else those of their kubelets.
+    """
+    storage, nodes = StorageLeases(), {one.metadata.name: one for one in objects.nodes}
     for lease in objects.agents:
-        renewed = _seconds(lease.spec.renew_time)
+        teller, renewed = nodes.get(lease.metadata.name), _seconds(lease.spec.renew_time)
         found = hearsay.said(lease, min(now, renewed)) if renewed is not None else ()
         yield from (fact for node, fact in found if node == name)
+        told = _heard(objects, teller, now) if teller else None
+        storage.hear(lease.metadata.name, lease.metadata.annotations, now if told is None else told, revision=0)
+    if fact := storage.of(name, boot, nodes):
+        yield fact
 
 
 def _policy(found: FencePolicy, fresh: float) -> Policy:
