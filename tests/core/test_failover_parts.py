@@ -273,10 +273,12 @@ def test_which_pods_are_to_stay(tolerations, taints, stays, patient):
 
 
 @pytest.mark.parametrize(
-    ("word", "spared"), [("Disabled", True), ("disabled", True), ("no", True), ("Enabled", False), ("", False)]
+    ("word", "spared"),
+    [("Disabled", True), ("disabled", True), ("no", True), ("", True), ("Enabled", False), (None, False)],
 )
 def test_a_word_that_nobody_knows_keeps_a_pod_from_being_forced(word, spared):
-    found = left.pod(pod(annotations={"lastcall.dev/failover": word}), node(1, type_=LiveNode), {}, {}, 0.0)
+    annotations = {} if word is None else {"lastcall.dev/failover": word}
+    found = left.pod(pod(annotations=annotations), node(1, type_=LiveNode), {}, {}, 0.0)
     assert found.disabled is spared
 
 

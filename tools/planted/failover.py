@@ -103,8 +103,15 @@ BUGS = [
     Bug(
         "a pod's annotation counts only if it is spelt as in the manual",
         "failover/upstream/caution.py",
-        'return word not in ("", ENABLED)',
+        "return word not in (None, ENABLED)",
         'return word == "Disabled"',
+        PLAN,
+    ),
+    Bug(
+        "an empty annotation on a pod counts as none",
+        "failover/upstream/caution.py",
+        "return word not in (None, ENABLED)",
+        'return word not in (None, "", ENABLED)',
         PLAN,
     ),
     Bug(

@@ -29,7 +29,7 @@ class ObjectMeta(Facts, frozen=True):
 class PodAnnotations(Facts, frozen=True):
     """Of a pod's annotations the one that is read."""
 
-    failover: str = msgspec.field(name=names.FAILOVER_ANNOTATION, default="")
+    failover: str | None = msgspec.field(name=names.FAILOVER_ANNOTATION, default=None)
 
 
 class PodMeta(ObjectMeta, frozen=True):

@@ -33,7 +33,7 @@ def pod(
         finalizers=metadata.finalizers,
         tolerates=tolerated,
         patient=patient,
-        disabled=caution.spares(metadata.annotations.get(names.FAILOVER_ANNOTATION, "")),
+        disabled=caution.spares(metadata.annotations.get(names.FAILOVER_ANNOTATION)),
         mirror=MIRROR in metadata.annotations,
         volumes=tuple(claims[claim] for claim in found.claims if claim in claims),
         refused=refusals.get(metadata.uid),

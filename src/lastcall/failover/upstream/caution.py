@@ -34,15 +34,17 @@ def objection(cluster: Cluster, name: str, now: datetime) -> str:
         return ""
     ago = (now - sign).total_seconds()
     heard = f"{duration.passed(ago)} ago" if ago >= 0 else f"{duration.passed(-ago)} later"
+    if -ago > SILENCE.total_seconds():  # more than clocks differ
+        heard += " (is --now right?)"
     return f"is not Ready, but was heard of {heard}"
 
 
-def spares(word: str) -> bool:
-    """Whether a pod's annotation, empty if it has none, keeps lastcall from ever forcing it.
+def spares(word: str | None) -> bool:
+    """Whether a pod's annotation, None if it has none, keeps lastcall from ever forcing it.
 
-    ``Disabled`` does, and so does a word that nobody knows, which can only have been meant so.
+    ``Disabled`` does, and so does a word that nobody knows, or an empty one, which can only have been meant so.
     """
-    return word not in ("", ENABLED)
+    return word not in (None, ENABLED)
 
 
 def staying(pod: Pod, node: Node, now: datetime, *, comparisons: bool = False) -> str:
