@@ -27,6 +27,7 @@ from lastcall.model.statefile import read_state
 NOW = ["--now", "2026-11-21T12:00:00Z"]
 CLUSTER = [
     out("n1"),
+    lease("n1", 90),
     node("n2", "True", taint("maintenance")),
     pod("db-0", "n1", terminating=True, claim="data-db-0"),
     pod("agent", "n1", terminating=True, tolerates=[exists()]),
@@ -99,7 +100,7 @@ def test_every_option_reaches_its_rule():
 
 
 def test_the_table_says_the_same_and_what_is_held_back():
-    alive = state(*CLUSTER, lease("n1", 5))
+    alive = state(*(one for one in CLUSTER if one["kind"] != "Lease"), lease("n1", 5))
     result = run(stdin=alive)
     assert (result.exit_code, result.stderr) == (0, "")
     assert "Deleted by force: nothing" in result.stdout
@@ -135,7 +136,7 @@ def test_times_are_utc(now, at):
 
 
 def test_without_now_the_present_counts():
-    at = document(now=[])["evict"][0]["at"]
+    at = json.loads(run("-o", "json", now=[]).stdout)["evict"][0]["at"]
     assert at.endswith("Z")
     assert "." not in at
     assert at[:4] >= "2026"
@@ -277,7 +278,7 @@ def test_a_list_may_stand_in_a_list():
     assert [one.metadata.name for one in found.snapshot.nodes] == ["n"]
     assert [one.key for one in found.snapshot.pods] == [("shop", "a")]
     assert (len(found.snapshot.volumes), found.warnings) == (1, ())
-    assert read_state(state({"kind": "ConfigMapList", "items": []}), "s").warnings == (
+    assert read_state(state({"kind": "ConfigMapList", "items": []}, node("n")), "s").warnings == (
         "s: passed over: 1 ConfigMapList",
     )
 
@@ -319,8 +320,19 @@ def test_what_is_missing_is_said_and_the_document_stays_alone_on_standard_output
     ]
 
 
-def test_a_state_without_anything_is_a_plan_without_anything():
-    assert document(stdin=state()) == {"forceDelete": [], "forceDetach": [], "evict": [], "keep": []}
+@pytest.mark.parametrize("nothing", ["[]", "null"])
+def test_a_state_without_anything_is_a_plan_without_anything_and_says_so(nothing):
+    result = run("-o", "json", stdin=f'{{"kind": "List", "items": {nothing}}}')
+    assert json.loads(result.stdout) == {"forceDelete": [], "forceDetach": [], "evict": [], "keep": []}
+    assert result.stderr == "warning: standard input: no Node: there is nothing to plan for\n"
+
+
+def test_what_is_in_the_file_for_explain_and_volumes_without_a_name_are_no_reason_to_warn():
+    inline = attachment("va", "", "n1")
+    inline["spec"]["source"] = {"inlineVolumeSpec": {"csi": {}}}
+    ours = [{"apiVersion": "lastcall.dev/v1alpha1", "kind": kind} for kind in ("FencePolicy", "NodeShutdown")]
+    empty = {"apiVersion": "lastcall.dev/v1alpha1", "kind": "FencePolicyList", "items": []}
+    assert read_state(state(node("n1"), inline, *ours, empty), "s").warnings == ()
 
 
 def test_yaml_and_times_of_other_zones_are_read():

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from support.clusters import out, pod, state
+from support.clusters import lease, out, pod, state
 
 from lastcall.cli.main import cli
 
 LADDER = Path(__file__).parents[2] / "docs" / "examples" / "ladder"
-GONE = state(out("n1"), pod("db-0", "n1", terminating=True), pod("a-longer-name", "n1"))
+GONE = state(out("n1"), lease("n1", 90), pod("db-0", "n1", terminating=True), pod("a-longer-name", "n1"))
 PLANS = [
     (["plan", f"--config={LADDER / 'agent.yaml'}", f"--pods={LADDER / 'pods.yaml'}"], "SIGTERM"),
     (["failover", "plan", "--state=-", "--now=2026-11-21T12:00:00Z"], "shop/a-longer-name"),

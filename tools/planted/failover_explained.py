@@ -3,6 +3,7 @@
 from planted.bug import Bug
 
 EXPLAIN = ("tests/core/test_failover_explain_well.py",)
+DOUBTS = ("tests/core/test_failover_plan_doubts.py",)
 
 BUGS = [
     Bug(
@@ -53,5 +54,40 @@ BUGS = [
         "if case.devices or one.what != awaiting.ANYTHING:",
         "if True:",
         EXPLAIN,
+    ),
+    Bug(
+        "a plan does not say that a silent node has no Lease",
+        "failover/upstream/doubts.py",
+        "if forced and name not in cluster.renewed and",
+        "if False and",
+        DOUBTS,
+    ),
+    Bug(
+        "a plan does not say that its state is of another time",
+        "failover/upstream/doubts.py",
+        "return since if since >= ",
+        "return since if False and ",
+        DOUBTS,
+    ),
+    Bug(
+        "every cluster in which all nodes are silent is said to be of another time",
+        "failover/upstream/doubts.py",
+        " or (given and not ready):",
+        ":",
+        DOUBTS,
+    ),
+    Bug(
+        "a plan does not say why a pod is not forced that is evicted",
+        "failover/upstream/plan.py",
+        "if why and not caution.objection(cluster, name, now):",
+        "if False:",
+        DOUBTS,
+    ),
+    Bug(
+        "an answer to a closed standard output is lost without a word",
+        "cli/options.py",
+        "    if sys.stdout is None:",
+        "    if False:",
+        DOUBTS,
     ),
 ]

@@ -61,11 +61,13 @@ def plan_command(
     the file cannot be read or is wrong.
     """
     from lastcall.adapters.clock import SystemClock
-    from lastcall.failover.upstream import plan
+    from lastcall.failover.upstream import doubts, plan
     from lastcall.failover.upstream.rules import Rules
     from lastcall.model.statefile import read_state
 
-    found = read_state(options.content(state), "standard input" if state == "-" else state)
+    options.answering()
+    source = options.source(state)
+    found = read_state(options.content(state), source)
     moment = now or datetime.fromtimestamp(int(SystemClock().wall()), UTC)
     rules = Rules(
         upstream=upstream_rules,
@@ -76,12 +78,13 @@ def plan_command(
         comparisons=comparison_operators,
     )
     result = plan.build(found.snapshot, rules, moment)
-    for warning in found.warnings:
+    asked = [] if upstream_rules else doubts.doubts(result, found.snapshot, moment, given=now is not None)
+    for warning in (*found.warnings, *(f"{source}: {one}" for one in asked)):
         click.echo(f"warning: {warning}", err=True)
     if output == "json":
         click.echo(plan.to_json(result))
     else:
-        _draw(result, [] if upstream_rules else list(plan.held_back(found.snapshot, moment)))
+        _draw(result, [] if upstream_rules else list(plan.held_back(found.snapshot, rules, moment)))
 
 
 def _draw(plan: "Plan", notes: Sequence[str]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lastcall.cli import clusters
-from lastcall.cli.options import Moment, content
+from lastcall.cli.options import Moment, answering, content, source
 from lastcall.errors import InvalidInput
 from lastcall.model.decode import shown
 
@@ -48,12 +48,10 @@ def command(
     from lastcall.adapters.clock import SystemClock
     from lastcall.failover.telling import objects
 
+    answering()
     if state and (kubeconfig or context):
         raise click.UsageError("--state asks no cluster: leave --kubeconfig and --context out")
-    if state:
-        found = objects.from_file(content(state), "standard input" if state == "-" else state)
-    else:
-        found = asyncio.run(_ask(kubeconfig, context))
+    found = objects.from_file(content(state), source(state)) if state else asyncio.run(_ask(kubeconfig, context))
     moment = now.timestamp() if now else float(int(SystemClock().wall()))
     answer = explain(found, target, namespace or "", moment).with_hurdle(objects.leaderless(found, moment))
     click.echo(_json(answer) if output == "json" else "\n".join(_text(answer)))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lastcall.errors import InvalidInput
+from lastcall.errors import InvalidInput, LastcallError
 from lastcall.model import duration
 
 if TYPE_CHECKING:
@@ -27,10 +27,23 @@ CONTAINERD = "unix:///run/containerd/containerd.sock"
 
 def content(path: str) -> bytes:
     """Of a file, or of standard input (``-``); InvalidInput if it cannot be read."""
+    if path == "-" and sys.stdin is None:
+        raise InvalidInput(source(path), ["cannot be read: it is closed"])
     try:
         return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     except OSError as error:
-        raise InvalidInput(path, [f"cannot be read: {error.strerror}"]) from error
+        raise InvalidInput(source(path), [f"cannot be read: {error.strerror}"]) from error
+
+
+def source(path: str) -> str:
+    """What people call it."""
+    return "standard input" if path == "-" else path
+
+
+def answering() -> None:
+    """LastcallError if standard output is closed: what is only an answer would be lost without a word."""
+    if sys.stdout is None:
+        raise LastcallError("standard output is closed: nobody would see the answer")
 
 
 def console() -> "Console":

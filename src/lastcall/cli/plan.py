@@ -39,19 +39,16 @@ def command(config: str, pods: str, node: str | None, granted: float, output: st
     from lastcall.graceful import plan
     from lastcall.model.podfile import read_pods
 
+    options.answering()
     if config == pods == "-":
         raise click.UsageError("only one of --config and --pods can be standard input")
-    settings = configuration.read(options.content(config), _source(config))
-    found = read_pods(options.content(pods), _source(pods))
+    settings = configuration.read(options.content(config), options.source(config))
+    found = read_pods(options.content(pods), options.source(pods))
     result = plan.build(settings, found.pods, node=node, granted=granted)
     if output == "json":
         click.echo(plan.to_json(result, found.warnings))
     else:
         _draw(result, found.warnings)
-
-
-def _source(path: str) -> str:
-    return "standard input" if path == "-" else path
 
 
 def _draw(result: "Plan", warnings: Sequence[str]) -> None:

@@ -14,6 +14,9 @@ _KINDS = {
     "PersistentVolume": Kind("v1", PersistentVolume),
 }
 
+_OURS = ("FencePolicy", "NodeShutdown")
+"""Kinds that a file has for ``lastcall failover explain``."""
+
 
 class StateFile(Facts, frozen=True):
     """The objects in the file's order, and what a person should know about the rest of it."""
@@ -37,16 +40,18 @@ def read_state(data: bytes, source: str) -> StateFile:
 
 def _warnings(found: Found, snapshot: Snapshot, source: str) -> Iterator[str]:
     """About a file in which nothing is wrong."""
-    if found.others:
-        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(found.others.items()))
+    others = {kind: count for kind, count in found.others.items() if kind.removesuffix("List") not in _OURS}
+    if others:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(others.items()))
         yield f"{source}: passed over: {kinds}"
-    if snapshot.pods and not snapshot.nodes:
-        yield f"{source}: no Node: all nodes of the pods count as missing"
+    if not snapshot.nodes:
+        missing = "all nodes of the pods count as missing" if snapshot.pods else "there is nothing to plan for"
+        yield f"{source}: no Node: {missing}"
     volumes = {volume.metadata.name for volume in snapshot.volumes}
     unknown = [
         attachment.metadata.name
         for attachment in snapshot.attachments
-        if attachment.spec.source.persistent_volume_name not in volumes
+        if (volume := attachment.spec.source.persistent_volume_name) and volume not in volumes
     ]
     if unknown:
         yield f"{source}: no PersistentVolume for: {', '.join(sorted(unknown))}"

@@ -84,13 +84,20 @@ def build(snapshot: Snapshot, rules: Rules, now: datetime) -> Plan:
     )
 
 
-def held_back(snapshot: Snapshot, now: datetime) -> Iterator[str]:
-    """For people: nodes that are out of service, and why nothing is forced from them all the same."""
+def held_back(snapshot: Snapshot, rules: Rules, now: datetime) -> Iterator[str]:
+    """For people: nodes that are out of service, and why nothing is forced from them, or from a pod, all the same.
+
+    Of a pod that is left alone the plan says why itself; of one that is evicted it does not.
+    """
     cluster = Cluster.of(snapshot)
     for node in sorted(snapshot.nodes, key=lambda node: node.metadata.name):
         name = node.metadata.name
         if node.out_of_service and (why := caution.objection(cluster, name, now)):
             yield f"nothing is forced from node {name}, which is out of service: it {why}"
+    for pod in sorted((pod for pod, _ in evictions.evicted(cluster, rules, now)), key=lambda pod: pod.key):
+        name, why = pod.spec.node_name, pods.refused(cluster, pod, rules, now)
+        if why and not caution.objection(cluster, name, now):
+            yield f"{'/'.join(pod.key)} is evicted, but not deleted by force: node {name} {why}"
 
 
 def to_json(plan: Plan) -> bytes:
