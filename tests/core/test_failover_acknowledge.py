@@ -114,6 +114,33 @@ async def test_refused(cluster, case):
     assert await written(cluster) is None
 
 
+@pytest.mark.parametrize(
+    ("silent", "says"),
+    [
+        (None, "node n1 is Ready: its machine is alive"),
+        (-5.0, "node n1 is Ready: its machine is alive"),
+        (19.0, "node n1 is Ready: its machine is alive"),
+        (
+            43.4,
+            "node n1 is still Ready (last renewed 43s ago): try again when it is NotReady, after some 50s of silence",
+        ),
+    ],
+)
+def test_a_node_that_is_silent_is_not_said_to_be_alive(silent, says):
+    assert acknowledgement.refusals("n1", ready="True", boot_id=BOOT, wanted=BOOT, silent=silent) == [says]
+    assert acknowledgement.refusals("n1", ready="Unknown", boot_id=BOOT, wanted=BOOT, silent=silent) == []
+
+
+async def test_all_that_speaks_against_it_is_told_in_one_line(cluster):
+    await put(cluster, ready="True", boot_id="later")
+    await renew(cluster, "2020-01-31T12:00:00.000000Z")
+    with pytest.raises(
+        RefusedForSafety, match=r"^node n1 is still Ready \(last renewed .*; node n1 shows boot id later"
+    ):
+        await acknowledge(cluster.client, "n1", BOOT)
+    assert await written(cluster) is None
+
+
 async def test_there_is_no_such_node(cluster):
     with pytest.raises(InvalidInput, match="there is no node n1"):
         await acknowledge(cluster.client, "n1", BOOT)

@@ -188,8 +188,15 @@ BUGS = [
     Bug(
         "a node that is Ready is acknowledged to be dead",
         "failover/knowing/acknowledgement.py",
-        'if ready == "True":',
-        "if False:",
+        'elif ready == "True":',
+        "elif False:",
+        WORD,
+    ),
+    Bug(
+        "a node that is silent and still Ready is said to be alive",
+        "failover/knowing/acknowledgement.py",
+        "silent >= FRESH:",
+        "False:",
         WORD,
     ),
     Bug(

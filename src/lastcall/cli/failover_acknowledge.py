@@ -1,6 +1,7 @@
 """``lastcall failover acknowledge``: a person says that a node's machine is off."""
 
 import asyncio
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
@@ -46,6 +47,7 @@ async def acknowledge(client: "Client", node: str, boot_id: str) -> None:
     RefusedForSafety if it is alive or another boot; InvalidInput if there is none of that name, or without a boot id.
     """
     from lastcall import names
+    from lastcall.adapters.clock import SystemClock
     from lastcall.adapters.kube.resources import NODES
     from lastcall.failover.knowing.acknowledgement import Word, refusals, write
 
@@ -58,8 +60,9 @@ async def acknowledge(client: "Client", node: str, boot_id: str) -> None:
         except NotFound:
             raise InvalidInput("NODE", [f"there is no node {node}"]) from None
         ready, shown = _shown(found)
-        if wrong := refusals(node, ready=ready, boot_id=shown, wanted=boot_id):
-            raise RefusedForSafety("\n".join(wrong))
+        silent = _passed(renewed, SystemClock().wall())
+        if wrong := refusals(node, ready=ready, boot_id=shown, wanted=boot_id, silent=silent):
+            raise RefusedForSafety("; ".join(wrong))
         revision = found["metadata"]["resourceVersion"]
         annotations = {names.ACKNOWLEDGED_DEAD: write(Word(boot_id=boot_id, renewed=renewed))}
         try:
@@ -81,6 +84,14 @@ async def _renewed(client: "Client", node: str) -> str:
     except NotFound:
         return ""
     return str((found.get("spec") or {}).get("renewTime") or "")
+
+
+def _passed(renewed: str, wall: float) -> float | None:
+    """Seconds since then by our own clock; None if it says no time."""
+    try:
+        return wall - datetime.fromisoformat(renewed).timestamp()
+    except ValueError:
+        return None
 
 
 def _shown(node: "Object") -> tuple[str, str]:

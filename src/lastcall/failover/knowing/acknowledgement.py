@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 from lastcall import names
 from lastcall.failover.knowing.facts import Acknowledged, Boot
+from lastcall.failover.knowing.proofs import FRESH
+from lastcall.model import duration
 
 TICK = 1e-3
 """Seconds by which a word is later than what it is known to follow."""
@@ -54,13 +56,19 @@ def acknowledged(text: str, boot: Boot, *, seen: float, renewed: tuple[str, floa
     return Acknowledged(boot_id=boot.id, how=f"the annotation {names.ACKNOWLEDGED_DEAD}", at=seen)
 
 
-def refusals(node: str, *, ready: str, boot_id: str, wanted: str) -> list[str]:
+def refusals(node: str, *, ready: str, boot_id: str, wanted: str, silent: float | None) -> list[str]:
     """Why a person's word on boot ``wanted`` is not to be written on a Node as it is now; empty if it may be.
 
-    ``ready`` is the status of its condition Ready (empty: it has none), ``boot_id`` what it shows.
+    ``ready`` is the status of its condition Ready (empty: it has none), ``boot_id`` what it shows; ``silent``: seconds
+    since the last renewal of its Lease, None if nobody knows. A node that dies stays Ready until it is missed.
     """
     wrong = []
-    if ready == "True":
+    if ready == "True" and silent is not None and silent >= FRESH:
+        wrong.append(
+            f"node {node} is still Ready (last renewed {duration.passed(silent)} ago): try again when it is NotReady, after"
+            " some 50s of silence"
+        )
+    elif ready == "True":
         wrong.append(f"node {node} is Ready: its machine is alive")
     if not boot_id:
         wrong.append(f"node {node} has never reported a boot id: there is no boot that could be over")
