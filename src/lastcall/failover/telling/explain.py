@@ -110,7 +110,8 @@ def _of_well(case: Case, now: float) -> Explanation:
         known=(
             *_known(case),
             *fencers,
-            f"its condition Ready is True, and policy {case.policy.name} holds for it{observes}",
+            "its condition Ready is True",
+            f"policy {case.policy.name} holds for it{observes}",
         ),
     )
 
