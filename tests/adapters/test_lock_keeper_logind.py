@@ -7,39 +7,39 @@ from pathlib import Path
 
 import pytest
 from support.locks import CLOCK, a_keeper, killed_agent, patience  # noqa: F401  (fixtures)
-from support.logind import private_logind  # noqa: F401  (a fixture)
+from support.logind import patient_logind  # noqa: F401  (a fixture)
 
 from lastcall.adapters.logind import SystemLogind
 from lastcall.errors import ShutdownUnderWay
 
 
-async def test_the_real_logind_waits_for_both_copies(keep, private_logind):  # noqa: F811
-    session = await SystemLogind(private_logind.address).open()
+async def test_the_real_logind_waits_for_both_copies(keep, patient_logind):  # noqa: F811
+    session = await SystemLogind(patient_logind.address).open()
     await keep.keep(await session.take_lock("because"))
-    await private_logind.power_off()
+    await patient_logind.power_off()
     await asyncio.sleep(0.3)
-    assert await private_logind.starts() == []
+    assert await patient_logind.starts() == []
     begin = CLOCK.boottime()
     await keep.release()
-    assert begin <= (await private_logind.wait_for_start()).at
+    assert begin <= (await patient_logind.wait_for_start()).at
     session.close()
 
 
-async def test_a_killed_agent_does_not_let_the_real_logind_go_on(keep, private_logind, tmp_path):  # noqa: F811
-    await asyncio.to_thread(killed_agent, tmp_path, private_logind.address)
-    session = await SystemLogind(private_logind.address).open()
-    await private_logind.power_off()
+async def test_a_killed_agent_does_not_let_the_real_logind_go_on(keep, patient_logind, tmp_path):  # noqa: F811
+    await asyncio.to_thread(killed_agent, tmp_path, patient_logind.address)
+    session = await SystemLogind(patient_logind.address).open()
+    await patient_logind.power_off()
     await asyncio.sleep(0.3)
-    assert await private_logind.starts() == []
+    assert await patient_logind.starts() == []
     with pytest.raises(ShutdownUnderWay):
         await session.take_lock("again")
     assert await keep.recover()
     os.kill((await asyncio.to_thread(holder_of, keep)), signal.SIGKILL)
     await asyncio.sleep(0.3)
-    assert await private_logind.starts() == [], "ours is left"
+    assert await patient_logind.starts() == [], "ours is left"
     begin = CLOCK.boottime()
     await keep.release()
-    assert begin <= (await private_logind.wait_for_start()).at
+    assert begin <= (await patient_logind.wait_for_start()).at
     session.close()
 
 
@@ -48,8 +48,8 @@ def holder_of(keep):
     return int(info.split("Pid:")[1].split()[0])
 
 
-async def test_the_deadline_lets_the_real_logind_go_on(private_logind, tmp_path):  # noqa: F811
+async def test_the_deadline_lets_the_real_logind_go_on(patient_logind, tmp_path):  # noqa: F811
     deadline = CLOCK.boottime() + 1.5
-    await asyncio.to_thread(killed_agent, tmp_path, private_logind.address, repr(deadline))
-    await private_logind.power_off()
-    assert (await private_logind.wait_for_start()).at >= deadline
+    await asyncio.to_thread(killed_agent, tmp_path, patient_logind.address, repr(deadline))
+    await patient_logind.power_off()
+    assert (await patient_logind.wait_for_start()).at >= deadline

@@ -8,6 +8,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import time
 
 import pytest
 from dbus_fast import Message, MessageType
@@ -120,6 +121,18 @@ async def test_a_logind_that_hangs_is_unavailable(private_logind, monkeypatch): 
             await SystemLogind(private_logind.address).open()
     finally:
         os.kill(pid, 18)
+    session.close()
+
+
+async def test_an_answer_that_came_while_this_process_stood_still_counts(private_logind, monkeypatch):  # noqa: F811
+    session = await SystemLogind(private_logind.address).open()
+    monkeypatch.setattr(bus, "ANSWER_SECONDS", 1.0)
+    asked = asyncio.create_task(session.take_lock("because"))
+    for _ in range(5):
+        await asyncio.sleep(0)  # it asks, and no longer hears
+    assert select.select([session._bus._connection._sock], [], [], 60)[0], "the answer is in the socket"
+    time.sleep(1.1)
+    os.close(await asked)
     session.close()
 
 

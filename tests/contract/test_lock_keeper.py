@@ -5,7 +5,8 @@ import os
 import signal
 
 import pytest
-from support.logind import eventually, machine, private_logind  # noqa: F401  (fixtures)
+from support.locks import patience  # noqa: F401  (a fixture)
+from support.logind import eventually, machine  # noqa: F401  (a fixture)
 
 from lastcall.adapters.lock_keeper import HolderKeeper
 from lastcall.lab.fake_keeper import FakeHolder, FakeKeeper

@@ -4,7 +4,7 @@ import asyncio
 import math
 
 import pytest
-from support.logind import eventually, machine, private_logind  # noqa: F401  (fixtures)
+from support.logind import PATIENT, PATIENT_FILE, eventually, machine  # noqa: F401  (a fixture)
 
 from lastcall.errors import NotPermitted, ShutdownUnderWay, Unavailable
 from lastcall.lab.private_logind import Mode
@@ -37,9 +37,15 @@ async def session(machine):  # noqa: F811
 
 async def test_at_rest(session):
     assert await session.preparing() is False
-    assert await session.max_delay() == 5.0
+    assert await session.max_delay() == float(PATIENT)
     assert await session.scheduled() == ""
     assert list(await session.inhibitors()) == []
+
+
+async def test_five_seconds_are_granted_where_no_file_says_otherwise(machine, session):  # noqa: F811
+    await machine.forget_limit(PATIENT_FILE)
+    await session.reload()
+    assert await eventually(session.max_delay, 5.0) == 5.0
 
 
 async def test_a_lock_is_listed_until_it_is_closed(machine, session):  # noqa: F811
@@ -127,7 +133,7 @@ async def test_no_lock_is_granted_while_a_shutdown_is_prepared(machine, session)
 async def test_the_limit_ends_the_delay_and_a_reload_takes_effect(machine, session):  # noqa: F811
     await machine.set_limit("50-test.conf", "1s 200ms")
     await asyncio.sleep(0.1)
-    assert await session.max_delay() == 5.0, "a file alone changes nothing"
+    assert await session.max_delay() == float(PATIENT), "a file alone changes nothing"
     await session.reload()
     assert await eventually(session.max_delay, 1.2) == 1.2
     lock = await session.take_lock("because")
@@ -217,19 +223,21 @@ async def test_a_masked_target_is_refused_without_a_word(machine, session):  # n
 
 async def test_a_scheduled_shutdown_begins_when_its_time_has_come(machine, session):  # noqa: F811
     lock = await session.take_lock("because")
-    await machine.schedule("reboot", 0.8)
+    await machine.schedule("reboot", 600)
     assert await session.scheduled() == "reboot"
     assert await session.preparing() is False
+    await machine.schedule("reboot", 0.3)
     await heard(session, Change.PREPARING)
     machine.close(lock)
     assert (await machine.wait_for_start()).arguments[0] == "reboot.target"
 
 
 async def test_a_schedule_that_is_cancelled_never_begins(machine, session):  # noqa: F811
-    await machine.schedule("poweroff", 0.3)
+    begin = machine.clock.boottime() + 10
+    await machine.schedule("poweroff", begin - machine.clock.boottime())
     await machine.cancel_schedule()
     assert await session.scheduled() == ""
-    await asyncio.sleep(0.3)
+    await asyncio.sleep(begin - machine.clock.boottime())
     await heard_nothing(session, Change.PREPARING)
     assert await machine.starts() == []
 

@@ -1,24 +1,52 @@
 """systemd-logind for tests: the real one, private, and the fake one, behind one face."""
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
+from lastcall.adapters import bus
 from lastcall.adapters.clock import SystemClock
 from lastcall.adapters.logind import SystemLogind
+from lastcall.lab.fake_limit_files import FakeLimitFiles
 from lastcall.lab.fake_logind import FakeLogind
 from lastcall.lab.private_logind import Call, Mode, PrivateLogind
+
+PATIENT_FILE = "10-patient.conf"
+PATIENT = "120"
+"""A limit within which a shutdown waits for a lock however busy the machine is."""
+
+
+@contextlib.contextmanager
+def a_private_logind(limit=None):
+    """A fresh real logind on a private bus; ``limit`` is its InhibitDelayMaxSec, None for its own of 5 s.
+
+    Who does not answer over the bus hangs: it has a minute, as long as the test says nothing else.
+    """
+    if reason := PrivateLogind.why_not():
+        pytest.skip(reason)
+    private = PrivateLogind()
+    if limit is not None:
+        private.write_drop_in(PATIENT_FILE, f"[Login]\nInhibitDelayMaxSec={limit}\n")
+    with pytest.MonkeyPatch.context() as patched, private:
+        patched.setattr(bus, "ANSWER_SECONDS", 60.0)
+        yield private
 
 
 @pytest.fixture
 def private_logind():
-    """A fresh real logind on a private bus."""
-    if reason := PrivateLogind.why_not():
-        pytest.skip(reason)
-    with PrivateLogind() as private:
+    """One with its own limit."""
+    with a_private_logind() as private:
+        yield private
+
+
+@pytest.fixture
+def patient_logind():
+    """One that waits for a lock however busy the machine is."""
+    with a_private_logind(PATIENT) as private:
         yield private
 
 
@@ -89,11 +117,21 @@ class Machine:
         else:
             self.machine.files.put(name, value)
 
+    async def forget_limit(self, name: str) -> None:
+        """Takes a drop-in away."""
+        if self.real:
+            await asyncio.to_thread((self.machine.drop_ins / name).unlink)
+        else:
+            del self.machine.files._files[name]
+
 
 @pytest.fixture(params=["fake-252", "fake-257", "real"])
 def machine(request):
-    """Each test runs with the fakes and with the real logind."""
+    """Each test runs with the fakes and with the real logind, which wait for a lock however busy the machine is."""
     if request.param == "real":
-        yield Machine(request.getfixturevalue("private_logind"))
+        with a_private_logind(PATIENT) as private:
+            yield Machine(private)
     else:
-        yield Machine(FakeLogind(SystemClock(), version=int(request.param[5:])))
+        files = FakeLimitFiles()
+        files.put(PATIENT_FILE, PATIENT)
+        yield Machine(FakeLogind(SystemClock(), version=int(request.param[5:]), files=files))

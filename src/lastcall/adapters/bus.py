@@ -3,7 +3,7 @@
 import asyncio
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,9 @@ BOOTED = Path("/run/systemd/system")
 ANSWER_SECONDS = 5.0
 """A service that has not answered by then counts as gone."""
 
+_LAST_TURNS = 3
+"""Of the event loop, for an answer that came in while this process stood still: it is read by then, and handed on."""
+
 DRIVER = "org.freedesktop.DBus"
 
 _REFUSALS = frozenset(
@@ -38,9 +41,10 @@ _NOBODY = frozenset({f"{DRIVER}.Error.ServiceUnknown", f"{DRIVER}.Error.NameHasN
 class Bus:
     """One connection. ``open`` makes it; it does not reconnect."""
 
-    def __init__(self, connection: MessageBus, address: str) -> None:
+    def __init__(self, connection: MessageBus, address: str, patience: float | None = None) -> None:
         self._connection = connection
         self._address = address
+        self._patience = patience
         self._awaited: dict[int, list[int]] = {}
         """The serials of calls that wait for a reply, with the descriptors that have come with it."""
         self._lost = asyncio.ensure_future(connection.wait_for_disconnect())  # type: ignore[no-untyped-call]  # it has no annotations
@@ -48,25 +52,29 @@ class Bus:
         connection.add_message_handler(self._guard_descriptors)
 
     @classmethod
-    async def open(cls, address: str | None = None) -> "Bus":
-        """Connects to ``address``, $DBUS_SYSTEM_BUS_ADDRESS or the system bus; Unavailable says what is missing."""
+    async def open(cls, address: str | None = None, *, patience: float | None = None) -> "Bus":
+        """Connects to ``address``, $DBUS_SYSTEM_BUS_ADDRESS or the system bus; Unavailable says what is missing.
+
+        ``patience`` is how long an answer may take in seconds, None for ANSWER_SECONDS.
+        """
+        limit = _limit(patience)
         where = address or os.environ.get("DBUS_SYSTEM_BUS_ADDRESS") or DEFAULT_ADDRESS
         try:
             connection = MessageBus(bus_address=where, negotiate_unix_fd=True)
         except (OSError, InvalidAddressError) as error:
             raise Unavailable(_no_bus(where, error)) from error
         try:
-            async with asyncio.timeout(ANSWER_SECONDS):
+            async with asyncio.timeout(limit):
                 await connection.connect()
         except BaseException as error:
             if connection._stream is not None:  # noqa: SLF001  (the socket was opened and nobody else closes it)
                 connection._finalize()  # noqa: SLF001
             if isinstance(error, TimeoutError):
-                raise Unavailable(f"the message bus at {where} does not answer within {ANSWER_SECONDS:g} s") from None
+                raise Unavailable(f"the message bus at {where} does not answer within {limit:g} s") from None
             if isinstance(error, OSError | EOFError | AuthError):
                 raise Unavailable(_no_bus(where, error)) from error
             raise
-        return cls(connection, where)
+        return cls(connection, where, patience)
 
     @property
     def connected(self) -> bool:
@@ -101,17 +109,17 @@ class Bus:
         """The reply. Descriptors in it are close-on-exec and belong to the caller."""
         if not self.connected:
             raise Unavailable(f"the connection to the message bus at {self._address} is lost")
+        limit = _limit(self._patience)
         serial = self._connection.next_serial()
         request = Message(service, path, interface, member, serial=serial, signature=signature, body=list(body))
         self._awaited[serial] = []
         try:
-            async with asyncio.timeout(ANSWER_SECONDS):
-                reply: Message = await self._connection.call(request)
+            reply = await _answer(self._connection.call(request), limit)
         except BaseException as error:
             for descriptor in self._awaited[serial]:  # the reply came in the moment in which the waiting ended
                 os.close(descriptor)
             if isinstance(error, TimeoutError):
-                raise Unavailable(f"{service} does not answer {member} within {ANSWER_SECONDS:g} s") from None
+                raise Unavailable(f"{service} does not answer {member} within {limit:g} s") from None
             if isinstance(error, OSError | EOFError):
                 raise Unavailable(
                     f"the connection to the message bus at {self._address} was lost in {member}"
@@ -143,8 +151,32 @@ class Bus:
                 os.close(descriptor)
 
 
-def _retrieve(future: "asyncio.Future[None]") -> None:
-    """A connection that ends when nobody waits for its end is no news."""
+def _limit(patience: float | None) -> float:
+    return ANSWER_SECONDS if patience is None else patience
+
+
+async def _answer(call: Coroutine[Any, Any, Message], limit: float) -> Message:
+    """The answer. TimeoutError if there is none after so many seconds.
+
+    Who stood still for longer finds both, the answer in the socket and the limit: it is answered then.
+    """
+    task = asyncio.create_task(call, name="a call over the bus")
+    task.add_done_callback(_retrieve)
+    try:
+        async with asyncio.timeout(limit):
+            return await asyncio.shield(task)
+    except TimeoutError:
+        for _ in range(_LAST_TURNS):
+            await asyncio.sleep(0)
+        if not task.done():
+            raise
+        return task.result()
+    finally:
+        task.cancel()
+
+
+def _retrieve(future: "asyncio.Future[Any]") -> None:
+    """What ends badly when nobody waits for it any more is no news."""
     if not future.cancelled():
         future.exception()
 

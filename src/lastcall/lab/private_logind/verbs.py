@@ -11,6 +11,9 @@ from lastcall.ports import Clock
 
 _LOGIN = "org.freedesktop.login1"
 
+_PATIENCE = 60.0
+"""Seconds that an answer takes only from who hangs: the machine may be busy, and nobody depends on the limit."""
+
 
 class Verbs:
     """Each verb has a connection of its own, as each command of an administrator's would."""
@@ -72,7 +75,7 @@ class Verbs:
         await self._call(_LOGIN, "/org/freedesktop/login1", f"{_LOGIN}.Manager", member, signature, *body)
 
     async def _call(self, service: str, path: str, interface: str, member: str, signature: str = "", *body: Any) -> Any:
-        bus = await Bus.open(self._address)
+        bus = await Bus.open(self._address, patience=_PATIENCE)
         try:
             reply = await bus.call(service, path, interface, member, signature, *body)
             return reply.body[0] if reply.body else None
