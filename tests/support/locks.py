@@ -1,6 +1,8 @@
 """A lock as logind's is one, and who holds it."""
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -53,6 +55,28 @@ def a_lock():
     os.close(lock.reader)
 
 
+@pytest.fixture
+def ended_with_test():
+    """Has a process ended with the test, whatever becomes of the test; gives back its number."""
+    descriptors = []
+
+    def add(pid):
+        descriptors.append(os.pidfd_open(pid))
+        return pid
+
+    yield add
+    for descriptor in descriptors:
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+        os.close(descriptor)
+
+
+@pytest.fixture
+def hang(ended_with_test):
+    """Stops a process; it is ended with the test."""
+    return lambda pid: os.kill(ended_with_test(pid), signal.SIGSTOP)
+
+
 async def gone(lock, seconds=60.0):
     async def read():
         return lock.gone()
@@ -81,11 +105,15 @@ async def a_keeper(tmp_path):
 AGENT = """
 import asyncio, os, signal, sys
 from pathlib import Path
+from lastcall.adapters import holder_process
 from lastcall.adapters.clock import SystemClock
 from lastcall.adapters.lock_keeper import HolderKeeper
 from lastcall.adapters.logind import SystemLogind
 
-async def main(directory, lock, deadline, patience):
+async def main(directory, lock, deadline, patience, program):
+    holder_process.ANSWER_SECONDS = 60.0
+    if program:
+        holder_process._PROGRAM = Path(program)
     keeper = HolderKeeper(Path(directory), SystemClock(), patience=float(patience))
     if lock.isdecimal():
         lock = int(lock)
@@ -93,6 +121,8 @@ async def main(directory, lock, deadline, patience):
         session = await SystemLogind(lock).open()
         lock = await session.take_lock("because")
     await keeper.keep(lock)
+    if not program:
+        await keeper._holder.ask("give")  # until it has begun to answer, the kernel names this process in its place
     if deadline:
         await keeper.close_at(float(deadline))
     print("kept", flush=True)
@@ -102,9 +132,12 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
-def killed_agent(directory, lock, deadline="", patience=60.0):
-    """An agent that keeps the lock (a descriptor, or logind's at this address) and is killed."""
-    line = [sys.executable, "-c", AGENT, str(directory), str(lock), deadline, str(patience)]
+def killed_agent(directory, lock, deadline="", patience=60.0, program=""):
+    """An agent that keeps the lock (a descriptor, or logind's at this address) and is killed.
+
+    Its holder answers; but one that runs another ``program`` may be anywhere on its way to that.
+    """
+    line = [sys.executable, "-c", AGENT, str(directory), str(lock), deadline, str(patience), str(program)]
     descriptors = [lock] if isinstance(lock, int) else []
     with subprocess.Popen(line, stdout=subprocess.PIPE, text=True, pass_fds=descriptors) as agent:
         assert agent.stdout.readline() == "kept\n"

@@ -16,7 +16,7 @@ ANSWER_SECONDS = 1.0
 """A holder that has not answered by then is taken for hung."""
 
 _GLANCE_SECONDS = 0.02
-"""How often to look whether anybody listens."""
+"""How often to look who listens."""
 
 _SOCKET = "lock-holder.sock"
 _PROGRAM = Path(lock_holder.__file__).resolve()
@@ -27,17 +27,17 @@ _SPARE = 10
 class HolderProcess:
     """A process that holds a copy of the lock.
 
-    ``descriptor`` is its pidfd, None if it lives among other pids or could not be told for certain, as when it ends
-    just now.
+    ``descriptor`` is its pidfd, None if it lives among other pids or could not be told for certain, as when it begins
+    or ends just now.
     """
 
     def __init__(self, directory: Path, descriptor: int | None) -> None:
         self._directory = directory
-        self._pidfd = descriptor
+        self._pidfd: int | None = None
         self._ended = asyncio.Event()
         self._on_end: Callable[[], None] | None = None
         if descriptor is not None:
-            asyncio.get_running_loop().add_reader(descriptor, self._end)
+            self._watch(descriptor)
 
     @classmethod
     def start(cls, directory: Path, lock: int, *, deadline: float, patience: float) -> Self:
@@ -92,26 +92,45 @@ class HolderProcess:
                 finally:
                     loop.remove_reader(client)
 
-    async def wait(self) -> bool:
-        """Waits until it has ended, but not for long; False if it has not.
+    def known(self) -> bool:
+        """Whether it can be told for certain which process it is, or that it has ended; looks again if it could not.
 
-        One without a pidfd has ended when nobody listens any more: only its end closes its socket.
+        Without a pidfd it has ended when nobody takes connections any more: only its end closes its socket. So this is
+        asked while no other holder has taken its place.
         """
+        if self._pidfd is None and not self.ended:
+            try:
+                with _connection(self._directory) as client:
+                    descriptor = _pidfd_of(client)
+                if descriptor is not None:
+                    self._watch(descriptor)
+            except (ConnectionRefusedError, FileNotFoundError):
+                self._end()
+            except OSError:
+                pass  # a queue that is full is somebody's
+        return self._pidfd is not None or self.ended
+
+    async def wait(self) -> bool:
+        """Waits until it has ended, but not for long; False if it has not."""
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
-                if self._pidfd is None and not self.ended:
-                    await _nobody_listens(self._directory)
-                    self._end()
+                while not self.known():  # noqa: ASYNC110  (a listener's beginning and end are told to nobody)
+                    await asyncio.sleep(_GLANCE_SECONDS)
                 await self._ended.wait()
         except TimeoutError:
             return False
         return True
 
-    async def kill(self) -> None:
-        """Ends it by SIGKILL; returns when its copy of the lock is closed."""
+    async def kill(self) -> bool:
+        """Ends it by SIGKILL: True when its copy of the lock is closed. False if it is not ``known``."""
         if self._pidfd is not None:
             signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
             await self._ended.wait()
+        return self.ended
+
+    def _watch(self, descriptor: int) -> None:
+        self._pidfd = descriptor
+        asyncio.get_running_loop().add_reader(descriptor, self._end)
 
     def _end(self) -> None:
         """The pidfd has become readable, or nobody listens: the process has ended."""
@@ -165,23 +184,6 @@ def _connection(directory: Path) -> socket.socket:
         client.close()
         raise
     return client
-
-
-async def _nobody_listens(directory: Path) -> None:
-    """Returns when nobody takes connections at the holder's place."""
-    while _listens(directory):  # noqa: ASYNC110  (the end of a listener is told to nobody)
-        await asyncio.sleep(_GLANCE_SECONDS)
-
-
-def _listens(directory: Path) -> bool:
-    """Whether anybody takes connections at the holder's place; a queue that is full is somebody's."""
-    try:
-        _connection(directory).close()
-    except (ConnectionRefusedError, FileNotFoundError):
-        return False
-    except OSError:
-        pass
-    return True
 
 
 def _spawn(lock: int, listener: int, arguments: list[str]) -> int:

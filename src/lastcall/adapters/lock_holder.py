@@ -156,7 +156,9 @@ def main() -> None:
     os.chdir("/")
     spare_me_from_the_oom_killer()
     with socket.socket(fileno=LISTENER) as listener:
-        listener.listen(8)  # again, so that SO_PEERCRED names this process and not the one that made the socket
+        # Again, so that SO_PEERCRED names this process and not the one that made the socket; and for more than may wait
+        # by then, so that it is told to who comes next.
+        listener.listen(64)
         holder = Holder(float(sys.argv[1]), float(sys.argv[2]))
         holder.belong_to(int(sys.argv[3]) if os.getppid() == int(sys.argv[3]) else 0)
         holder.serve(listener)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from lastcall.adapters.descriptor_store import StoreKeeper
 from lastcall.adapters.holder_process import HolderProcess
+from lastcall.errors import Unavailable
 from lastcall.ports import Clock, LockKeeper
 
 _RETRY_SECONDS = 1.0
@@ -88,21 +89,31 @@ class HolderKeeper:
             await self._replace()
 
     async def release(self) -> None:
-        """Both copies are closed when this returns: a holder that does not close it is killed."""
+        """Both copies are closed when this returns: a holder that does not close it is killed.
+
+        Unavailable if it cannot be told for certain which process that holder is: then there is another time.
+        """
         if self._retry:
             self._retry.cancel()
         if self._own is not None:
             os.close(self._own)
         self._own = None
-        holder, self._holder = self._holder, None
-        if holder and not holder.ended:
-            holder.when_it_ends(lambda: None)
-            try:
-                await holder.ask("release")
-            except (OSError, TimeoutError):
-                log.warning("the holder of the lock does not answer: it is killed")
-            if not await holder.wait():
-                await holder.kill()
+        if self._holder and not await self._closed(self._holder):
+            raise Unavailable(
+                "the holder of the lock does not answer, and which process it is cannot be told for certain"
+            )
+        self._holder = None
+
+    async def _closed(self, holder: HolderProcess) -> bool:
+        """Whether the holder's copy is closed now."""
+        try:
+            await holder.ask("release")
+        except (OSError, TimeoutError):
+            pass  # it has ended, or hangs
+        if await holder.wait():
+            return True
+        log.warning("the holder of the lock does not answer: it is to be killed")
+        return await holder.kill()
 
     async def _told(self, request: str, expected: bytes, descriptors: list[int]) -> bool:
         """Whether the holder did as it was told."""
@@ -116,7 +127,12 @@ class HolderKeeper:
 
     async def _replace(self) -> None:
         """A new holder instead of one that does not do as it is told; the new one has its copy first."""
-        before, self._holder = self._holder, None
+        before = self._holder
+        if before and not before.known():
+            log.warning("the lock would not survive this process: its holder does not answer, and cannot be replaced")
+            return  # another one in its place would hide it, and nobody would close its copy
+        if self._holder is before:  # else it has just been found to have ended
+            self._holder = None
         self._start()
         if before and not before.ended:
             before.when_it_ends(lambda: None)
