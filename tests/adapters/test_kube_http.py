@@ -8,6 +8,7 @@ from support.raw_http import OK, always, get, talking
 from lastcall import errors
 from lastcall.adapters.kube.credentials import Credential, Fixed
 from lastcall.adapters.kube.http import Endpoint, Http, Limits
+from lastcall.aio import cancel
 
 
 async def test_a_connection_is_used_again_and_says_what_it_must():
@@ -117,16 +118,18 @@ async def test_nobody_there():
 
 
 async def test_cancelling_gives_the_connection_up():
-    gone = asyncio.Event()
+    asked, gone = asyncio.Event(), asyncio.Event()
 
     async def serve(server, reader, writer):
         await server.request(reader)
+        asked.set()
         await reader.read()
         gone.set()
 
     async with talking(serve) as (client, _):
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(get(client), 0.1)
+        getting = asyncio.create_task(get(client))
+        await asyncio.wait_for(asked.wait(), 60)
+        await cancel(getting)
         await asyncio.wait_for(gone.wait(), 60)
 
 

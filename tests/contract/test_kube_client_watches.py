@@ -162,7 +162,7 @@ async def test_a_silent_watch_is_opened_anew(cluster):
 
 
 async def test_bookmarks_move_on_where_a_watch_goes_on_from(cluster):
-    cluster.line.seconds = 4
+    cluster.line.seconds = 20
     elsewhere = {"metadata": {"name": "other"}, "spec": {"holderIdentity": "x"}}
     async with listening(cluster) as (_, watching):
         begun = cluster.line.watches[0]
@@ -179,7 +179,7 @@ async def test_bookmarks_move_on_where_a_watch_goes_on_from(cluster):
 async def test_the_server_sends_a_bookmark_before_it_ends_a_watch(cluster):
     """A real server sends none that says no more than the revision from which the watch began (``cacheWatcher.process``)."""
     _, revision = await cluster.client.list_raw(CONFIG_MAPS, namespace=cluster.namespace)
-    chunks = await cluster.client.watch(CONFIG_MAPS, revision, namespace=cluster.namespace, seconds=4)
+    chunks = await cluster.client.watch(CONFIG_MAPS, revision, namespace=cluster.namespace, seconds=20)
     async with asyncio.timeout(60), contextlib.aclosing(chunks):
         await cluster.put("a")
         said = b"".join([chunk async for chunk in chunks])

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from support.pods import (
     SOON,
     eventually,
+    open_gate,
     says,
     shell,
     started,
@@ -16,6 +17,9 @@ from support.pods import (
 
 from lastcall.aio import cancel
 from lastcall.model.pods import ExecAction, Handler, HTTPGetAction, HTTPHeader, SleepAction
+
+GATED_HOOK = 'echo HOOK >> "$OUT"; while ! [ -e "$OUT.gate" ]; do sleep 0.05; done; echo late >> "$OUT"'
+"""Goes on when its gate is opened, if it still runs then."""
 
 
 class TestHooks:
@@ -45,24 +49,24 @@ class TestHooks:
     async def test_an_exec_hook_beyond_its_limit_runs_no_further(self, world):
         live, main = await started(world)
         begin = time.monotonic()
-        hook = shell('echo HOOK >> "$OUT"; sleep 7; echo late >> "$OUT"')
-        result = await world.runtime.run_hook(live, "main", hook, 4)
+        result = await world.runtime.run_hook(live, "main", shell(GATED_HOOK), 4)
         assert not result.ok
         assert result.timed_out
         assert result.message
         assert time.monotonic() - begin > 3.9
-        await asyncio.sleep(4)
+        open_gate(world, "web.main")
+        await asyncio.sleep(1)
         assert told(world, "web.main") == ["ready", "HOOK"]
         assert await stop(world, main, 60) == 7
 
     async def test_an_exec_hook_whose_caller_is_cancelled_runs_no_further(self, world):
         live, _ = await started(world)
-        hook = shell('echo HOOK >> "$OUT"; sleep 5; echo late >> "$OUT"')
-        running_hook = asyncio.create_task(world.runtime.run_hook(live, "main", hook, 30))
+        running_hook = asyncio.create_task(world.runtime.run_hook(live, "main", shell(GATED_HOOK), 600))
         await says(world, "web.main", "ready", "HOOK")
         await asyncio.sleep(0.5)  # the runtime has heard from its shim, too, that the hook has started
         await cancel(running_hook)
-        await asyncio.sleep(5.5)
+        open_gate(world, "web.main")
+        await asyncio.sleep(1)
         assert told(world, "web.main") == ["ready", "HOOK"]
 
     async def test_a_hook_ends_with_its_container(self, world):
