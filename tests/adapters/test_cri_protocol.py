@@ -5,6 +5,7 @@ import gc
 import logging
 import time
 
+import grpclib.client
 import pytest
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError
@@ -52,6 +53,15 @@ def answers_in_turn(*replies):
         return reply
 
     return answer
+
+
+async def test_a_first_call_looks_for_no_library(peer, monkeypatch):
+    looked = []
+    monkeypatch.setattr(grpclib.client, "_googleapis_available", lambda: looked.append(True))
+    connection = Connection(peer.endpoint)
+    await connection.call("ListContainers", cri.ListContainersRequest())
+    connection.close()
+    assert not looked
 
 
 def serve_pods(peer, *names):

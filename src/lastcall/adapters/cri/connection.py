@@ -5,6 +5,7 @@ from typing import Any
 
 from grpclib.client import Channel
 from grpclib.const import Status
+from grpclib.encoding.proto import ProtoCodec
 from grpclib.exceptions import GRPCError, ProtocolError, StreamTerminatedError
 
 from lastcall.adapters.cri.api import api_grpc
@@ -76,7 +77,8 @@ class Connection:
         if self._closed:
             raise Unavailable(f"{self.endpoint}: the connection has been closed")
         if self._channel is None:
-            self._channel = Channel(path=self._path)
+            # Given a codec, it looks for no library of error details, which would be read from the disk here.
+            self._channel = Channel(path=self._path, codec=ProtoCodec())
             self._stub = api_grpc.RuntimeServiceStub(self._channel)
         return self._stub
 
