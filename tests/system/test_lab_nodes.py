@@ -142,13 +142,23 @@ async def test_the_plug_is_pulled_and_nothing_of_the_machine_is_heard(lab):
         await lab.machines.switch("lab-2", "explode")
 
 
-async def test_a_pod_is_ended_by_its_deletion_and_made_again(lab):
-    await lab.client.create(DEPLOYMENTS, workload("Deployment", "web", LOOP % "sleep 1; exit 0"), namespace="default")
+async def test_a_pod_is_ended_by_its_deletion_and_made_again(lab, tmp_path):
+    gate = tmp_path / "gate"
+    gate.mkdir()
+    mounts = [{"name": "gate", "mountPath": str(gate)}]
+    script = f"while ! [ -e {gate}/open ]; do sleep 0.05; done; exit 0"
+    gated = workload("Deployment", "web", LOOP % script, volumeMounts=mounts)
+    gated["spec"]["template"]["spec"] |= {
+        "terminationGracePeriodSeconds": 600,
+        "volumes": [{"name": "gate", "hostPath": {"path": str(gate)}}],
+    }
+    await lab.client.create(DEPLOYMENTS, gated, namespace="default")
     [one, *_] = await lab.running("web", 2)
     name = one["metadata"]["name"]
     await lab.client.delete(PODS, name, namespace="default")
     leaving = await lab.client.get(PODS, name, namespace="default")
     assert leaving["metadata"]["deletionTimestamp"]
+    (gate / "open").touch()
 
     async def gone():
         return name not in [pod["metadata"]["name"] for pod in await lab.pods(app="web")]
