@@ -26,10 +26,10 @@ async def node(private_logind, tmp_path):  # noqa: F811
     await containerd.remove_pods()
 
 
-def three(node, takes=2):
-    node.add("web", takes=takes, hook=1)
-    node.add("db", priority=1000, takes=takes)
-    node.add("dns", priority=2_000_000_000, takes=takes)
+def three(node, takes=2, **slower):
+    node.add("web", takes=slower.get("web", takes), hook=1)
+    node.add("db", priority=1000, takes=slower.get("db", takes))
+    node.add("dns", priority=2_000_000_000, takes=slower.get("dns", takes))
 
 
 async def gone_in_order(node):
@@ -80,7 +80,7 @@ async def test_a_container_that_ignores_sigterm_is_killed_before_the_next_phase(
 
 @pytest.mark.parametrize("pod", ["web", "db", "dns"])
 async def test_killed_in_each_phase_and_started_again(node, pod):
-    three(node)
+    three(node, **{pod: 8})  # it is not over when the agent is killed
     await node.start()
     await node.logind.power_off()
     await node.until_saw(pod, "TERM")
