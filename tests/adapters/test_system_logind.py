@@ -99,11 +99,16 @@ async def test_a_lock_is_a_fifo_that_no_child_inherits(private_logind):  # noqa:
 async def test_a_lock_that_comes_too_late_is_closed(private_logind, monkeypatch):  # noqa: F811
     session = await SystemLogind(private_logind.address).open()
     watcher = await SystemLogind(private_logind.address).open()
-    monkeypatch.setattr(bus, "ANSWER_SECONDS", 0.0)
-    with pytest.raises(Unavailable, match="does not answer Inhibit within"):
-        await session.take_lock("because")
+    monkeypatch.setattr(bus, "ANSWER_SECONDS", 0.2)
+    pid = await asyncio.to_thread(lambda: private_logind.logind_pid)
+    os.kill(pid, 19)
+    try:
+        with pytest.raises(Unavailable, match="does not answer Inhibit within"):
+            await session.take_lock("because")
+    finally:
+        os.kill(pid, 18)
     monkeypatch.undo()
-    await asyncio.sleep(0.5)  # logind answers meanwhile
+    await watcher.inhibitors()  # answered after the other, which was asked before
     assert await eventually(watcher.inhibitors, []) == []
     session.close()
     watcher.close()
@@ -127,13 +132,34 @@ async def test_a_logind_that_hangs_is_unavailable(private_logind, monkeypatch): 
 async def test_an_answer_that_came_while_this_process_stood_still_counts(private_logind, monkeypatch):  # noqa: F811
     session = await SystemLogind(private_logind.address).open()
     monkeypatch.setattr(bus, "ANSWER_SECONDS", 1.0)
-    asked = asyncio.create_task(session.take_lock("because"))
-    for _ in range(5):
-        await asyncio.sleep(0)  # it asks, and no longer hears
+    pid = await asyncio.to_thread(lambda: private_logind.logind_pid)
+    os.kill(pid, 19)
+    try:
+        asked = asyncio.create_task(session.take_lock("because"))
+        for _ in range(10):
+            await asyncio.sleep(0)  # it asks; what is answered from now on, it does not hear
+    finally:
+        os.kill(pid, 18)
     assert select.select([session._bus._connection._sock], [], [], 60)[0], "the answer is in the socket"
     time.sleep(1.1)
     os.close(await asked)
     session.close()
+
+
+async def test_an_answer_that_is_read_just_after_the_limit_was_noticed_counts():
+    """As where this process stood still between its look at the sockets and its look at the clock."""
+    loop = asyncio.get_running_loop()
+    said = loop.create_future()
+
+    async def call():
+        return await said
+
+    asked = asyncio.create_task(bus._answer(call(), 1.0))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    time.sleep(1.1)
+    loop.call_later(0, said.set_result, "here")
+    assert await asked == "here"
 
 
 def in_a_child_as(uid, verb):
