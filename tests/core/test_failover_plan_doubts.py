@@ -87,7 +87,8 @@ def test_they_are_warnings_of_the_plan_by_lastcalls_rules():
     assert run(out("n1"), GOING, READY, old, options=["--upstream-rules"]).stderr == ""
 
 
-def test_a_pod_that_is_evicted_and_may_not_be_forced_is_named_in_a_note():
+def test_a_pod_that_is_evicted_and_may_not_be_forced_is_named_in_a_note(monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
     spared = pod("a", "n1", terminating=True, annotations={"lastcall.dev/failover": "Disabled"})
     note = "note: shop/a is evicted, but not deleted by force: node n1 is out of service, but the pod may not be forced"
     assert note in run(out("n1"), lease("n1", 90), spared).stdout
