@@ -11,6 +11,7 @@ import msgspec
 
 from lastcall import __version__
 from lastcall.adapters.kube import failures
+from lastcall.adapters.kube.decoding import read
 from lastcall.adapters.kube.resources import PODS, Object, Resource
 from lastcall.adapters.kube.transport import JSON, Answer, Chunks, Transport
 from lastcall.errors import Unavailable
@@ -70,7 +71,7 @@ class Client:
         Expired if the pages took longer than the server keeps the revision of the first.
         """
         raw, revision = await self.list_raw(resource, namespace=namespace, labels=labels, fields=fields, limit=limit)
-        return Listing([decoded(item, resource.shape) for item in raw], revision)
+        return Listing([read(item, resource.shape) for item in raw], revision)
 
     async def list_raw(
         self, resource: Resource[Any], *, namespace: str = "", labels: str = "", fields: str = "", limit: int = PAGE
@@ -90,7 +91,7 @@ class Client:
         """The same, page by page, for who keeps less of each object than there is; each with the revision of all."""
         query = {"labelSelector": labels, "fieldSelector": fields, "limit": str(limit) if limit else ""}
         while True:
-            page = decoded(await self._ask("GET", resource.path(namespace), query), _Page)
+            page = read(await self._ask("GET", resource.path(namespace), query), _Page)
             yield page.items or (), page.metadata.resource_version
             if not page.metadata.continue_:
                 return
@@ -131,7 +132,7 @@ class Client:
     ) -> Object:
         """What a subresource answers to a POST: ``binding``, ``token``."""
         path = resource.path(namespace, name, subresource)
-        return decoded(await self._ask("POST", path, self._written(dry_run=False), obj), dict)
+        return read(await self._ask("POST", path, self._written(dry_run=False), obj), dict)
 
     async def update(
         self,
@@ -194,7 +195,7 @@ class Client:
         What is answered: the object as it is now, or a Status.
         """
         options = _delete_options(grace, uid, revision, propagation, dry_run=dry_run)
-        answer: Object = decoded(await self._ask("DELETE", resource.path(namespace, name), {}, options), dict)
+        answer: Object = read(await self._ask("DELETE", resource.path(namespace, name), {}, options), dict)
         return answer
 
     async def delete_as(
@@ -204,9 +205,9 @@ class Client:
         options = _delete_options(grace, uid, "", "", dry_run=False)
         answer = await self._ask("DELETE", resource.path(namespace, name), {}, options)
         try:
-            return decoded(answer, resource.shape)
+            return read(answer, resource.shape)
         except Unavailable:
-            decoded(answer, dict)  # what cannot be read at all may be anybody's answer
+            read(answer, dict)  # what cannot be read at all may be anybody's answer
             return None
 
     async def evict(
@@ -234,7 +235,7 @@ class Client:
         return {"fieldManager": self._manager, "dryRun": "All" if dry_run else ""}
 
     def _read(self, resource: Resource[T], body: bytes) -> T:
-        return decoded(body, resource.shape)
+        return read(body, resource.shape)
 
     async def _ask(
         self, method: str, path: str, query: Mapping[str, str] | None = None, obj: Body | None = None, kind: str = JSON
@@ -262,14 +263,6 @@ class Client:
 @lru_cache(maxsize=256)  # the same for nearly all writes
 def _encoded(query: tuple[tuple[str, str], ...]) -> str:
     return urlencode([(name, value) for name, value in query if value])
-
-
-def decoded(body: bytes | msgspec.Raw, type_: type[T]) -> T:
-    """What the server has sent; Unavailable if it is not of that shape."""
-    try:
-        return msgspec.json.decode(body, type=type_)
-    except (msgspec.DecodeError, ValueError) as error:
-        raise Unavailable(f"the server's answer cannot be read: {error}") from error
 
 
 def _delete_options(grace: int | None, uid: str, revision: str, propagation: str, *, dry_run: bool) -> Object:

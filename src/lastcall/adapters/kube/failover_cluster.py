@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from lastcall import names
 from lastcall.adapters.kube import decoding
-from lastcall.adapters.kube.client import MERGE, STRATEGIC, Client, decoded
+from lastcall.adapters.kube.client import MERGE, STRATEGIC, Client
 from lastcall.adapters.kube.noting import Health, Noting
 from lastcall.adapters.kube.resources import (
     ATTACHMENTS,
@@ -159,7 +159,7 @@ class KubeCluster:
         wanted = ",".join(f"{name}={value}" for name, value in labels.items())
         async with aclosing(self._client.pages(_PODS, namespace=namespace, labels=wanted)) as pages:
             async for page, _ in pages:
-                yield [decoded(item, LivePod) for item in page]
+                yield [decoding.read(item, LivePod) for item in page]
 
     async def attachment(self, name: str) -> WatchedAttachment:
         """NotFound if there is none."""
