@@ -67,7 +67,7 @@ class Reading:
         """When the holder renewed, or earlier: one look before nothing was to be seen of it.
 
         From the beginning of that look until this one was noted a reader that has not lost its own lease takes four intervals
-        (``8 * io_timeout``) at the most, and its main loop as long again as it likes: one interval is allowed for that.
+        (``8 * io_timeout``) at the most; one more is allowed for its main loop, which may be busy.
         """
         return self.renewed - 5 * self.interval - SLACK
 
@@ -148,9 +148,8 @@ class StorageLeases:
         record, before = recorded(annotations), self._records.get(node)
         if record == before:
             return ()
-        earlier = {one.host.host_id: one for one in self._read_by(node, before)} if before else {}
-        if before and record and before.lockspace != record.lockspace:
-            earlier = {}
+        goes_on = before is not None and record is not None and before.lockspace == record.lockspace
+        earlier = {one.host.host_id: one for one in self._read_by(node, before)} if before and goes_on else {}
         self._drop(node)
         if record is None:
             return ()
