@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import records
 
+from lastcall.adapters.metrics import Metrics
 from lastcall.model.node_shutdown import to_node_shutdown
 from lastcall.model.record import finalised, fold
 from lastcall.model.shutdown import (
@@ -19,6 +20,7 @@ from lastcall.model.shutdown import (
     Outcome,
     PhaseEnd,
     PhaseEnded,
+    PhaseShortened,
     PhaseStarted,
     PodEnded,
     PodOutcome,
@@ -274,3 +276,34 @@ def test_the_object_is_plain_json_with_times_that_can_be_read(name):
             walk(inner)
 
     walk(json.loads(json.dumps(to_node_shutdown(folded(name)), allow_nan=False)))
+
+
+def test_a_phase_that_is_shortened_cuts_the_grace_of_its_pods():
+    script = records.Script((0, 20), (records.CRITICAL, 10))
+    script.add(PhaseStarted, 0.0, index=0, seconds=20)
+    for name, at in (("web-1", 0.0), ("web-2", 1.0)):
+        script.add(
+            PodStarted,
+            at,
+            uid=name,
+            namespace="shop",
+            name=name,
+            priority=0,
+            phase=0,
+            grace=8,
+            asked=8,
+            containers=("app",),
+        )
+    script.add(PodEnded, 0.5, uid="web-1", outcome=PodOutcome.GRACEFUL)
+    script.add(PhaseShortened, 2.0, index=0, seconds=5)
+    script.add(PodEnded, 5.0, uid="web-2", outcome=PodOutcome.KILLED)
+    record = fold(script.events())
+    assert (record.phases[0].seconds, record.phases[0].given) == (20, 5)
+    assert [(found.name, found.grace, found.cut_short) for found in record.pods] == [
+        ("web-1", 8, False),
+        ("web-2", 4, True),
+    ]
+    metrics = Metrics()
+    for event in script.events():
+        metrics.event(event)
+    assert b"lastcall_shutdown_pods_cut_short_total 1.0" in metrics.text()

@@ -9,10 +9,12 @@ from support.shutdown_run import Shutdown
 
 from lastcall.lab.actors import Behaviour
 from lastcall.model.shutdown import (
+    HookEnded,
     Mode,
     Noted,
     PhaseEnd,
     PhaseEnded,
+    PhaseShortened,
     PhaseStarted,
     PodEnded,
     PodOutcome,
@@ -204,6 +206,42 @@ def test_saved_time_is_given_back_to_the_phases_that_had_to_shrink():
     stubborn = {"main": Behaviour(after_term=math.inf)}
     shutdown = Shutdown(plan, [(pod("quick"), None), (pod("slow", priority=1000, grace=60), stubborn)], granted=30)
     assert [e.seconds for e in shutdown.of(PhaseStarted)] == [15, 20]
+
+
+def test_critical_pods_that_only_the_fresh_list_has_keep_their_seconds():
+    """The list at hand may be older than they are."""
+
+    async def appear(shutdown, clock):
+        await clock.sleep(0.01)
+        shutdown.runtime.add(pod("dns", uid="dns", priority=2_000_000_000, grace=60), {"main": Behaviour(after_term=9)})
+
+    stubborn = {"main": Behaviour(after_term=math.inf)}
+    shutdown = Shutdown(TWO, [(pod("a", uid="a", grace=60), stubborn)], granted=15, until=appear)
+    assert [(e.index, e.seconds) for e in shutdown.of(PhaseStarted)] == [(0, 15), (1, pytest.approx(10, abs=0.11))]
+    assert [(e.index, e.seconds) for e in shutdown.of(PhaseShortened)] == [(0, 5)]
+    assert [d.at for d in shutdown.deliveries("KILL")] == [pytest.approx(4.9)], "the critical pod ends by itself"
+    assert shutdown.over <= 15
+
+
+def test_hooks_and_sidecars_of_a_phase_that_is_shortened_make_way_too():
+    async def appear(shutdown, clock):
+        await clock.sleep(0.01)
+        shutdown.runtime.add(pod("dns", priority=2_000_000_000), {"main": Behaviour(after_term=9)})
+
+    hooked, mesh = pod("hooked", uid="hooked", hook=60), pod("mesh", uid="mesh", sidecars=("proxy",))
+    stubborn = {"main": Behaviour(after_term=math.inf)}
+    shutdown = Shutdown(TWO, [(hooked, None), (mesh, stubborn)], granted=15, until=appear)
+    assert [d.at for d in shutdown.deliveries("hook over")] == [pytest.approx(2.9)]
+    assert [d.at for d in shutdown.deliveries("TERM") if d.container == "proxy"] == [pytest.approx(2.9)]
+    assert [e.ok for e in shutdown.of(HookEnded)] == [False]
+    assert shutdown.of(PhaseEnded)[0].at == pytest.approx(4.9)
+
+
+def test_a_fresh_list_without_news_shortens_nothing():
+    shutdown = Shutdown(
+        TWO, [(pod("a"), {"main": Behaviour(after_term=2)}), (pod("dns", priority=2_000_000_000), None)], granted=15
+    )
+    assert shutdown.of(PhaseShortened) == []
 
 
 def test_cancelled_between_two_pods():

@@ -21,7 +21,13 @@ BUGS = [
         "self._task is None or self._task.done() or",
         "True or",
     ),
-    Bug("grace not capped by the phase", "graceful/run.py", "else min(asked, left)", "else float(asked)"),
+    Bug("grace not capped by the phase", "graceful/termination.py", "else min(asked, left)", "else float(asked)"),
+    Bug(
+        "pods that only the fresh list has take no time from the phase that runs",
+        "graceful/run.py",
+        "if seconds > time.seconds - _SAME:",
+        "if seconds:",
+    ),
     Bug(
         "two seconds after a late hook forgotten",
         "graceful/termination.py",
@@ -187,7 +193,7 @@ BUGS = [
     Bug(
         "the next phase begins before the kills of the last have worked",
         "graceful/pod_end.py",
-        "        try:\n            code = await self._until_ended(name, kill_at)\n        finally:\n            await cancel(killer)\n",
+        "        try:\n            code = await self._until_ended(name, term)\n        finally:\n            await cancel(killer)\n",
         "        await killer\n        code = None\n",
     ),
     Bug(

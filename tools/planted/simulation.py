@@ -54,8 +54,8 @@ BUGS = [
     Bug(
         "SIGKILL at once",
         "graceful/pod_end.py",
-        "        kill_at = self._window.kill_at(term)\n",
-        "        kill_at = term\n",
+        "self._time.until(lambda window: window.kill_at(term))",
+        "self._time.until(lambda window: term)",
         seeds=60,
     ),
     Bug(

@@ -7,6 +7,7 @@ from lastcall.model.shutdown import (
     Cancelled,
     Event,
     PhaseEnded,
+    PhaseShortened,
     PhaseStarted,
     PodEnded,
     PodOutcome,
@@ -53,6 +54,7 @@ class Metrics:
         self._withheld = counter(names.M_WATCHDOG_WITHHELD)
         self._began: Started | None = None
         self._phases: dict[int, float] = {}
+        self._begun: dict[str, PodStarted] = {}
         self._short: set[str] = set()
 
     def text(self) -> bytes:
@@ -99,6 +101,7 @@ class Metrics:
         if isinstance(event, Started):
             self._began = event
             self._phases.clear()
+            self._begun.clear()
             self._short.clear()
             self._start.set(event.wall)
         elif isinstance(event, Resumed):
@@ -107,8 +110,12 @@ class Metrics:
             self._phases[event.index] = event.at
         elif isinstance(event, PhaseEnded):
             self._end_phase(event)
-        elif isinstance(event, PodStarted) and event.grace < event.asked:
-            self._short.add(event.uid)
+        elif isinstance(event, PhaseShortened):
+            self._shorten_phase(event)
+        elif isinstance(event, PodStarted):
+            self._begun[event.uid] = event
+            if event.grace < event.asked:
+                self._short.add(event.uid)
         elif isinstance(event, PodEnded):
             self._end_pod(event)
         elif isinstance(event, Released | Cancelled):
@@ -119,7 +126,14 @@ class Metrics:
             priority = str(self._began.phases[event.index].priority)
             self._phase.labels(priority=priority).set(event.at - self._phases[event.index])
 
+    def _shorten_phase(self, event: PhaseShortened) -> None:
+        end = self._phases.get(event.index, event.at) + event.seconds
+        for pod in self._begun.values():
+            if pod.phase == event.index and end - pod.at < pod.asked:
+                self._short.add(pod.uid)
+
     def _end_pod(self, event: PodEnded) -> None:
+        self._begun.pop(event.uid, None)
         self._pods.labels(outcome=event.outcome.value).inc()
         if event.outcome in (PodOutcome.KILLED, PodOutcome.UNCONFIRMED) and event.uid in self._short:
             self._short.discard(event.uid)

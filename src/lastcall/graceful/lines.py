@@ -7,6 +7,7 @@ from lastcall.model.shutdown import (
     HookEnded,
     Noted,
     PhaseEnded,
+    PhaseShortened,
     PhaseStarted,
     PodEnded,
     PodOutcome,
@@ -43,6 +44,8 @@ class Lines:
                 return "going on with the shutdown" + ("" if event.lock else "; no lock is held any more")
             case PhaseStarted():
                 return f"phase {event.index + 1} begins, {of_seconds(event.seconds)} at most"
+            case PhaseShortened():
+                return f"phase {event.index + 1} is shortened to {of_seconds(event.seconds)}: pods of later phases were found"
             case PodStarted():
                 return f"{self._name(event.uid)} is asked to end within {of_seconds(event.grace)}"
             case HookEnded(ok=False):
@@ -71,4 +74,4 @@ def worrying(event: Event) -> bool:
         return event.outcome is PodOutcome.UNCONFIRMED
     if isinstance(event, HookEnded):
         return not event.ok
-    return isinstance(event, Noted) or (isinstance(event, Signalled) and event.signal == "KILL")
+    return isinstance(event, Noted | PhaseShortened) or (isinstance(event, Signalled) and event.signal == "KILL")

@@ -7,10 +7,10 @@ the main ones in the reverse of their order of start (KEP-753); their hooks run 
 import asyncio
 from collections.abc import Callable, Iterable
 
-from lastcall.aio import Group, all_done, any_done, cancel
+from lastcall.aio import Group, all_done, any_done, cancel, first
 from lastcall.errors import LastcallError, Unavailable
-from lastcall.graceful.termination import Window
-from lastcall.model.pods import Container, sidecars
+from lastcall.graceful.allotment import Allotment
+from lastcall.model.pods import Container, Handler, sidecars
 from lastcall.model.shutdown import (
     ContainerEnded,
     ContainerRecord,
@@ -19,7 +19,7 @@ from lastcall.model.shutdown import (
     HookStarted,
     Signalled,
 )
-from lastcall.ports import Clock, LivePod, PodRuntime
+from lastcall.ports import Clock, HookResult, LivePod, PodRuntime
 
 Tell = Callable[[Event], None]
 
@@ -37,14 +37,14 @@ class PodEnd:
         self,
         live: LivePod,
         *,
-        window: Window,
+        time: Allotment,
         runtime: PodRuntime,
         clock: Clock,
         tell: Tell,
         before: Iterable[ContainerRecord] = (),
     ) -> None:
         self.live = live
-        self._window = window
+        self._time = time
         self._runtime = runtime
         self._clock = clock
         self._tell = tell
@@ -97,11 +97,11 @@ class PodEnd:
     async def _run_hook(self, container: Container) -> None:
         """At least once, as Kubernetes promises: a hook that an earlier life did not see the end of runs again."""
         hook, before = container.pre_stop, self._before.get(container.name)
-        limit = self._window.polite_until - self._clock.boottime()
+        limit = self._time.window.polite_until - self._clock.boottime()
         if hook is None or limit <= 0 or (before and (before.hook_ended is not None or before.term is not None)):
             return
         self._tell(HookStarted(at=self._clock.boottime(), uid=self._uid, container=container.name))
-        result = await self._runtime.run_hook(self.live, container.name, hook, limit)
+        result = await self._hook(container.name, hook, limit)
         self._tell(
             HookEnded(
                 at=self._clock.boottime(),
@@ -112,9 +112,19 @@ class PodEnd:
             )
         )
 
+    async def _hook(self, name: str, hook: Handler, limit: float) -> HookResult:
+        """Runs it for ``limit`` seconds at most, for less if the pod's time is shortened meanwhile."""
+        running = asyncio.ensure_future(self._runtime.run_hook(self.live, name, hook, limit))
+        try:
+            if await first(any_done(running), self._time.cut_short(lambda window: window.polite_until)):
+                return HookResult(ok=False, timed_out=True, message="cut off: its phase was shortened")
+            return running.result()
+        finally:
+            await cancel(running)
+
     async def _wait_for_turn(self, after: "tuple[asyncio.Task[None], ...]") -> None:
         turn = asyncio.ensure_future(all_done(*after))
-        alarm = asyncio.ensure_future(self._clock.sleep(self._window.polite_until - self._clock.boottime()))
+        alarm = asyncio.ensure_future(self._time.until(lambda window: window.polite_until))
         try:
             await any_done(turn, alarm)
         finally:
@@ -126,24 +136,24 @@ class PodEnd:
         if term is None:
             term = self._clock.boottime()
             self._tell(Signalled(at=term, uid=self._uid, container=name, signal="TERM"))
-        kill_at = self._window.kill_at(term)
-        killer = asyncio.ensure_future(self._kill(name, kill_at))
+        killer = asyncio.ensure_future(self._kill(name, term))
         try:
-            code = await self._until_ended(name, kill_at)
+            code = await self._until_ended(name, term)
         finally:
             await cancel(killer)
         self.codes[name] = code
         self._tell(ContainerEnded(at=self._clock.boottime(), uid=self._uid, container=name, exit_code=code))
 
-    async def _until_ended(self, name: str, kill_at: float) -> int | None:
+    async def _until_ended(self, name: str, term: float) -> int | None:
         while True:
+            left = max(0.0, self._time.window.kill_at(term) - self._clock.boottime())
             try:
-                return await self._runtime.stop(self.live.containers[name], max(0.0, kill_at - self._clock.boottime()))
+                return await self._runtime.stop(self.live.containers[name], left)
             except Unavailable:
                 await self._clock.sleep(_RETRY)
 
-    async def _kill(self, name: str, at: float) -> None:
-        await self._clock.sleep(at - self._clock.boottime())
+    async def _kill(self, name: str, term: float) -> None:
+        await self._time.until(lambda window: window.kill_at(term))
         self.killed = True
         self._tell(Signalled(at=self._clock.boottime(), uid=self._uid, container=name, signal="KILL"))
         await self._until_killed(name)

@@ -9,12 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from lastcall.aio import Group, any_done, cancel
 from lastcall.graceful import pacing
+from lastcall.graceful.allotment import Allotment
 from lastcall.graceful.journal import pods
 from lastcall.graceful.lookout import LOOK_AFTER, Lookout
 from lastcall.graceful.pod_end import Tell
 from lastcall.graceful.roster import Roster
 from lastcall.graceful.seeing_off import SANDBOX_SECONDS, SeeingOff, beginning, note_absent
-from lastcall.graceful.termination import PhaseTime, Window, last_kill, phase_end
+from lastcall.graceful.termination import PhaseTime, Window, phase_time
 from lastcall.model.shutdown import (
     Event,
     Mode,
@@ -22,6 +23,7 @@ from lastcall.model.shutdown import (
     PhaseEnd,
     PhaseEnded,
     PhasePlan,
+    PhaseShortened,
     PhaseStarted,
     PodEnded,
     PodOutcome,
@@ -35,6 +37,9 @@ ANNOUNCE_SECONDS = 2.0
 
 RETRY_SECONDS = 0.25
 """Between two attempts to get a first list of pods from a runtime that is away."""
+
+_SAME = 0.01
+"""Seconds that no phase is shortened for: its time is journalled in milliseconds."""
 
 
 class Run:
@@ -74,7 +79,9 @@ class Run:
         self._announcing: asyncio.Future[None] | None = None
         self._stopped = False
         self._changed = asyncio.Event()
-        self._lookout = Lookout(runtime, self._roster, clock=clock, note=self._note, found=self._changed.set)
+        self._looked = False
+        self._times: dict[str, Allotment] = {}
+        self._lookout = Lookout(runtime, self._roster, clock=clock, note=self._note, found=self._found)
 
     def stop(self) -> None:
         """No further pod is begun; those whose end has begun are let finish. At once, no I/O."""
@@ -146,7 +153,8 @@ class Run:
             live = self._roster.running(record.uid)
             if live and record.outcome is PodOutcome.UNCONFIRMED:
                 now = self._clock.boottime()
-                self._end(live, Window(started=record.started, grace=record.grace, last_kill=now), record)
+                window = Window(started=record.started, grace=record.grace, last_kill=now)
+                self._end(live, Allotment(window, self._clock), record)
             elif not live and not record.outcome and self._mode is Mode.ENFORCE:
                 self._group.start(self._note_absent(record), f"note {record.namespace}/{record.name}")
 
@@ -167,6 +175,10 @@ class Run:
         if task.done() and not task.cancelled() and (error := task.exception()):
             self._note(f"{type(error).__name__}: {error}")
         return task.done()
+
+    def _found(self) -> None:
+        self._looked = True
+        self._changed.set()
 
     def _note(self, text: str) -> None:
         self._tell(Noted(at=self._clock.boottime(), text=text))
@@ -207,16 +219,36 @@ class Run:
             seconds = pacing.next_seconds(self._roster.coming(index), self._deadline - started)
             self._tell(PhaseStarted(at=started, index=index, seconds=round(seconds, 3)))
         kills = self._runtime.kill_seconds(self._roster.own_containers(waiting))
-        end = phase_end(started, seconds, kills, self._deadline)
-        return PhaseTime(started=started, seconds=seconds, end=end, last_kill=last_kill(started, end, kills))
+        return phase_time(started, seconds, kills, self._deadline)
+
+    def _shortened(self, index: int, time: PhaseTime) -> PhaseTime:
+        """The time of the phase that runs after another look, which may have found pods of later phases.
+
+        It gets what it would have got had they been known when it began, and never more than it has: the runtime has been
+        told already when to kill.
+        """
+        seconds = pacing.next_seconds(self._roster.coming(index), self._deadline - time.started)
+        if seconds > time.seconds - _SAME:
+            return time
+        self._tell(PhaseShortened(at=self._clock.boottime(), index=index, seconds=round(seconds, 3)))
+        shorter = phase_time(time.started, seconds, time.kill_seconds, self._deadline)
+        for uid in self._roster.open:
+            live, pods_time = self._roster.running(uid), self._times.get(uid)
+            if live and pods_time:
+                pods_time.shorten(_window(live, shorter, pods_time.window.started))
+        return shorter
 
     async def _through(self, index: int, time: PhaseTime) -> PhaseEnd:
         """Begins the phase's pods, also those that are found while it runs, and waits for them until its end."""
-        alarm = asyncio.ensure_future(self._clock.sleep(time.end - self._clock.boottime()))
-        alarm.add_done_callback(lambda _: self._changed.set())
+        alarm = self._alarm(time.end)
         begun = time.started
         try:
             while not self._stopped:
+                before, time = time, self._shortened(index, time) if self._looked else time
+                self._looked = False
+                if time is not before:
+                    await cancel(alarm)
+                    alarm = self._alarm(time.end)
                 for live in self._roster.waiting(index):
                     self._begin(live, index, time, begun)
                 if not self._roster.open:
@@ -230,24 +262,25 @@ class Run:
         finally:
             await cancel(alarm)
 
+    def _alarm(self, at: float) -> "asyncio.Future[None]":
+        alarm = asyncio.ensure_future(self._clock.sleep(at - self._clock.boottime()))
+        alarm.add_done_callback(lambda _: self._changed.set())
+        return alarm
+
     def _begin(self, live: LivePod, index: int, time: PhaseTime, begun: float) -> None:
         uid = live.pod.metadata.uid
         record = self._records.get(uid) or self._taken_over.get(uid)
-        window = self._window(live, time, record.started if record else begun)
+        mine = Allotment(_window(live, time, record.started if record else begun), self._clock)
+        self._times[uid] = mine
         self._roster.begin(uid)
         known = uid in self._records
-        self._end(live, window, record, () if known else beginning(live, index, window, record, clock=self._clock))
+        self._end(live, mine, record, () if known else beginning(live, index, mine, record, clock=self._clock))
 
-    def _window(self, live: LivePod, time: PhaseTime, started: float) -> Window:
-        asked = live.pod.spec.termination_grace_period_seconds
-        left = max(0.0, time.started + time.seconds - started)
-        return Window(started=started, grace=left if asked is None else min(asked, left), last_kill=time.last_kill)
-
-    def _end(self, live: LivePod, window: Window, record: PodRecord | None, events: Iterable[Event] = ()) -> None:
-        work = self._see_off(live, window, record, events)
+    def _end(self, live: LivePod, time: Allotment, record: PodRecord | None, events: Iterable[Event] = ()) -> None:
+        work = self._see_off(live, time, record, events)
         self._ends[live.pod.metadata.uid] = self._group.start(work, f"end {live.pod.key}")
 
-    async def _see_off(self, live: LivePod, window: Window, record: PodRecord | None, events: Iterable[Event]) -> None:
+    async def _see_off(self, live: LivePod, time: Allotment, record: PodRecord | None, events: Iterable[Event]) -> None:
         uid = live.pod.metadata.uid
         try:
             for event in events:
@@ -257,7 +290,7 @@ class Run:
                 return
             going = SeeingOff(
                 live,
-                window=window,
+                time=time,
                 runtime=self._runtime,
                 node=self._node,
                 clock=self._clock,
@@ -292,3 +325,7 @@ class Run:
         if self._mode is Mode.ENFORCE and not self._stopped:
             left = min(ANNOUNCE_SECONDS, self._deadline - self._clock.boottime())
             await self._within(left, self._group.start(self._node.last_word(), "last word"))
+
+
+def _window(live: LivePod, time: PhaseTime, started: float) -> Window:
+    return time.window(started, live.pod.spec.termination_grace_period_seconds)

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Iterator
 from msgspec.structs import replace
 
 from lastcall.errors import LastcallError, Unavailable
+from lastcall.graceful.allotment import Allotment
 from lastcall.graceful.journal import told_again
 from lastcall.graceful.pod_end import PodEnd, Tell
-from lastcall.graceful.termination import Window
 from lastcall.model.pods import DEFAULT_GRACE, Metadata, Pod, priority
 from lastcall.model.shutdown import ContainerRecord, Event, PodEnded, PodOutcome, PodRecord, PodStarted, PodUnmounted
 from lastcall.ports import Clock, LivePod, NodeFace, PodRuntime
@@ -29,7 +29,7 @@ class SeeingOff:
         self,
         live: LivePod,
         *,
-        window: Window,
+        time: Allotment,
         runtime: PodRuntime,
         node: NodeFace,
         clock: Clock,
@@ -38,7 +38,7 @@ class SeeingOff:
         before: Iterable[ContainerRecord] = (),
     ) -> None:
         self._live = live
-        self._window = window
+        self._time = time
         self._runtime = runtime
         self._node = node
         self._clock = clock
@@ -58,9 +58,7 @@ class SeeingOff:
         now: LivePod | None = self._live
         before = self._before
         while now:
-            end = PodEnd(
-                now, window=self._window, runtime=self._runtime, clock=self._clock, tell=self._tell, before=before
-            )
+            end = PodEnd(now, time=self._time, runtime=self._runtime, clock=self._clock, tell=self._tell, before=before)
             await end.run()
             self._over.update(now.containers.values())
             self._killed = self._killed or end.killed
@@ -103,9 +101,9 @@ class SeeingOff:
         return None
 
 
-def beginning(live: LivePod, index: int, window: Window, record: PodRecord | None, *, clock: Clock) -> Iterator[Event]:
+def beginning(live: LivePod, index: int, time: Allotment, record: PodRecord | None, *, clock: Clock) -> Iterator[Event]:
     """What the journal gets first, made when the pod's turn comes: the first of a hundred waits for no other."""
-    at = clock.boottime() if record else window.started
+    at = clock.boottime() if record else time.window.started
     asked = live.pod.spec.termination_grace_period_seconds
     yield PodStarted(
         at=at,
@@ -114,7 +112,7 @@ def beginning(live: LivePod, index: int, window: Window, record: PodRecord | Non
         name=live.pod.metadata.name,
         priority=priority(live.pod),
         phase=index,
-        grace=round(window.grace, 3),
+        grace=round(time.window.grace, 3),
         asked=DEFAULT_GRACE if asked is None else asked,
         containers=tuple(live.containers),
     )

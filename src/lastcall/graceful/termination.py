@@ -41,12 +41,28 @@ class Window(Facts, frozen=True):
 
 
 class PhaseTime(Facts, frozen=True):
-    """A phase's time, in CLOCK_BOOTTIME: over at ``end``, SIGKILL goes out at ``last_kill`` at the latest."""
+    """A phase's time, in CLOCK_BOOTTIME: over at ``end``, SIGKILL goes out at ``last_kill`` at the latest.
+
+    ``kill_seconds`` is how long its kills take to be confirmed.
+    """
 
     started: float
     seconds: float
     end: float
     last_kill: float
+    kill_seconds: float
+
+    def window(self, started: float, asked: float | None) -> Window:
+        """The time of one of its pods that began at ``started`` and asks for so many seconds; None for all there are."""
+        left = max(0.0, self.started + self.seconds - started)
+        return Window(started=started, grace=left if asked is None else min(asked, left), last_kill=self.last_kill)
+
+
+def phase_time(started: float, seconds: float, kill_seconds: float, deadline: float) -> PhaseTime:
+    """The time of a phase of so many seconds; ``deadline`` is when the lock is released at the latest."""
+    end = phase_end(started, seconds, kill_seconds, deadline)
+    last = last_kill(started, end, kill_seconds)
+    return PhaseTime(started=started, seconds=seconds, end=end, last_kill=last, kill_seconds=kill_seconds)
 
 
 def phase_end(started: float, seconds: float, kill_seconds: float, deadline: float) -> float:

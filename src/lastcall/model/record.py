@@ -17,6 +17,7 @@ from lastcall.model.shutdown import (
     Outcome,
     PhaseEnded,
     PhaseRecord,
+    PhaseShortened,
     PhaseStarted,
     PodEnded,
     PodOutcome,
@@ -76,6 +77,8 @@ class _Fold:
         match event:
             case PhaseStarted() | PhaseEnded():
                 self._phase(event, at)
+            case PhaseShortened():
+                self._shorten(event)
             case PodStarted() | PodEnded() | PodUnmounted():
                 self._pod(event, at)
             case HookStarted() | HookEnded() | Signalled() | ContainerEnded():
@@ -133,6 +136,16 @@ class _Fold:
             case PhaseEnded(end=end):
                 phase = _once(phase, "ended", ended=at, end=end)
         self._phases[event.index] = phase
+
+    def _shorten(self, event: PhaseShortened) -> None:
+        """The grace of its pods ends with it."""
+        if not 0 <= event.index < len(self._phases) or (started := self._phases[event.index].started) is None:
+            return
+        self._phases[event.index] = structs.replace(self._phases[event.index], given=event.seconds)
+        for uid, pod in self._pods.items():
+            left = max(0.0, started + event.seconds - pod.started)
+            if pod.phase == event.index and pod.outcome is None and pod.grace > left:
+                self._pods[uid] = structs.replace(pod, grace=round(left, 3))
 
     def _pod(self, event: PodStarted | PodEnded | PodUnmounted, at: float) -> None:
         pod = self._pods.get(event.uid)

@@ -82,6 +82,13 @@ class PhaseStarted(Event, frozen=True, tag="PhaseStarted"):
     seconds: float
 
 
+class PhaseShortened(Event, frozen=True, tag="PhaseShortened"):
+    """Phase ``index``, which runs, has only so many seconds in all: pods of later phases were found meanwhile."""
+
+    index: int
+    seconds: float
+
+
 class PodStarted(Event, frozen=True, tag="PodStarted"):
     """The end of a pod begins. ``grace`` seconds are given, ``asked`` is what its spec wants."""
 
@@ -174,6 +181,7 @@ class Noted(Event, frozen=True, tag="Noted"):
 AnyEvent = (
     Started
     | PhaseStarted
+    | PhaseShortened
     | PodStarted
     | HookStarted
     | HookEnded

@@ -17,6 +17,7 @@ from lastcall.model.shutdown import (
     HookEnded,
     HookStarted,
     PhasePlan,
+    PhaseShortened,
     PhaseStarted,
     PodEnded,
     PodOutcome,
@@ -86,6 +87,8 @@ class View:
             self._began, self._plan = event.at, event.phases
         elif isinstance(event, PhaseStarted):
             self._phase_ends[event.index] = (event.at, event.seconds)
+        elif isinstance(event, PhaseShortened) and event.index in self._phase_ends:
+            self._phase_ends[event.index] = (self._phase_ends[event.index][0], event.seconds)
         else:
             self._pod_event(event)
         line = self._lines.line(event)

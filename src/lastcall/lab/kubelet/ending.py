@@ -8,6 +8,7 @@ from typing import Any
 
 from lastcall.adapters.kube.resources import Object
 from lastcall.aio import cancel, first
+from lastcall.graceful.allotment import Allotment
 from lastcall.graceful.pod_end import PodEnd
 from lastcall.graceful.termination import Window
 from lastcall.lab.kubelet.means import Means
@@ -98,7 +99,7 @@ class Ending:
         left = {name: run for name, run in self._live.containers.items() if name not in self.codes}
         return PodEnd(
             LivePod(pod=self._live.pod, containers=left, sandbox=self._live.sandbox),
-            window=window,
+            time=Allotment(window, self._means.clock),
             runtime=self._means.runtime,
             clock=self._means.clock,
             tell=self._hear,
