@@ -3,11 +3,15 @@
 ``asyncio.wait`` and ``asyncio.TaskGroup`` keep tasks in sets, so that the order of what follows changes from run to
 run; virtual time needs the same order for the same seed. ``asyncio.gather`` keeps the order, but of futures that have
 ended already it answers one turn of the loop later before Python 3.12: it is good for coroutines only.
+
+``asyncio.timeout`` of Python 3.11.2 raises CancelledError instead of TimeoutError if its task was cancelled before, as
+in a ``finally`` that releases something. ``timeout`` behaves the same on every Python.
 """
 
 import asyncio
 from collections.abc import Awaitable, Coroutine, Sequence
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 
 async def any_done(*futures: "asyncio.Future[Any]") -> None:
@@ -74,6 +78,48 @@ async def _over(tasks: "Sequence[asyncio.Future[Any]]") -> None:
             task.exception()  # asyncio complains of exceptions that nobody has looked at
     if given_up:
         raise given_up
+
+
+class TimeLimit:
+    """The asynchronous context manager that ``timeout`` returns. It is entered once."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self._limit = asyncio.timeout(seconds)  # noqa: TID251 - the one place that mends it
+        self._task: asyncio.Task[Any] | None = None
+        self._requests = 0
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.current_task()
+        if self._task:
+            self._requests = self._task.cancelling()
+        await self._limit.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._limit.__aexit__(kind, error, trace)
+        # An expired limit gets here in two cases. The task was cancelled before the limit began, and this Python
+        # compares the requests with 0: that is a time-out. Or another cancelled the task during it: that is none.
+        ours = self._task is not None and self._task.cancelling() <= self._requests
+        if self._limit.expired() and ours and isinstance(error, asyncio.CancelledError):
+            raise TimeoutError from error
+
+    def expired(self) -> bool:
+        """Whether the time has run out, so that the body was cancelled."""
+        return self._limit.expired()
+
+    def reschedule(self, when: float | None) -> None:
+        """Moves the end to ``when``, in the event loop's time; None for no end. RuntimeError if the limit has ended."""
+        self._limit.reschedule(when)
+
+
+def timeout(seconds: float | None) -> TimeLimit:
+    """A limit for the body of ``async with``: after so many seconds it is cancelled, and TimeoutError raised. None: never.
+
+    If another cancels the task during the body, CancelledError is raised and not TimeoutError.
+    """
+    return TimeLimit(seconds)
 
 
 class Group:

@@ -1,10 +1,11 @@
 """Waiting for several things at once."""
 
 import asyncio
+import contextlib
 
 import pytest
 
-from lastcall.aio import Group, Signal, all_done, cancel, first
+from lastcall.aio import Group, Signal, all_done, cancel, first, timeout
 
 
 def test_a_group_keeps_no_task_that_went_well():
@@ -125,5 +126,108 @@ def test_the_first_of_one_needs_no_task_and_fails_and_is_cancelled_as_that_one()
 
     async def fail():
         raise ValueError("on purpose")
+
+    asyncio.run(run())
+
+
+# -- time limits: the same on every supported Python -------------------------------------------------------------------
+
+
+def test_a_time_limit_in_the_clean_up_of_a_cancelled_task_is_a_timeout():
+    """CPython 3.11.2 raises CancelledError here: its Timeout does not subtract the requests of before."""
+
+    async def run():
+        async def working():
+            try:
+                await asyncio.sleep(1000)
+            finally:
+                try:
+                    async with timeout(0.01):
+                        await asyncio.sleep(1000)
+                except TimeoutError as error:
+                    log.append((type(error.__cause__), asyncio.current_task().cancelling()))
+
+        log = []
+        task = asyncio.create_task(working())
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert log == [(asyncio.CancelledError, 1)]
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("before", [0, 1, 2])
+@pytest.mark.parametrize("during", [0, 1, 2])
+def test_only_a_request_to_cancel_during_a_time_limit_is_no_timeout(before, during):
+    async def run():
+        async def working():
+            for _ in range(before):
+                with contextlib.suppress(asyncio.CancelledError):
+                    asyncio.current_task().cancel()
+                    await asyncio.sleep(0)
+            async with timeout(0.01):
+                try:
+                    await asyncio.sleep(1000)
+                finally:  # the time has run out
+                    for _ in range(during):
+                        asyncio.current_task().cancel()
+
+        task = asyncio.create_task(working())
+        with pytest.raises(asyncio.CancelledError if during else TimeoutError):
+            await task
+        assert task.cancelling() == before + during
+
+    asyncio.run(run())
+
+
+def test_the_outer_of_two_time_limits_ends_both():
+    async def run():
+        outer, inner = timeout(0.01), timeout(1000)
+
+        async def both():
+            async with outer, inner:
+                await asyncio.sleep(1000)
+
+        with pytest.raises(TimeoutError):
+            await both()
+        assert (outer.expired(), inner.expired(), asyncio.current_task().cancelling()) == (True, False, 0)
+
+    asyncio.run(run())
+
+
+def test_what_the_body_raises_when_its_time_has_run_out_is_raised():
+    async def run():
+        limit = timeout(0.01)
+
+        async def failing():
+            async with limit:
+                try:
+                    await asyncio.sleep(1000)
+                finally:
+                    raise ValueError("on purpose")
+
+        with pytest.raises(ValueError, match="on purpose"):
+            await failing()
+        assert limit.expired()
+
+    asyncio.run(run())
+
+
+def test_a_time_limit_can_be_moved_and_taken_away():
+    async def run():
+        async def moved():
+            async with timeout(None) as limit:
+                limit.reschedule(asyncio.get_running_loop().time())
+                await asyncio.sleep(1000)
+
+        async with timeout(0.01) as limit:
+            limit.reschedule(None)
+            await asyncio.sleep(0.05)
+        with pytest.raises(RuntimeError):
+            limit.reschedule(None)
+        with pytest.raises(TimeoutError):
+            await moved()
 
     asyncio.run(run())

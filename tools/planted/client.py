@@ -153,8 +153,8 @@ BUGS = [
     Bug(
         "a watch that is silent is waited for",
         "adapters/kube/watching.py",
-        "async with asyncio.timeout(self._inactivity):",
-        "async with asyncio.timeout(None):",
+        "async with timeout(self._inactivity):",
+        "async with timeout(None):",
         WATCHING,
     ),
     Bug(

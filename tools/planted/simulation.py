@@ -144,8 +144,8 @@ BUGS = [
     Bug(
         "a watch that is silent is believed for ever",
         "adapters/kube/watching.py",
-        "asyncio.timeout(self._inactivity)",
-        "asyncio.timeout(None)",
+        "timeout(self._inactivity)",
+        "timeout(None)",
         seeds=3,
         scenario="deleted-unheard.yaml",
     ),

@@ -11,6 +11,7 @@ from dbus_fast import Message, MessageType
 from dbus_fast.aio import MessageBus
 from dbus_fast.errors import AuthError, InvalidAddressError
 
+from lastcall.aio import timeout
 from lastcall.errors import LastcallError, NotPermitted, ShutdownUnderWay, Unavailable
 
 DEFAULT_ADDRESS = "unix:path=/run/dbus/system_bus_socket"
@@ -64,7 +65,7 @@ class Bus:
         except (OSError, InvalidAddressError) as error:
             raise Unavailable(_no_bus(where, error)) from error
         try:
-            async with asyncio.timeout(limit):
+            async with timeout(limit):
                 await connection.connect()
         except BaseException as error:
             if connection._stream is not None:  # noqa: SLF001  (the socket was opened and nobody else closes it)
@@ -163,7 +164,7 @@ async def _answer(call: Coroutine[Any, Any, Message], limit: float) -> Message:
     task = asyncio.create_task(call, name="a call over the bus")
     task.add_done_callback(_retrieve)
     try:
-        async with asyncio.timeout(limit):
+        async with timeout(limit):
             return await asyncio.shield(task)
     except TimeoutError:
         for _ in range(_LAST_TURNS):

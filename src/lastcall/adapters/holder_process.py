@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Self
 
 from lastcall.adapters import lock_holder
+from lastcall.aio import timeout
 
 ANSWER_SECONDS = 1.0
 """A holder that has not answered by then is taken for hung."""
@@ -82,7 +83,7 @@ class HolderProcess:
         """Its answer (lock_holder has the table). OSError or TimeoutError if it does not answer."""
         loop = asyncio.get_running_loop()
         readable = asyncio.Event()
-        async with asyncio.timeout(ANSWER_SECONDS):
+        async with timeout(ANSWER_SECONDS):
             with _connection(self._directory) as client:
                 socket.send_fds(client, [request.encode()], descriptors)
                 loop.add_reader(client, readable.set)
@@ -113,7 +114,7 @@ class HolderProcess:
     async def wait(self) -> bool:
         """Waits until it has ended, but not for long; False if it has not."""
         try:
-            async with asyncio.timeout(ANSWER_SECONDS):
+            async with timeout(ANSWER_SECONDS):
                 while not self.known():  # noqa: ASYNC110  (a listener's beginning and end are told to nobody)
                     await asyncio.sleep(_GLANCE_SECONDS)
                 await self._ended.wait()

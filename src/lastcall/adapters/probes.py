@@ -1,9 +1,9 @@
 """Looking at something that may not answer: what it is, or why that is not known."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from lastcall.aio import timeout
 from lastcall.host import Unknown
 
 T = TypeVar("T")
@@ -23,7 +23,7 @@ def known(probe: Callable[[], T]) -> T | Unknown:
 async def answered(probe: Awaitable[T]) -> T | Unknown:
     """The same of a probe that waits for somebody, but not for longer than the limit."""
     try:
-        async with asyncio.timeout(LIMIT_SECONDS):
+        async with timeout(LIMIT_SECONDS):
             return await probe
     except TimeoutError:
         return Unknown(reason=f"no answer within {LIMIT_SECONDS:g} s")

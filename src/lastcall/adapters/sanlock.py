@@ -5,6 +5,7 @@ import os
 from collections.abc import Mapping
 
 from lastcall.adapters import sanlock_words
+from lastcall.aio import timeout
 from lastcall.errors import Unavailable
 from lastcall.ports_storage import Lockspace
 
@@ -40,7 +41,7 @@ class Sanlock:
         except OSError as error:
             raise Unavailable(f"{self._program} cannot be started: {error.strerror}") from error
         try:
-            async with asyncio.timeout(SECONDS):
+            async with timeout(SECONDS):
                 output, said = await process.communicate()
         except TimeoutError:
             raise Unavailable(f"sanlock client {action} said nothing for {SECONDS:g} s") from None

@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import AsyncIterator, Callable, Mapping
 
+from lastcall.aio import timeout
 from lastcall.errors import LastcallError
 
 log = logging.getLogger(__name__)
@@ -65,10 +66,10 @@ class StatusServer:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             with contextlib.suppress(OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-                async with asyncio.timeout(_PATIENCE):
+                async with timeout(_PATIENCE):
                     request = await reader.readuntil(b"\r\n\r\n")
                 writer.write(self._answer(request))
-                async with asyncio.timeout(_PATIENCE):
+                async with timeout(_PATIENCE):
                     await writer.drain()
         finally:
             writer.close()

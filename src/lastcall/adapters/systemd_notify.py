@@ -6,6 +6,7 @@ import os
 import socket
 from collections.abc import Mapping, Sequence
 
+from lastcall.aio import timeout
 from lastcall.errors import Unavailable
 
 _ENOUGH_SECONDS = 5.0
@@ -78,7 +79,7 @@ async def barrier(environ: Mapping[str, str] = os.environ) -> None:
         if not told:
             raise Unavailable("systemd cannot be told anything: nobody listens at $NOTIFY_SOCKET")
         loop.add_reader(reader, done.set)
-        async with asyncio.timeout(_ENOUGH_SECONDS):
+        async with timeout(_ENOUGH_SECONDS):
             await done.wait()
     except TimeoutError:
         raise Unavailable(f"systemd does not answer at $NOTIFY_SOCKET within {_ENOUGH_SECONDS:g} s") from None

@@ -13,7 +13,7 @@ from random import SystemRandom
 from typing import Any
 
 from lastcall.adapters.clock import SystemClock
-from lastcall.aio import any_done, cancel, first
+from lastcall.aio import any_done, cancel, first, timeout
 from lastcall.errors import InvalidInput, Unavailable
 from lastcall.graceful import config as configuration
 from lastcall.lab import runtimes
@@ -143,7 +143,7 @@ async def _until_up(plane: ControlPlane, machines: LocalMachines, tell: Tell, st
     began = asyncio.ensure_future(machines.up())
     end = asyncio.ensure_future(stopped.wait())
     try:
-        async with asyncio.timeout(UP_SECONDS):
+        async with timeout(UP_SECONDS):
             await any_done(began, end)
     except TimeoutError:
         raise Unavailable(f"the lab is not up after {UP_SECONDS:g} s") from None

@@ -1,8 +1,8 @@
 """The loop by which the agent tells of its node's lease on shared storage. Faults of the service are told and waited out."""
 
-import asyncio
 import logging
 
+from lastcall.aio import timeout
 from lastcall.errors import LastcallError, Unavailable
 from lastcall.model.duration import of_seconds
 from lastcall.model.storage_lease import SanlockSettings, StorageRecord
@@ -36,7 +36,7 @@ async def _cleared(word: StorageWord, clock: Clock) -> None:
     said = ""
     while True:
         try:
-            async with asyncio.timeout(PERIOD / 2):
+            async with timeout(PERIOD / 2):
                 return await word.clear()
         except (LastcallError, TimeoutError) as error:
             why = str(error) or "no answer in time"
@@ -101,7 +101,7 @@ class Telling:
     async def _tell(self, record: StorageRecord) -> None:
         """In less than a period, so that what is told is as old as it says."""
         try:
-            async with asyncio.timeout(PERIOD / 2):
+            async with timeout(PERIOD / 2):
                 await self._word.write(record)
         except (LastcallError, TimeoutError) as error:
             why = str(error) or "no answer in time"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from lastcall.aio import first
+from lastcall.aio import first, timeout
 from lastcall.errors import InvalidInput, LastcallError
 from lastcall.model.duration import of_seconds
 from lastcall.model.watchdog import Watchdog, WatchdogSettings
@@ -159,7 +159,7 @@ class Keeper:
         sent = self._clock.boottime()
         self._standing = petting.sending(self._standing, armed=armed, nodes=nodes)
         try:
-            async with asyncio.timeout(self._pace / 2):
+            async with timeout(self._pace / 2):
                 before = await self._lease.write(
                     lambda: self._worded(promise), self._peers.heard if self._peers else dict
                 )

@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 
-from lastcall.aio import cancel
+from lastcall.aio import cancel, timeout
 from lastcall.errors import LastcallError
 from lastcall.model.watchdog_heard import Hearing
 from lastcall.model.watchdog_peers import PeerTerms, fingerprint
@@ -134,7 +134,7 @@ class Peers:
     async def _refreshed(self) -> bool:
         """Whether all nodes are known as they are now. What was known before stays known."""
         try:
-            async with asyncio.timeout(RETRY_SECONDS):
+            async with timeout(RETRY_SECONDS):
                 membership = await self._members.read()
                 messages.checked(membership.keys)
                 await self._listen_at(membership.addresses.get(self.me, ""))

@@ -1,6 +1,5 @@
 """``ports.PodRuntime`` for containerd and other runtimes that speak the CRI."""
 
-import asyncio
 import logging
 import math
 from collections.abc import Callable, Sequence
@@ -13,6 +12,7 @@ from lastcall.adapters.cri.api import api_pb2 as cri
 from lastcall.adapters.cri.catalogue import Specs
 from lastcall.adapters.cri.connection import Connection, Refused
 from lastcall.adapters.cri.mirror import Mirror
+from lastcall.aio import timeout
 from lastcall.errors import Unavailable
 from lastcall.model.pods import Container, Handler, HTTPGetAction, Pod, TCPSocketAction
 from lastcall.ports import Clock, HookResult, LivePod
@@ -162,7 +162,7 @@ class CriRuntime:
         """
         request = cri.ExecSyncRequest(container_id=container_id, cmd=command, timeout=max(1, math.ceil(limit)))
         try:
-            async with asyncio.timeout(limit):
+            async with timeout(limit):
                 answer = await self.connection.call("ExecSync", request, within=limit + MARGIN)
         except TimeoutError:
             return HookResult(ok=False, timed_out=True, message=f"not over after {round(limit, 1):g} s")

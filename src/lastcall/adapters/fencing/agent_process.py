@@ -18,6 +18,7 @@ from pathlib import Path
 
 from lastcall.adapters.clock import SystemClock
 from lastcall.adapters.fencing.agent_words import Ended
+from lastcall.aio import TimeLimit, timeout
 from lastcall.errors import TimedOut, Unavailable
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -32,7 +33,7 @@ class Term:
     def __init__(self) -> None:
         self._clock = SystemClock()
         self._began = self._until = 0.0
-        self._limit: asyncio.Timeout | None = None
+        self._limit: TimeLimit | None = None
         self._heard = self._tell = -1
 
     @property
@@ -68,7 +69,7 @@ class Term:
     async def wait(self, process: asyncio.subprocess.Process) -> int | None:
         """Its exit code; None if it was not over in time."""
         try:
-            async with asyncio.timeout(self._until - self._clock.boottime()) as self._limit:
+            async with timeout(self._until - self._clock.boottime()) as self._limit:
                 return await process.wait()
         except TimeoutError:
             return None

@@ -27,6 +27,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from lastcall.adapters.fencing.hiding import masked
+from lastcall.aio import timeout
 from lastcall.errors import LastcallError, RefusedForSafety, TimedOut, Unavailable
 from lastcall.model.base import Facts
 from lastcall.ports import Clock
@@ -98,7 +99,7 @@ class Errand:
         if within <= 0:
             raise RefusedForSafety("no time is left to ask")
         try:
-            async with asyncio.timeout(within):
+            async with timeout(within):
                 code, output, said = await self._spoken(msgspec.json.encode(question))
         except TimeoutError:
             raise TimedOut(f"no answer within {within:g} s") from None

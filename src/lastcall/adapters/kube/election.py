@@ -9,7 +9,7 @@ from typing import Any
 from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.resources import LEASES
 from lastcall.adapters.kube.watching import Key
-from lastcall.aio import any_done, cancel
+from lastcall.aio import any_done, cancel, timeout
 from lastcall.errors import AlreadyExists, Conflict, LastcallError, NotFound, TimedOut
 from lastcall.model import leadership
 from lastcall.model.leadership import JITTER, NEVER, VACANT, Lease, Record, Seen, Step, Terms
@@ -89,7 +89,7 @@ class Election:
         if not self.leads:
             return False
         try:
-            async with asyncio.timeout(self._patience()):
+            async with timeout(self._patience()):
                 await self._turn(asked=begun)
         except TimeoutError:
             raise TimedOut(f"lease {self._lease.namespace}/{self._lease.name}: no answer in time") from None
@@ -148,7 +148,7 @@ class Election:
     async def _release(self) -> None:
         self._until = NEVER
         try:
-            async with asyncio.timeout(self._terms.renew / 2):
+            async with timeout(self._terms.renew / 2):
                 while not await self._released():
                     pass
         except (LastcallError, TimeoutError) as error:
@@ -174,7 +174,7 @@ class Election:
     async def _attempt(self) -> bool:
         """Takes or renews the lease if it may; whether we lead. What goes wrong is logged, and tried again later."""
         try:
-            async with asyncio.timeout(self._patience()):
+            async with timeout(self._patience()):
                 await self._turn()
         except (LastcallError, TimeoutError) as error:
             log.warning("lease %s/%s: %s", *self._lease, str(error) or "no answer in time")

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from lastcall.adapters.kube.credentials import Credential
-from lastcall.aio import any_done
+from lastcall.aio import any_done, timeout
 from lastcall.errors import NotPermitted, Unavailable
 from lastcall.ports import Clock
 
@@ -101,7 +101,7 @@ class ExecPlugin:
             hint = f"\n{program.hint}" if program.hint else ""
             raise NotPermitted(f"the credential plugin {program.command} cannot be started: {error}{hint}") from error
         try:
-            async with asyncio.timeout(program.timeout):
+            async with timeout(program.timeout):
                 output, said = await process.communicate()
         except TimeoutError:
             raise Unavailable(

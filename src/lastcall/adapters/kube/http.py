@@ -12,6 +12,7 @@ from lastcall.adapters.kube.credentials import Credential, Credentials
 from lastcall.adapters.kube.endpoint import Endpoint, Limits
 from lastcall.adapters.kube.pool import Pool
 from lastcall.adapters.kube.transport import Answer
+from lastcall.aio import timeout
 from lastcall.errors import InvalidInput, Unavailable
 
 __all__ = ["Endpoint", "Http", "Limits"]
@@ -96,7 +97,7 @@ class Http:
             connection, fresh = await pool.take(self._context)
             try:
                 connection.send(data, bodiless=method == "HEAD")
-                async with asyncio.timeout(self._limits.answer):
+                async with timeout(self._limits.answer):
                     await connection.head()
                 return connection
             except BaseException as error:
@@ -115,7 +116,7 @@ class Http:
         parts, size = [], 0
         async with contextlib.aclosing(connection.chunks()) as chunks:
             try:
-                async with asyncio.timeout(self._limits.inactivity) as patience:
+                async with timeout(self._limits.inactivity) as patience:
                     async for chunk in chunks:
                         parts.append(chunk)
                         size += len(chunk)

@@ -6,6 +6,7 @@ import ssl
 
 from lastcall.adapters.kube.connection import Connection
 from lastcall.adapters.kube.endpoint import Endpoint
+from lastcall.aio import timeout
 from lastcall.errors import Unavailable
 
 _IDLE_SECONDS = 45.0
@@ -69,7 +70,7 @@ class Pool:
     async def _connect(self, context: ssl.SSLContext | None) -> Connection:
         endpoint = self._endpoint
         try:
-            async with asyncio.timeout(self._connect_seconds):
+            async with timeout(self._connect_seconds):
                 _, connection = await asyncio.get_running_loop().create_connection(
                     lambda: Connection(endpoint.netloc),
                     endpoint.host,

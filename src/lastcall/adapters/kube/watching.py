@@ -1,6 +1,5 @@
 """The objects of one resource as they are, kept right for ever: what is deleted while nobody looked is told too."""
 
-import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -15,6 +14,7 @@ from lastcall.adapters.kube import failures
 from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.decoding import Key, Known, Meta, Unread, decoded, read
 from lastcall.adapters.kube.resources import Resource
+from lastcall.aio import timeout
 from lastcall.errors import Expired, LastcallError, NotNow, Unavailable
 from lastcall.ports import Clock
 
@@ -212,7 +212,7 @@ class Watching(Generic[T]):
         async with contextlib.aclosing(chunks):
             while True:
                 try:
-                    async with asyncio.timeout(self._inactivity):
+                    async with timeout(self._inactivity):
                         chunk = await anext(chunks)
                 except TimeoutError:
                     self._silent()

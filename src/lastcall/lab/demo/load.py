@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from lastcall.aio import Group
+from lastcall.aio import Group, timeout
 from lastcall.lab.traffic.addresses import Door
 from lastcall.ports import Clock
 
@@ -57,7 +57,7 @@ class Load:
 
     async def _one(self, door: Door) -> None:
         try:
-            async with asyncio.timeout(_PATIENCE):
+            async with timeout(_PATIENCE):
                 answer = await _asked(door)
         except TimeoutError:
             self.counts.lose("no answer in time")

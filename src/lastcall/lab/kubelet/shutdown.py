@@ -1,9 +1,9 @@
 """A node that goes down in order: what the graceful core's agent tells, and what others see of it."""
 
-import asyncio
 import logging
 
 from lastcall import names
+from lastcall.aio import timeout
 from lastcall.errors import LastcallError
 from lastcall.graceful.agent import Status
 from lastcall.graceful.machine import State
@@ -82,7 +82,7 @@ class KubeletFace:
         """
         pods = self._kubelet.pods
         pods.ended_by(live.pod, ORDER, exit_codes)
-        async with asyncio.timeout(WRITE_SECONDS):
+        async with timeout(WRITE_SECONDS):
             while not (worker := pods.worker(live.pod)) and not pods.synced:
                 await self._clock.sleep(_LOOK)
             if worker is None:

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from lastcall.aio import Group, Signal, cancel
+from lastcall.aio import Group, Signal, cancel, timeout
 from lastcall.lab.traffic.addresses import Door, door
 from lastcall.lab.traffic.table import Table
 from lastcall.model.traffic import Endpoint
@@ -106,7 +106,7 @@ class Proxy:
         try:
             if endpoint is None:
                 raise ConnectionRefusedError
-            async with asyncio.timeout(_CONNECT_SECONDS):
+            async with timeout(_CONNECT_SECONDS):
                 there = await asyncio.open_connection(endpoint.address, endpoint.port)
         except (OSError, TimeoutError):
             writer.transport.abort()

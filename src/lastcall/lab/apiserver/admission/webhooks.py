@@ -8,6 +8,7 @@ from random import Random
 
 import msgspec
 
+from lastcall.aio import timeout
 from lastcall.lab.apiserver import meta, status
 from lastcall.lab.apiserver.admission import calling, matching, reviews
 from lastcall.lab.apiserver.admission.calling import Caller, NotReached
@@ -76,7 +77,7 @@ class Webhooks:
         body = msgspec.json.encode(reviews.review(request)) + b"\n"
         url = calling.url(hook.client, seconds=hook.seconds)
         try:
-            async with asyncio.timeout(hook.seconds):
+            async with timeout(hook.seconds):
                 destination = calling.destination(hook.client, self._store, seconds=hook.seconds)
                 reply = await self.caller.call(destination, body)
         except TimeoutError:
