@@ -3,8 +3,11 @@
 import asyncio
 import contextlib
 import json
+import os
 import signal
 import sqlite3
+import stat
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -21,7 +24,8 @@ from lastcall.lab.apiserver.store import Key
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-WRITER = Path(__file__).parent.parent / "support" / "lab_writer.py"
+SUPPORT = Path(__file__).parent.parent / "support"
+WRITER, SMALL_DISK = SUPPORT / "lab_writer.py", SUPPORT / "lab_small_disk.py"
 
 
 @contextlib.asynccontextmanager
@@ -174,18 +178,138 @@ async def test_without_a_file_nothing_is_waited_for():
     assert answer.value.value.status == 200
 
 
-async def test_a_full_disk_is_told_to_everybody(tmp_path):
+# -- a full disk -------------------------------------------------------------------------------------------------------
+
+
+def fill(server, pages=2):
+    """No more than so many pages are left in the file."""
+    connection = server.store.journal._connection
+    there = connection.execute("PRAGMA page_count").fetchone()[0]
+    connection.execute(f"PRAGMA max_page_count = {there + pages}")
+
+
+def make_room(server):
+    server.store.journal._connection.execute("PRAGMA max_page_count = 1000000")
+
+
+async def put(server, name, size):
+    body = json.dumps({"metadata": {"name": name}, "data": {"x": "z" * size}}).encode()
+    response = await server.handle(Request.of("PUT", f"{MAPS}/{name}", body=body))
+    return response.status
+
+
+async def test_a_full_disk_refuses_writes_and_nothing_else(tmp_path):
     async with opened(tmp_path) as server:
-        await server.store.durable(server.store.revision)
-        pages = server.store.journal._connection.execute("PRAGMA page_count").fetchone()[0]
-        server.store.journal._connection.execute(f"PRAGMA max_page_count = {pages + 2}")
+        _, before = await create(server, "before", 100)
+        await create(server, "small")
+        fill(server)
         code, answer = await create(server, "large", 100_000)
         assert code == 500
-        assert answer["message"].endswith(f"{tmp_path / FILE} cannot be written: database or disk is full")
-        assert (await get(server, "large"))[0] == 500  # what is not on the disk is not shown
+        assert answer["message"] == f"{tmp_path / FILE} cannot be written: database or disk is full"
+        assert (await get(server, "large"))[0] == 404, "what is not on the disk is not shown"
+        assert await put(server, "before", 100_000) == 500
+        code, now = await get(server, "before")
+        assert (code, now["data"]) == (200, before["data"])
+        assert {one["metadata"]["name"] for one in (await get(server))[1]["items"]} == {"before", "small"}
+        make_room(server)
+        assert (await create(server, "large", 100_000))[0] == 201
+        assert await put(server, "before", 100_000) == 200
     async with opened(tmp_path) as server:
-        assert (await get(server, "large"))[0] == 404
-        assert (await create(server, "small"))[0] == 201
+        assert (await get(server, "large"))[0] == 200
+        assert (await get(server, "before"))[1]["data"]["x"] == "z" * 100_000
+
+
+async def test_watches_hear_nothing_of_what_was_taken_back(tmp_path):
+    async with opened(tmp_path) as server:
+        await create(server, "there")
+        watch = await server.handle(Request.of("GET", f"{MAPS}?watch=1&resourceVersion={server.store.revision}"))
+        event = asyncio.create_task(anext(watch.body))
+        fill(server)
+        assert (await create(server, "large", 100_000))[0] == 500
+        make_room(server)
+        assert (await create(server, "after"))[0] == 201
+        said = [json.loads(line) for line in (await event).splitlines()]
+        while said[-1]["object"]["metadata"]["name"] != "after":
+            said += [json.loads(line) for line in (await anext(watch.body)).splitlines()]
+        assert not [one for one in said if one["type"] == "ADDED" and one["object"]["metadata"]["name"] == "large"]
+        await watch.body.aclose()
+
+
+async def test_a_deletion_that_cannot_be_written_is_taken_back(tmp_path, monkeypatch):
+    def full(*_):
+        raise sqlite3.OperationalError("database or disk is full")
+
+    async with opened(tmp_path) as server:
+        await create(server, "a")
+        with monkeypatch.context() as patched:
+            patched.setattr(database, "_write", full)
+            assert (await server.handle(Request.of("DELETE", f"{MAPS}/a"))).status == 500
+            assert (await get(server, "a"))[0] == 200
+        assert (await server.handle(Request.of("DELETE", f"{MAPS}/a"))).status == 200
+        assert (await get(server, "a"))[0] == 404
+
+
+async def test_a_definition_that_cannot_be_written_is_not_served(tmp_path, monkeypatch):
+    def full(*_):
+        raise sqlite3.OperationalError("database or disk is full")
+
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
+    names = {"plural": "bells", "singular": "bell", "kind": "Bell", "listKind": "BellList"}
+    spec = {"group": "e.com", "scope": "Cluster", "names": names, "versions": [version]}
+    async with opened(tmp_path) as server:
+        await server.store.durable(server.store.revision)
+        with monkeypatch.context() as patched:
+            patched.setattr(database, "_write", full)
+            assert await post(server, DEFINITIONS, {"metadata": {"name": "bells.e.com"}, "spec": spec}) == 500
+            assert (await server.handle(Request.of("GET", "/apis/e.com/v1/bells"))).status == 404
+        assert await post(server, DEFINITIONS, {"metadata": {"name": "bells.e.com"}, "spec": spec}) == 201
+        assert (await server.handle(Request.of("GET", "/apis/e.com/v1/bells"))).status == 200
+
+
+def test_a_small_disk_that_is_really_full(tmp_path):
+    """A tmpfs of its own, in namespaces: it runs full while eight clients write, and gets room again."""
+    user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+    if subprocess.run(["unshare", *user, "--mount", "true"], capture_output=True, check=False).returncode:
+        pytest.skip("needs root or unprivileged user namespaces, to mount a small disk")
+    done = subprocess.run(
+        ["unshare", *user, "--mount", sys.executable, SMALL_DISK, tmp_path],
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
+    )
+    if done.returncode == 77:
+        pytest.skip("no disk can be mounted here")
+    assert done.returncode == 0, done.stderr
+
+
+# -- who may read it ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o277], ids=oct)
+async def test_the_files_are_their_owners_alone(tmp_path, umask):
+    before = os.umask(umask)
+    try:
+        async with opened(tmp_path) as server:
+            await create(server, "a", 100_000)
+            modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    finally:
+        os.umask(before)
+    assert modes == {FILE: 0o600, f"{FILE}-wal": 0o600}
+
+
+async def test_the_files_of_an_older_version_become_private(tmp_path):
+    async with opened(tmp_path) as server:
+        await create(server, "a")
+        for path in tmp_path.iterdir():
+            path.chmod(0o644)
+        leftover = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    for name, content in leftover.items():  # as a killed lab leaves them
+        (tmp_path / name).write_bytes(content)
+        (tmp_path / name).chmod(0o644)
+    async with opened(tmp_path) as server:
+        assert (await get(server, "a"))[0] == 200
+        assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} == {0o600}
 
 
 # -- files that are not what they should be ----------------------------------------------------------------------------

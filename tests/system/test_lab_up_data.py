@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import stat
 from random import Random
 
 import pytest
@@ -32,6 +33,36 @@ def test_it_is_the_same_lab_again(labs, tmp_path):
     assert lab.kubeconfig.read_text() == config, "the same authority and token, and the port was free"
     assert use("get cm a -o jsonpath={.data.color}") == "red"
     assert "system:serviceaccount:default:default" in use("auth whoami --token", token)
+
+
+def modes(directory):
+    """Of the directory and all that is in it."""
+    paths = [directory, *directory.rglob("*")]
+    return {stat.S_IMODE(path.stat().st_mode) for path in paths}
+
+
+def test_data_is_its_owners_alone(labs, tmp_path):
+    data = tmp_path / "data"
+    lab = labs("lab", f"--data={data}")
+    lab.start()
+    assert modes(data) == {0o600, 0o700}
+    assert lab.stop() == 0
+    for path in (data, *data.rglob("*")):  # as an older version has left them
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    lab.start()
+    assert modes(data) == {0o600, 0o700}
+
+
+def test_a_directory_that_others_use_keeps_its_mode(labs, tmp_path):
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    (shared / "theirs").touch()
+    shared.chmod(0o755)
+    lab = labs("lab", f"--data={shared}")
+    lab.start()
+    assert stat.S_IMODE(shared.stat().st_mode) == 0o755
+    assert {stat.S_IMODE((shared / name).stat().st_mode) for name in ("control-plane", "machines")} == {0o700}
+    assert stat.S_IMODE((shared / "lab.db").stat().st_mode) == 0o600
 
 
 def test_the_port_of_last_time_is_taken(labs, tmp_path):

@@ -85,6 +85,30 @@ def test_a_damaged_file(tmp_path):
     assert damaged.read_bytes() == b"\x01\x02" * 10_000
 
 
+GARBAGE = {
+    "admin.token": (b"", "is empty: remove the file, and a new one is made"),
+    "bmc.password": (b"\n", "is empty: remove the file, and a new one is made"),
+    "service-account.key": (b"", "is empty: remove the file, and a new one is made"),
+    "ca.pem": (b"garbage", "is not a certificate in PEM: remove ca.pem and ca.key, and new ones are made"),
+    "port": (b"garbage", "is not a port number from 1 to 65535: remove the file, and a new one is made"),
+}
+
+
+def test_garbage_in_the_files_of_the_control_plane(labs, tmp_path):
+    data = tmp_path / "data"
+    lab = labs("lab", f"--data={data}")
+    lab.start()
+    assert lab.stop() == 0
+    for name, (content, why) in GARBAGE.items():
+        path = data / "control-plane" / name
+        before = path.read_bytes()
+        path.write_bytes(content)
+        out, said, code = run("up", "--nodes=0", f"--kubeconfig={tmp_path / 'k'}", f"--data={data}")
+        assert (out, code) == ("", 2)
+        assert said == f"lastcall: {path}: {why}\n"
+        path.write_bytes(before)
+
+
 def test_data_that_another_lab_uses(labs, tmp_path):
     lab = labs("lab", f"--data={tmp_path / 'data'}")
     lab.start()

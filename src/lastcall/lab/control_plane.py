@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -10,6 +10,7 @@ from random import Random
 from lastcall.adapters.kube.client import Client
 from lastcall.aio import first
 from lastcall.errors import InvalidInput
+from lastcall.lab import private_files, secret_files
 from lastcall.lab.apiserver import ApiServer, certificates, kubeconfig
 from lastcall.lab.apiserver.audit import Audit
 from lastcall.lab.apiserver.front import Front, Handler
@@ -114,14 +115,14 @@ class ControlPlane:
     def _announce(self, front: Front) -> None:
         """Listens, and writes down where: at the port of the last time, if nobody asks for another or has taken it."""
         kept = self._place.directory / "port"
-        last = int(kept.read_text(encoding="ascii")) if kept.exists() else 0
+        last = secret_files.port(kept)
         try:
             port = front.listen(self._place.host, self._place.port or last)
         except InvalidInput:
             if self._place.port or not last:
                 raise
             port = front.listen(self._place.host, 0)
-        _write(kept, str(port).encode())
+        private_files.write(kept, str(port).encode())
         kubeconfig.write(self._place.kubeconfig, url=front.url, authority=self.authority, token=self._token, user=USER)
 
     def stop(self) -> None:
@@ -131,41 +132,18 @@ class ControlPlane:
 
     def _read_files(self) -> None:
         directory = self._place.directory
-        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private_files.make_directory(directory)
         self.authority = self._certify()
-        self._token = _kept(directory / "admin.token", lambda: secrets.token_urlsafe(24).encode()).decode()
-        self.bmc_password = _kept(directory / "bmc.password", lambda: secrets.token_urlsafe(24).encode()).decode()
-        self.server.identities.service_tokens.secret = _kept(
-            directory / "service-account.key", lambda: secrets.token_bytes(32)
-        )
+        self._token = secret_files.text(directory / "admin.token")
+        self.bmc_password = secret_files.text(directory / "bmc.password")
+        self.server.identities.service_tokens.secret = secret_files.key(directory / "service-account.key")
 
     def _certify(self) -> bytes:
         """The authority's certificate; made once for a directory, the server's anew each time."""
         directory, now = self._place.directory, self._clock.wall()
-        certificate, key = directory / "ca.pem", directory / "ca.key"
-        if certificate.exists() and key.exists():
-            authority = certificates.Pair(certificate.read_bytes(), key.read_bytes())
-        else:
-            authority = certificates.authority("lastcall-lab", now=now)
-            _write(key, authority.key)
-            _write(certificate, authority.certificate)
+        authority = secret_files.authority(directory / "ca.pem", directory / "ca.key", now=now)
         names = ["localhost", self._place.host, "kubernetes", "kubernetes.default", "kubernetes.default.svc"]
         server = certificates.server("kube-apiserver", names, authority, now=now)
-        _write(directory / "server.key", server.key)
-        _write(directory / "server.pem", server.certificate)
+        private_files.write(directory / "server.key", server.key)
+        private_files.write(directory / "server.pem", server.certificate)
         return authority.certificate
-
-
-def _kept(path: Path, make: Callable[[], bytes]) -> bytes:
-    """What is in a file; made once for a directory."""
-    if not path.exists():
-        _write(path, make())
-    return path.read_bytes()
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Whole or not at all, for the owner's eyes alone."""
-    temporary = path.with_name(f".{path.name}.new")
-    temporary.touch(mode=0o600)
-    temporary.write_bytes(content)
-    temporary.replace(path)

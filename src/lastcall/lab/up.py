@@ -16,9 +16,9 @@ from lastcall.adapters.clock import SystemClock
 from lastcall.aio import any_done, cancel, first, timeout
 from lastcall.errors import InvalidInput, Unavailable
 from lastcall.graceful import config as configuration
-from lastcall.lab import runtimes
+from lastcall.lab import private_files, runtimes
 from lastcall.lab.apiserver.audit import Audit, appended
-from lastcall.lab.apiserver.database import Database
+from lastcall.lab.apiserver.database import FILE, Database
 from lastcall.lab.apiserver.store import Store
 from lastcall.lab.control_plane import ControlPlane, Place
 from lastcall.lab.host import PROPAGATION_DELAY, Site
@@ -34,6 +34,9 @@ log = logging.getLogger(__name__)
 
 CONFIG = Path(__file__).parent / "agent.yaml"
 """How the shutdown managers of the lab's nodes are configured."""
+
+_PARTS = ("control-plane", "machines", "volumes")
+"""What the lab keeps in its directory besides the database."""
 
 UP_SECONDS = 120.0
 """Within which everything must have started."""
@@ -160,7 +163,7 @@ async def _directory(data: Path | None) -> AsyncIterator[Path]:
     """The one that is kept, or one that goes with the lab."""
     if data is not None:
         try:
-            await asyncio.to_thread(data.mkdir, parents=True, exist_ok=True)
+            await asyncio.to_thread(_keep_private, data)
         except OSError as error:
             raise InvalidInput("--data", [f"{data} cannot be made: {error.strerror}"]) from None
         yield data
@@ -170,6 +173,20 @@ async def _directory(data: Path | None) -> AsyncIterator[Path]:
         yield directory
     finally:
         await asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True)
+
+
+def _keep_private(data: Path) -> None:
+    """Makes the directory and those below it that the lab writes to, for their owner alone; mends older ones.
+
+    A directory in which other programs keep files too, such as ``/tmp``, is left as it is.
+    """
+    shared = data.is_dir() and any(data.iterdir()) and not (data / FILE).exists()
+    if shared:
+        log.warning("--data: %s has files of other programs: its mode is left as it is", data)
+    else:
+        private_files.make_directory(data)
+    for part in _PARTS:
+        private_files.make_directory(data / part)
 
 
 @contextlib.contextmanager

@@ -1,25 +1,39 @@
 """What the API server knows, in an SQLite file: it outlives the process, however that ends.
 
+A write that fails, since the disk is full for instance, is refused and taken back; reads go on, and later writes try anew.
+
 Writes are collected while one transaction is on its way to the disk, and go there together with the next one: a hundred
 clients that write at once wait for two syncs, not for a hundred.
 """
 
 import asyncio
+import logging
 import sqlite3
+from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from lastcall.aio import Signal
 from lastcall.errors import InvalidInput, Unavailable
+from lastcall.lab import private_files
 from lastcall.lab.apiserver.changelog import Change, Key, Kind
 from lastcall.lab.apiserver.store import Store
 
+log = logging.getLogger(__name__)
+
 FILE = "lab.db"
+
+_BESIDE = ("", "-wal", "-shm", "-journal")
+"""The files that SQLite keeps: those beside the first get its mode when they are made."""
 
 _APPLICATION = 0x6C636C62
 """``PRAGMA application_id``: by it the file is known as one of ours ("lclb")."""
+
+_LOST = 100
+"""Failures that are remembered, for those who wait for one of their changes."""
 
 _VERSION = 1
 _OBJECTS = (
@@ -27,6 +41,14 @@ _OBJECTS = (
     " revision INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY (resource, namespace, name)) WITHOUT ROWID"
 )
 _SCHEMA = (_OBJECTS, "CREATE TABLE state (revision INTEGER NOT NULL)", "INSERT INTO state VALUES (0)")
+
+
+class Lost(NamedTuple):
+    """The changes of the revisions ``first`` to ``last`` could not be written, and were taken back."""
+
+    first: int
+    last: int
+    why: str
 
 
 class Database:
@@ -39,7 +61,7 @@ class Database:
         self._waiting: list[Change] = []
         self._saved = store.revision
         self._progress = Signal()
-        self._failure = ""
+        self._lost: deque[Lost] = deque(maxlen=_LOST)
         self._writing: asyncio.Task[None] | None = None
         store.journal = self
 
@@ -64,11 +86,18 @@ class Database:
             self._writing = asyncio.create_task(self._write_all(), name="the lab's database")
 
     async def durable(self, revision: int) -> None:
-        """Returns when all changes up to ``revision`` are on the disk. Unavailable if they cannot get there."""
+        """Returns when all changes up to ``revision`` are on the disk. Unavailable if they could not get there."""
         while self._saved < revision:
-            if self._failure:
-                raise Unavailable(self._failure)
             await self._progress.next()
+        if lost := self._lost_with(revision):
+            raise Unavailable(lost.why)
+
+    def lost(self, revision: int) -> bool:
+        """Whether the change of that revision was taken back, since it could not be written."""
+        return self._lost_with(revision) is not None
+
+    def _lost_with(self, revision: int) -> "Lost | None":
+        return next((one for one in self._lost if one.first <= revision <= one.last), None)
 
     async def close(self) -> None:
         """Waits for what is on its way; no change is written down afterwards."""
@@ -78,15 +107,25 @@ class Database:
         await asyncio.to_thread(self._connection.close)
 
     async def _write_all(self) -> None:
-        while self._waiting and not self._failure:
+        while self._waiting:
             changes, self._waiting = self._waiting, []
             try:
                 await asyncio.to_thread(_write, self._connection, changes)
             except sqlite3.Error as error:
-                self._failure = f"{self._path} cannot be written: {error}"
+                self._take_back([*changes, *self._waiting], f"{self._path} cannot be written: {error}")
             else:
                 self._saved = changes[-1].revision
             self._progress.set()
+
+    def _take_back(self, changes: Sequence[Change], why: str) -> None:
+        """The store is again as the file is, so that reads go on and the next write finds out whether there is room.
+
+        Changes that wait behind the failed ones may build on them, and are taken back as well.
+        """
+        log.error("%s; the writes of this moment are refused", why)
+        self._waiting = []
+        self._lost.append(Lost(changes[0].revision, changes[-1].revision, why))
+        self._saved = self.store.undo(changes)
 
 
 # -- in a thread -------------------------------------------------------------------------------------------------------
@@ -101,6 +140,8 @@ def _write(connection: sqlite3.Connection, changes: Sequence[Change]) -> None:
         for key, change in newest.items()
         if change.kind is not Kind.DELETED
     ]
+    if connection.in_transaction:  # of a write that failed, and that could not even be rolled back
+        connection.rollback()
     with connection:
         connection.execute("BEGIN IMMEDIATE")
         connection.executemany("DELETE FROM objects WHERE resource = ? AND namespace = ? AND name = ?", gone)
@@ -110,7 +151,10 @@ def _write(connection: sqlite3.Connection, changes: Sequence[Change]) -> None:
 
 def _opened(path: Path) -> sqlite3.Connection:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True, mode=private_files.DIRECTORY_MODE)
+        private_files.create(path)
+        for end in _BESIDE:
+            private_files.restrict(path.with_name(path.name + end))
         connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
     except (OSError, sqlite3.OperationalError) as error:
         raise InvalidInput(str(path), [f"cannot be opened: {error}"]) from None

@@ -6,6 +6,7 @@ from random import Random
 
 import msgspec
 
+from lastcall.errors import Unavailable
 from lastcall.lab.apiserver import answers, initial, media, node_authorization, patching, protobuf, status
 from lastcall.lab.apiserver.admission import plugins
 from lastcall.lab.apiserver.admission.addresses import ServiceAddresses
@@ -102,6 +103,8 @@ class ApiServer:
                 await self.store.journal.durable(self.store.revision)
         except status.ApiError as error:
             response = answers.failure(request, error)
+        except Unavailable as error:
+            response = answers.failure(request, status.ApiError(500, "", str(error)))
         except Exception as error:
             log.exception("%s %s failed", request.method, request.path)
             response = answers.failure(request, status.internal(str(error) or type(error).__name__))

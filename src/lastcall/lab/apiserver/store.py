@@ -5,6 +5,7 @@ tens of MB, a watch with many readers encodes nothing twice, and nobody can chan
 """
 
 import bisect
+import contextlib
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from typing import Protocol
 
 import msgspec
 
+from lastcall.errors import Unavailable
 from lastcall.lab.apiserver import index
 from lastcall.lab.apiserver.changelog import Change, ChangeLog, Compacted, Feed, Key, Kind, Stored
 from lastcall.lab.apiserver.index import Index
@@ -47,7 +49,11 @@ class Journal(Protocol):
         ...
 
     async def durable(self, revision: int) -> None:
-        """Returns when all changes up to ``revision`` outlive the machine."""
+        """Returns when all changes up to ``revision`` outlive the machine. Unavailable if they were taken back."""
+        ...
+
+    def lost(self, revision: int) -> bool:
+        """Whether the change of that revision was taken back (``Store.undo``)."""
         ...
 
 
@@ -139,6 +145,37 @@ class Store:
         if self.journal:
             await self.journal.durable(revision)
 
+    async def durable_changes(self, changes: Sequence[Change]) -> Sequence[Change]:
+        """Waits as ``durable`` does; those of the changes that were not taken back."""
+        journal = self.journal
+        if journal is None or not changes:
+            return changes
+        with contextlib.suppress(Unavailable):
+            await journal.durable(changes[-1].revision)
+        return [one for one in changes if not journal.lost(one.revision)]
+
+    def undo(self, changes: Sequence[Change]) -> int:
+        """Takes back changes that the journal could not write; the revision that has come of it.
+
+        Each object becomes what it was before the first of them. That makes changes of its own, which readers of the
+        history see and the journal does not.
+        """
+        before: dict[Key, Stored | None] = {}
+        for change in changes:
+            before.setdefault(change.new.key, change.old)
+        for key, old in reversed(before.items()):
+            self._restore(key, old)
+        return self.revision
+
+    def _restore(self, key: Key, old: Stored | None) -> None:
+        now = self.get(key)
+        if old is not None:
+            restored = self._stored(key, old.object(), self.revision + 1)
+            self._apply(Change(Kind.MODIFIED if now else Kind.ADDED, restored, now), journaled=False)
+        elif now is not None:
+            last = self._stored(key, now.object(), self.revision + 1)
+            self._apply(Change(Kind.DELETED, last, now), journaled=False)
+
     def compact(self, revision: int) -> None:
         """Forgets the changes up to ``revision``."""
         self.compacted = max(self.compacted, min(revision, self.revision))
@@ -187,7 +224,7 @@ class Store:
         data = bytes(memoryview(data))  # the encoder's own bytes keep up to a half more room than they need
         return Stored(key, revision, data, _labels(obj), self.fields_of(key.resource, obj))
 
-    def _apply(self, change: Change) -> None:
+    def _apply(self, change: Change, *, journaled: bool = True) -> None:
         key, where = change.new.key, place(change.new.key)
         order, objects = self._order.setdefault(key.resource, []), self._objects.setdefault(key.resource, {})
         if change.kind is Kind.DELETED:
@@ -199,7 +236,7 @@ class Store:
                 bisect.insort(order, where)
         self._keep_found(where, change)
         self.revision = change.revision
-        if self.journal:
+        if self.journal and journaled:
             self.journal.append(change)
         self._log(key.resource).append(change)
         self.on_change(change)

@@ -1,6 +1,7 @@
 """Watches: the changes since a revision, as they happen, seen through selectors."""
 
 import asyncio
+import contextlib
 import math
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
@@ -8,6 +9,7 @@ from random import Random
 from typing import NamedTuple
 
 from lastcall.aio import any_done
+from lastcall.errors import Unavailable
 from lastcall.lab.apiserver import list_options, status
 from lastcall.lab.apiserver.context import Context
 from lastcall.lab.apiserver.reads import Selection, number, selection
@@ -113,7 +115,7 @@ class Watcher:
                 yield begin[start : start + BATCH]
             while (now := self._clock.boottime()) < table.end:
                 if changes := feed.take(BATCH):
-                    await self._store.durable(changes[-1].revision)
+                    changes = await self._store.durable_changes(changes)
                     if events := [event for change in changes if (event := seen(change, chosen))]:
                         yield events
                 elif now >= table.bookmark:
@@ -131,7 +133,8 @@ class Watcher:
 
     async def _bookmark(self) -> Event:
         revision = self._store.revision
-        await self._store.durable(revision)
+        with contextlib.suppress(Unavailable):  # what was taken back was shown to no watch
+            await self._store.durable(revision)
         return Event("BOOKMARK", revision=revision)
 
     def _too_old(self, storage: str, since: int) -> status.ApiError:

@@ -1,0 +1,79 @@
+"""The files that the control plane keeps in its directory: made once, read at each start, checked before they are used.
+
+A file that cannot be what it should be is refused: an empty token or key would let everybody in.
+"""
+
+import re
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from lastcall.errors import InvalidInput
+from lastcall.lab import private_files
+from lastcall.lab.apiserver import certificates
+
+_SHORTEST = 16
+_TOKEN = re.compile(rb"[A-Za-z0-9._~+/=-]{%d,}" % _SHORTEST)
+_ANEW = "remove the file, and a new one is made"
+_PORTS = range(1, 65536)
+
+
+def text(path: Path) -> str:
+    """A token or password; InvalidInput if the file has another content."""
+    content = _content(path, lambda: secrets.token_urlsafe(24).encode())
+    if not _TOKEN.fullmatch(content):
+        what = "is empty" if not content.strip() else f"is not {_SHORTEST} or more letters, digits and -._~+/="
+        raise InvalidInput(str(path), [f"{what}: {_ANEW}"])
+    return content.decode()
+
+
+def key(path: Path) -> bytes:
+    """A key that signs tokens; InvalidInput if it is too short to be one."""
+    content = _content(path, lambda: secrets.token_bytes(32))
+    if len(content) < _SHORTEST:
+        what = "is empty" if not content else f"has {len(content)} bytes, which are fewer than {_SHORTEST}"
+        raise InvalidInput(str(path), [f"{what}: {_ANEW}"])
+    return content
+
+
+def port(path: Path) -> int:
+    """The port of the last start; 0 if there was none. InvalidInput if the file has another content."""
+    if not path.exists():
+        return 0
+    said = private_files.read(path).strip()
+    if not said.isdigit() or int(said) not in _PORTS:
+        raise InvalidInput(str(path), [f"is not a port number from 1 to 65535: {_ANEW}"])
+    return int(said)
+
+
+def authority(certificate: Path, private: Path, *, now: float) -> certificates.Pair:
+    """The certificate authority; a new one if one of its files is not there. InvalidInput if they are not one."""
+    if not (certificate.exists() and private.exists()):
+        made = certificates.authority("lastcall-lab", now=now)
+        private_files.write(private, made.key)
+        private_files.write(certificate, made.certificate)
+        return made
+    pair = certificates.Pair(private_files.read(certificate), private_files.read(private))
+    anew = f"remove {certificate.name} and {private.name}, and new ones are made"
+    try:
+        public = x509.load_pem_x509_certificate(pair.certificate).public_key()
+    except ValueError:
+        raise InvalidInput(str(certificate), [f"is not a certificate in PEM: {anew}"]) from None
+    try:
+        found = serialization.load_pem_private_key(pair.key, None)
+    except (ValueError, TypeError):
+        raise InvalidInput(str(private), [f"is not a private key in PEM without a password: {anew}"]) from None
+    if not isinstance(found, ec.EllipticCurvePrivateKey) or found.public_key() != public:
+        raise InvalidInput(str(private), [f"is not the key of {certificate.name}: {anew}"])
+    return pair
+
+
+def _content(path: Path, make: Callable[[], bytes]) -> bytes:
+    """What is in a file; made once for a directory."""
+    if not path.exists():
+        private_files.write(path, make())
+    return private_files.read(path)
