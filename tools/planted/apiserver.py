@@ -215,7 +215,7 @@ BUGS = [
     Bug(
         "an event is told before it is durable",
         "lab/apiserver/watches.py",
-        "                    await self._store.durable(changes[-1].revision)\n",
+        "                    changes = await self._store.durable_changes(changes)\n",
         "",
         WATCHES,
     ),
