@@ -1,8 +1,8 @@
 """The calls of a failover without anything around them: no leadership, no proof, no live reads, no events, no audit.
 
 Arguments: a kubeconfig, a namespace, how many calls may be under way at once. It reads which pods and attachments there are,
-prints ``ready``, waits for a line on standard input, and does with each pod as the controller does: a condition, the
-deletion, its status to Failed, the deletion by force; then the attachments.
+prints ``ready``, waits for a line on standard input, and does with each pod as the controller does: one patch of its status
+(Failed, with a condition unless it terminates already), the deletion by force; then the attachments.
 """
 
 import asyncio
@@ -42,9 +42,7 @@ async def main(where, namespace, concurrency):
 
     async def pod(number):
         one = pods[number]
-        await cluster.disrupt_pod(one, CONDITION)
-        await cluster.delete_pod(*one.key, uid=one.metadata.uid, grace=None)
-        await cluster.fail_pod(one)
+        await cluster.fail_pod(one, None if one.terminating else CONDITION)
         await cluster.delete_pod(*one.key, uid=one.metadata.uid, grace=0)
 
     async def attachment(number):

@@ -308,6 +308,21 @@ async def test_a_pod_that_is_not_as_it_was_listed_stays(answer):
     assert world.cluster.calls == [("fail", "a")]
 
 
+async def test_a_pod_that_is_not_terminating_yet_takes_no_more_calls_than_one_that_is():
+    """One patch says that it has failed and why; who is the target of a disruption already is not said to be one again."""
+    world = World()
+    await world.carry_out(
+        steps.ForceDelete,
+        pod("a", terminating=False),
+        pod("b", terminating=False, disrupted=True),
+        pod("c", terminating=False, phase="Succeeded"),
+    )
+    reason = "DeletionByTaintManager"
+    assert [call for call in world.cluster.calls if call[1] == "a"] == [("fail", "a", reason), ("delete", "a", 0)]
+    assert [call for call in world.cluster.calls if call[1] == "b"] == [("fail", "b"), ("delete", "b", 0)]
+    assert [call for call in world.cluster.calls if call[1] == "c"] == [("delete", "c", 0)]
+
+
 async def test_pods_are_deleted_with_their_own_grace_and_never_with_none():
     world = World()
     await world.carry_out(steps.Delete, pod("a", terminating=False), pod("b", grace=0, terminating=False))

@@ -117,10 +117,12 @@ async def test_a_pod_that_lastcall_deletes_says_that_it_is_the_target_of_a_disru
     cluster = world.start().controller._cluster
     fail, gone, found = cluster.fail_pod, world.place(), []
 
-    async def failing(pod):
+    async def failing(pod, added):
+        answer = await fail(pod, added)
         live = world.cluster.get(PODS, pod.metadata.name)
         found.append(condition(live, "DisruptionTarget"))
-        return await fail(pod)
+        assert live["status"]["phase"] == "Failed"
+        return answer
 
     cluster.fail_pod = failing
     world.nodes.pull(gone)

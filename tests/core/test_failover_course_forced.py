@@ -26,7 +26,6 @@ from support.failover_cases import (
 
 from lastcall.failover.deciding.case import Try
 from lastcall.failover.deciding.steps import (
-    Delete,
     Detach,
     ForceDelete,
     Mark,
@@ -44,14 +43,14 @@ from lastcall.model.fence_policy import Mode
     ("changes", "kind", "more"),
     [
         ({"node": marked(BY_HAND)}, Taint, {"mark": changed(MARK, tainted=True), "boot_id": "a", "says": "a reason"}),
-        ({"node": marked(OURS)}, Delete, {"pods": (DB,)}),
-        ({}, Delete, {"pods": (DB,), "boot_id": "a"}),
+        ({"node": marked(OURS)}, ForceDelete, {"pods": (DB,)}),
+        ({}, ForceDelete, {"pods": (DB,), "boot_id": "a"}),
         ({"policy": replace(POLICY, mode=Mode.TAINT_ONLY)}, Wait, {"says": "only taints"}),
         ({"pods": (ENDING,)}, ForceDelete, {"pods": (ENDING,), "boot_id": "a"}),
-        ({"pods": (DB, replace(ENDING, uid="u2"))}, Delete, {"pods": (DB,)}),
+        ({"pods": (DB, replace(ENDING, uid="u2"))}, ForceDelete, {"pods": (DB, replace(ENDING, uid="u2"))}),
         ({"pods": (replace(DB, refused=REFUSED), replace(ENDING, uid="u2"))}, ForceDelete, {}),
         ({"pods": (replace(DB, refused=REFUSED),)}, Wait, {"until": NOW + 7, "says": "too many requests"}),
-        ({"pods": (replace(DB, refused=replace(REFUSED, again=NOW)),)}, Delete, {}),
+        ({"pods": (replace(DB, refused=replace(REFUSED, again=NOW)),)}, ForceDelete, {}),
         ({"pods": (replace(STUCK, finished=False),)}, ForceDelete, {}),
         ({"pods": (replace(STUCK, finalizers=()),)}, ForceDelete, {}),
         ({"pods": (STUCK,)}, Wait, {"says": "shop/db-0 is kept by its finalizers example.com/x"}),

@@ -193,7 +193,8 @@ def removed(step, case, mark):
     assert step.boot_id == case.node.boot_id
     for pod in step.pods:
         assert not remaining.stays(pod)
-        assert pod.terminating is isinstance(step, ForceDelete)
+        assert not (isinstance(step, Delete) and (pod.terminating or case.dead))
+        assert pod.terminating or isinstance(step, Delete) or case.dead
         assert pod.refused is None or pod.refused.again <= NOW
     if not {pod.uid for pod in step.pods} <= case.gone:
         assert case.dead

@@ -190,7 +190,7 @@ def test_a_pod_that_its_node_has_ended_needs_no_proof():
 @pytest.mark.parametrize(
     ("case", "says"),
     [
-        (PROVED, "shop/db-0 are deleted now with their own grace"),
+        (PROVED, "shop/db-0 are deleted now by force"),
         (replace(PROVED, pods=(replace(DB, terminating=True),)), "shop/db-0 are deleted now by force"),
         (replace(PROVED, pods=(), policy=replace(POLICY, detach=True)), "va-1 are deleted now"),
         (replace(PROVED, node=marked()), "the taint out-of-service is set now"),

@@ -48,12 +48,12 @@ RECENT = Forced(boot_id="a", times=3, last=NOW - 1)
 @pytest.mark.parametrize(
     ("changes", "kind", "more"),
     [
-        ({"forced": pacing.NEVER}, steps.Delete, {"pods": (DB,)}),
+        ({"forced": pacing.NEVER}, steps.ForceDelete, {"pods": (DB,)}),
         ({}, steps.Wait, {"until": NOW + 3, "says": "by force from it 3 times in a row"}),
         ({"pods": (ENDING,)}, steps.Wait, {"until": NOW + 3}),
-        ({"forced": replace(RECENT, last=NOW - 4)}, steps.Delete, {"pods": (DB,)}),
+        ({"forced": replace(RECENT, last=NOW - 4)}, steps.ForceDelete, {"pods": (DB,)}),
         ({"forced": replace(RECENT, last=NOW - 4), "pods": (ENDING,)}, steps.ForceDelete, {"pods": (ENDING,)}),
-        ({"forced": replace(RECENT, boot_id="before")}, steps.Delete, {}),
+        ({"forced": replace(RECENT, boot_id="before")}, steps.ForceDelete, {}),
         ({"pods": ()}, steps.Wait, {"says": "attached: va-1"}),
     ],
 )
@@ -153,11 +153,20 @@ def test_what_the_answer_to_a_deletion_makes_of_the_list(answer, left):
 
 
 @pytest.mark.parametrize(
-    ("now", "still"),
-    [(live(), True), (live(terminating=False), False), (live("other"), False), (live(node="m"), False)],
+    ("now", "before", "still"),
+    [
+        (live(), live(), True),
+        (live(terminating=False), live(), False),
+        (live("other"), live(), False),
+        (live(node="m"), live(), False),
+        (live(terminating=False), live(terminating=False), True),
+        (live(), live(terminating=False), True),
+        (live("other", terminating=False), live(terminating=False), False),
+        (live(node="m", terminating=False), live(terminating=False), False),
+    ],
 )
-def test_whether_a_pod_is_still_the_one_that_was_listed(now, still):
-    assert listed.still(now, live()) is still
+def test_whether_a_pod_is_still_the_one_that_was_listed(now, before, still):
+    assert listed.still(now, before) is still
 
 
 @failing_over(without=("podgc", "taint-eviction-controller"))
@@ -175,8 +184,8 @@ async def test_the_steps_of_one_failover_share_a_list_and_its_end_has_another(wo
     order = [
         one if one == "list" else type(one.step).__name__ for one in world.happened if isinstance(one, Decided | str)
     ]
-    first = order.index("Delete")
-    assert order[first : first + 3] == ["Delete", "ForceDelete", "list"]
+    first = order.index("Taint")
+    assert order[first : first + 3] == ["Taint", "ForceDelete", "list"]
 
 
 # -- events ------------------------------------------------------------------------------------------------------------

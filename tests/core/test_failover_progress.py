@@ -88,8 +88,8 @@ WHOLE = (
     (GOES_ON, 20.5, ()),
     (replace(FENCED, node=marked(**SWITCHED)), 30.0, ((Stage.PROVE, 10.0),)),
     (FENCED, 30.25, ((Stage.TAINT, 0.25),)),
-    (replace(FENCED, pods=(ENDING,)), 31.0, ((Stage.DELETE, 0.75),)),
-    (replace(FENCED, pods=()), 33.0, ((Stage.FORCE_DELETE, 2.0),)),
+    (replace(FENCED, pods=(ENDING,)), 31.0, ()),
+    (replace(FENCED, pods=()), 33.0, ((Stage.FORCE_DELETE, 2.75),)),
     (replace(FENCED, **EMPTY, replacements={"shop/db-0": False}), 40.0, ((Stage.VERIFY, 7.0),)),
     (replace(FENCED, **EMPTY, replacements={"shop/db-0": True}), 45.0, ((Stage.REPLACEMENT, 5.0),)),
     (replace(BACK, heard=NOW + 59), 60.0, ()),
@@ -127,7 +127,7 @@ def test_each_node_has_its_own_time_and_those_in_a_step_are_counted():
     progress.hear(decided(SUSPECT, "n2"), NOW + 2)
     assert progress.nodes == dict.fromkeys(Stage, 0) | {Stage.PROVE: 2}
     assert progress.hear(decided(FENCED, "n2"), NOW + 5).spent == ((Stage.PROVE, 3.0),)
-    assert progress.nodes == dict.fromkeys(Stage, 0) | {Stage.PROVE: 1, Stage.DELETE: 1}
+    assert progress.nodes == dict.fromkeys(Stage, 0) | {Stage.PROVE: 1, Stage.FORCE_DELETE: 1}
 
 
 def test_a_node_that_is_well_again_has_ended_its_step():

@@ -151,30 +151,34 @@ async def test_the_steps_that_follow_the_taint_share_what_was_read_for_it(world)
     await world.until(lambda: world.place() not in (None, gone))
     found = order(world)
     first = found.index("Taint")
-    assert found[first : first + 4] == ["Taint", "node", "Delete", "ForceDelete"]
+    assert found[first : first + 3] == ["Taint", "node", "ForceDelete"]
     assert found[first - 1] == "node", "a word with a fence came before it"
 
 
 @failing_over(without=("podgc", "taint-eviction-controller"))
 async def test_who_changes_the_node_between_two_steps_is_heard(world):
-    """The taint is taken away by a person as the first pods are deleted."""
+    """The taint is taken away by a person as soon as it is there: no pod is removed."""
     world.start()
     cluster = world.candidates[0].controller._cluster
-    delete, gone, graces = cluster.delete_pod, world.place(), []
+    change, delete, gone, tainted, deleted = cluster.change_node, cluster.delete_pod, world.place(), [], []
 
-    async def deleting(namespace, name, *, uid, grace):
-        graces.append(grace)
-        answer = await delete(namespace, name, uid=uid, grace=grace)
-        if len(graces) == 1:
+    async def changing(node, **changes):
+        answer = await change(node, **changes)
+        if changes.get("taints"):
+            tainted.append(node.metadata.name)
             await world.cluster.patch(NODES, gone, {"spec": {"taints": []}}, namespace="")
             await world.cluster.clock.sleep(0.05)
         return answer
 
-    cluster.delete_pod = deleting
+    async def deleting(namespace, name, **options):
+        deleted.append(name)
+        return await delete(namespace, name, **options)
+
+    cluster.change_node, cluster.delete_pod = changing, deleting
     world.nodes.pull(gone)
-    await world.until(lambda: graces)
+    await world.until(lambda: tainted)
     await world.cluster.settle(5)
-    assert graces == [None]
+    assert deleted == []
     assert "somebody has taken lastcall's taint" in world.candidates[0].controller.workers[0].sentence
 
 
@@ -184,7 +188,7 @@ async def test_after_a_step_that_has_failed_the_node_is_read_anew(world):
     cluster = world.candidates[0].controller._cluster
     fail, gone = cluster.fail_pod, world.place()
 
-    async def failing(pod):
+    async def failing(pod, condition):
         cluster.fail_pod = fail
         world.happened.append("failed")
         raise Unavailable("no answer")

@@ -94,7 +94,7 @@ def test_marked_and_not_proved(changes, expected):
     ("changes", "expected"),
     [
         (GOES_ON, Stage.TAINT),
-        ({}, Stage.DELETE),
+        ({}, Stage.FORCE_DELETE),
         ({"pods": (ENDING,)}, Stage.FORCE_DELETE),
         ({"pods": (ENDING,), "policy": TAINTS}, Stage.VERIFY),
         ({"pods": (replace(ENDING, refused=REFUSED),)}, Stage.VERIFY),

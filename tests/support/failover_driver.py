@@ -246,7 +246,8 @@ class Controller:
                 if one.uid in world.pods:
                     world.pods[one.uid] = replace(one, terminating=True, grace=30)
             else:
-                expect(one.terminating, f"{one.name} is not terminating, and is forced")
+                proved = step.boot_id != world.boot or world.deceived
+                expect(one.terminating or proved, f"{one.name} is not terminating, and is forced")
                 expect(world.deceived or one.uid not in world.running, f"{one.name} is forced, and runs")
                 if one.uid not in (world.word[2] if world.word and world.word[0] == step.boot_id else ()):
                     self._over(step)

@@ -82,8 +82,8 @@ class Cluster:
     async def disrupt_pod(self, pod, condition):
         await self._call("disrupt", pod.metadata.uid, condition["reason"])
 
-    async def fail_pod(self, pod):
-        await self._call("fail", pod.metadata.uid)
+    async def fail_pod(self, pod, condition):
+        await self._call("fail", pod.metadata.uid, *([condition["reason"]] if condition else []))
         changes = self.trouble.get("answer", {})
         return msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, **changes))
 

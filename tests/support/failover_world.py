@@ -161,7 +161,7 @@ class World:
     def _remove(self, uid):
         one = self.pods[uid]
         if one.finalizers:
-            self.pods[uid] = replace(one, finished=True, grace=0)
+            self.pods[uid] = replace(one, terminating=True, finished=True, grace=0)
         else:
             del self.pods[uid]
 

@@ -141,8 +141,8 @@ BUGS = [
     Bug(
         "a pod that is not as it was listed is removed",
         "failover/doing/removing.py",
-        "if not listed.still(await self._cluster.fail_pod(pod), pod):",
-        "if not await self._cluster.fail_pod(pod):",
+        "if not listed.still(await self._cluster.fail_pod(pod, condition), pod):",
+        "if not await self._cluster.fail_pod(pod, condition):",
         ACTING,
     ),
     Bug(

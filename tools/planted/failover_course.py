@@ -81,8 +81,8 @@ BUGS = [
     Bug(
         "who is not terminating yet is left to others",
         "failover/deciding/forcing.py",
-        "pods = tuple(pod for pod in _allowed(case, now) if not pod.terminating)",
-        "pods: tuple[PodLeft, ...] = ()",
+        "    pods = tuple(_allowed(case, now))",
+        "    pods = tuple(pod for pod in _allowed(case, now) if pod.terminating)",
         TABLES,
     ),
     Bug(

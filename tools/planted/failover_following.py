@@ -82,8 +82,8 @@ BUGS = [
     Bug(
         "pods that came after the taint are forced unnamed",
         "failover/deciding/course.py",
-        "        following.record,\n        forcing.delete,",
-        "        forcing.delete,",
+        "        following.record,\n        forcing.force,",
+        "        forcing.force,",
         FOLLOWING,
     ),
     Bug(

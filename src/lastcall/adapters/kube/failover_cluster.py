@@ -205,9 +205,12 @@ class KubeCluster:
         """Adds a condition. Conflict if it is another pod, NotFound if it is gone."""
         await self._patch_pod(pod, {"conditions": [condition]})
 
-    async def fail_pod(self, pod: LivePod) -> LivePod:
-        """Its phase becomes Failed; the pod as it is then. Conflict if it is another pod, NotFound if it is gone."""
-        return await self._patch_pod(pod, {"phase": "Failed"})
+    async def fail_pod(self, pod: LivePod, condition: Mapping[str, Any] | None) -> LivePod:
+        """Its phase becomes Failed, and ``condition``, if given, is added in the same write; the pod as it is then.
+
+        Refused (kube-apiserver's 422: a UID is immutable) or Conflict if it is another pod, NotFound if it is gone.
+        """
+        return await self._patch_pod(pod, {"phase": "Failed", **({"conditions": [condition]} if condition else {})})
 
     async def _patch_pod(self, pod: LivePod, status: Object) -> LivePod:
         return await self._client.patch(

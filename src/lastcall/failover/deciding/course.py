@@ -93,7 +93,6 @@ TABLE: dict[Situation, tuple[Rule, ...]] = {
         forcing.taint,
         forcing.only_tainted,
         following.record,
-        forcing.delete,
         forcing.force,
         forcing.detach,
         forcing.awaited,

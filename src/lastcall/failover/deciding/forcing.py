@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from lastcall.failover.deciding import following, pacing, remaining
 from lastcall.failover.deciding.case import Case, PodLeft
-from lastcall.failover.deciding.steps import Delete, Detach, ForceDelete, Step, Taint, Wait
+from lastcall.failover.deciding.steps import Detach, ForceDelete, Step, Taint, Wait
 from lastcall.model.fence_policy import Mode
 
 
@@ -35,17 +35,10 @@ def only_tainted(case: Case, now: float) -> Step | None:
     return Wait(f"policy {case.policy.name} only taints, the rest is kube-controller-manager's; {_left(case)}")
 
 
-def delete(case: Case, now: float) -> Step | None:
-    """What is not terminating yet is deleted."""
-    assert case.node
-    pods = tuple(pod for pod in _allowed(case, now) if not pod.terminating)
-    return Delete(pods=pods, boot_id=case.node.boot_id, why=_proof(case)) if pods else None
-
-
 def force(case: Case, now: float) -> Step | None:
-    """What is terminating is removed by force: its kubelet will never end it."""
+    """All pods that have to go are removed by force, whether they terminate or not: their kubelet will never end them."""
     assert case.node
-    pods = tuple(pod for pod in _allowed(case, now) if pod.terminating)
+    pods = tuple(_allowed(case, now))
     return ForceDelete(pods=pods, boot_id=case.node.boot_id, why=_proof(case)) if pods else None
 
 

@@ -44,6 +44,6 @@ def answered(pods: dict[str, LivePod], answer: LivePod | None) -> None:
 
 
 def still(now: LivePod, before: LivePod) -> bool:
-    """Whether a pod, as it was just read, is that which was listed, terminating and on the same node."""
+    """Whether a pod, as it was just read, is that which was listed, on the same node, and terminating if it was so before."""
     same = now.metadata.uid == before.metadata.uid and now.spec.node_name == before.spec.node_name
-    return same and now.terminating
+    return same and (now.terminating or not before.terminating)

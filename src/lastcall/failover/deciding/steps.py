@@ -80,7 +80,11 @@ class Delete:
 
 @dataclass(frozen=True, kw_only=True)
 class ForceDelete:
-    """Pods that are terminating are said to have failed, unless they have finished, and removed with a grace of 0."""
+    """Pods are said to have failed, unless they have finished, and removed with a grace of 0.
+
+    Those that are not terminating yet become the target of a disruption in the same write as Failed. That is only allowed
+    if the boot is proved to be over: from any other node only terminating pods are removed.
+    """
 
     pods: tuple[PodLeft, ...]
     boot_id: str

@@ -91,8 +91,11 @@ class Cluster(Protocol):
         """Adds a condition. Conflict if it is another pod, NotFound if it is gone."""
         ...
 
-    async def fail_pod(self, pod: LivePod) -> LivePod:
-        """Its phase becomes Failed; the pod as it is then. Conflict if it is another pod, NotFound if it is gone."""
+    async def fail_pod(self, pod: LivePod, condition: Mapping[str, Any] | None) -> LivePod:
+        """Its phase becomes Failed, and ``condition``, if given, is added in the same write; the pod as it is then.
+
+        Refused (kube-apiserver's 422: a UID is immutable) or Conflict if it is another pod, NotFound if it is gone.
+        """
         ...
 
     async def delete_pod(self, namespace: str, name: str, *, uid: str, grace: int | None) -> LivePod | None:

@@ -46,7 +46,10 @@ class Removing:
         await batch.make([(one.uid, one.namespace, one.name) for one in step.pods], delete)
 
     async def force(self, step: steps.ForceDelete, subject: Subject) -> None:
-        """As Pod GC does: what has not ended is Failed before it is removed. All three raise what ``Batch.make`` does."""
+        """As Pod GC does: what has not ended is Failed before it is removed. All three raise what ``Batch.make`` does.
+
+        Two calls a pod. A pod that is not terminating gets the condition of taint eviction with its phase, in one patch.
+        """
         surety = self._surety(subject, step.boot_id)
         batch = self._batch("force-delete", step, subject, Removal.OUT_OF_SERVICE)
         removed: list[tuple[str, str, str]] = []
@@ -56,7 +59,8 @@ class Removing:
             await surety.check()
             batch.sent.add(uid)
             if marks.mark(pod.status.phase, Removal.OUT_OF_SERVICE):
-                if not listed.still(await self._cluster.fail_pod(pod), pod):
+                condition = None if pod.terminating else marks.disrupted(pod, marks.EVICTED, self._clock.wall())
+                if not listed.still(await self._cluster.fail_pod(pod, condition), pod):
                     raise RefusedForSafety(f"pod {'/'.join(pod.key)} is not as it was listed")
                 await surety.check()
             await self._cluster.delete_pod(*pod.key, uid=uid, grace=0)
