@@ -7,14 +7,14 @@ values are equal maps. An exception's text is the text of the error.
 import base64
 import ipaddress
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from lastcall.lab.apiserver import quantities
+from lastcall.lab.apiserver.regular_expressions import compiled
 
 _QUANTITY, _IP, _CIDR, _URL = "@quantity", "@ip", "@cidr", "@url"
 
@@ -166,13 +166,13 @@ def _split(text: str, separator: str, count: int = -1) -> list[str]:
 
 
 def _find(text: str, pattern: str) -> str:
-    found = re.search(pattern, text)
+    found = compiled(pattern).search(text)
     return found[0] if found else ""
 
 
 def _find_all(text: str, pattern: str, count: int = -1) -> list[str]:
-    found = [match[0] for match in re.finditer(pattern, text)]
-    return found if count < 0 else found[:count]
+    matches = compiled(pattern).finditer(text)
+    return [match[0] for match in (matches if count < 0 else islice(matches, count))]
 
 
 # -- lists and sets ----------------------------------------------------------------------------------------------------

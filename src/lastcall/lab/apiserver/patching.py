@@ -157,18 +157,18 @@ def _exists(context: Context, server: "ApiServer") -> bool:
 def _check_configuration(context: Context, server: "ApiServer", config: Object) -> None:
     """It must say what it is, and be what the types say. The order of the rules is that of ``FieldManager.Apply``."""
     resource, metadata = context.route.resource, config.get("metadata")
-    version, kind = config.get("apiVersion", ""), config.get("kind", "")
+    version, kind = (said if isinstance(said := config.get(name), str) else "" for name in ("apiVersion", "kind"))
     if (version, kind) != (resource.api_version, resource.kind):
         raise status.bad_request(f"invalid object type: {_said_kind(version, kind)}")
     metadata = metadata if isinstance(metadata, dict) else {}
-    if metadata.get("managedFields") is not None:
+    if isinstance(metadata.get("managedFields"), list):
         raise status.bad_request("metadata.managedFields must be nil")
     wrong = faults.faults(config, server.managed.shape(resource))
     if wrong:
         what = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {_said_kind(version, kind)}"
         text = wrong[0] if len(wrong) == 1 else "\n  ".join(["errors:", *wrong])
         raise bodies.plain(f"failed to create typed patch object ({what}): {text}")
-    config.setdefault("metadata", {})
+    config["metadata"] = metadata
 
 
 def _said_kind(version: str, kind: str) -> str:

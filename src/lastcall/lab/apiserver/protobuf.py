@@ -20,6 +20,6 @@ def as_json(request: Request) -> Request:
 
     try:
         body = msgspec.json.encode(protobuf_messages.decoded(request.body))
-    except protobuf_messages.Unreadable as error:
-        raise status.bad_request(str(error)) from None
+    except (protobuf_messages.Unreadable, msgspec.DecodeError, ArithmeticError, OSError, ValueError) as error:
+        raise status.bad_request(str(error)) from None  # also times out of range, and JSON within that is none
     return replace(request, body=body, headers={**request.headers, "content-type": "application/json"})

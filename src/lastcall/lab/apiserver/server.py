@@ -105,6 +105,8 @@ class ApiServer:
             response = answers.failure(request, error)
         except Unavailable as error:
             response = answers.failure(request, status.ApiError(500, "", str(error)))
+        except RecursionError:
+            response = answers.failure(request, status.bad_request("exceeded max depth"))
         except Exception as error:
             log.exception("%s %s failed", request.method, request.path)
             response = answers.failure(request, status.internal(str(error) or type(error).__name__))

@@ -1,11 +1,10 @@
 """Structural schemas: what makes it possible to prune by a schema (``apiserver/schema/validation.go``), pure."""
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lastcall.lab.apiserver import fields
-from lastcall.lab.apiserver.custom.values import pattern
+from lastcall.lab.apiserver.regular_expressions import MalformedPattern, compiled
 from lastcall.lab.apiserver.request import Object
 from lastcall.lab.apiserver.status import Cause
 
@@ -109,8 +108,8 @@ def _values(schema: Object, path: str, *, of_either: bool = False) -> Iterator[C
         yield from _nested(schema["not"], f"{path}.not")
     if schema.get("pattern"):
         try:
-            pattern(schema["pattern"])
-        except re.error as error:
+            compiled(schema["pattern"])
+        except MalformedPattern as error:
             why = f"must be a valid regular expression, but isn't: {error}"
             yield fields.invalid(f"{path}.pattern", schema["pattern"], why)
 

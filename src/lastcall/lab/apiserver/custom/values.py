@@ -4,13 +4,12 @@ A violation in a part that an update leaves as it was is not told: definitions m
 (ratcheting, KEP 4008).
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 from lastcall.lab.apiserver import fields
 from lastcall.lab.apiserver.custom import formats
+from lastcall.lab.apiserver.regular_expressions import compiled
 from lastcall.lab.apiserver.request import Object
 from lastcall.lab.apiserver.status import Cause
 
@@ -148,25 +147,10 @@ def _text(value: str, schema: Object, path: str) -> Iterator[Cause]:
         yield fields.too_long(_shown(path), longest)
     elif shortest is not None and len(value) < shortest:
         yield fields.invalid(_shown(path), value, f"{path} in body should be at least {shortest} chars long")
-    elif schema.get("pattern") and not pattern(schema["pattern"]).search(value):
+    elif schema.get("pattern") and not compiled(schema["pattern"]).search(value):
         yield fields.invalid(_shown(path), value, f"{path} in body should match '{schema['pattern']}'")
     if said and formats.known(said, schema.get("type", "")) and not formats.fits(value, said):
         yield fields.type_invalid(_shown(path), value, f"{path} in body must be of type {said}: {fields.said(value)}")
-
-
-@lru_cache(maxsize=1024)
-def pattern(text: str) -> re.Pattern[str]:
-    """A regular expression of Go as Python has it; re.error if it is none.
-
-    Go's ``$`` is the very end of the text, Python's also the place before a newline there.
-    """
-    many_lines = re.match(r"\(\?[a-z]*m", text)
-    ended = text if many_lines else _PART.sub(lambda part: r"\Z" if part[0] == "$" else part[0], text)
-    return re.compile(ended.replace(r"\z", r"\Z"))
-
-
-_PART = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\$", re.DOTALL)
-"""What is escaped, a class of characters, or the end."""
 
 
 _BOUNDS: Sequence[tuple[str, str, Callable[[float, float], bool], Callable[[float, float], bool], str]] = (

@@ -132,9 +132,9 @@ def configuration(body: bytes) -> Configuration:
 
 def _configuration(body: bytes) -> tuple[Any, list[str]]:
     try:
-        said = msgspec.json.decode(body)
+        said = gojson.decoded_strictly(body)
         suspect = bool(gojson.complaints(body, said))
-    except msgspec.DecodeError:
+    except gojson.Malformed:
         try:
             said, suspect = from_yaml(body), True
         except ValueError as error:

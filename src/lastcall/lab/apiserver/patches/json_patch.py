@@ -4,14 +4,24 @@ It is laxer than the standard, and clients rely on that: a ``replace`` of a fiel
 indices count from the end.
 """
 
-import copy
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+import msgspec
+
+from lastcall.lab.apiserver.schema.gojson import is_deep
 
 Document = dict[str, Any] | list[Any]
 
 MAX_OPERATIONS = 10_000
 """More in one patch are refused (``maxJSONPatchOperations``)."""
+
+MAX_COPIED_BYTES = 3 * 1024 * 1024
+"""JSON that all ``copy`` operations of a patch may add together (``JSONPatchMaxCopyBytes``): copies of copies double."""
+
+_TOO_DEEP = "exceeded max depth"
+_INDEX = re.compile(r"[+-]?[0-9]{1,18}")
 
 
 class DoesNotApply(Exception):
@@ -19,10 +29,21 @@ class DoesNotApply(Exception):
 
 
 def patched(document: Document, operations: Sequence[Mapping[str, Any]]) -> Document:
-    """The document after all operations; it is changed in place. DoesNotApply if one of them fails."""
+    """The document after all operations; it is changed in place. DoesNotApply if one of them fails, or it is too deep."""
+    try:
+        document = _applied(document, operations)
+    except RecursionError:
+        raise DoesNotApply(_TOO_DEEP) from None
+    if is_deep(document):
+        raise DoesNotApply(_TOO_DEEP)
+    return document
+
+
+def _applied(document: Document, operations: Sequence[Mapping[str, Any]]) -> Document:
+    appliers = {**_OPERATIONS, "copy": _Copier().copy}
     for operation in operations:
         kind = operation.get("op")
-        apply = _OPERATIONS.get(kind) if isinstance(kind, str) else None
+        apply = appliers.get(kind) if isinstance(kind, str) else None
         if apply is None:
             raise DoesNotApply(f"Unexpected kind: {kind if isinstance(kind, str) else 'unknown'}")
         document = apply(document, operation)
@@ -64,10 +85,23 @@ def _move(document: Document, operation: Mapping[str, Any]) -> Document:
     return document
 
 
-def _copy(document: Document, operation: Mapping[str, Any]) -> Document:
-    value = _found(*_parent(document, _pointer(operation, "from")))
-    _insert(*_parent(document, _pointer(operation, "path")), copy.deepcopy(value))
-    return document
+class _Copier:
+    """Applies the ``copy`` operations of one patch, and counts what they add."""
+
+    def __init__(self) -> None:
+        self._bytes = 0
+
+    def copy(self, document: Document, operation: Mapping[str, Any]) -> Document:
+        encoded = msgspec.json.encode(_found(*_parent(document, _pointer(operation, "from"))))
+        parent, key = _parent(document, _pointer(operation, "path"))
+        self._bytes += len(encoded)
+        if self._bytes > MAX_COPIED_BYTES:
+            raise DoesNotApply(
+                f"Unable to complete the copy, the accumulated size increase of copy is {self._bytes},"
+                f" exceeding the limit {MAX_COPIED_BYTES}"
+            )
+        _insert(parent, key, msgspec.json.decode(encoded))
+        return document
 
 
 def _test(document: Document, operation: Mapping[str, Any]) -> Document:
@@ -83,7 +117,6 @@ _OPERATIONS: Mapping[str, Callable[[Document, Mapping[str, Any]], Document]] = {
     "remove": _remove,
     "replace": _replace,
     "move": _move,
-    "copy": _copy,
     "test": _test,
 }
 
@@ -138,10 +171,9 @@ def _insert(container: Document, key: str, value: Any) -> None:
 def _index(container: list[Any], key: str, *, more: int = 0) -> int:
     """A place in the list, or with ``more`` one behind its end; negative ones count from there."""
     size = len(container) + more
-    try:
-        index = int(key)
-    except ValueError:
-        raise DoesNotApply(f"value was not a proper array index: '{key}'") from None
+    if not _INDEX.fullmatch(key):
+        raise DoesNotApply(f"value was not a proper array index: '{key}'")
+    index = int(key)
     if not -size <= index < size:
         raise DoesNotApply(f"Unable to access invalid index: {index}: invalid index referenced")
     return index % size

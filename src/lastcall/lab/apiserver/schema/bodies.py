@@ -103,7 +103,8 @@ def from_yaml(data: bytes) -> Any:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 1}: " if mark and mark.line else ""
-        raise ValueError(f"yaml: {where}{getattr(error, 'problem', error)}") from None
+        why = getattr(error, "problem", None) or getattr(error, "reason", None) or error
+        raise ValueError(f"yaml: {where}{why}") from None
 
 
 def _plain(value: Any) -> Any:

@@ -11,10 +11,15 @@ from typing import Any
 
 import msgspec
 
-_SPACE = " \t\r\n"
+MAX_DEPTH = 200
+"""Of objects and lists within each other. Go's decoder takes 10,000; here each level costs Python's stack some frames."""
+
+_SPACE = re.compile(r"[ \t\r\n]*")
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _TOKEN = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"|-?\d[\d.eE+-]*|true|false|null', re.DOTALL)
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _END = "unexpected end of JSON input"
+_TOO_DEEP = "exceeded max depth"
 
 
 class Malformed(ValueError):
@@ -22,14 +27,50 @@ class Malformed(ValueError):
 
 
 def decoded(data: bytes) -> Any:
-    """The value; where a field is there twice the last one counts. Malformed if it is none."""
+    """The value; where a field is there twice the last one counts. Malformed if it is none, or is too deep."""
     try:
-        return msgspec.json.decode(data)
-    except msgspec.DecodeError:
-        text = data.decode(errors="replace")
-        if said := fault(text):
-            raise Malformed(said) from None
-        return json.loads(text)
+        return decoded_strictly(data)
+    except Malformed:
+        value = _laxly(data.decode(errors="replace"))
+    if is_deep(value):
+        raise Malformed(_TOO_DEEP)
+    return value
+
+
+def decoded_strictly(data: bytes) -> Any:
+    """The value of clean JSON. Malformed, in no particular words, if it is none; or if it is too deep."""
+    try:
+        value = msgspec.json.decode(data)
+    except RecursionError:
+        raise Malformed(_TOO_DEEP) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Malformed(str(error)) from None
+    if data.count(b"[") + data.count(b"{") > MAX_DEPTH and is_deep(value):
+        raise Malformed(_TOO_DEEP)
+    return value
+
+
+def _laxly(text: str) -> Any:
+    """The value of a text that is good for Go although it is no clean Unicode. Malformed if it is none."""
+    if said := fault(text):
+        raise Malformed(said)
+    try:
+        return msgspec.json.decode(_LONE_SURROGATE.sub("\ufffd", json.dumps(json.loads(text), ensure_ascii=False)))
+    except RecursionError:
+        raise Malformed(_TOO_DEEP) from None
+    except ValueError as error:  # a number with thousands of digits
+        raise Malformed(str(error)) from None
+
+
+def is_deep(value: Any) -> bool:
+    """Whether more than ``MAX_DEPTH`` objects and lists are within each other."""
+    found = [value] if isinstance(value, dict | list) else []
+    for _ in range(MAX_DEPTH):
+        inner = (part for one in found for part in (one.values() if isinstance(one, dict) else one))
+        found = [part for part in inner if isinstance(part, dict | list)]
+        if not found:
+            return False
+    return True
 
 
 def complaints(data: bytes, value: Any, unknown: Sequence[str] = ()) -> list[str]:
@@ -94,13 +135,12 @@ def fault(text: str) -> str:
     except Malformed as error:
         return str(error)
     except RecursionError:
-        return "exceeded max depth"
+        return _TOO_DEEP
 
 
 def _skip(text: str, at: int) -> int:
-    while at < len(text) and text[at] in _SPACE:
-        at += 1
-    return at
+    found = _SPACE.match(text, at)
+    return found.end() if found else at
 
 
 def _value(text: str, at: int) -> int:

@@ -6,6 +6,8 @@ from typing import Any
 
 import yaml
 
+from lastcall.lab.apiserver.schema import yaml_limits
+
 _TRUE = ("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON")
 _FALSE = ("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF")
 _TAGS = {
@@ -48,11 +50,16 @@ Loader.add_constructor("tag:yaml.org,2002:binary", Loader.binary)
 
 def first(data: bytes) -> Any:
     """The first document, as Kubernetes reads no more of them. yaml.YAMLError if it is none."""
-    return next(yaml.load_all(data, Loader=Loader), None)
+    yaml_limits.check(data)
+    try:
+        return next(yaml.load_all(data, Loader=Loader), None)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise yaml.YAMLError(f"cannot decode a scalar by its tag: {error}") from None  # PyYAML checks no tags' values
 
 
 def repeated(data: bytes) -> Sequence[str]:
-    """One complaint about all of them, or none."""
+    """One complaint about all of them, or none. yaml.YAMLError if the text is no YAML."""
+    yaml_limits.check(data)
     root = next(yaml.compose_all(data, Loader=Loader), None)
     lines = [f'  line {line}: key "{key}" already set in map' for line, key in _twice(root)] if root else []
     return ["yaml: unmarshal errors:\n" + "\n".join(lines)] if lines else []

@@ -1,0 +1,239 @@
+"""Bodies of a few bytes that stand for much work: they are refused with the limits and in the words of Kubernetes."""
+
+import json
+import time
+from random import Random
+
+import pytest
+from support.lab_custom import DEFINITIONS, WIDGETS, custom, definition
+
+from lastcall.lab import virtual
+from lastcall.lab.apiserver import ApiServer
+from lastcall.lab.apiserver.patches import json_patch
+from lastcall.lab.apiserver.request import Request
+from lastcall.lab.apiserver.schema import gojson, strict_yaml, yaml_limits
+
+CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+YAML = "application/yaml"
+
+
+def asked(*requests):
+    """Status and body of the answer to each request, to a new server with widgets; (method, path, body, type)."""
+
+    async def run():
+        server = ApiServer(virtual.VirtualClock(), Random(1))
+        made = [("POST", DEFINITIONS.path(), json.dumps(definition()).encode(), "application/json"), *requests]
+        answers = []
+        for method, path, body, kind in made:
+            request = Request.of(method, path, headers={"content-type": kind}, body=body)
+            response = await server.handle(request)
+            answers.append((response.status, json.loads(response.body)))
+        return answers[1:]
+
+    return virtual.run(run())
+
+
+def widgets(name="", namespace="default"):
+    return WIDGETS.path(namespace, name)
+
+
+def created(data):
+    return ("POST", widgets(), json.dumps({**custom("w"), **data}).encode(), "application/json")
+
+
+def patch(*operations):
+    return ("PATCH", widgets("w"), json.dumps(operations).encode(), "application/json-patch+json")
+
+
+def copy(source, target):
+    return {"op": "copy", "from": source, "path": target}
+
+
+def doubling(times):
+    """Each operation copies all that there is."""
+    return [copy("/data", f"/data/{number}") for number in range(times)]
+
+
+def test_copies_of_copies_are_limited():
+    _, (code, said) = asked(created({"data": {"a": "x" * 1000}}), patch(*doubling(22)))
+    assert (code, said["reason"], said["message"]) == (
+        422,
+        "Invalid",
+        "the server rejected our request due to an error in our request",
+    )
+
+
+def test_what_copies_may_add():
+    """Exactly three MiB of JSON."""
+    text = "x" * (1024 * 1024 - 2)
+    document = json_patch.patched({"a": text}, [copy("/a", f"/{number}") for number in range(3)])
+    assert len(document) == 4
+    with pytest.raises(json_patch.DoesNotApply, match="accumulated size increase of copy is 3145729, exceeding"):
+        json_patch.patched({"a": text, "b": 1}, [*(copy("/a", f"/{number}") for number in range(3)), copy("/b", "/c")])
+
+
+def test_copies_do_not_share():
+    document = json_patch.patched({"a": [1]}, [copy("/a", "/b"), {"op": "add", "path": "/b/-", "value": 2}])
+    assert document == {"a": [1], "b": [1, 2]}
+
+
+@pytest.mark.parametrize("index", ["1_0", " 1", "１", "", "1" * 5000])
+def test_indices_are_ascii_digits(index):
+    with pytest.raises(json_patch.DoesNotApply, match="not a proper array index"):
+        json_patch.patched({"a": list(range(20))}, [{"op": "remove", "path": f"/a/{index}"}])
+
+
+def test_a_patch_cannot_make_an_object_deeper_than_a_body_may_be():
+    """Each operation doubles the depth."""
+    deeper, path = [], "/data"
+    for _ in range(12):
+        deeper.append(copy("/data", path + "/data"))
+        path += path
+    first, (code, said) = asked(created({"data": {}}), patch(*deeper))
+    assert first[0] == 201
+    assert (code, said["reason"]) == (422, "Invalid")
+
+
+# -- YAML --------------------------------------------------------------------------------------------------------------
+
+
+def bomb(levels):
+    lines = ["a0: &a0 [x,x,x,x,x,x,x,x,x]"]
+    lines += [f"a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 9)}]" for n in range(1, levels)]
+    return "\n".join(lines).encode()
+
+
+def test_an_alias_bomb():
+    body = b"kind: ConfigMap\nmetadata: {name: m}\ndata:\n" + b"\n".join(b"  " + line for line in bomb(9).split(b"\n"))
+    ((code, said),) = asked(("POST", CONFIG_MAPS, body, YAML))
+    assert code == 400
+    assert "yaml: document contains excessive aliasing" in said["message"]
+
+
+def test_an_alias_bomb_as_an_apply():
+    path = f"{CONFIG_MAPS}/m?fieldManager=m"
+    ((code, said),) = asked(("PATCH", path, bomb(9), "application/apply-patch+yaml"))
+    assert (code, said["message"]) == (
+        400,
+        "error decoding YAML: error converting YAML to JSON: yaml: document contains excessive aliasing",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (bomb(7), "excessive aliasing"),
+        (b"a: &a {x: 1}\n" + b"\n".join(b"b%d: &b%d {<<: [*a,*a,*b%d,*b%d]}" % (n, n, n - 1, n - 1) for n in range(1, 25)).replace(b"*b0", b"*a"), "excessive aliasing"),
+        (b"a: &a " + b"x" * 1_000_000 + b"\nb: [*a,*a,*a]", "excessive aliasing"),
+        (b"a: &a [*a]", "anchor 'a' value contains itself"),
+        (b"[" * 100_000, "exceeded max depth of 200"),
+        (b"{a: " * 10_000, "exceeded max depth of 200"),
+        (b"- " * 10_000 + b"a", "exceeded max depth of 200"),
+        (b"\n".join(b" " * n + b"a:" for n in range(300)), "exceeded max depth of 200"),
+        (b"a: !!float x", "cannot decode"),
+        (b"a: !!timestamp x", "cannot decode"),
+    ],
+)  # fmt: skip
+def test_yaml_that_is_too_much(text, why):
+    with pytest.raises(strict_yaml.yaml.YAMLError, match=why):
+        strict_yaml.first(text)
+    with pytest.raises(strict_yaml.yaml.YAMLError, match=why):
+        yaml_limits.check(text) if "decode" not in why else strict_yaml.first(text)
+
+
+def test_yaml_with_aliases_that_is_not():
+    text = b"a: &a {x: &b [1, 2]}\nb: [*a, *a, *b]\nc: {<<: *a, z: 1}"
+    assert strict_yaml.first(text) == {
+        "a": {"x": [1, 2]},
+        "b": [{"x": [1, 2]}, {"x": [1, 2]}, [1, 2]],
+        "c": {"x": [1, 2], "z": 1},
+    }
+    assert strict_yaml.first(bomb(3))["a2"]
+
+
+# -- depth, and what is no Unicode -------------------------------------------------------------------------------------
+
+
+def nested(depth):
+    return b'{"a":' * depth + b"1" + b"}" * depth
+
+
+@pytest.mark.parametrize("text", [nested(gojson.MAX_DEPTH + 1), nested(100_000), b"[" * 100_000, b"[[],[" * 100_000])
+def test_json_that_is_too_deep(text):
+    with pytest.raises(gojson.Malformed, match=r"exceeded max depth|unexpected end of JSON input"):
+        gojson.decoded(text)
+
+
+def test_json_that_is_not_too_deep():
+    assert gojson.decoded(nested(gojson.MAX_DEPTH))
+    assert gojson.decoded(b"[" + b"[]," * 1000 + b'"["]')
+
+
+@pytest.mark.parametrize("depth", [gojson.MAX_DEPTH - 1, gojson.MAX_DEPTH, 450, 900, 100_000])
+@pytest.mark.parametrize("how", ["create", "apply", "merge", "json"])
+def test_a_deep_object(how, depth):
+    """It is stored and can be listed, or it is refused; the server goes on."""
+    head = json.dumps(custom("w"))[:-1].encode()
+    deep = head + b',"data":' + nested(depth - 1) + b"}"
+    inner = b'{"data":' + nested(depth - 1) + b"}"
+    operations = b'[{"op":"add","path":"/data","value":' + nested(depth - 2) + b"}]"
+    write = {
+        "create": ("POST", widgets(), deep, "application/json"),
+        "apply": ("PATCH", widgets("w") + "?fieldManager=m", deep, "application/apply-patch+yaml"),
+        "merge": ("PATCH", widgets("w"), inner, "application/merge-patch+json"),
+        "json": ("PATCH", widgets("w"), operations, "application/json-patch+json"),
+    }[how]
+    before = [] if how in ("create", "apply") else [created({})]
+    *_, (code, said), listed = asked(*before, write, ("GET", widgets(), b"", ""))
+    assert listed[0] == 200
+    if depth > gojson.MAX_DEPTH:
+        assert (code, "exceeded max depth" in said["message"]) == (400, True)
+    else:
+        assert code in (200, 201), said
+
+
+def test_lone_surrogates_become_replacement_characters():
+    r"""As Go's decoder has it; two halves of one character are one."""
+    assert gojson.decoded(rb'{"a": "x\ud800y", "\udc00": "\ud83d\ude00\ud83d"}') == {"a": "x�y", "�": "😀�"}
+    assert gojson.decoded(b'{"a": "\xed\xa0\x80\xff"}')["a"].strip("�") == ""
+
+
+def test_a_lone_surrogate_in_an_object():
+    body = rb'{"metadata": {"name": "m"}, "data": {"k": "\ud800"}}'
+    (code, said), (again, read) = asked(
+        ("POST", CONFIG_MAPS, body, "application/json"), ("GET", f"{CONFIG_MAPS}/m", b"", "")
+    )
+    assert (code, said["data"], again, read["data"]) == (201, {"k": "�"}, 200, {"k": "�"})
+
+
+@pytest.mark.parametrize("said", ["5", "[]", "{}", "true", "null", "1e400", '"\\ud800"'])
+@pytest.mark.parametrize("field", ["apiVersion", "kind", "metadata"])
+def test_an_apply_whose_kind_is_no_text(field, said):
+    whole = {"apiVersion": '"v1"', "kind": '"ConfigMap"', "metadata": "{}", field: said}
+    body = "{" + ",".join(f'"{name}": {value}' for name, value in whole.items()) + "}"
+    path = f"{CONFIG_MAPS}/m?fieldManager=m"
+    ((code, refusal),) = asked(("PATCH", path, body.encode(), "application/apply-patch+yaml"))
+    assert (code, refusal.get("reason")) == (400, "BadRequest") or (
+        (code, field) == (500, "metadata")
+        and refusal["message"].startswith(
+            "failed to create typed patch object (/; /v1, Kind=ConfigMap): .metadata: expected map, got &{"
+        )
+    )
+
+
+# -- patterns ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_pattern_that_would_backtrack():
+    schema = {"type": "object", "properties": {"s": {"type": "string", "pattern": "^(a+)+$"}}}
+    made = definition("gadgets", "Gadget")
+    made["spec"]["versions"][0]["schema"] = {"openAPIV3Schema": schema}
+    body = {**custom("g", kind="Gadget"), "s": "a" * 30_000 + "!"}
+    path = "/apis/x.example.com/v1/namespaces/default/gadgets"
+    began = time.thread_time()
+    _, (code, said) = asked(
+        ("POST", DEFINITIONS.path(), json.dumps(made).encode(), "application/json"),
+        ("POST", path, json.dumps(body).encode(), "application/json"),
+    )
+    assert (code, "should match '^(a+)+$'" in said["message"]) == (422, True)
+    assert time.thread_time() - began < 60
