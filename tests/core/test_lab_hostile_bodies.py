@@ -1,5 +1,6 @@
 """Bodies of a few bytes that stand for much work: they are refused with the limits and in the words of Kubernetes."""
 
+import base64
 import json
 import time
 from random import Random
@@ -8,7 +9,7 @@ import pytest
 from support.lab_custom import DEFINITIONS, WIDGETS, custom, definition
 
 from lastcall.lab import virtual
-from lastcall.lab.apiserver import ApiServer
+from lastcall.lab.apiserver import ApiServer, quantities
 from lastcall.lab.apiserver.patches import json_patch
 from lastcall.lab.apiserver.request import Request
 from lastcall.lab.apiserver.schema import gojson, strict_yaml, yaml_limits
@@ -237,3 +238,49 @@ def test_a_pattern_that_would_backtrack():
     )
     assert (code, "should match '^(a+)+$'" in said["message"]) == (422, True)
     assert time.thread_time() - began < 60
+
+
+# -- numbers -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("1e10", "10e9"),
+        ("1e20", "100e18"),
+        ("1e100", "10e99"),
+        ("1.5e100", "1.5e100"),
+        ("1e-100", "1e-9"),
+        ("0e5", "0"),
+    ],
+)
+def test_quantities_with_exponents(text, written):
+    assert quantities.canonical(text) == written
+
+
+@pytest.mark.parametrize(
+    "text", ["1e1000000000", "1e-1000000000", "1e2147483647", "9" * 5000, "1e" + "9" * 5000], ids=range(5)
+)
+def test_quantities_that_would_take_for_ever(text):
+    with pytest.raises(ValueError, match="unable to parse"):
+        quantities.parse(text)
+
+
+LONG = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [
+        (f"limit={LONG}", 400),
+        (f"timeoutSeconds={LONG}", 400),
+        (f"resourceVersion={LONG}", 400),
+        ("resourceVersion=%D9%A1", 400),
+        ("continue=eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6IngiLCJzdGFydCI6NX0", 400),
+        ("continue=" + base64.urlsafe_b64encode(b"[" * 3000).decode(), 400),
+    ],
+    ids=range(6),
+)
+def test_numbers_in_a_query(query, code):
+    ((found, said),) = asked(("GET", f"{CONFIG_MAPS}?{query}", b"", ""))
+    assert (found, "Internal error" in said["message"]) == (code, False)

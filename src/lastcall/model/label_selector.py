@@ -10,7 +10,7 @@ Matcher = Callable[[Mapping[str, str]], bool]
 OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 """Those of ``matchExpressions``; the query language of lists has ``Gt`` and ``Lt`` besides."""
 
-_INTEGER = re.compile(r"[+-]?[0-9]+")
+_INTEGER = re.compile(r"[+-]?0*[0-9]{1,19}")
 
 
 class Requirement(NamedTuple):

@@ -13,7 +13,7 @@ NO_EXECUTE = "NoExecute"
 FOR_EVER = float("inf")
 
 
-_CANONICAL = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
+_CANONICAL = re.compile(r"0|-?[1-9][0-9]{0,18}", re.ASCII)
 _MAX = 2**63 - 1
 
 

@@ -51,11 +51,16 @@ def _content(text: str) -> dict[str, Any]:
         raise _invalid(f": illegal base64 data at input byte {wrong}") from None
     try:
         content = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise _invalid(f": {_json_error(data)}") from None
     if not isinstance(content, dict):
-        raise _invalid(": json: cannot unmarshal a value that is no object into a continue token")
-    return content
+        raise _invalid(f": json: cannot unmarshal {gojson.name(content)} into Go value of type storage.continueToken")
+    for name, kind, said in (("v", str, "string"), ("rv", int, "int64"), ("start", str, "string")):
+        value = content.get(name)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, kind)):
+            where = f"Go struct field continueToken.{name} of type {said}"
+            raise _invalid(f": json: cannot unmarshal {gojson.name(value)} into {where}")
+    return {name: value for name, value in content.items() if value is not None}
 
 
 def _json_error(data: bytes) -> str:

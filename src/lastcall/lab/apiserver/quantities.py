@@ -14,7 +14,9 @@ _DECIMAL = {
 }
 
 _WRITTEN = re.compile(r"[+-]?0*(\d*)\.?(\d*)([eEinumkKMGTP]*[-+]?\d*)")
-_POWERS = range(-9, 31, 3)
+_LONGEST = 1000
+"""Digits of a number and of ten to the power of an exponent: Go has no such limit, and computes for minutes beyond it."""
+
 _NANO, _MILLI, _LARGEST = Fraction(1, 10**9), Fraction(1, 1000), Fraction((1 << 63) - 1)
 
 RULE = r"quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
@@ -26,9 +28,15 @@ def parse(text: str) -> Fraction:
     found = _FORM.fullmatch(text)
     if not found:
         raise ValueError(_fault(text))
-    number, suffix = Fraction(found[1]), found[2] or ""
+    suffix = found[2] or ""
     scale = _BINARY.get(suffix, _DECIMAL.get(suffix))
-    return number * (scale if scale is not None else Fraction(10) ** int(suffix[1:]))
+    if len(found[1]) > _LONGEST:
+        raise ValueError("unable to parse numeric part of quantity")
+    if scale is not None:
+        return Fraction(found[1]) * scale
+    if len(suffix) > 6 or abs(int(suffix[1:])) > _LONGEST:
+        raise ValueError("unable to parse quantity's suffix")
+    return Fraction(found[1]) * Fraction(10) ** int(suffix[1:])
 
 
 @lru_cache(maxsize=1024)
@@ -48,9 +56,7 @@ def canonical(text: str, *, milli: bool = False) -> str:
         if size >= 1024 and size.denominator == 1:
             return _sign(exact) + _scaled(size, [*_BINARY.items()])
     if suffix[1:].lstrip("+-").isdigit():
-        return _sign(exact) + _scaled(
-            size, [(f"e{power}" if power else "", Fraction(10) ** power) for power in _POWERS]
-        )
+        return _sign(exact) + _with_exponent(size)
     return _sign(exact) + _scaled(size, [*_DECIMAL.items()])
 
 
@@ -65,6 +71,14 @@ def _scaled(size: Fraction, units: Sequence[tuple[str, Fraction]]) -> str:
     whole = [(suffix, size / unit) for suffix, unit in units if (size / unit).denominator == 1]
     suffix, number = whole[-1] if whole else ("", Fraction(math.ceil(size)))
     return f"{number}{suffix}"
+
+
+def _with_exponent(size: Fraction) -> str:
+    """With the largest exponent that is a multiple of three and leaves a whole number; ``size`` is one of nanos."""
+    digits = str(math.ceil(size / _NANO))
+    power = (len(digits) - len(digits.rstrip("0")) - 9) // 3 * 3
+    whole = digits[: len(digits) - power - 9]
+    return (f"{whole}e{power}" if power else whole) if size else "0"
 
 
 def _kept(text: str) -> bool:

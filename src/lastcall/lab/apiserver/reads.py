@@ -1,5 +1,6 @@
 """Lists, in pages and at old revisions, and single objects."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -13,6 +14,7 @@ from lastcall.lab.apiserver.waiting import Interest
 from lastcall.model.label_selector import everything
 
 _LARGEST = 2**64
+_NUMBER = re.compile(r"0*[0-9]{1,20}", re.ASCII)
 
 
 class Page(NamedTuple):
@@ -145,7 +147,7 @@ def number(revision: str) -> int:
     """A revision as a number, 0 for none. ApiError, as the storage's errors come out, if it is none."""
     if not revision:
         return 0
-    if not (revision.isascii() and revision.isdigit() and int(revision) < _LARGEST):
+    if not (_NUMBER.fullmatch(revision) and int(revision) < _LARGEST):
         why = "value out of range" if revision.isdigit() else "invalid syntax"
         cause = fields.invalid("resourceVersion", revision, f'strconv.ParseUint: parsing "{revision}": {why}')
         raise status.ApiError(500, "", f"{cause.field}: {cause.message}")

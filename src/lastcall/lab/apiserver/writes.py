@@ -185,7 +185,7 @@ class Writer:
 def _numbered(context: Context, obj: Object) -> bool:
     """Whether a new object comes with a revision, which the storage refuses; one that a PUT makes may have one."""
     revision = str(obj["metadata"].get("resourceVersion") or "")
-    return context.request.method == "POST" and revision.isdecimal() and int(revision) > 0
+    return context.request.method == "POST" and revision.isdecimal() and bool(revision.strip("0"))
 
 
 def _taken(present: Stored, resource: Resource) -> status.ApiError:

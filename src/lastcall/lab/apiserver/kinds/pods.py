@@ -175,7 +175,7 @@ def _rules(pod: Object) -> Iterable[Cause]:
 def _is_cost(text: str) -> bool:
     digits = text.removeprefix("-")
     plain = digits.isascii() and digits.isdigit() and (digits == "0" or not digits.startswith("0"))
-    return plain and -(2**31) <= int(text) < 2**31
+    return plain and len(digits) <= 10 and -(2**31) <= int(text) < 2**31
 
 
 def _tokens(spec: Object) -> Iterable[Cause]:

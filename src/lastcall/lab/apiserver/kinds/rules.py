@@ -65,14 +65,15 @@ def number_or_percent(value: Any, path: str) -> Iterator[Cause]:
 
 def at_most_all(value: Any, path: str) -> Iterator[Cause]:
     """A percentage must not be larger than 100%."""
-    if isinstance(value, str) and _PERCENT.fullmatch(value) and int(value[:-1]) > 100:
+    digits = value[:-1].lstrip("0") if isinstance(value, str) and _PERCENT.fullmatch(value) else ""
+    if len(digits) > 3 or int(digits or 0) > 100:
         yield fields.invalid(path, value, "must not be greater than 100%")
 
 
 def nothing(value: Any) -> bool:
     """Whether a number or percentage is zero."""
     text = str(value or 0).rstrip("%")
-    return text.isdigit() and int(text) == 0
+    return text.isdigit() and not text.strip("0")
 
 
 def immutable(new: Mapping[str, Any], old: Mapping[str, Any], path: str, *keys: str) -> Iterator[Cause]:
