@@ -1,5 +1,6 @@
 """``lastcall`` where its output goes to a full disk, nobody reads on, or not all of it is installed."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -33,13 +34,28 @@ def test_a_directory_is_no_configuration(tmp_path):
     assert (done.returncode, done.stderr) == (2, f"lastcall: --config: {tmp_path}: Is a directory\n")
 
 
-@pytest.mark.parametrize("verb", [["lab", "up", "--nodes=0"], ["demo"]])
-def test_without_the_extra_it_is_named(verb):
-    program = "import sys; sys.modules['cryptography'] = None; from lastcall.cli.main import main; main()"
+@pytest.mark.parametrize(
+    ("module", "verb"),
+    [
+        ("cryptography", ["lab", "up", "--nodes=0"]),
+        ("cryptography", ["demo"]),
+        ("sushy", ["demo"]),
+        ("sushy", ["lab", "up", "--nodes=0", "--failover"]),
+        ("cel", ["simulate", "power-cut-fenced"]),
+    ],
+)
+def test_without_the_extra_it_is_named(module, verb, tmp_path):
+    program = f"import sys; sys.modules[{module!r}] = None; from lastcall.cli.main import main; main()"
     done = subprocess.run(
-        [sys.executable, "-c", program, *verb], capture_output=True, text=True, check=False, timeout=90
+        [sys.executable, "-c", program, *verb],
+        env=os.environ | {"XDG_STATE_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=90,
     )
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith(
-        "lastcall: the Python package cryptography is missing: install lastcall with its extra"
+    assert done.stderr == (
+        f"lastcall: the Python package {module} is missing: install lastcall with its extra lab, "
+        "by pip install 'lastcall[lab]', or '.[lab]' in a checkout\n"
     )

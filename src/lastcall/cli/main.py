@@ -27,7 +27,7 @@ _VERBS = {
 }
 
 
-_OF_THE_LAB = ("cel", "cryptography", "uvicorn", "websockets")
+_OF_THE_LAB = ("cel", "cryptography", "re2", "sushy", "uvicorn", "websockets")
 """Modules of the extra ``lab``, which a node is installed without."""
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -74,7 +74,7 @@ def main() -> None:
             raise
         click.echo(
             f"lastcall: the Python package {error.name} is missing: install lastcall with its extra lab, "
-            "by pip install '.[lab]' in the checkout",
+            "by pip install 'lastcall[lab]', or '.[lab]' in a checkout",
             err=True,
         )
         sys.exit(1)

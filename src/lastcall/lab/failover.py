@@ -1,6 +1,7 @@
 """``lastcall controller`` in the lab: what it needs there, and itself, by the API as in any cluster."""
 
 import asyncio
+import importlib.util
 from pathlib import Path
 
 from lastcall.adapters.kube.client import Client
@@ -17,13 +18,20 @@ from lastcall.wiring_controller import Program, Settings
 
 _ELSEWHERE = ("Deployment", "PodDisruptionBudget")
 """Kinds of the manifests that are for a controller which runs in a pod."""
+_FENCED_BY = "sushy"
+"""The module of the fencer redfish; a process that the controller starts imports it."""
 _LOOK = 0.05
 
 
 class Failover:
-    """``suspect_after`` as ``fence_objects.policy`` takes it; ``directory`` is for its kubeconfig."""
+    """``suspect_after`` as ``fence_objects.policy`` takes it; ``directory`` is for its kubeconfig.
+
+    ModuleNotFoundError if what switches the lab's machines off is not installed: without it no failover would ever end.
+    """
 
     def __init__(self, plane: ControlPlane, directory: Path, clock: Clock, *, suspect_after: str = "") -> None:
+        if importlib.util.find_spec(_FENCED_BY) is None:
+            raise ModuleNotFoundError(f"No module named {_FENCED_BY!r}", name=_FENCED_BY)
         self._plane = plane
         self._kubeconfig = directory / "controller.kubeconfig"
         self._clock = clock

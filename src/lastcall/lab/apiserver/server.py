@@ -94,7 +94,7 @@ class ApiServer:
         return self.identities.authenticated(request)
 
     async def handle(self, request: Request) -> Response:
-        """The answer; never an exception but for cancellation."""
+        """The answer; never an exception but for cancellation, and ModuleNotFoundError where the lab is not installed."""
         began = self.audit.begin()
         try:
             request = protobuf.as_json(self.authenticated(request))
@@ -107,6 +107,8 @@ class ApiServer:
             response = answers.failure(request, status.ApiError(500, "", str(error)))
         except RecursionError:
             response = answers.failure(request, status.bad_request("exceeded max depth"))
+        except ModuleNotFoundError:
+            raise  # not all of lastcall is installed: no answer to a client can say how to mend that
         except Exception as error:
             log.exception("%s %s failed", request.method, request.path)
             response = answers.failure(request, status.internal(str(error) or type(error).__name__))
