@@ -12,6 +12,7 @@ import uvicorn
 
 from lastcall.aio import Signal, first
 from lastcall.errors import InvalidInput
+from lastcall.lab.apiserver.connections import IDLE_SECONDS, Connection
 from lastcall.lab.apiserver.identity import ANONYMOUS
 from lastcall.lab.apiserver.request import Request, Response, parameters
 from lastcall.lab.apiserver.schema.bodies import LIMIT
@@ -20,6 +21,9 @@ log = logging.getLogger(__name__)
 
 _TLS_BUFFER = 32 * 1024
 """Bytes into which asyncio reads a TLS connection: two records. Its own 256 KiB make 500 watches 128 MiB."""
+
+_LARGEST_MESSAGE = 1024 * 1024
+"""Bytes of a WebSocket message; kubectl sends 32 KiB."""
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -66,8 +70,11 @@ class Front:
         config = uvicorn.Config(
             self._app,
             interface="asgi3",
-            http="httptools",
+            http=Connection,
             ws="websockets-sansio",
+            ws_max_size=_LARGEST_MESSAGE,
+            ws_per_message_deflate=False,  # nor does a real server; what is small would be large
+            timeout_keep_alive=IDLE_SECONDS,
             lifespan="off",
             log_config=None,
             log_level=logging.CRITICAL,  # what goes wrong here is told by ``_app``
@@ -105,6 +112,8 @@ class Front:
                 await self._upgrade(_request(scope, b""), scope, receive, send)
             elif scope["type"] == "http":
                 await self._http(scope, receive, send)
+        except OSError:  # the client has gone: nobody is left to be told
+            log.debug("the client of %s has gone", scope["path"])
         except Exception:
             log.exception("the answer to %s broke off", scope["path"])
             raise
@@ -115,6 +124,8 @@ class Front:
             return
         request = _request(scope, body)
         response = await self._handler.handle(request)
+        if len(body) > LIMIT:
+            response.headers["connection"] = "close"  # the rest is not read
         await send({"type": "http.response.start", "status": response.status, "headers": _headers(response)})
         if isinstance(response.body, bytes):
             await send({"type": "http.response.body", "body": response.body})
@@ -178,11 +189,9 @@ async def _body(receive: Receive) -> bytes | None:
         message = await receive()
         if message["type"] == "http.disconnect":
             return None
-        part = message.get("body", b"")
-        if size <= LIMIT:  # one part more than allowed is enough to be refused
-            parts.append(part)
-        size += len(part)
-        if not message.get("more_body"):
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > LIMIT or not message.get("more_body"):  # more than allowed is enough to be refused
             return b"".join(parts)
 
 

@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
@@ -213,6 +213,9 @@ async def _run(start: Callable[[], Awaitable[Execution]], receive: "Receive", se
         why = "; ".join(error.violations)
         await _ended(send, _failure(f"Internal error occurred: error executing command in container: {why}"))
         return
+    except (OSError, ValueError) as error:  # such as a command with a NUL in it
+        await _ended(send, _failure(f"Internal error occurred: error executing command in container: {error}"))
+        return
     except Unavailable as error:
         await _ended(send, _failure(f"Internal error occurred: {error}"))
         return
@@ -231,9 +234,23 @@ async def _input(execution: Execution, receive: "Receive") -> None:
             await execution.write(content)
         elif channel == _CLOSE and content[:1] == bytes([_STDIN]):
             execution.end_input()
-        elif channel == _RESIZE:
-            size = msgspec.json.decode(content)
-            execution.resize(size.get("Width", 80), size.get("Height", 24))
+        elif channel == _RESIZE and (size := _size(content)):
+            execution.resize(size.width, size.height)
+
+
+class _Size(msgspec.Struct, rename="pascal"):
+    """Of a terminal (``remotecommand.TerminalSize``)."""
+
+    width: Annotated[int, msgspec.Meta(ge=0, lt=2**16)] = 80
+    height: Annotated[int, msgspec.Meta(ge=0, lt=2**16)] = 24
+
+
+def _size(content: bytes) -> _Size | None:
+    """None if it is none: a client that cannot say its size keeps the one that it has."""
+    try:
+        return msgspec.json.decode(content, type=_Size)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
 
 
 async def _output(execution: Execution, send: "Send") -> None:
