@@ -182,6 +182,11 @@ M_PHASE = _name(
     "gauge: how long each phase of the last shutdown took, by `priority`",
 )
 M_RESUMED = _name("metric", "lastcall_shutdown_resumed_total", "counter: shutdowns that a restarted agent went on with")
+M_RUNTIME = _name(
+    "metric",
+    "lastcall_shutdown_runtime_answers",
+    "gauge: 0 while a shutdown is under way and the container runtime has not answered for two seconds, else 1",
+)
 M_WATCHDOG_ARMED = _name(
     "metric", "lastcall_watchdog_armed", "gauge: 1 while the node's Lease says that its watchdog is armed"
 )

@@ -203,6 +203,10 @@ class PodRuntime(Protocol):
         """This pod as it is now, asked anew: its containers that run, by its sandbox. None if nothing of it runs."""
         ...
 
+    async def ping(self) -> None:
+        """Returns as soon as the runtime answers; cheap to ask, and independent of what its containers do."""
+        ...
+
     async def run_hook(self, live: LivePod, container: str, hook: Handler, limit: float) -> HookResult:
         """Runs a preStop hook and waits, ``limit`` seconds at most; afterwards nothing of it runs on. Never raises."""
         ...

@@ -98,6 +98,48 @@ class TestStop:
         assert seconds == sorted(seconds, reverse=True)
         assert seconds[-1] < 60
 
+    async def test_a_runtime_that_has_heard_of_a_stop_and_begins_anew_is_not_told_again(self, peer, runtime):
+        """It has sent SIGTERM and does not remember that: the container is only looked at."""
+        heard, version = asyncio.Event(), peer.answers["Version"]
+
+        def answer(*arguments):
+            asyncio.get_running_loop().call_soon(heard.set)
+            return version(*arguments)
+
+        async def broken_off(*_):
+            await heard.wait()
+            await asyncio.sleep(0.1)
+            raise GRPCError(Status.UNAVAILABLE, "it is restarted")
+
+        runs = cri.ContainerStatusResponse(status=cri.ContainerStatus(state=cri.CONTAINER_RUNNING))
+        over = cri.ContainerStatusResponse(status=cri.ContainerStatus(state=cri.CONTAINER_EXITED, exit_code=3))
+        away = GRPCError(Status.UNAVAILABLE, "not yet")
+        peer.answers |= {"Version": answer, "StopContainer": broken_off}
+        peer.answers["ContainerStatus"] = answers_in_turn(away, runs, runs, over)
+        assert await runtime.stop("c-1", 60) == 3
+        assert len(peer.asked["StopContainer"]) == 1
+
+    async def test_what_still_runs_then_when_the_grace_is_over_is_killed(self, peer, runtime):
+        heard, version = asyncio.Event(), peer.answers["Version"]
+
+        def answer(*arguments):
+            asyncio.get_running_loop().call_soon(heard.set)
+            return version(*arguments)
+
+        async def broken_off(request, _):
+            if request.timeout == 0:
+                return cri.StopContainerResponse()
+            await heard.wait()
+            await asyncio.sleep(0.1)
+            raise GRPCError(Status.UNAVAILABLE, "it is restarted")
+
+        runs = cri.ContainerStatusResponse(status=cri.ContainerStatus(state=cri.CONTAINER_RUNNING))
+        over = cri.ContainerStatusResponse(status=cri.ContainerStatus(state=cri.CONTAINER_EXITED, exit_code=137))
+        peer.answers |= {"Version": answer, "StopContainer": broken_off}
+        peer.answers["ContainerStatus"] = lambda *_: over if len(peer.asked["StopContainer"]) == 2 else runs
+        assert await runtime.stop("c-1", 2) == 137
+        assert [request.timeout for request in peer.asked["StopContainer"]] == [2, 0]
+
     async def test_when_the_grace_is_over_the_last_try_is_a_kill(self, peer, runtime):
         peer.answers["StopContainer"] = answers_in_turn(GRPCError(Status.UNAVAILABLE, "gone fishing"))
         with pytest.raises(Unavailable, match=r"unix:///.*StopContainer: gone fishing"):

@@ -11,7 +11,14 @@ from support.virtual import in_virtual_time
 
 from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.resources import DEFINITIONS, NODE_SHUTDOWNS
-from lastcall.adapters.kube.shutdown_records import ASK_SECONDS, SOON, RecordedFace, ShutdownRecords
+from lastcall.adapters.kube.shutdown_records import (
+    ASK_SECONDS,
+    FIRST_SECONDS,
+    LAST_SECONDS,
+    SOON,
+    RecordedFace,
+    ShutdownRecords,
+)
 from lastcall.aio import cancel
 from lastcall.errors import LastcallError
 from lastcall.lab import virtual
@@ -223,13 +230,46 @@ async def test_the_face_is_told_and_the_record_is_written_beside(world):
     world.hear(records.dozen()[0])
     both.refuse_pods()
     await both.going_down(7)
-    assert world.clock.boottime() == pytest.approx(2.0)
+    assert world.clock.boottime() == pytest.approx(1.5)
     assert await both.pod_ended("pod", {}) is True
     world.hear(*records.dozen()[1:])
     await both.last_word()
     assert (await world.read()).status.outcome.value == "Completed"
     await both.back()
     assert face.told == ["refuse", "down 7", "pod {}", "last word", "back"]
+
+
+@in_world
+async def test_a_frozen_server_holds_up_neither_the_first_kill_nor_the_machine(world):
+    """It has the time in which the pods end, and a moment more."""
+    world.slow = 1e6
+    both = RecordedFace(Face(world.clock), world.records)
+    world.hear(records.dozen()[0])
+    await both.going_down(60)
+    assert world.clock.boottime() == pytest.approx(FIRST_SECONDS)
+    await world.clock.sleep(20)
+    world.hear(*records.dozen()[1:])
+    before = world.clock.boottime()
+    await both.last_word()
+    assert world.clock.boottime() - before == pytest.approx(FIRST_SECONDS)
+
+
+@in_world
+async def test_the_last_word_waits_for_a_server_that_has_answered_so_far(world):
+    world.slow = 0.2
+    both = RecordedFace(Face(world.clock), world.records)
+    world.hear(records.dozen()[0])
+    await both.going_down(60)
+    await world.clock.sleep(20)
+    world.slow = 1.5
+    world.hear(*records.dozen()[1:])
+    await both.last_word()
+    assert (await world.read()).status.outcome.value == "Completed"
+    world.slow = 1e6
+    world.hear(records.dozen()[0])
+    before = world.clock.boottime()
+    await both.last_word()
+    assert world.clock.boottime() - before == pytest.approx(LAST_SECONDS, abs=0.1), "and not for ever"
 
 
 @in_world

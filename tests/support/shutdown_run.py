@@ -13,12 +13,14 @@ from support.core import RecordingNode
 class Shutdown:
     """Runs a Run to its end and keeps what there is to judge."""
 
-    def __init__(self, plan, pods, *, granted=math.inf, mode=Mode.ENFORCE, until=None, margin=0.1, **node):
+    def __init__(
+        self, plan, pods, *, granted=math.inf, mode=Mode.ENFORCE, until=None, margin=0.1, runtime=ActorRuntime, **node
+    ):
         self.plan, self.events = plan, []
 
         async def main():
             clock = virtual.VirtualClock()
-            self.runtime = ActorRuntime(clock, kill_margin=margin)
+            self.runtime = runtime(clock, kill_margin=margin)
             self.node = RecordingNode(clock, **node)
             for spec, behaviours in pods:
                 self.runtime.add(spec, behaviours)

@@ -1,6 +1,8 @@
 """A node goes down with real containers: containerd through CRI, systemd-logind, the program as a process."""
 
 import asyncio
+import os
+import signal
 
 import pytest
 from support import containerd_world
@@ -172,15 +174,61 @@ async def test_the_agent_is_killed_and_the_shutdown_called_off_before_it_is_back
 
 
 async def test_containerd_restarted_in_the_middle(node):
-    """Containers live on without their runtime; the stop is asked for again. (Then SIGTERM may come twice.)"""
+    """Containers live on without their runtime. What it is known to have stopped is looked at, and not stopped again."""
     containerd = await asyncio.to_thread(shared_containerd)
-    node.add("web", takes=3)
+    node.add("web", takes=8)
     node.add("dns", priority=2_000_000_000, takes=1)
     await node.start()
     await node.logind.power_off()
     await node.until_saw("web", "TERM")
+    await asyncio.sleep(3)  # the agent makes sure that the stop was heard
     await asyncio.to_thread(containerd.restart)
     start = await node.logind.wait_for_start(seconds=120)
-    assert node.count("web", "exit") == 1
+    assert (node.count("web", "TERM"), node.count("web", "exit")) == (1, 1)
     assert node.when("dns", "TERM") >= node.when("web", "exit")
     assert start.at >= node.when("dns", "exit") - 0.02
+    record = await node.over()
+    assert [pod.outcome for pod in record.pods] == [PodOutcome.GRACEFUL] * 2
+
+
+HASTY = """\
+apiVersion: lastcall.dev/v1alpha1
+kind: AgentConfiguration
+shutdownGracePeriodByPodPriority:
+- {priority: 0, shutdownGracePeriodSeconds: 8}
+- {priority: 1000, shutdownGracePeriodSeconds: 2}
+- {priority: 2000000000, shutdownGracePeriodSeconds: 90}
+"""
+
+
+async def test_containerd_hangs_in_the_middle(node):
+    """Phases go on by the clock, the record says why, and who has ended by itself does not count as killed."""
+    containerd = await asyncio.to_thread(shared_containerd)
+    node.config.write_text(HASTY)
+    node.add("web", takes=1)
+    node.add("db", priority=1000, takes=1)
+    node.add("dns", priority=2_000_000_000, takes=1)
+    await node.start()
+    pid = containerd.pid
+
+    async def last_phase():
+        return "phase 3 begins" in node.log.read_text()
+
+    await node.logind.power_off()
+    await node.until_saw("web", "TERM")
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        await node.until(last_phase, "the last phase")
+        assert node.count("db", "TERM") == 0, "there is nobody who would have sent it"
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    await node.logind.wait_for_start(seconds=120)
+    record = await node.over()
+    web = next(pod for pod in record.pods if pod.name == "web")
+    assert (web.outcome, web.containers[0].exit_code) == (PodOutcome.GRACEFUL, 0)
+    assert [phase.end for phase in record.phases] == [PhaseEnd.RAN_OUT, PhaseEnd.RAN_OUT, PhaseEnd.DONE]
+    texts = [note.text for note in record.notes]
+    assert any(text.startswith("the container runtime has not answered for") for text in texts)
+    assert any(text.startswith("the container runtime answers again") for text in texts)
+    assert "the container runtime has not answered for" in node.log.read_text()
+    assert node.when("dns", "exit") >= node.when("web", "exit")

@@ -14,6 +14,8 @@ from lastcall.model.shutdown import (
     PodStarted,
     Released,
     Resumed,
+    RuntimeAnswered,
+    RuntimeSilent,
     Started,
 )
 
@@ -47,6 +49,8 @@ class Metrics:
         self._cut_short = counter(names.M_CUT_SHORT)
         self._phase = gauge(names.M_PHASE, "priority")
         self._resumed = counter(names.M_RESUMED)
+        self._runtime = gauge(names.M_RUNTIME)
+        self._runtime.set(1)
         self._dog_armed = gauge(names.M_WATCHDOG_ARMED)
         self._dog_bound = gauge(names.M_WATCHDOG_BOUND)
         self._dog_nodes = gauge(names.M_WATCHDOG_NODES)
@@ -106,6 +110,8 @@ class Metrics:
             self._start.set(event.wall)
         elif isinstance(event, Resumed):
             self._resumed.inc()
+        elif isinstance(event, RuntimeSilent | RuntimeAnswered):
+            self._runtime.set(isinstance(event, RuntimeAnswered))
         elif isinstance(event, PhaseStarted):
             self._phases[event.index] = event.at
         elif isinstance(event, PhaseEnded):
@@ -140,6 +146,7 @@ class Metrics:
             self._cut_short.inc()
 
     def _end_shutdown(self, event: Released | Cancelled) -> None:
+        self._runtime.set(1)
         self._shutdowns.labels(outcome="Completed" if isinstance(event, Released) else "Cancelled").inc()
         if self._began:
             self._end.set(self._began.wall + event.at - self._began.at)

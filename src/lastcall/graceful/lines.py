@@ -14,6 +14,8 @@ from lastcall.model.shutdown import (
     PodStarted,
     Released,
     Resumed,
+    RuntimeAnswered,
+    RuntimeSilent,
     Signalled,
     Started,
 )
@@ -60,7 +62,7 @@ class Lines:
                 return f"the shutdown is cancelled: {event.why}"
             case Released():
                 return f"the lock is released: {event.why}"
-            case Noted():
+            case Noted() | RuntimeSilent() | RuntimeAnswered():
                 return event.text
         return ""
 
@@ -74,4 +76,6 @@ def worrying(event: Event) -> bool:
         return event.outcome is PodOutcome.UNCONFIRMED
     if isinstance(event, HookEnded):
         return not event.ok
-    return isinstance(event, Noted | PhaseShortened) or (isinstance(event, Signalled) and event.signal == "KILL")
+    return isinstance(event, Noted | PhaseShortened | RuntimeSilent) or (
+        isinstance(event, Signalled) and event.signal == "KILL"
+    )

@@ -10,8 +10,8 @@ from lastcall.ports import Clock, LivePod, PodRuntime
 LOOK_AFTER = 0.05
 """How long the first fresh list of pods waits, unless it is needed: asked for at once, it would delay the SIGTERMs."""
 
-LOOK_SECONDS = 5.0
-"""How long a fresh list is waited for before the one at hand has to do."""
+LOOK_SECONDS = 1.0
+"""How long one fresh list is waited for, in all, before the one at hand has to do: the phases' time is worth more."""
 
 
 class Lookout:
@@ -33,6 +33,7 @@ class Lookout:
         self._found = found
         self._needed = asyncio.Event()
         self._look: asyncio.Task[None] | None = None
+        self._asked = 0.0
         self._noted = ""
 
     async def at_hand(self) -> bool:
@@ -42,13 +43,15 @@ class Lookout:
     def begin(self, *, after: float = 0.0) -> None:
         """Begins to get a fresh list, in so many seconds or when it is needed, if that is not under way already."""
         if self._look is None or self._look.done():
+            self._asked = self._clock.boottime()
             self._look = asyncio.create_task(self._refresh(after), name="look for pods")
 
     async def fresh(self) -> None:
-        """Waits for the list that ``begin`` asks for, but not for long."""
+        """Waits for the list that ``begin`` asks for, until LOOK_SECONDS after it was asked for."""
         self._needed.set()
-        if self._look:
-            await first(any_done(self._look), self._clock.sleep(LOOK_SECONDS))
+        left = self._asked + LOOK_SECONDS - self._clock.boottime()
+        if self._look and left > 0:
+            await first(any_done(self._look), self._clock.sleep(left))
 
     async def close(self) -> None:
         """Asks no more."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from lastcall.aio import Group, all_done, any_done, cancel, first
 from lastcall.errors import LastcallError, Unavailable
 from lastcall.graceful.allotment import Allotment
+from lastcall.graceful.termination import was_killed
 from lastcall.model.pods import Container, Handler, sidecars
 from lastcall.model.shutdown import (
     ContainerEnded,
@@ -48,12 +49,20 @@ class PodEnd:
         self._runtime = runtime
         self._clock = clock
         self._tell = tell
+        before = tuple(before)
         self._before = {c.name: c for c in before if c.ended is None}  # one that runs again is another one
+        self._killed_before = any(
+            c.kill is not None and c.ended is not None and was_killed(c.exit_code) for c in before
+        )
+        self._kills = {c.name for c in self._before.values() if c.kill is not None}
         self._uid = live.pod.metadata.uid
-        self.killed = any(container.kill is not None for container in self._before.values())
-        """Whether SIGKILL went out to one of them."""
         self.codes: dict[str, int | None] = {}
         """Of those that have ended, by name."""
+
+    @property
+    def killed(self) -> bool:
+        """Whether SIGKILL has ended one of them, or went out to one whose end is not known."""
+        return self._killed_before or any(was_killed(self.codes.get(name)) for name in self._kills)
 
     async def run(self) -> None:
         """Returns when they have ended; being cancelled leaves them as they are."""
@@ -154,7 +163,7 @@ class PodEnd:
 
     async def _kill(self, name: str, term: float) -> None:
         await self._time.until(lambda window: window.kill_at(term))
-        self.killed = True
+        self._kills.add(name)
         self._tell(Signalled(at=self._clock.boottime(), uid=self._uid, container=name, signal="KILL"))
         await self._until_killed(name)
 

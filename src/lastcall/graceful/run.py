@@ -13,6 +13,7 @@ from lastcall.graceful.allotment import Allotment
 from lastcall.graceful.journal import pods
 from lastcall.graceful.lookout import LOOK_AFTER, Lookout
 from lastcall.graceful.pod_end import Tell
+from lastcall.graceful.pulse import Pulse
 from lastcall.graceful.roster import Roster
 from lastcall.graceful.seeing_off import SANDBOX_SECONDS, SeeingOff, beginning, note_absent
 from lastcall.graceful.termination import PhaseTime, Window, phase_time
@@ -81,6 +82,7 @@ class Run:
         self._changed = asyncio.Event()
         self._looked = False
         self._times: dict[str, Allotment] = {}
+        self._pulse = Pulse(runtime, clock=clock, tell=tell)
         self._lookout = Lookout(runtime, self._roster, clock=clock, note=self._note, found=self._found)
 
     def stop(self) -> None:
@@ -91,17 +93,18 @@ class Run:
     async def carry_out(self) -> None:
         """Returns when the last phase is over, or at once after ``stop``."""
         await self._announce()
-        if not await self._first_list():
-            return
-        self._lookout.begin(after=LOOK_AFTER)
+        pulse = asyncio.create_task(self._pulse.run(), name="the runtime's pulse")
         try:
+            if not await self._first_list():
+                return
+            self._lookout.begin(after=LOOK_AFTER)
             if self._before:
                 await self._lookout.fresh()
                 self._go_on()
             for index in range(len(self._plan)):
                 if index:
                     self._lookout.begin()
-                if index or not self._roster.waiting(index):
+                if (index or not self._roster.waiting(index)) and not self._pulse.silent:
                     await self._lookout.fresh()
                 if self._stopped:
                     return
@@ -109,6 +112,7 @@ class Run:
             await self._last_kills()
             await self._last_word()
         finally:
+            await cancel(pulse)
             await self._lookout.close()
 
     async def withdraw(self) -> None:

@@ -8,6 +8,7 @@ from lastcall.errors import LastcallError, Unavailable
 from lastcall.graceful.allotment import Allotment
 from lastcall.graceful.journal import told_again
 from lastcall.graceful.pod_end import PodEnd, Tell
+from lastcall.graceful.termination import was_killed
 from lastcall.model.pods import DEFAULT_GRACE, Metadata, Pod, priority
 from lastcall.model.shutdown import ContainerRecord, Event, PodEnded, PodOutcome, PodRecord, PodStarted, PodUnmounted
 from lastcall.ports import Clock, LivePod, NodeFace, PodRuntime
@@ -121,7 +122,7 @@ def beginning(live: LivePod, index: int, time: Allotment, record: PodRecord | No
 
 async def note_absent(record: PodRecord, *, node: NodeFace, clock: Clock, tell: Tell) -> None:
     """It has ended while nobody looked. Raises what the node does."""
-    killed = any(container.kill is not None for container in record.containers)
+    killed = any(container.kill is not None and was_killed(container.exit_code) for container in record.containers)
     tell(PodEnded(at=clock.boottime(), uid=record.uid, outcome=PodOutcome.KILLED if killed else PodOutcome.GRACEFUL))
     pod = Pod(metadata=Metadata(name=record.name, namespace=record.namespace, uid=record.uid))
     if await node.pod_ended(LivePod(pod=pod, containers={}), {}):

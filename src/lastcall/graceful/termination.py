@@ -12,6 +12,10 @@ MINIMUM = 2.0
 """Seconds that a container has between SIGTERM and SIGKILL (the kubelet's minimumGracePeriodInSeconds)."""
 
 
+_SIGKILL = 128 + 9
+"""The exit code of a container that SIGKILL has ended."""
+
+
 class Window(Facts, frozen=True):
     """A pod's time: it began at ``started``, has ``grace`` seconds, and SIGKILL goes out at ``last_kill`` at the latest.
 
@@ -38,6 +42,15 @@ class Window(Facts, frozen=True):
         So no pod has more than its grace and two seconds, as SIGTERM comes within the grace.
         """
         return max(term, min(max(self.started + self.grace, term + MINIMUM), self.last_kill))
+
+
+def was_killed(exit_code: int | None) -> bool:
+    """Whether it was SIGKILL that ended a container to which SIGKILL went out.
+
+    One that had ended already, which a runtime that does not answer tells too late, has another exit code. None, for one
+    that is not known, counts as killed.
+    """
+    return exit_code in (None, _SIGKILL)
 
 
 class PhaseTime(Facts, frozen=True):

@@ -172,6 +172,10 @@ class ActorRuntime:
         now = self._as_it_is(known) if known else None
         return now if now and now.containers else None
 
+    async def ping(self) -> None:
+        """At once."""
+        self._reach()
+
     async def run_hook(self, live: LivePod, container: str, hook: Handler, limit: float) -> HookResult:
         """A scripted hook, which ends with its container; a sleep hook sleeps."""
         if self.away:

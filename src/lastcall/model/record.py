@@ -26,6 +26,8 @@ from lastcall.model.shutdown import (
     PodUnmounted,
     Released,
     Resumed,
+    RuntimeAnswered,
+    RuntimeSilent,
     Shutdown,
     Signalled,
     Started,
@@ -83,8 +85,8 @@ class _Fold:
                 self._pod(event, at)
             case HookStarted() | HookEnded() | Signalled() | ContainerEnded():
                 self._container(event, at)
-            case Noted(text=text):
-                self._notes.append(Note(at=at, text=text))
+            case Noted() | RuntimeSilent() | RuntimeAnswered():
+                self._notes.append(Note(at=at, text=event.text))
                 return
             case Resumed() | Cancelled() | Released():
                 self._turn(event, at)

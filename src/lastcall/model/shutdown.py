@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 
 from lastcall.model.base import Facts
+from lastcall.model.duration import of_seconds
 
 
 class Mode(Enum):
@@ -154,6 +155,29 @@ class PhaseEnded(Event, frozen=True, tag="PhaseEnded"):
     end: PhaseEnd
 
 
+class RuntimeSilent(Event, frozen=True, tag="RuntimeSilent"):
+    """The container runtime has not answered for ``seconds``; ``why`` is what was heard of it last."""
+
+    seconds: float
+    why: str
+
+    @property
+    def text(self) -> str:
+        """In one sentence."""
+        return f"the container runtime has not answered for {of_seconds(self.seconds)}: {self.why}"
+
+
+class RuntimeAnswered(Event, frozen=True, tag="RuntimeAnswered"):
+    """The container runtime answers again, after it was silent for ``seconds`` in all."""
+
+    seconds: float
+
+    @property
+    def text(self) -> str:
+        """In one sentence."""
+        return f"the container runtime answers again, after {of_seconds(self.seconds)}"
+
+
 class Resumed(Event, frozen=True, tag="Resumed"):
     """A restarted agent goes on."""
 
@@ -190,6 +214,8 @@ AnyEvent = (
     | PodEnded
     | PodUnmounted
     | PhaseEnded
+    | RuntimeSilent
+    | RuntimeAnswered
     | Resumed
     | Cancelled
     | Released

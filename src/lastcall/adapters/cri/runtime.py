@@ -1,5 +1,6 @@
 """``ports.PodRuntime`` for containerd and other runtimes that speak the CRI."""
 
+import contextlib
 import logging
 import math
 from collections.abc import Callable, Sequence
@@ -12,7 +13,7 @@ from lastcall.adapters.cri.api import api_pb2 as cri
 from lastcall.adapters.cri.catalogue import Specs
 from lastcall.adapters.cri.connection import Connection, Refused
 from lastcall.adapters.cri.mirror import Mirror
-from lastcall.aio import timeout
+from lastcall.aio import Group, timeout
 from lastcall.errors import Unavailable
 from lastcall.model.pods import Container, Handler, HTTPGetAction, Pod, TCPSocketAction
 from lastcall.ports import Clock, HookResult, LivePod
@@ -26,6 +27,12 @@ containerd gives up a stop whose caller has gone, and then never sends SIGKILL: 
 """
 
 _RETRY = 0.25
+
+_CONFIRM = 0.15
+"""Seconds after a stop at which the runtime is asked something, whose answer proves that it has heard of the stop.
+
+containerd sends SIGTERM as soon as it reads the call: it has done so when it answers what was asked so much later.
+"""
 
 
 class CriRuntime:
@@ -47,6 +54,8 @@ class CriRuntime:
         self._clock = clock
         self._mirror = Mirror(self.connection, clock, specs=specs, node_name=node_name)
         self._ended: set[str] = set()
+        self._heard_until = self._asked = -math.inf
+        self._confirming = Group()
 
     async def open(self) -> None:
         """Begins to keep the list of pods fresh; the runtime need not be there yet."""
@@ -55,6 +64,7 @@ class CriRuntime:
     async def close(self) -> None:
         """Ends that, and whatever is under way. Containers are not touched."""
         try:
+            await self._confirming.cancel()
             await self._mirror.stop()
         finally:
             self.connection.close()
@@ -71,18 +81,33 @@ class CriRuntime:
         """By its sandbox, so that also a container is seen that the kubelet has started since ``live`` was listed."""
         return await self._mirror.look_at(live.sandbox)
 
+    async def ping(self) -> None:
+        """Version, which containerd answers without asking anything else."""
+        asked = self._clock.boottime()
+        await self.connection.call("Version", cri.VersionRequest())
+        self._heard_until = max(self._heard_until, asked - _CONFIRM)
+
     async def stop(self, container_id: str, grace: float) -> int | None:
         """StopContainer, repeated with the time that is left for as long as the runtime is away.
 
-        containerd remembers that it has sent SIGTERM, but not over its own restart: a container may then see a
-        second one, which is better than none. Unavailable if the runtime is still away when the grace is over.
+        containerd remembers that it has sent SIGTERM, but not over its own restart: once it is known to have heard of the
+        stop, the container is only looked at until the grace is over. If that is not known, a container may see a second
+        SIGTERM, which is better than none. Unavailable if the runtime is still away when the grace is over.
         """
         deadline = self._clock.boottime() + grace
         seconds = max(1, math.ceil(grace))  # 0 would be SIGKILL at once
+        heard = False
         while True:
+            asked = self._clock.boottime()
             try:
-                code = await self._stop(container_id, seconds)
-            except Unavailable:
+                if heard and asked < deadline:
+                    code = await self._exited(container_id)
+                else:
+                    self._confirm(asked)
+                    code = await self._stop(container_id, seconds)
+            except Unavailable as error:
+                # An answer that comes later is that of a runtime which has begun anew.
+                heard = heard or (self._heard_until >= asked and not isinstance(error, Refused))
                 left = deadline - self._clock.boottime()
                 if left <= 0:
                     raise
@@ -91,6 +116,30 @@ class CriRuntime:
             else:
                 self._ended.add(container_id)
                 return code
+
+    def _confirm(self, asked: float) -> None:
+        """Finds out whether the runtime has heard of a stop that is asked for now; one question for all of them."""
+        self._asked = asked
+        if not self._confirming.busy:
+            self._confirming.start(self._until_heard(), "confirm what is stopped")
+
+    async def _until_heard(self) -> None:
+        with contextlib.suppress(Unavailable):
+            while self._heard_until < self._asked:
+                await self._clock.sleep(_CONFIRM)
+                await self.ping()
+
+    async def _exited(self, container_id: str) -> int | None:
+        """Its exit code, as soon as it has ended. Unavailable if the runtime does not answer, or if it still runs."""
+        try:
+            status = await self.status(container_id)
+        except Refused as error:
+            if error.status is Status.NOT_FOUND:
+                return None
+            raise
+        if status.state in (cri.CONTAINER_RUNNING, cri.CONTAINER_CREATED):
+            raise Unavailable(f"container {container_id} still runs")
+        return exit_code(status)
 
     async def kill(self, container_id: str) -> None:
         """StopContainer without grace; returns when the container has ended."""

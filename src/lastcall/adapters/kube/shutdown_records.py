@@ -25,6 +25,15 @@ RETRY_SECONDS = 2.0
 ASK_SECONDS = 5.0
 """How long one request may take before it is asked anew."""
 
+FIRST_SECONDS = 0.25
+"""How long the first SIGTERM waits for the record at the most: the pods' end does not depend on it."""
+
+LAST_SECONDS = 2.0
+"""How long the machine waits for the record in the end, all calls of the shutdown together.
+
+A server that is asked since so long and does not answer has had its time while the pods ended: it gets FIRST_SECONDS.
+"""
+
 log = logging.getLogger(__name__)
 
 
@@ -42,6 +51,13 @@ class ShutdownRecords:
         self._heard = self._written = self._wanted = 0
         self._changed = Signal()
         self._failure = ""
+        self._owed_since: float | None = None
+
+    @property
+    def patience(self) -> float:
+        """For how many seconds more the record is worth waiting for, now that there is nothing else to wait for."""
+        waited = 0.0 if self._owed_since is None else self._clock.boottime() - self._owed_since
+        return max(FIRST_SECONDS, LAST_SECONDS - waited)
 
     def hear(self, event: Event) -> None:
         """What the agent records, or what an earlier life of it has recorded, from the beginning."""
@@ -60,6 +76,10 @@ class ShutdownRecords:
         while self._written < wanted:
             await self._changed.next()
 
+    async def written_within(self, seconds: float) -> None:
+        """The same, but returns after so many seconds at the latest; it is tried further."""
+        await first(self.written(), self._clock.sleep(seconds))
+
     async def run(self) -> None:
         """Writes what is new, what is waited for at once; never ends. What fails is told once, and tried again."""
         while True:
@@ -67,8 +87,9 @@ class ShutdownRecords:
                 await self._changed.next()
             await self._until_soon()
             heard = self._heard
+            self._owed_since = self._clock.boottime() if self._owed_since is None else self._owed_since
             if await self._write():
-                self._written = heard
+                self._written, self._owed_since = heard, None
                 self._changed.set()
             else:
                 await self._clock.sleep(RETRY_SECONDS)
@@ -132,8 +153,8 @@ class RecordedFace:
         self._face.refuse_pods()
 
     async def going_down(self, deadline: float) -> None:
-        """Both at once; what the face raises is raised."""
-        writing = asyncio.ensure_future(self._records.written())
+        """Both at once; what the face raises is raised. The record is waited for FIRST_SECONDS at the most."""
+        writing = asyncio.ensure_future(self._records.written_within(FIRST_SECONDS))
         try:
             await self._face.going_down(deadline)
             await any_done(writing)
@@ -145,9 +166,9 @@ class RecordedFace:
         return await self._face.pod_ended(live, exit_codes)
 
     async def last_word(self) -> None:
-        """The face's, and then the record."""
+        """The face's, and then the record, for as long as it is worth waiting for."""
         await self._face.last_word()
-        await self._records.written()
+        await self._records.written_within(self._records.patience)
 
     async def back(self) -> None:
         """As the face does."""

@@ -76,6 +76,9 @@ class ProcessRuntime:
             return await hooks.sleep(hook.sleep, limit=limit, clock=self._clock)
         return HookResult(ok=True)
 
+    async def ping(self) -> None:
+        """At once: the kernel runs what runs."""
+
     async def stop(self, container_id: str, grace: float) -> int | None:
         """SIGTERM goes to the main process alone. Each call kills when its own grace is over, so the shortest counts.
 

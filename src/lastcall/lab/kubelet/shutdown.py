@@ -4,7 +4,7 @@ import logging
 
 from lastcall import names
 from lastcall.aio import timeout
-from lastcall.errors import LastcallError
+from lastcall.errors import LastcallError, Unavailable
 from lastcall.graceful.agent import Status
 from lastcall.graceful.machine import State
 from lastcall.lab.kubelet.ending import Order
@@ -12,6 +12,9 @@ from lastcall.lab.kubelet.kubelet import Kubelet
 from lastcall.model.pods import Metadata, Pod
 from lastcall.model.shutdown import Event, PodEnded, PodOutcome, PodStarted
 from lastcall.ports import Clock, LivePod
+
+FIRST_SECONDS = 0.25
+"""How long the first SIGTERM waits for the node's status at the most."""
 
 WRITE_SECONDS = 2.0
 """How long a pod's last status may take before the shutdown goes on without it; it is tried further."""
@@ -61,14 +64,19 @@ class KubeletFace:
         self._kubelet.going_down = self._kubelet.frozen = True
 
     async def going_down(self, deadline: float) -> None:
-        """Ready=False is written. LastcallError if the API server cannot be reached; it is tried further."""
+        """Ready=False is written. LastcallError if the API server does not take it at once; it is tried further."""
         self.refuse_pods()
         if not self._kubelet.told_shutdown:
             self._kubelet.told_shutdown = True
             said = "Shutdown manager detected shutdown event"
             self._kubelet.events.tell(self._kubelet.node.known, "Normal", names.SHUTDOWN_EVENT, said)
         try:
-            await self._kubelet.node.write_status()
+            async with timeout(FIRST_SECONDS):
+                await self._kubelet.node.write_status()
+        except TimeoutError as error:
+            self._kubelet.node.look()
+            message = f"Ready=False is not written after {FIRST_SECONDS:g} s; it is tried further"
+            raise Unavailable(message) from error
         except LastcallError:
             self._kubelet.node.look()
             raise
