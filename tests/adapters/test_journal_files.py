@@ -363,7 +363,7 @@ def test_the_state_file_is_what_the_kubelet_would_write(tmp_path, start_, end_, 
     asyncio.run(JournalFiles(tmp_path).write_kubelet_state(start_, end_))
     path = tmp_path / "graceful_node_shutdown_state"
     assert path.read_text() == json.dumps(expected, separators=(",", ":"))
-    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
     datetime.fromisoformat(expected["startTime"])
 
@@ -437,3 +437,66 @@ def test_the_lock_can_be_given_back_and_taken_again(tmp_path):
 def test_this_boot_has_one_name():
     assert boot_id() == boot_id()
     assert len(boot_id()) == 36
+
+
+# -- other users of the machine ----------------------------------------------------------------------------------------
+
+
+def modes(*paths):
+    return [oct(stat.S_IMODE(path.stat().st_mode)) for path in paths]
+
+
+def test_nobody_else_can_read_what_is_kept_or_lock_the_lock(tmp_path):
+    state, before = tmp_path / "state", os.umask(0)
+    try:
+        journals = JournalFiles(state)
+        journals.prepare()
+        journals.create("one")
+        asyncio.run(journals.write_kubelet_state(1.0, None))
+        with AgentLock(state):
+            files = [state / "agent.lock", state / "shutdowns" / "one.jsonl", state / "graceful_node_shutdown_state"]
+            assert modes(state, state / "shutdowns") == ["0o700"] * 2
+            assert modes(*files) == ["0o600"] * 3
+    finally:
+        os.umask(before)
+
+
+def test_what_an_earlier_version_made_is_closed_to_others(tmp_path):
+    state = tmp_path / "state"
+    (state / "shutdowns").mkdir(parents=True)
+    (state / "agent.lock").touch()
+    for path, mode in ((state, 0o755), (state / "agent.lock", 0o644)):
+        path.chmod(mode)
+    JournalFiles(state).prepare()
+    with AgentLock(state):
+        assert modes(state, state / "agent.lock") == ["0o700", "0o600"]
+
+
+def test_a_directory_that_holds_other_things_keeps_its_mode(tmp_path):
+    """Such as /tmp, for whoever gives it as --state-dir."""
+    (tmp_path / "somebody-elses").touch()
+    tmp_path.chmod(0o1777)
+    JournalFiles(tmp_path).prepare()
+    JournalFiles(tmp_path).prepare()
+    assert modes(tmp_path) == ["0o1777"]
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give a file to another user")
+def test_a_lock_of_another_user_is_refused(tmp_path):
+    (tmp_path / "agent.lock").touch()
+    os.chown(tmp_path / "agent.lock", 65534, 65534)
+    with pytest.raises(RefusedForSafety, match="agent.lock belongs to user 65534"):
+        AgentLock(tmp_path).acquire()
+
+
+def test_a_lock_that_is_a_link_is_not_followed(tmp_path):
+    (tmp_path / "elsewhere").touch()
+    (tmp_path / "agent.lock").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(LastcallError, match="agent.lock"):
+        AgentLock(tmp_path).acquire()
+
+
+def test_the_unit_closes_its_state_directory_to_others():
+    unit = Path(__file__).parents[2] / "deploy/systemd/lastcall-agent.service"
+    assert "StateDirectoryMode=0700" in unit.read_text().splitlines()

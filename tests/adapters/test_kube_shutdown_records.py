@@ -232,6 +232,8 @@ async def test_the_face_is_told_and_the_record_is_written_beside(world):
     await both.going_down(7)
     assert world.clock.boottime() == pytest.approx(1.5)
     assert await both.pod_ended("pod", {}) is True
+    world.slow = 0.2
+    await world.clock.sleep(2)
     world.hear(*records.dozen()[1:])
     await both.last_word()
     assert (await world.read()).status.outcome.value == "Completed"

@@ -6,6 +6,13 @@ _STATIC = ("tests/adapters/test_static_pods.py",)
 
 BUGS = [
     Bug(
+        "any user of the machine can lock agent.lock",
+        "adapters/agent_lock.py",
+        "        os.fchmod(descriptor, 0o600)\n",
+        "        os.fchmod(descriptor, 0o644)\n",
+        ("tests/adapters/test_journal_files.py",),
+    ),
+    Bug(
         "one odd entry of the directory hides all static pods",
         "adapters/manifests.py",
         "    except OSError as error:\n        raise InvalidInput(path.name,",

@@ -24,10 +24,11 @@ class AgentLock:
     def acquire(self) -> None:
         """Takes the lock; RefusedForSafety names the process that has it."""
         try:
-            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError as error:
             raise explained(error, self._path) from error
         try:
+            self._close_to_others(descriptor)
             self._lock(descriptor)
         except BaseException:
             os.close(descriptor)
@@ -48,6 +49,16 @@ class AgentLock:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.release()
+
+    def _close_to_others(self, descriptor: int) -> None:
+        """Who may open the file may lock it, also for reading alone, and so keep the agent from starting."""
+        owner = os.fstat(descriptor).st_uid
+        if owner != os.geteuid():
+            raise RefusedForSafety(
+                f"{self._path} belongs to user {owner}, who could keep any agent from starting: remove it, or give "
+                "lastcall a --state-dir of its own"
+            )
+        os.fchmod(descriptor, 0o600)
 
     def _lock(self, descriptor: int) -> None:
         try:

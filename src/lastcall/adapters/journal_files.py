@@ -10,7 +10,14 @@ from pathlib import Path
 import msgspec
 
 from lastcall.adapters.boot import boot_id
-from lastcall.adapters.state_dir import explained, make_writable, refuse_kubelet_directory, replace_file, sync_directory
+from lastcall.adapters.state_dir import (
+    close_to_others,
+    explained,
+    make_writable,
+    refuse_kubelet_directory,
+    replace_file,
+    sync_directory,
+)
 from lastcall.errors import InvalidInput
 from lastcall.model.shutdown import Started, from_lines
 from lastcall.names import KUBELET_STATE_FILE
@@ -39,14 +46,15 @@ class JournalFiles:
     def prepare(self) -> None:
         """Makes the directories and tries to write there; NotPermitted or LastcallError names the path."""
         make_writable(self._state_dir)
+        close_to_others(self._state_dir)
         make_writable(self._directory)
 
     def create(self, shutdown_id: str) -> "JournalLines":
         """A new, empty journal; the oldest are removed. FileExistsError if there is one of this name."""
         path = self._path(shutdown_id)
-        self._directory.mkdir(mode=0o755, parents=True, exist_ok=True)
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._prune(self._keep - 1)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o640)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
         return JournalLines(descriptor, path)
 
     def reopen(self, shutdown_id: str) -> "JournalLines":

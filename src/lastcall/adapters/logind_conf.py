@@ -39,7 +39,7 @@ class LogindConf:
             return False
         try:
             self._ours.parent.mkdir(mode=0o755, exist_ok=True)
-            replace_file(self._ours, _text(highest).encode())
+            replace_file(self._ours, _text(highest).encode(), mode=0o644)
         except OSError as error:
             raise NotPermitted(f"{self._ours} cannot be written: {error.strerror or error}") from error
         return True

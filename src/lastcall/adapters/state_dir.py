@@ -31,13 +31,44 @@ def refuse_kubelet_directory(path: Path) -> None:
         )
 
 
+_OURS = frozenset(
+    {
+        "agent.lock",
+        "containers",
+        "graceful_node_shutdown_state",
+        "lock-holder.sock",
+        "pods",
+        "shutdowns",
+        "status",
+    }
+)
+"""What we make in a state directory (docs/reference/files.md)."""
+
+
 def make_writable(path: Path) -> None:
-    """Makes the directory with its parents and tries to write in it; a LastcallError names what is wrong."""
+    """Makes the directory, which its owner alone may enter, and tries to write in it.
+
+    A LastcallError names what is wrong.
+    """
     try:
-        path.mkdir(mode=0o755, parents=True, exist_ok=True)
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path) as file:
             file.write(b"\n")
             file.flush()
+    except OSError as error:
+        raise explained(error, path) from error
+
+
+def close_to_others(path: Path) -> None:
+    """Takes from everybody but the owner the rights to a state directory that an earlier version has made.
+
+    One in which there is anything else than what we make is not ours alone, and is left as it is.
+    """
+    try:
+        found = {entry.name for entry in path.iterdir() if not entry.name.startswith(".tmp-")}
+        status = path.stat()
+        if found and found <= _OURS and status.st_uid == os.geteuid() and status.st_mode & 0o077:
+            path.chmod(0o700)
     except OSError as error:
         raise explained(error, path) from error
 
@@ -54,16 +85,16 @@ def explained(error: OSError, path: Path) -> LastcallError:
     return LastcallError(told)
 
 
-def replace_file(path: Path, data: bytes) -> None:
+def replace_file(path: Path, data: bytes, *, mode: int = 0o600) -> None:
     """Writes the file so that readers see the old or the new one, also after a power cut; blocks for the disk.
 
-    As the kubelet does it (pkg/kubelet/nodeshutdown/storage.go): a temporary file beside it, mode 0644, fsync, rename.
+    As the kubelet does it (pkg/kubelet/nodeshutdown/storage.go): a temporary file beside it, fsync, rename.
     The directory is synced too, so that the new name survives. OSError leaves the old file as it was.
     """
     descriptor, temporary = tempfile.mkstemp(prefix=f".tmp-{path.name}", dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
-            os.fchmod(file.fileno(), 0o644)
+            os.fchmod(file.fileno(), mode)
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
