@@ -24,12 +24,11 @@ from lastcall.errors import LastcallError
 from lastcall.lab import virtual
 from lastcall.lab.apiserver import ApiServer
 from lastcall.lab.apiserver.inprocess import InProcess
-from lastcall.lab.apiserver.request import Identity
+from lastcall.lab.identities import AGENT
 from lastcall.manifests import agent, definitions
 from lastcall.model.node_shutdown_object import NodeShutdown
 from lastcall.model.shutdown import Cancelled, PodEnded, PodUnmounted, Released
 
-KUBELET = Identity("system:node:node-1", ("system:nodes", "system:authenticated"))
 NAMED = NODE_SHUTDOWNS.read_as(NodeShutdown)
 
 
@@ -50,7 +49,7 @@ class World:
         """As the node."""
         self.asked.append((self.clock.boottime(), method))
         await self.clock.sleep(self.slow)
-        return await InProcess(self.server, KUBELET).request(method, target, headers, body, **options)
+        return await InProcess(self.server, AGENT).request(method, target, headers, body, **options)
 
     def hear(self, *events):
         for event in events:

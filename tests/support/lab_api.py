@@ -10,6 +10,7 @@ import yaml
 from lastcall.lab import virtual
 from lastcall.lab.apiserver import ApiServer
 from lastcall.lab.apiserver.admission.calling import HEADERS, NotReached, Reply
+from lastcall.lab.apiserver.authorization.authorizer import Authorization
 from lastcall.lab.apiserver.identity import ANONYMOUS
 from lastcall.lab.apiserver.request import Identity, Request
 
@@ -24,7 +25,7 @@ class LabApi:
 
     def __init__(self, clock, seed=1):
         self.clock = clock
-        self.server = ApiServer(clock, Random(seed))
+        self.server = ApiServer(clock, Random(seed), authorization=Authorization.RBAC)
         self.server.webhooks.caller = self.webhook = Webhook(clock)
 
     def answer_reviews(self, answer):

@@ -8,8 +8,9 @@ from lastcall.adapters.kube.client import Client
 from lastcall.errors import NotFound
 from lastcall.lab import fence_objects
 from lastcall.lab.apiserver import kubeconfig
-from lastcall.lab.apiserver.request import ADMIN, Identity
+from lastcall.lab.apiserver.request import ADMIN
 from lastcall.lab.control_plane import ControlPlane
+from lastcall.lab.identities import service_account
 from lastcall.lab.making import make
 from lastcall.manifests.controller import NAMESPACE, Choices, objects
 from lastcall.manifests.labels import NAME
@@ -64,13 +65,11 @@ class Failover:
 
     def _write_kubeconfig(self) -> None:
         """It asks as the service account that the manifests give it, so that the audit tells its requests apart."""
-        groups = ("system:serviceaccounts", f"system:serviceaccounts:{NAMESPACE}", "system:authenticated")
-        user = Identity(f"system:serviceaccount:{NAMESPACE}:{NAME}", groups)
         self._kubeconfig.unlink(missing_ok=True)
         kubeconfig.write(
             self._kubeconfig,
             url=self._plane.url,
             authority=self._plane.authority,
-            token=self._plane.token(user),
+            token=self._plane.token(service_account(NAMESPACE, NAME)),
             user=NAME,
         )

@@ -63,6 +63,7 @@ class Clients(NamedTuple):
 
     kubelet: Client
     proxy: Client
+    agent: Client
 
 
 class LocalHost:
@@ -74,6 +75,7 @@ class LocalHost:
         self._number = number
         self._site = site
         self._client = clients.kubelet
+        self._agent_client = clients.agent
         self._privileged = os.geteuid() == 0
         self._machine = Group()
         self._node = Group()
@@ -163,7 +165,13 @@ class LocalHost:
         )
         manager = await self._manager(
             Surroundings(
-                self.kubelet, self._runtime, self.logind, self._holder, self._site.clock, self._boot_id, self._client
+                self.kubelet,
+                self._runtime,
+                self.logind,
+                self._holder,
+                self._site.clock,
+                self._boot_id,
+                self._agent_client,
             )
         )
         self._node = Group()

@@ -9,9 +9,10 @@ from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.resources import CSI_NODES, NODES, STORAGE_CLASSES, resource
 from lastcall.aio import Group
 from lastcall.errors import AlreadyExists, InvalidInput, NotFound
+from lastcall.lab import identities
 from lastcall.lab.apiserver.inprocess import InProcess
 from lastcall.lab.apiserver.kubelets import Kubelet as KubeletApi
-from lastcall.lab.apiserver.request import Identity
+from lastcall.lab.apiserver.request import ADMIN
 from lastcall.lab.bmc import Bmc
 from lastcall.lab.control_plane import ControlPlane
 from lastcall.lab.host import Clients, LocalHost, Site
@@ -20,7 +21,6 @@ from lastcall.lab.traffic.numbers import Numbers
 from lastcall.lab.volumes import objects
 from lastcall.model import duration
 
-PROXY = Identity("system:kube-proxy", ("system:authenticated",))
 _LOOK = 0.02
 """Seconds between two looks at nodes that are coming up."""
 _DRIVERS = resource("storage.k8s.io", "v1", "csidrivers")
@@ -45,10 +45,14 @@ class LocalMachines:
         plane.server.kubelets = self._kubelet
 
     def _add(self, name: str, number: int) -> None:
-        user = Identity(f"system:node:{name}", ("system:nodes", "system:authenticated"))
-        cable = Cable(InProcess(self._plane.server, user))
-        branch = Cable(InProcess(self._plane.server, PROXY), trunk=cable)
-        clients = Clients(Client(cable, manager="kubelet"), Client(branch, manager="kube-proxy"))
+        cable = Cable(InProcess(self._plane.server, identities.kubelet(name)))
+        branch = Cable(InProcess(self._plane.server, identities.PROXY), trunk=cable)
+        agent = Cable(InProcess(self._plane.server, identities.AGENT), trunk=cable)
+        clients = Clients(
+            Client(cable, manager="kubelet"),
+            Client(branch, manager="kube-proxy"),
+            Client(agent, manager="lastcall-agent"),
+        )
         host = LocalHost(name, number, self._site, clients)
         self.hosts[name] = host
         self._machines[name] = Machine(name, host, cable)
@@ -122,7 +126,7 @@ class LocalMachines:
 
     async def run(self) -> None:
         """Until cancelled."""
-        admin = self._plane.client(Identity("system:admin", ("system:masters", "system:authenticated")))
+        admin = self._plane.client(ADMIN)
         for kind, obj in ((STORAGE_CLASSES, objects.storage_class()), (_DRIVERS, objects.csi_driver())):
             try:
                 await admin.create(kind, obj)
@@ -153,7 +157,7 @@ class LocalMachines:
 
     async def up(self) -> None:
         """Returns when all nodes are ready."""
-        admin = self._plane.client(Identity("system:admin", ("system:masters", "system:authenticated")))
+        admin = self._plane.client(ADMIN)
         while True:
             nodes = (await admin.list(NODES)).items
             if sum(_ready(node) for node in nodes if node["metadata"]["name"] in self._machines) == len(self._machines):

@@ -33,7 +33,7 @@ class Pages:
     """Answers what begins with ``/lab/`` or ``/redfish``, and leaves the rest to the API server."""
 
     api: Handler
-    authenticated: Callable[[Request], Request]
+    permitted: Callable[[Request], Request]
     machines: Machines
     stop: Callable[[], None]
     redfish: Redfish
@@ -45,7 +45,7 @@ class Pages:
         if not request.path.startswith(PREFIX):
             return await self.api.handle(request)
         try:
-            self.authenticated(request)
+            self.permitted(request)
             return await self._own(request)
         except status.ApiError as error:
             return answers.failure(request, error)

@@ -41,7 +41,7 @@ class Runs(Protocol):
 class Surroundings(NamedTuple):
     """Of a manager: one life of the node's kubelet, and the machine. ``boot_id`` is that of the machine's boot.
 
-    ``holder`` keeps the lock over the lives of lastcall's agent. ``client`` asks as the node.
+    ``holder`` keeps the lock over the lives of lastcall's agent. ``client`` asks as lastcall's agent.
     """
 
     kubelet: Kubelet

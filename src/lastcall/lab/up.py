@@ -110,7 +110,7 @@ async def _live(
     )
     machines = LocalMachines(plane, site, count=wanted.nodes)
     bmcs = Redfish(machines, plane.bmc_password)
-    plane.pages = Pages(plane.server, plane.server.authenticated, machines, stopped.set, bmcs)
+    plane.pages = Pages(plane.server, plane.server.permitted, machines, stopped.set, bmcs)
     beside = _failover(plane, directory, clock) if wanted.failover else asyncio.Event().wait
     try:
         await first(plane.run(), machines.run(), _attend(plane, machines, tell, stopped, beside))

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from lastcall.lab.apiserver import answers, fields, media, meta, status
 from lastcall.lab.apiserver.admission.reviews import user_info
+from lastcall.lab.apiserver.authorization.reviewing import reviewed_attributes, reviewed_rules, reviewed_user
 from lastcall.lab.apiserver.context import Context
 from lastcall.lab.apiserver.request import Object, Response
 from lastcall.lab.apiserver.schema.bodies import Kind
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 _TOKEN_REQUEST = Kind("authentication.k8s.io", "v1", "TokenRequest")
 _HOUR, _SHORTEST, _LONGEST = 3600, 600, 2**32
 _BOUND = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
-_ALLOWED = {"allowed": True, "reason": "the lab evaluates no RBAC"}
 
 
 class Access:
@@ -47,24 +47,27 @@ class Access:
         return self._answer(context, review, {"userInfo": user_info(context.user)})
 
     async def access_review(self, context: Context) -> Response:
-        """May somebody, or may I, do this? Always: what is asked is checked all the same."""
+        """May somebody, or may I, do this?"""
         review = self._server.schemas.read(context)
         causes = [*_access_rules(review, context)]
         if causes:
             raise status.invalid("", context.route.resource.group, "", causes)
-        return self._answer(context, review, dict(_ALLOWED))
+        user = (
+            context.user if context.route.resource.kind == "SelfSubjectAccessReview" else reviewed_user(review["spec"])
+        )
+        decision = self._server.authorizer.authorize(reviewed_attributes(user, review["spec"]))
+        said: Object = {"allowed": decision.allowed}
+        return self._answer(context, review, said | ({"reason": decision.reason} if decision.reason else {}))
 
     async def rules_review(self, context: Context) -> Response:
-        """What may I do in this namespace? Everything."""
+        """What may I do in this namespace?"""
         review = self._server.schemas.read(context)
-        if not (review.get("spec") or {}).get("namespace"):
+        namespace = (review.get("spec") or {}).get("namespace")
+        if not namespace:
             raise status.bad_request("no namespace on request")
-        said = {
-            "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
-            "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
-            "incomplete": False,
-        }
-        return self._answer(context, review, said)
+        return self._answer(
+            context, review | {"spec": {}}, reviewed_rules(self._server.authorizer, context.user, namespace)
+        )
 
     async def token_request(self, context: Context) -> Response:
         """POST of ``serviceaccounts/token``: a new token. ApiError if there is no such account, or no such pod."""
@@ -138,9 +141,23 @@ def _access_rules(review: Object, context: Context) -> Iterator[Cause]:
         yield fields.invalid("spec.resourceAttributes", None, why)
     if kind != "SelfSubjectAccessReview" and not spec.get("user") and not spec.get("groups"):
         yield fields.invalid("spec.user", "", "at least one of user or group must be specified")
+    for name in ("fieldSelector", "labelSelector"):
+        yield from _selector_rules((resource or {}).get(name), f"spec.resourceAttributes.{name}")
     if kind == "LocalSubjectAccessReview":
         if resource is not None and resource.get("namespace", "") != context.route.namespace:
             why = "must match metadata.namespace"
             yield fields.invalid("spec.resourceAttributes.namespace", resource.get("namespace", ""), why)
         if path is not None:
             yield fields.invalid("spec.nonResourceAttributes", path, "disallowed on this kind of request")
+
+
+def _selector_rules(selector: Object | None, path: str) -> Iterator[Cause]:
+    if selector is None:
+        return
+    raw, requirements = selector.get("rawSelector"), selector.get("requirements")
+    if raw and requirements:
+        yield fields.invalid(f"{path}.rawSelector", raw, "may not specified at the same time as requirements")
+    if not raw and not requirements:
+        yield fields.required(
+            f"{path}.requirements", f"when {path} is specified, requirements or rawSelector is required"
+        )

@@ -12,7 +12,7 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True)
 class Identity:
-    """Who asks. The lab evaluates no RBAC; the audit says who did what."""
+    """Who asks: name, groups and UID as tokens and certificates say them."""
 
     name: str
     groups: Sequence[str] = ()

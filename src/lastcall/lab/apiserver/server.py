@@ -2,18 +2,24 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from random import Random
 
 import msgspec
 
 from lastcall.errors import Unavailable
-from lastcall.lab.apiserver import answers, initial, media, node_authorization, patching, protobuf, status
+from lastcall.lab.apiserver import answers, initial, media, patching, protobuf, status
 from lastcall.lab.apiserver.admission import plugins
 from lastcall.lab.apiserver.admission.addresses import ServiceAddresses
 from lastcall.lab.apiserver.admission.calling import HttpsCaller
 from lastcall.lab.apiserver.admission.chain import Chain, Plugin
 from lastcall.lab.apiserver.admission.webhooks import MutatingWebhooks, ValidatingWebhooks, Webhooks
 from lastcall.lab.apiserver.audit import Audit
+from lastcall.lab.apiserver.authorization import reconciliation
+from lastcall.lab.apiserver.authorization.attributes import MASTERS, access_attributes, forbidden
+from lastcall.lab.apiserver.authorization.authorizer import Authorization, Authorizer
+from lastcall.lab.apiserver.authorization.escalation import EscalationCheck
+from lastcall.lab.apiserver.authorization.impersonation import impersonated, wanted_user
 from lastcall.lab.apiserver.catalog import built_in
 from lastcall.lab.apiserver.context import Context
 from lastcall.lab.apiserver.custom.definitions import Definitions
@@ -32,7 +38,7 @@ from lastcall.lab.apiserver.routes import place, route
 from lastcall.lab.apiserver.schema import Schemas
 from lastcall.lab.apiserver.schema.bodies import check_size
 from lastcall.lab.apiserver.scheme import Scheme
-from lastcall.lab.apiserver.store import Key, Store
+from lastcall.lab.apiserver.store import Change, Key, Store
 from lastcall.lab.apiserver.subresources import subresources
 from lastcall.lab.apiserver.watches import Watcher
 from lastcall.lab.apiserver.writes import Writer
@@ -53,7 +59,15 @@ class ApiServer:
     requests have the same answers.
     """
 
-    def __init__(self, clock: Clock, random: Random, *, store: Store | None = None, audit: Audit | None = None) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        random: Random,
+        *,
+        store: Store | None = None,
+        audit: Audit | None = None,
+        authorization: Authorization = Authorization.ALWAYS_ALLOW,
+    ) -> None:
         self.clock = clock
         self.audit = audit or Audit(clock)
         self.random = random
@@ -63,8 +77,11 @@ class ApiServer:
         self.definitions = Definitions(self.store, self.scheme, clock)
         self.definitions.load()
         self.store.describe(self._fields)
-        self.store.on_change = self.definitions.changed
+        self.authorizer = Authorizer(self.store, authorization)
+        self.store.on_change = self._changed
         initial.begin(self.store, wall=clock.wall(), random=random)
+        if authorization is Authorization.RBAC:
+            reconciliation.reconcile(self.store, wall=clock.wall(), random=random)
         self.schemas = Schemas()
         self.reader = Reader(self.store)
         self.watcher = Watcher(self.store, clock, random)
@@ -89,16 +106,37 @@ class ApiServer:
             "deletecollection": self._delete_all,
         }
 
-    def authenticated(self, request: Request) -> Request:
-        """The request with who asks. ApiError if nobody knows who that is."""
-        return self.identities.authenticated(request)
+    def identified(self, request: Request) -> Request:
+        """The request with who asks, or the user as whom it acts. ApiError if that is not known, or not allowed."""
+        request = self.identities.authenticated(request)
+        wanted = wanted_user(request.headers)
+        if wanted is None:
+            return request
+        user = impersonated(access_attributes(request), wanted, self.authorizer.authorize)
+        return replace(request, user=user)
+
+    def authorize(self, request: Request) -> None:
+        """ApiError (403) if the user of an identified request may not ask it."""
+        if MASTERS in request.user.groups:
+            return
+        asked = access_attributes(request)
+        decision = self.authorizer.authorize(asked)
+        if not decision.allowed:
+            raise forbidden(asked, decision.reason)
+
+    def permitted(self, request: Request) -> Request:
+        """The request with its user, who may ask it. ApiError (400, 401, 403) if not."""
+        request = self.identified(request)
+        self.authorize(request)
+        return request
 
     async def handle(self, request: Request) -> Response:
         """The answer; never an exception but for cancellation, and ModuleNotFoundError where the lab is not installed."""
         began = self.audit.begin()
         try:
-            request = protobuf.as_json(self.authenticated(request))
-            response = await self._handle(request)
+            request = self.identified(request)
+            self.authorize(request)
+            response = await self._handle(protobuf.as_json(request))
             if self.store.journal:  # nothing is told, read or written, that a crash could take back
                 await self.store.journal.durable(self.store.revision)
         except status.ApiError as error:
@@ -122,7 +160,12 @@ class ApiServer:
     def _plugins(self) -> Sequence[Plugin]:
         built_in = plugins.built_in(self.store, self.clock, self.random)
         hooks = [MutatingWebhooks(self.webhooks), ValidatingWebhooks(self.webhooks)]
-        return [Terminating(self.definitions), *built_in, *hooks, ServiceAddresses(self.store, self.random)]
+        addresses = ServiceAddresses(self.store, self.random)
+        return [Terminating(self.definitions), *built_in, *hooks, addresses, EscalationCheck(self.authorizer)]
+
+    def _changed(self, change: Change) -> None:
+        self.definitions.changed(change)
+        self.authorizer.rbac.changed(change)
 
     async def _handle(self, request: Request) -> Response:
         where = place(request.path)
@@ -133,7 +176,6 @@ class ApiServer:
         if deprecation := context.route.resource.behaviour.deprecation:
             context.warnings.append(deprecation)
         try:
-            node_authorization.check(context)
             check_size(request)
             if context.route.subresource not in _PARTS:
                 return await self._subresource(context)

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from dataclasses import replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -84,8 +85,12 @@ class Streams:
         await receive()
         began = self._server.audit.begin()
         try:
-            request = self._server.authenticated(request)
-            start = self._start(self._context(request))
+            request = self._server.identified(request)
+            self._server.authorize(request)
+            context = self._context(request)
+            # A WebSocket begins with a GET: who may only get must not run commands.
+            self._server.authorize(replace(request, method="POST"))
+            start = self._start(context)
         except status.ApiError as error:
             self._server.audit.end(began, request, error.code)
             await _refused(error, scope, send)

@@ -76,7 +76,7 @@ class Demo:
         self._machines = LocalMachines(self._plane, site, count=3)
         bmcs = Redfish(self._machines, self._plane.bmc_password)
         self._plane.pages = Pages(
-            self._plane.server, self._plane.server.authenticated, self._machines, self._plane.stop, bmcs
+            self._plane.server, self._plane.server.permitted, self._machines, self._plane.stop, bmcs
         )
         self._client = self._plane.client(ADMIN)
         controller = Failover(self._plane, place.directory, self._clock, suspect_after=SUSPECT_AFTER)

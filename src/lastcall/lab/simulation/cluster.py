@@ -15,10 +15,10 @@ from lastcall.adapters.kube.resources import (
     resource,
 )
 from lastcall.graceful.config import AgentConfig
+from lastcall.lab import identities
 from lastcall.lab.actors import Behaviour
 from lastcall.lab.apiserver.admission.node_restriction import is_forbidden
 from lastcall.lab.apiserver.catalog import built_in
-from lastcall.lab.apiserver.request import Identity
 from lastcall.lab.controllers.pace import Pace
 from lastcall.lab.kubelet.settings import Profile
 from lastcall.lab.power import Cable, Machine, Switch
@@ -28,7 +28,6 @@ from lastcall.lab.simulation.failover.failing_over import FailingOver
 from lastcall.lab.simulation.heartbeats import NodeHeartbeat
 from lastcall.lab.simulation.machine.cables import TellingCable
 from lastcall.lab.simulation.machine.host import SimulatedHost, Site
-from lastcall.lab.simulation.machine.watchdogs import USER as AGENT
 from lastcall.lab.simulation.machine.watchdogs import watchdogs_of
 from lastcall.lab.simulation.noticing import notice
 from lastcall.lab.simulation.plane import Plane
@@ -156,8 +155,7 @@ class Cluster:
         domains = {label: values[number % len(values)] for label, values in group.domains.items()}
         self.labels[name] = {**group.labels, **domains}
         index = len(self.machines)
-        user = Identity(f"system:node:{name}", ("system:nodes", "system:authenticated"))
-        cable = TellingCable(self.plane.reach(user, name))
+        cable = TellingCable(self.plane.reach(identities.kubelet(name), name))
 
         def profile(boot_id: str) -> Profile:
             address = f"10.{index // 65536 % 256}.{index // 256 % 256}.{index % 256}"
@@ -171,7 +169,8 @@ class Cluster:
                 architecture=group.architecture,
             )
 
-        host = self.hosts[name] = SimulatedHost(profile, name, self._site, cable)
+        agent = Cable(self.plane.reach(identities.AGENT, name), trunk=cable)
+        host = self.hosts[name] = SimulatedHost(profile, name, self._site, cable, agent)
         heartbeat = host.renewals = NodeHeartbeat(
             name,
             self.plane.heartbeats,
@@ -183,7 +182,7 @@ class Cluster:
         machine = self.machines[name] = Machine(name, host, cable)
         machine.on_fault = lambda fault: self.truth.harmed(name, fault)
         if self._watchdogs:
-            reach = Cable(self.plane.reach(AGENT, name), trunk=cable)
+            reach = Cable(self.plane.reach(identities.AGENT, name), trunk=cable)
             host.watchdog = self._watchdogs.of(machine, reach, host.clock)
 
     def _behave(self, pod: Pod, container: str, attempt: int) -> Behaviour:

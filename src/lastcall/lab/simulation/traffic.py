@@ -13,7 +13,7 @@ from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.resources import Object
 from lastcall.adapters.kube.watching import Change, Key, Kind
 from lastcall.aio import Group
-from lastcall.lab.apiserver.request import Identity
+from lastcall.lab.identities import PROXY
 from lastcall.lab.simulation.plane import Plane
 from lastcall.lab.simulation.seeds import random_of
 from lastcall.lab.simulation.spans import Between
@@ -22,7 +22,6 @@ from lastcall.model.traffic import split
 from lastcall.ports import Clock
 
 PROGRAM = "clients"
-_IDENTITY = Identity("system:kube-proxy", ("system:authenticated",))
 _SETTLE = 1.0
 """Seconds, beside the propagation, in which the first list has come."""
 
@@ -44,7 +43,7 @@ class Clients:
         self._slices: dict[Key, dict[Key, _Slice]] = {key: {} for key in services}
         self._known: dict[Key, set[str]] = {key: set() for key in self._slices}
         self._propagation = propagation
-        client = Client(plane.reach(_IDENTITY, PROGRAM), manager=PROGRAM)
+        client = Client(plane.reach(PROXY, PROGRAM), manager=PROGRAM)
         random = random_of(seed, PROGRAM)
         self._table = Table(client, clock, random, delay=propagation, on_change=self._look)
         self.learned: dict[Key, list[Learned]] = {key: [] for key in self._known}

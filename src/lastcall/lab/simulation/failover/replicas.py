@@ -11,7 +11,7 @@ from lastcall.failover.deciding.concluding import Terms
 from lastcall.failover.doing.controller import Controller, Outside
 from lastcall.failover.doing.event_writer import Telling
 from lastcall.failover.telling.happenings import Acted, Broke, Happening
-from lastcall.lab.apiserver.request import Identity
+from lastcall.lab.identities import service_account
 from lastcall.lab.power import Cable
 from lastcall.lab.simulation.plane import Plane
 from lastcall.lab.simulation.seeds import random_of
@@ -24,7 +24,7 @@ from lastcall.ports_fences import Fences
 
 log = logging.getLogger(__name__)
 
-USER = Identity(f"system:serviceaccount:{SYSTEM_NAMESPACE}:{NAME}", ("system:serviceaccounts", "system:authenticated"))
+USER = service_account(SYSTEM_NAMESPACE, NAME)
 
 _NOTICES = {
     "off": "switched off by its BMC, as lastcall asks",

@@ -61,14 +61,17 @@ class Site:
 
 
 class SimulatedHost:
-    """``power.Host`` whose pods are actors. ``reach`` is the machine's way to the API server."""
+    """``power.Host`` whose pods are actors. ``reach`` is the kubelet's way to the API server, ``agent`` the agent's."""
 
-    def __init__(self, profile: Callable[[str], Profile], name: str, site: Site, reach: Transport) -> None:
+    def __init__(
+        self, profile: Callable[[str], Profile], name: str, site: Site, reach: Transport, agent: Transport
+    ) -> None:
         self.name = name
         self._profile = profile
         self._site = site
         self._random = random_of(site.seed, name)
         self._client = Client(reach, manager="kubelet")
+        self._agent_client = Client(agent, manager="lastcall-agent")
         self._directories = ImaginedDirectories()
         self._boots = 0
         self._on = False
@@ -222,7 +225,7 @@ class SimulatedHost:
         face = KubeletFace(kubelet, self.clock)
         face.hold()
         self._keeper = FakeKeeper(self.holder)
-        shutdowns = ShutdownRecords(self._client, self.name, self.clock)
+        shutdowns = ShutdownRecords(self._agent_client, self.name, self.clock)
         if self._site.records:
             self.process.start(shutdowns.run(), f"{self.name}: shutdown records")
         return Agent(

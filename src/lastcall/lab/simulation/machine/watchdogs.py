@@ -16,7 +16,6 @@ from lastcall.adapters.kube.watchdog_lease import KubeWatchdogLease
 from lastcall.adapters.watchdog_device import WatchdogFile
 from lastcall.graceful.agent import Status
 from lastcall.graceful.machine import State
-from lastcall.lab.apiserver.request import Identity
 from lastcall.lab.fake_datagrams import FakeNetwork
 from lastcall.lab.fake_watchdog import FakeWatchdog
 from lastcall.lab.kubelet.settings import Profile
@@ -33,9 +32,6 @@ from lastcall.ports import Clock
 from lastcall.watchdog.keeper import Keeper
 from lastcall.watchdog.peers import Peers
 from lastcall.watchdog.telling import Told
-
-USER = Identity(f"system:serviceaccount:{SYSTEM_NAMESPACE}:{NAME}", ("system:serviceaccounts", "system:authenticated"))
-"""As whom agents keep their Leases."""
 
 LAG_SECONDS = 0.001
 """From one agent to another."""

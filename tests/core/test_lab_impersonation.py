@@ -1,0 +1,189 @@
+"""Who may act as another user. The messages are those of a kube-apiserver 1.36.2."""
+
+import json
+from random import Random
+
+import pytest
+
+from lastcall.lab import virtual
+from lastcall.lab.apiserver import ApiServer
+from lastcall.lab.apiserver.authorization.authorizer import Authorization
+from lastcall.lab.apiserver.identity import ANONYMOUS
+from lastcall.lab.apiserver.request import ADMIN, Identity, Request
+
+ALICE = Identity("alice", ("developers", "system:authenticated"))
+POD = "/api/v1/namespaces/default/pods/p"
+WHO = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+REVIEW = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+RULES = {
+    "impersonate": {"verbs": ["impersonate"], "apiGroups": [""], "resources": ["users", "groups", "serviceaccounts"]},
+    "extra": {
+        "verbs": ["impersonate"],
+        "apiGroups": ["authentication.k8s.io"],
+        "resources": ["userextras/scopes", "uids"],
+    },
+    "on": {"verbs": ["impersonate-on:user-info:create"], "apiGroups": ["*"], "resources": ["*"]},
+    "user info": {"verbs": ["impersonate:user-info"], "apiGroups": ["authentication.k8s.io"], "resources": ["users"]},
+    "one user": {"verbs": ["impersonate"], "apiGroups": [""], "resources": ["users"], "resourceNames": ["jane"]},
+}
+
+
+class World:
+    def __init__(self, mode=Authorization.RBAC):
+        self.server = ApiServer(virtual.VirtualClock(), Random(1), authorization=mode)
+
+    async def ask(self, user, method, path, body=None, **headers):
+        data = json.dumps(body).encode() if body else b""
+        headers = {name.replace("_", "-"): value for name, value in headers.items()}
+        answer = await self.server.handle(Request.of(method, path, headers=headers, body=data, user=user))
+        return answer.status, json.loads(answer.body) if answer.body[:1] == b"{" else answer.body
+
+    async def grant(self, *rules):
+        """ALICE may do what these rules allow."""
+        group = "rbac.authorization.k8s.io"
+        role = {"apiVersion": f"{group}/v1", "kind": "ClusterRole", "metadata": {"name": "given"}, "rules": [*rules]}
+        binding = {
+            "apiVersion": f"{group}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": "given"},
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "given"},
+            "subjects": [{"kind": "User", "apiGroup": group, "name": "alice"}],
+        }
+        for plural, obj in (("clusterroles", role), ("clusterrolebindings", binding)):
+            assert (await self.ask(ADMIN, "POST", f"/apis/{group}/v1/{plural}", obj))[0] == 201
+
+
+def run(test, mode=Authorization.RBAC):
+    async def main():
+        return await test(World(mode))
+
+    return virtual.run(main())
+
+
+REFUSED = {
+    "a user": (
+        {"impersonate_user": "bob"},
+        (
+            'pods "p" is forbidden: User "{who}" cannot impersonate-on:user-info:get resource "pods" in API group "" in the'
+            ' namespace "default"'
+        ),
+    ),
+    "a service account": (
+        {"impersonate_user": "system:serviceaccount:ns:n"},
+        (
+            'pods "p" is forbidden: User "{who}" cannot impersonate-on:serviceaccount:get resource "pods" in API group ""'
+            ' in the namespace "default"'
+        ),
+    ),
+    "a service account with groups": (
+        {"impersonate_user": "system:serviceaccount:ns:n", "impersonate_group": "system:masters"},
+        (
+            'serviceaccounts "n" is forbidden: User "{who}" cannot impersonate resource "serviceaccounts" in API group ""'
+            ' in the namespace "ns"'
+        ),
+    ),
+    "a node": (
+        {"impersonate_user": "system:node:n1"},
+        (
+            'pods "p" is forbidden: User "{who}" cannot impersonate-on:arbitrary-node:get resource "pods" in API group ""'
+            ' in the namespace "default"'
+        ),
+    ),
+    "a node with groups": (
+        {"impersonate_user": "system:node:n1", "impersonate_group": "system:masters"},
+        (
+            'users "system:node:n1" is forbidden: User "{who}" cannot impersonate resource "users" in API group "" at the'
+            " cluster scope"
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("who", [ALICE, ANONYMOUS], ids=["alice", "anonymous"])
+@pytest.mark.parametrize(("headers", "message"), REFUSED.values(), ids=REFUSED)
+def test_who_may_not_act_as_another_is_refused(who, headers, message):
+    async def test(world):
+        status, said = await world.ask(who, "GET", POD, **headers)
+        assert (status, said["message"]) == (403, message.format(who=who.name))
+
+    run(test)
+
+
+@pytest.mark.parametrize("mode", Authorization)
+@pytest.mark.parametrize("path", ["/api/v1/namespaces/default/secrets", "/lab/status", f"{POD}/exec?command=sh"])
+def test_a_header_alone_gives_no_rights(mode, path):
+    """Without a token nothing is allowed, whatever user or group the headers name."""
+
+    async def test(world):
+        headers = {"impersonate_user": "admin", "impersonate_group": "system:masters"}
+        assert (await world.ask(ANONYMOUS, "GET", path, **headers))[0] == 403
+
+    run(test, mode)
+
+
+def test_a_wrong_token_is_refused_before_the_headers_are_looked_at():
+    async def test(world):
+        headers = {"authorization": "Bearer wrong", "impersonate_user": "bob"}
+        assert (await world.ask(ANONYMOUS, "GET", POD, **headers))[0] == 401
+
+    run(test)
+
+
+def test_groups_without_a_user():
+    async def test(world):
+        headers = {"impersonate_extra_foo": "g, h", "impersonate_uid": "7"}
+        status, said = await world.ask(ADMIN, "GET", POD, **headers)
+        assert (status, said["reason"]) == (400, "BadRequest")
+        assert said["message"] == (
+            'requested &user.DefaultInfo{Name:"", UID:"7", Groups:[]string(nil), Extra:map[string][]string'
+            '{"foo":[]string{"g", "h"}}} without impersonating a user name'
+        )
+
+    run(test)
+
+
+ALLOWED = {
+    "by the verb impersonate": (["impersonate"], {"impersonate_user": "jane"}, 201),
+    "with groups": (["impersonate"], {"impersonate_user": "jane", "impersonate_group": "a, b"}, 201),
+    "extra fields need a right": (["impersonate"], {"impersonate_user": "jane", "impersonate_extra_scopes": "x"}, 403),
+    "extra fields": (["impersonate", "extra"], {"impersonate_user": "jane", "impersonate_extra_scopes": "x"}, 201),
+    "other extra fields": (["impersonate", "extra"], {"impersonate_user": "jane", "impersonate_extra_x": "x"}, 403),
+    "a uid": (["impersonate", "extra"], {"impersonate_user": "jane", "impersonate_uid": "7"}, 201),
+    "a service account": (["impersonate"], {"impersonate_user": "system:serviceaccount:ns:n"}, 201),
+    "one user": (["one user"], {"impersonate_user": "jane"}, 201),
+    "another user": (["one user"], {"impersonate_user": "joe"}, 403),
+    "constrained": (["on", "user info"], {"impersonate_user": "jane"}, 201),
+    "constrained needs both": (["user info"], {"impersonate_user": "jane"}, 403),
+    "constrained is never a node": (["on", "user info"], {"impersonate_user": "system:node:n1"}, 403),
+    "constrained is never a master": (
+        ["on", "user info"],
+        {"impersonate_user": "jane", "impersonate_group": "system:masters"},
+        403,
+    ),
+}
+
+
+@pytest.mark.parametrize(("rules", "headers", "code"), ALLOWED.values(), ids=ALLOWED)
+def test_who_may_act_as_another(rules, headers, code):
+    async def test(world):
+        await world.grant(*(RULES[name] for name in rules))
+        status, said = await world.ask(ALICE, "POST", WHO, REVIEW, **headers)
+        assert status == code
+        if code == 201:
+            assert said["status"]["userInfo"]["username"] == headers["impersonate_user"]
+
+    run(test)
+
+
+def test_who_acts_as_another_has_that_users_rights():
+    async def test(world):
+        await world.grant(RULES["impersonate"])
+        status, said = await world.ask(ALICE, "GET", POD, impersonate_user="jane")
+        assert (status, said["message"].partition(": ")[2]) == (
+            403,
+            'User "jane" cannot get resource "pods" in API group "" in the namespace "default"',
+        )
+        assert (await world.ask(ALICE, "GET", POD, impersonate_user="x", impersonate_group="system:masters"))[0] == 404
+        assert [one.user for one in world.server.audit.records][-2:] == ["jane", "x"]
+
+    run(test)
