@@ -43,6 +43,7 @@ from planted import (
     nodes,
     policies,
     simulation,
+    simulation_rules,
     watchdog,
     watchdog_peers,
 )
@@ -75,6 +76,7 @@ BUGS = [
     *nodes.BUGS,
     *policies.BUGS,
     *simulation.BUGS,
+    *simulation_rules.BUGS,
     *watchdog.BUGS,
     *watchdog_peers.BUGS,
 ]

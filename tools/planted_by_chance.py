@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
 
-from planted import simulation
+from planted import simulation, simulation_rules
 from planted.bug import Bug
 from planted_bugs import ROOT, chance, stale
 
@@ -40,7 +40,11 @@ def row(bug: Bug, told: Sequence[str]) -> str:
 
 def main(names: Sequence[str]) -> int:
     """Those whose names contain one of the words, or all."""
-    bugs = [bug for bug in simulation.BUGS if bug.seeds and (not names or any(word in bug.name for word in names))]
+    bugs = [
+        bug
+        for bug in (*simulation.BUGS, *simulation_rules.BUGS)
+        if bug.seeds and (not names or any(word in bug.name for word in names))
+    ]
     if problems := [why for bug in bugs if (why := stale(bug))]:
         sys.stdout.write("".join(f"cannot be planted: {why}\n" for why in problems))
         return 1

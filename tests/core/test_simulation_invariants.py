@@ -205,9 +205,48 @@ def test_a_signal_that_could_not_be_sent_in_time_leaves_no_two_seconds(away, bro
     ],
 )
 def test_a_phase_waits_for_the_one_below_it(ended, critical, broken):
-    story = pressed().pod("low").pod("high", priority=CRITICAL).at(100, "low", "TERM").at(critical, "high", "TERM")
+    story = (
+        pressed(bounded=False)
+        .pod("low")
+        .pod("high", priority=CRITICAL)
+        .at(100, "low", "TERM")
+        .at(critical, "high", "TERM")
+    )
     story.at(critical, "high", "exit").at(ended, "low", "exit")
     assert gone(story, ended).broken() == broken
+
+
+# -- no more time than there is ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("grace", "priority", "granted", "ended", "broken"),
+    [
+        (60, 0, 40.0, 130.0, []),
+        (60, 0, 40.0, 130.2, ["OVERRUN"]),
+        (10, 0, 40.0, 112.0, []),
+        (10, 0, 40.0, 112.2, ["OVERRUN"]),
+        (60, CRITICAL, 40.0, 110.2, ["OVERRUN"]),
+        (60, 0, 25.0, 114.95, []),  # 10 of the 25 seconds are for critical pods
+        (60, 0, 25.0, 115.1, ["OVERRUN"]),
+        (60, CRITICAL, 8.0, 107.9, []),
+    ],
+)
+def test_no_pod_has_more_than_its_grace_or_than_its_phase(grace, priority, granted, ended, broken):
+    story = Story().at(100, "n1", ("pressed", granted)).pod("a", grace=grace, priority=priority)
+    story.at(100, "a", "TERM").at(min(ended, 100 + granted), "a", "KILL").at(ended, "a", "exit")
+    assert gone(story, ended).broken() == broken
+
+
+@pytest.mark.parametrize("trouble", [("agent killed", "agent started"), ("no runtime", "no runtime over")])
+def test_what_could_not_be_ended_in_time_is_excused(trouble):
+    story = pressed().pod("a").at(100, "a", "TERM").at(120, "n1", trouble[0]).at(132, "n1", trouble[1])
+    assert gone(story.at(133, "a", "KILL", "exit"), 133).broken() == []
+
+
+def test_a_kubelet_does_not_promise_that():
+    story = pressed(bounded=False).pod("a").at(100, "a", "TERM").at(135, "a", "KILL", "exit")
+    assert gone(story, 135).broken() == []
 
 
 def test_a_lower_one_that_is_never_begun():
@@ -291,7 +330,7 @@ def test_a_lock_after_a_shutdown_that_was_called_off(agent, broken):
 
 @pytest.mark.parametrize(("down", "broken"), [(125.0, ["LOCK_LOST"]), (140.0, [])])
 def test_the_lock_is_held_while_there_are_pods_and_time(down, broken):
-    story = pressed().pod("a").at(100, "a", "TERM")
+    story = pressed(bounded=False).pod("a").at(100, "a", "TERM")
     assert story.at(down, "n1", "down", "off").broken() == broken
 
 
@@ -335,14 +374,14 @@ def test_a_dead_agent_lets_nothing_go(down, broken):
 
 @pytest.mark.parametrize(("down", "broken"), [(140.0, []), (140.2, ["LOCK_KEPT"])])
 def test_nor_beyond_the_deadline_whatever_lives(down, broken):
-    story = pressed().pod("a").at(100, "a", "TERM")
+    story = pressed(bounded=False).pod("a").at(100, "a", "TERM")
     story.powers = [one._replace(amount=60.0) if one.what == "pressed" else one for one in story.powers]
     assert gone(story, down).broken() == broken
 
 
 @pytest.mark.parametrize(("end", "broken"), [(139.0, []), (150.0, ["LOCK_KEPT"])])
 def test_a_shutdown_that_never_ends(end, broken):
-    assert pressed(end=end).pod("a").at(100, "a", "TERM").broken() == broken
+    assert pressed(end=end, bounded=False).pod("a").at(100, "a", "TERM").broken() == broken
 
 
 def test_where_nobody_ends_pods_nobody_holds_a_lock():

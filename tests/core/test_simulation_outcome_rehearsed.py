@@ -14,6 +14,7 @@ from lastcall.lab import virtual
 from lastcall.lab.simulation.cluster import Cluster
 from lastcall.lab.simulation.measure import outcome
 from lastcall.lab.simulation.outcome import Outcome, Topic
+from lastcall.lab.simulation.playing import play
 from lastcall.lab.simulation.rehearsal import Rehearsal
 from lastcall.lab.simulation.scenario import (
     Event,
@@ -27,9 +28,11 @@ from lastcall.lab.simulation.scenario import (
     Verb,
     Workload,
 )
+from lastcall.lab.simulation.shipped import data_of
 from lastcall.lab.simulation.traffic import Clients
 from lastcall.lab.simulation.truth import Happening, Truth
 from lastcall.lab.simulation.weather import Condition
+from lastcall.lab.simulation.wording.reading import read
 from lastcall.lab.simulation.writers import Writers
 from lastcall.lab.traffic.table import SERVICE_NAME
 from lastcall.lab.virtual import Process, VirtualClock
@@ -372,3 +375,12 @@ def test_the_last_pod_to_end_leaves_its_volume_behind_unless_nobody_ends_it(mana
     )
     found = workload(rehearsed(scenario), "db")
     assert (found.pod_down > 200) == (manager is Manager.NONE)
+
+
+def test_who_ignores_sigterm_does_not_end_by_itself():
+    """The promise of a scenario: by SIGKILL is not by itself, and a machine that grants too little shows it."""
+    ladder = data_of("battery-ladder")
+    patient = ladder.replace(b"endsIn: 14s", b"endsIn: 20s")  # its phase has 15.98 s
+    outcomes = [play(read(data, "x"), 1) for data in (ladder, patient)]
+    goals = [[one for one in outcome.verdicts if one.expectation.goal is Goal.ENDED_BY_ITSELF] for outcome in outcomes]
+    assert [[one.holds for one in found] for found in goals] == [[True, True, True], [True, False, True]]

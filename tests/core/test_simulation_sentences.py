@@ -108,6 +108,8 @@ def test_events(sentence, event):
         ("every workload runs at the end", Expectation(goal=Goal.RUNS)),
         ("db is stuck at the end", Expectation(goal=Goal.STUCK, subject="db")),
         ("every pod of web ends before the power goes", Expectation(goal=Goal.ENDED_IN_TIME, subject="web")),
+        ("every pod of web ends by itself", Expectation(goal=Goal.ENDED_BY_ITSELF, subject="web")),
+        ("every pod ends by itself", Expectation(goal=Goal.ENDED_BY_ITSELF)),
         ("every pod ends before the power goes", Expectation(goal=Goal.ENDED_IN_TIME)),
     ],
 )

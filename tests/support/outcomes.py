@@ -35,6 +35,7 @@ def workload(name="web", **more):
         "writes_lost": 0,
         "killed": 0,
         "power_cut": 0,
+        "unconfirmed": 0,
         "hooks_missed": 0,
         "restarts": 0,
         "serving_steps": (Step(at=0, count=6), Step(at=60, count=4), Step(at=90, count=6)),

@@ -14,11 +14,11 @@ ON_NODE = ("order", "start", "hook", "hook over", "TERM", "KILL", "exit")
 class Story:
     """One that begins with machines that run, and their agents. Everybody's times are seconds."""
 
-    def __init__(self, *, plan=((0, 30), (CRITICAL, 10)), nodes=("n1", "n2"), end=1000.0):
+    def __init__(self, *, plan=((0, 30), (CRITICAL, 10)), nodes=("n1", "n2"), end=1000.0, bounded=True):
         self.plan = None if plan is None else tuple(PhasePlan(priority=one, seconds=much) for one, much in plan)
         self.end, self.happenings, self.asked, self.pods, self.hooks, self.node_of = end, [], [], {}, {}, {}
         self.powers = [Power(0.0, node, what) for node in nodes for what in ("on", "agent started")]
-        self.more = {}
+        self.more = {"bounded": bounded}
 
     def pod(self, name, *, node="n1", priority=0, grace=30, hook=0.0, owner="", began=1.0, uid=""):
         """It runs since ``began``; ``hook`` is how long its preStop hook takes."""

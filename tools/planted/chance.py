@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
@@ -20,7 +19,7 @@ from lastcall.errors import LastcallError
 from lastcall.lab.simulation import chaos, failover_chaos
 from lastcall.lab.simulation.playing import always, hush, play
 from lastcall.lab.simulation.scenario import Scenario, Workload
-from lastcall.lab.simulation.shipped import FAILOVER_CHAOS
+from lastcall.lab.simulation.shipped import FAILOVER_CHAOS, data_of
 from lastcall.lab.simulation.shrink import Shows, shows, shrink
 from lastcall.lab.simulation.wording.reading import read
 from lastcall.lab.simulation.wording.sentences import of_event
@@ -96,7 +95,7 @@ def main(arguments: Sequence[str]) -> None:
     first, last, *files = [one for one in arguments if one != "--shrink"]
     story: Callable[[int], Scenario] = chaos.scenario
     if files and files != [FAILOVER_CHAOS]:
-        story = partial(always, read(Path(files[0]).read_bytes(), files[0]))
+        story = partial(always, read(data_of(files[0]), files[0]))
     if files == [FAILOVER_CHAOS]:
         story = failover_chaos.scenario
     for seed in range(int(first), int(last) + 1):

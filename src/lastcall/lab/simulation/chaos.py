@@ -87,14 +87,16 @@ _AMOUNTS = {
 def scenario(seed: int) -> Scenario:
     """The story of a seed."""
     random = random_of(str(seed), "chaos")
-    groups = _groups(random)
+    ladder = random_of(str(seed), "chaos/phases")
+    groups = _groups(random, ladder)
     shutdowns = _shutdowns(random)
     timeline = [*shutdowns, *_faults(random, [one for one in shutdowns if one.verb is Verb.REBOOT])]
     return Scenario(
         name=f"chaos-{seed}",
         description=DESCRIPTION,
-        nodes=(NodeGroup(count=3),),
-        workloads=tuple(_workloads(random)),
+        nodes=(NodeGroup(count=3, delay_limit=_delay_limit(ladder, groups)),),
+        objects=tuple(_class(name, value) for name, value in CLASSES.items()),
+        workloads=(*_workloads(random), *_more_priorities(ladder)),
         agent=AgentConfig(kind=AGENT_CONFIGURATION, groups=groups),
         boot=random.choice((5.0, 30.0)),
         timeline=tuple(sorted(timeline, key=lambda event: event.at)),
@@ -102,9 +104,43 @@ def scenario(seed: int) -> Scenario:
     )
 
 
-def _groups(random: Random) -> tuple[PhasePlan, ...]:
+def _groups(random: Random, ladder: Random) -> tuple[PhasePlan, ...]:
+    """Two phases, or a ladder whose steps are the very priorities of the classes."""
     low, high = random.choice(((30, 10), (10, 5), (60, 20), (5, 2)))
-    return (PhasePlan(priority=0, seconds=low), PhasePlan(priority=2_000_000_000, seconds=high))
+    steps = ((), (PhasePlan(priority=10_000, seconds=low),))
+    critical = PhasePlan(priority=2_000_000_000, seconds=high)
+    return (PhasePlan(priority=0, seconds=low), *ladder.choice(steps), critical)
+
+
+def _delay_limit(random: Random, groups: Sequence[PhasePlan]) -> float:
+    """Mostly none; else less than the phases ask for, or even less than the critical ones do."""
+    if random.random() < 0.7:
+        return 0.0
+    return random.choice((round(sum(one.seconds for one in groups) * 0.6), groups[-1].seconds, 1))
+
+
+CLASSES = {"low": -10, "storage": 10_000}
+"""Priority classes: below every phase, and at the very edge of one."""
+
+
+def _class(name: str, value: int) -> dict[str, object]:
+    return {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": name},
+        "value": value,
+    }
+
+
+def _more_priorities(random: Random) -> Sequence[Workload]:
+    """Mostly one at the edge of a phase, which takes its time."""
+    if random.random() < 0.3:
+        return ()
+    priority_class = random.choice(("low", "storage", "storage", "system-cluster-critical"))
+    grace, ends = random.choice((5, 30, 60)), random.choice((1.0, 5.0, float("inf")))
+    return (
+        Workload(kind=Kind.DEPLOYMENT, name="more", replicas=3, priority_class=priority_class, grace=grace, ends=ends),
+    )
 
 
 _DISKS: Sequence[Mapping[str, object]] = ({"volume": True, "writes": 0.2}, {"volume": True, "writes": 0.2}, {})

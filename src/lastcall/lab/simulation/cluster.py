@@ -170,7 +170,7 @@ class Cluster:
             )
 
         agent = Cable(self.plane.reach(identities.AGENT, name), trunk=cable)
-        host = self.hosts[name] = SimulatedHost(profile, name, self._site, cable, agent)
+        host = self.hosts[name] = SimulatedHost(profile, name, self._site, cable, agent, group.delay_limit)
         heartbeat = host.renewals = NodeHeartbeat(
             name,
             self.plane.heartbeats,

@@ -1,6 +1,6 @@
 """What must never happen, judged by what machines, actors and storage tell (pure)."""
 
-from lastcall.lab.simulation.rules import endings, fencing, machines, pods
+from lastcall.lab.simulation.rules import endings, fencing, machines, overruns, pods
 from lastcall.lab.simulation.rules.base import Rule, Run, Violation
 from lastcall.lab.simulation.rules.facts import Facts
 
@@ -14,6 +14,7 @@ def judge(run: Run) -> list[Violation]:
         *pods.violations(facts),
         *endings.violations(facts),
         *machines.violations(facts),
+        *overruns.violations(facts),
         *fencing.violations(run),
         *(Violation(run.end, Rule.WRITES, what) for what in run.lost),
         *(Violation(run.end, Rule.ENDS, what) for what in run.left),

@@ -122,6 +122,8 @@ class WorkloadOutcome(Facts, frozen=True):
     """How many times a container ended by SIGKILL."""
     power_cut: int
     """How many times a container ended because its machine had no power any more."""
+    unconfirmed: int
+    """How many containers that had got SIGTERM or SIGKILL still ran at the end."""
     hooks_missed: int
     """How many times a container with a preStop hook was ended before the hook had run to its end."""
     restarts: int

@@ -86,6 +86,7 @@ class Rehearsal:
             changed=theirs.changed(cluster),
             orders=truth.orders,
             failover=self.scenario.failover,
+            bounded=self.scenario.manager is Manager.LASTCALL,
         )
 
     def _left(self) -> Sequence[str]:

@@ -111,6 +111,8 @@ class NodeGroup(Facts, frozen=True):
     """Its InternalIP, if it is a single machine that has one already; the next two likewise."""
     architecture: str = "amd64"
     numbered: bool = True
+    delay_limit: float = 0.0
+    """What a drop-in of others limits logind's delay to, in seconds, whatever the agent asks for; 0: there is none."""
 
     @property
     def names(self) -> list[str]:
@@ -226,6 +228,7 @@ class Goal(Enum):
     RUNS = "runs at the end"
     STUCK = "is stuck at the end"
     ENDED_IN_TIME = "every pod ended before the power went"
+    ENDED_BY_ITSELF = "every pod ended by itself"
     FENCED = "fences at most machines"
     """lastcall, and nobody else: it is no workload's."""
 

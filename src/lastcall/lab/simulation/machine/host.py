@@ -31,7 +31,7 @@ from lastcall.lab.simulation.clocks import NodeClock
 from lastcall.lab.simulation.machine.directories import ImaginedDirectories
 from lastcall.lab.simulation.machine.disk import Disk
 from lastcall.lab.simulation.machine.driver import FlushingDriver
-from lastcall.lab.simulation.machine.logind import HostLogind
+from lastcall.lab.simulation.machine.logind import HostLogind, limited
 from lastcall.lab.simulation.machine.watchdogs import HostWatchdog
 from lastcall.lab.simulation.scenario import Manager
 from lastcall.lab.simulation.seeds import random_of
@@ -61,10 +61,19 @@ class Site:
 
 
 class SimulatedHost:
-    """``power.Host`` whose pods are actors. ``reach`` is the kubelet's way to the API server, ``agent`` the agent's."""
+    """``power.Host`` whose pods are actors. ``reach`` is the kubelet's way to the API server, ``agent`` the agent's.
+
+    ``delay_limit`` is what others let logind wait, in seconds; 0: nobody limits it.
+    """
 
     def __init__(
-        self, profile: Callable[[str], Profile], name: str, site: Site, reach: Transport, agent: Transport
+        self,
+        profile: Callable[[str], Profile],
+        name: str,
+        site: Site,
+        reach: Transport,
+        agent: Transport,
+        delay_limit: float = 0.0,
     ) -> None:
         self.name = name
         self._profile = profile
@@ -80,7 +89,7 @@ class SimulatedHost:
         self.clock = NodeClock(site.clock)
         self.disk = Disk(random_of(site.seed, f"{name}/disk"))
         self.runtime = ActorRuntime(self.clock, script=self._behave, node=name)
-        self.logind = self._new_logind()
+        self.logind = self._new_logind(limited(delay_limit))
         self.holder = FakeHolder(self.logind, self.clock)
         self.troubles: Counter[str] = Counter()
         """How many events that last give it each kind of trouble."""
@@ -128,7 +137,7 @@ class SimulatedHost:
         else:
             await self.start_kubelet()
 
-    def _new_logind(self, files: FakeLimitFiles | None = None) -> HostLogind:
+    def _new_logind(self, files: FakeLimitFiles) -> HostLogind:
         truth, name = self._site.truth, self.name
         logind = HostLogind(self.clock, files=files)
         logind.begun = lambda granted, locked: truth.pressed(name, granted, locked=locked)

@@ -3,8 +3,17 @@
 from collections.abc import Callable
 
 from lastcall.lab import virtual
+from lastcall.lab.fake_limit_files import FakeLimitFiles
 from lastcall.lab.fake_logind import FakeLogind
 from lastcall.lab.fake_logind_session import FakeSession
+
+
+def limited(seconds: float) -> FakeLimitFiles:
+    """The configuration files of a machine on which a later drop-in than lastcall's sets so much; 0: none does."""
+    files = FakeLimitFiles()
+    if seconds:
+        files.put("zzz-site.conf", f"{seconds:g}s")
+    return files
 
 
 class HostLogind(FakeLogind):

@@ -31,6 +31,7 @@ _MEASURES: Mapping[Goal, tuple[Callable[[WorkloadOutcome], float], str]] = {
     Goal.DOWN_FOR: (lambda one: max(one.down, one.pod_down), ""),
     Goal.WRITES_LOST: (lambda one: one.writes_lost, "write"),
     Goal.ENDED_IN_TIME: (lambda one: one.power_cut, "pod"),
+    Goal.ENDED_BY_ITSELF: (lambda one: one.killed + one.power_cut + one.unconfirmed, "pod"),
 }
 """Of several workloads the worst counts. What has no unit is a time in seconds."""
 

@@ -57,6 +57,7 @@ def measured(workload: Workload, evidence: Evidence) -> WorkloadOutcome:
         writes_lost=len(_in_time(evidence.lost, within)),
         killed=sum(life.kill is not None for life in ended),
         power_cut=sum(life.cut for life in ended),
+        unconfirmed=sum(_signalled(life) and life.ended is None for life in evidence.lives),
         hooks_missed=sum(hook_missed(life, workload) for life in ended),
         restarts=_restarts(evidence),
         serving_steps=_steps(serves, within),
@@ -135,3 +136,7 @@ def _restarts(evidence: Evidence) -> int:
         found += (life.uid, life.container) in seen and evidence.within.begin <= life.began
         seen.add((life.uid, life.container))
     return found
+
+
+def _signalled(life: Life) -> bool:
+    return life.term is not None or life.kill is not None

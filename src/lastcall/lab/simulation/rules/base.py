@@ -5,10 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from lastcall.lab.simulation.rules.arithmetic import DEFAULT_GRACE
 from lastcall.lab.simulation.scenario import Failover
 from lastcall.lab.simulation.truth import Asked, Happening, Order, Power
 from lastcall.lab.volumes.records import Record
-from lastcall.model.pods import DEFAULT_GRACE, Pod
+from lastcall.model.pods import Pod
 from lastcall.model.shutdown import PhasePlan
 
 
@@ -24,6 +25,7 @@ class Rule(Enum):
     PRE_STOP = "preStop honoured while time is left"
     KILL = "no SIGKILL before its time"
     ORDER = "no phase before the one below it is over"
+    OVERRUN = "no pod has more than its grace, or than its phase"
     NO_START = "no pod started on a node that goes down"
     ONE_AGENT = "one agent on a machine"
     LOCK_LOST = "the lock is held when the machine goes down"
@@ -67,6 +69,8 @@ class Run:
     orders: Sequence[Order] = ()
     """To BMCs."""
     failover: Failover | None = None
+    bounded: bool = True
+    """Whether grace and phase also bound how long an end takes: lastcall promises that, a kubelet does not."""
 
     @property
     def requested(self) -> float:
@@ -76,7 +80,7 @@ class Run:
     def grace(self, uid: str) -> float:
         """What a pod asks for, in seconds."""
         grace = self.pods[uid].spec.termination_grace_period_seconds
-        return float(DEFAULT_GRACE if grace is None else grace)
+        return DEFAULT_GRACE if grace is None else float(grace)
 
     def name(self, uid: str) -> str:
         """Namespace and name."""

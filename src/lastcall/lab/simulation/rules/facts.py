@@ -7,17 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from lastcall.graceful import pacing
-from lastcall.graceful.link import BACKOFF
-from lastcall.graceful.phases import index_for
 from lastcall.lab.simulation.lives import Life, lives
+from lastcall.lab.simulation.rules import arithmetic
 from lastcall.lab.simulation.rules.base import NEVER, SOON, Run
 from lastcall.lab.simulation.spans import Between
 from lastcall.lab.simulation.truth import Asked, Happening, Power
-from lastcall.model.pods import priority
 
-FOUND_AGAIN = BACKOFF[-1] + 1.0
-"""Seconds within which an agent has found a bus that is back."""
+FOUND_AGAIN = 2.0
+"""Seconds within which an agent has found a bus that is back: it tries every second, and a second is for the rest."""
 
 ARMED_WITHIN = 2.0
 """Seconds within which an agent that lives holds a lock, if logind gives one; also after a shutdown was called off."""
@@ -113,11 +110,13 @@ class Facts:
 
     def phase(self, uid: str) -> int:
         """Of a pod."""
-        return index_for(self.run.plan or (), priority(self.run.pods[uid]))
+        spec = self.run.pods[uid].spec
+        priority = arithmetic.pod_priority(spec.priority, spec.priority_class_name)
+        return arithmetic.phase_of([phase.priority for phase in self.run.plan or ()], priority)
 
     def deadline(self, shutdown: Shutdown, seen: float) -> float:
         """Until when the lock is held if the shutdown was seen then."""
-        return pacing.deadline(seen, self.run.requested, shutdown.granted)
+        return arithmetic.deadline(seen, self.run.requested, shutdown.granted)
 
     def noticed(self, machine: Machine, at: float) -> float:
         """When an agent must know what is so since ``at``: when it lives, and has found logind."""

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
+from lastcall.lab.simulation.rules.arithmetic import machines_needed
 from lastcall.lab.simulation.rules.base import Rule, Run, Violation
 from lastcall.lab.simulation.scenario import Failover
 from lastcall.lab.simulation.truth import Order
-from lastcall.model.portions import portion
 
 _SLACK = 1.0
 """Seconds by which a kubelet's renewal may have come to the store before its answer."""
@@ -38,8 +38,7 @@ def _target(order: Order, failover: Failover) -> Iterator[Violation]:
 
 def _limits(order: Order, failover: Failover, count: int) -> Iterator[Violation]:
     """Of a boot that is not being fenced yet. No rehearsal lasts longer than the hour for which one counts."""
-    least = failover.min_healthy
-    needed = portion(int(least) if least.isdecimal() else least, order.every, up=True)
+    needed = machines_needed(failover.min_healthy, order.every)
     if order.healthy < needed:
         what = (
             f"{order.hit} was fenced, and leaves {order.healthy} of {order.every} machines, where {needed} have to be"

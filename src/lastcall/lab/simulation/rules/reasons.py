@@ -7,10 +7,9 @@ it its part of its phase, by the clock of the power button: as if all phases aft
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from lastcall.graceful.pacing import next_seconds
-from lastcall.graceful.termination import MINIMUM
-from lastcall.lab.kubelet.settings import Settings
 from lastcall.lab.simulation.lives import Life
+from lastcall.lab.simulation.rules import arithmetic
+from lastcall.lab.simulation.rules.arithmetic import AFTER_TERM, LEAST_GRACE
 from lastcall.lab.simulation.rules.base import MARGIN, NEVER, SOON
 from lastcall.lab.simulation.rules.facts import Facts, Shutdown
 
@@ -30,7 +29,7 @@ class Reason:
 
     def kill_at(self, term: float | None) -> float:
         """The earliest moment for SIGKILL."""
-        return min(max(self.polite, self.polite if term is None else term + MINIMUM - SOON), self.last)
+        return min(max(self.polite, self.polite if term is None else term + AFTER_TERM - SOON), self.last)
 
 
 class Reasons:
@@ -58,7 +57,7 @@ class Reasons:
     def _asked(self, life: Life, at: float) -> Iterator[Reason]:
         for one in self._facts.asked.get(life.uid, ()):
             if one.at <= at:
-                polite = one.at + max(one.grace, Settings.least_grace) - SOON
+                polite = one.at + max(one.grace, LEAST_GRACE) - SOON
                 yield Reason(one.at, polite, polite, NEVER if one.grace else polite)
 
     def _shut_down(self, life: Life, at: float) -> Iterator[Reason]:
@@ -100,12 +99,13 @@ class Reasons:
         end = min(start + max(given, MARGIN), max(self._facts.deadline(shutdown, shutdown.at), start))
         last = end - min(MARGIN, (end - start) / 2) - SOON
         polite = min(began + self._facts.run.grace(life.uid), start + given) - SOON
-        hook = min(polite, last - min(MINIMUM, max(0.0, last - began) / 2))
+        hook = min(polite, last - min(AFTER_TERM, max(0.0, last - began) / 2))
         return Reason(shutdown.at, hook, min(polite, last), last)
 
     def _given(self, shutdown: Shutdown, index: int, start: float) -> float:
         left = self._facts.deadline(shutdown, shutdown.at) - start
-        return next_seconds((self._facts.run.plan or ())[index:], left)
+        coming = [(phase.priority, float(phase.seconds)) for phase in (self._facts.run.plan or ())[index:]]
+        return arithmetic.shares(coming, left)[0]
 
     def _phases(self, shutdown: Shutdown) -> dict[int, float]:
         """When each phase began at the latest; pods that were to end anyway do not tell."""

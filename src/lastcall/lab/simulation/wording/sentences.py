@@ -187,6 +187,11 @@ EXPECTATIONS: Sequence[Form[Goal]] = (
         "every pod[ of {subject}] ends before the power goes",
         "no pod was still running on a machine that went off",
     ),
+    _goal(
+        Goal.ENDED_BY_ITSELF,
+        "every pod[ of {subject}] ends by itself",
+        "no container got SIGKILL or lost its power, and none that got SIGTERM still runs at the end",
+    ),
     _goal(Goal.FENCED, "lastcall fences at most {number} machine{s}", "whose BMC was told to switch off"),
     _goal(Goal.FENCED, "lastcall fences no machine", "the same, with 0"),
 )

@@ -121,6 +121,11 @@ NODES: Table = {
     "capacity": Field(
         "capacity", mapping_of(quantity), f"of each; {', '.join(f'{k} {v}' for k, v in CAPACITY.items())}"
     ),
+    "delayLimit": Field(
+        "delay_limit",
+        seconds,
+        "what a drop-in of others limits logind's delay to, whatever the agent asks for; there is none",
+    ),
 }
 """The fields of a group of machines."""
 

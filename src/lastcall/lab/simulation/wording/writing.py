@@ -110,7 +110,8 @@ def _group(group: NodeGroup) -> Mapping[str, Any]:
     own = {name: amount for name, amount in group.capacity.items() if CAPACITY.get(name) != amount}
     domains = {label: list(values) for label, values in group.domains.items()}
     several = _filled(domains=domains, labels=dict(group.labels), capacity=own)
-    return {"name": group.name, "count": group.count, **several}
+    limit = _filled(delayLimit=exactly(group.delay_limit) if group.delay_limit else "")
+    return {"name": group.name, "count": group.count, **several, **limit}
 
 
 def _workload(workload: Workload) -> Mapping[str, Any]:
