@@ -234,7 +234,8 @@ def test_a_phase_waits_for_the_one_below_it(ended, critical, broken):
 )
 def test_no_pod_has_more_than_its_grace_or_than_its_phase(grace, priority, granted, ended, broken):
     story = Story().at(100, "n1", ("pressed", granted)).pod("a", grace=grace, priority=priority)
-    story.at(100, "a", "TERM").at(min(ended, 100 + granted), "a", "KILL").at(ended, "a", "exit")
+    story.pod("high", priority=CRITICAL).at(ended - 0.001, "high", "exit")
+    story.at(100, "a", "TERM").at(ended, "a", "KILL", "exit")
     assert gone(story, ended).broken() == broken
 
 

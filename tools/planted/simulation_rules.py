@@ -54,9 +54,9 @@ BUGS = [
     ),
     _bug(
         "a pod has all of its phase, whatever its grace",
-        "graceful/run.py",
-        "left if asked is None else min(asked, left)",
-        "left",
+        "graceful/termination.py",
+        "grace=left if asked is None else min(asked, left)",
+        "grace=left",
     ),
     _bug(
         "a hook is cut off after half of the grace",
