@@ -6,6 +6,7 @@ from msgspec import structs
 
 from lastcall import names
 from lastcall.adapters.boot import boot_id
+from lastcall.adapters.bounded import CONFIG_BYTES, read_file
 from lastcall.adapters.journal_files import JournalFiles
 from lastcall.errors import InvalidInput
 from lastcall.graceful import config as configuration
@@ -21,7 +22,7 @@ def load_config(path: Path) -> AgentConfig:
     A relative path in it is taken from the file's directory (the kubelet's configfiles.go: resolveRelativePaths).
     """
     try:
-        data = path.read_bytes()
+        data = read_file(path, CONFIG_BYTES)
     except OSError as error:
         raise InvalidInput(str(path), [f"{error.strerror}"]) from error
     config = configuration.read(data, str(path))

@@ -16,13 +16,14 @@ from lastcall.adapters.boot import boot_id
 from lastcall.adapters.journal_files import JournalFiles
 from lastcall.cli.report import command
 from lastcall.errors import InvalidInput, LastcallError, RefusedForSafety
+from lastcall.model.foreign import plain
 from lastcall.model.record import fold
 from lastcall.model.shutdown import Started, to_line
 from lastcall.report.html import html
 from lastcall.report.markup import Markup, join, tag
 from lastcall.report.text import text
 from lastcall.report.timeline import Doing, timeline
-from lastcall.report.words import lasting, plain
+from lastcall.report.words import lasting
 
 SCRIPTS = ("dozen", "cancelled", "crowd", "observed", "hostile")
 

@@ -5,6 +5,24 @@ import sys
 
 import msgspec
 
+from lastcall.model.foreign import plain, plain_lines
+
+_FURTHER = "    "
+"""What the further lines of an entry begin with, so that none looks like another entry."""
+
+
+class _Text(logging.Formatter):
+    """Time, level and message on one line. What is foreign in it can neither begin another one nor steer a terminal.
+
+    Only an error that we raise may have several lines: those that say what is wrong with a file.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        if isinstance(record.args, tuple):
+            arguments = tuple(plain(one) if isinstance(one, str) else one for one in record.args)
+            record = logging.makeLogRecord({**record.__dict__, "args": arguments})
+        return plain_lines(super().format(record), _FURTHER)
+
 
 class _Json(logging.Formatter):
     """One JSON object a line."""
@@ -14,7 +32,7 @@ class _Json(logging.Formatter):
             "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S") + f".{int(record.msecs):03d}",
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": record.getMessage().encode(errors="backslashreplace").decode(),
         }
         if record.exc_info:
             entry["error"] = self.formatException(record.exc_info)
@@ -24,7 +42,7 @@ class _Json(logging.Formatter):
 def set_up(*, as_json: bool, verbose: bool) -> None:
     """Everything of level info (``verbose``: debug) and above goes to standard error."""
     handler = logging.StreamHandler(sys.stderr)
-    text = logging.Formatter("%(asctime)s.%(msecs)03d %(levelname)-7s %(message)s", "%Y-%m-%dT%H:%M:%S")
+    text = _Text("%(asctime)s.%(msecs)03d %(levelname)-7s %(message)s", "%Y-%m-%dT%H:%M:%S")
     handler.setFormatter(_Json() if as_json else text)
     root = logging.getLogger()
     root.handlers[:] = [handler]

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from lastcall.aio import timeout
 from lastcall.errors import Unavailable
+from lastcall.model.foreign import plain
 
 _ENOUGH_SECONDS = 5.0
 """systemd answers at once, but PID 1 may be busy."""
@@ -34,12 +35,12 @@ def notify(message: str, fds: Sequence[int] = (), *, environ: Mapping[str, str] 
 
 def ready(status: str = "") -> bool:
     """The service has started, or has read its configuration again."""
-    return notify(f"READY=1\nSTATUS={_line(status)}" if status else "READY=1")
+    return notify(f"READY=1\nSTATUS={plain(status)}" if status else "READY=1")
 
 
 def status(text: str) -> bool:
     """What ``systemctl status`` shows."""
-    return notify(f"STATUS={_line(text)}")
+    return notify(f"STATUS={plain(text)}")
 
 
 def stopping() -> bool:
@@ -86,7 +87,3 @@ async def barrier(environ: Mapping[str, str] = os.environ) -> None:
     finally:
         loop.remove_reader(reader)
         os.close(reader)
-
-
-def _line(text: str) -> str:
-    return text.replace("\n", " ")

@@ -8,6 +8,7 @@ import click
 
 from lastcall.cli import options
 from lastcall.errors import InvalidInput
+from lastcall.model.foreign import plain
 
 if TYPE_CHECKING:
     from lastcall.graceful.doctor import Report
@@ -95,9 +96,9 @@ async def _gather(config: Path, state_dir: Path, endpoint: str, *, root: Path, k
 def _print(report: "Report") -> None:
     width = max(len(check.name) for check in report.checks)
     for check in report.checks:
-        click.echo(f"{_MARKS[check.verdict.value]:<4}  {check.name:<{width}}  {check.message}")
+        click.echo(f"{_MARKS[check.verdict.value]:<4}  {check.name:<{width}}  {plain(check.message)}")
         if check.fix:
-            click.echo(f"{'':4}  {'':{width}}  fix: {check.fix}")
+            click.echo(f"{'':4}  {'':{width}}  fix: {plain(check.fix)}")
     click.echo(f"\n{_closing(report)}")
 
 

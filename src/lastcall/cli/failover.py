@@ -9,6 +9,7 @@ import click
 from lastcall.cli import failover_acknowledge, failover_explain, options
 from lastcall.cli.drawing import unfilled
 from lastcall.cli.options import Moment
+from lastcall.model.foreign import plain
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -80,7 +81,7 @@ def plan_command(
     result = plan.build(found.snapshot, rules, moment)
     asked = [] if upstream_rules else doubts.doubts(result, found.snapshot, moment, given=now is not None)
     for warning in (*found.warnings, *(f"{source}: {one}" for one in asked)):
-        click.echo(f"warning: {warning}", err=True)
+        click.echo(plain(f"warning: {warning}"), err=True)
     if output == "json":
         click.echo(plan.to_json(result))
     else:
@@ -99,7 +100,7 @@ def _draw(plan: "Plan", notes: Sequence[str]) -> None:
     _table(console, "Evicted", evicted)
     _table(console, "Left alone", kept)
     for note in notes:
-        console.print(f"\nnote: {note}", style="yellow")
+        console.print(f"\nnote: {plain(note)}", style="yellow")
 
 
 def _table(console: "Console", title: str, rows: Sequence[tuple[str, str]]) -> None:
@@ -110,6 +111,6 @@ def _table(console: "Console", title: str, rows: Sequence[tuple[str, str]]) -> N
     table.add_column(overflow="fold")
     table.add_column(overflow="fold")
     for name, why in rows:
-        table.add_row(f"  {name}", why)
+        table.add_row(f"  {plain(name)}", plain(why))
     if rows:
         unfilled(console, table)

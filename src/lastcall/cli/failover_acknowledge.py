@@ -8,6 +8,7 @@ import click
 
 from lastcall.cli import clusters
 from lastcall.errors import Conflict, InvalidInput, NotFound, RefusedForSafety
+from lastcall.model.foreign import plain
 
 if TYPE_CHECKING:
     from lastcall.adapters.kube.client import Client
@@ -32,7 +33,7 @@ def command(*, node: str, boot_id: str, kubeconfig: str | None, context: str | N
     """
     boot_id = boot_id.strip()
     asyncio.run(_run(node, boot_id, kubeconfig, context))
-    click.echo(f"node {node}: boot {boot_id} is acknowledged to be over")
+    click.echo(plain(f"node {node}: boot {boot_id} is acknowledged to be over"))
 
 
 async def _run(node: str, boot_id: str, kubeconfig: str | None, context: str | None) -> None:

@@ -12,6 +12,7 @@ from lastcall.cli import clusters
 from lastcall.cli.options import Moment, answering, content, source
 from lastcall.errors import InvalidInput
 from lastcall.model.decode import shown
+from lastcall.model.foreign import plain
 
 if TYPE_CHECKING:
     from lastcall.adapters.kube.client import Client
@@ -54,7 +55,7 @@ def command(
     found = objects.from_file(content(state), source(state)) if state else asyncio.run(_ask(kubeconfig, context))
     moment = now.timestamp() if now else float(int(SystemClock().wall()))
     answer = explain(found, target, namespace or "", moment).with_hurdle(objects.leaderless(found, moment))
-    click.echo(_json(answer) if output == "json" else "\n".join(_text(answer)))
+    click.echo(_json(answer) if output == "json" else "\n".join(map(plain, _text(answer))))
 
 
 def explain(found: "Objects", target: str, namespace: str, now: float) -> "Explanation":

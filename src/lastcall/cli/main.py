@@ -9,6 +9,7 @@ import click
 
 from lastcall import __version__
 from lastcall.errors import LastcallError
+from lastcall.model.foreign import plain_lines
 
 _VERBS = {
     "agent": ("lastcall.cli.agent", "Ends this node's pods in order when the machine goes down."),
@@ -67,7 +68,7 @@ def main() -> None:
     try:
         cli(prog_name="lastcall")
     except LastcallError as error:
-        click.echo(f"lastcall: {error}", err=True)
+        click.echo(plain_lines(f"lastcall: {error}"), err=True)
         sys.exit(error.exit_code)
     except ModuleNotFoundError as error:
         if error.name not in _OF_THE_LAB:

@@ -3,15 +3,17 @@
 import functools
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from lastcall.adapters.bounded import STATE_BYTES, read_file, read_stream
 from lastcall.errors import InvalidInput, LastcallError
 from lastcall.model import duration
+from lastcall.model.foreign import plain_lines
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,12 +27,12 @@ _WHOLE_LINES = 4096
 CONTAINERD = "unix:///run/containerd/containerd.sock"
 
 
-def content(path: str) -> bytes:
-    """Of a file, or of standard input (``-``); InvalidInput if it cannot be read."""
+def content(path: str, most: int = STATE_BYTES) -> bytes:
+    """Of a file, or of standard input (``-``); InvalidInput if it cannot be read, or has more bytes than ``most``."""
     if path == "-" and sys.stdin is None:
         raise InvalidInput(source(path), ["cannot be read: it is closed"])
     try:
-        return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+        return read_stream(sys.stdin.buffer, most, source(path)) if path == "-" else read_file(Path(path), most)
     except OSError as error:
         raise InvalidInput(source(path), [f"cannot be read: {error.strerror}"]) from error
 
@@ -49,8 +51,16 @@ def answering() -> None:
 def console() -> "Console":
     """Where people read: as wide as their terminal, or as COLUMNS says; a pipe or a file gets whole lines."""
     from rich.console import Console
+    from rich.segment import Segment
 
-    found = Console(highlight=False, emoji=False, markup=False)
+    class _Safe(Console):
+        """Whatever is drawn steers no terminal, but for the colours and lines that are ours."""
+
+        def render(self, renderable: Any, options: Any = None) -> "Iterable[Segment]":
+            for one in super().render(renderable, options):
+                yield one if one.control else Segment(plain_lines(one.text), one.style)
+
+    found = _Safe(highlight=False, emoji=False, markup=False)
     if not found.is_terminal and not os.environ.get("COLUMNS"):
         found.width = _WHOLE_LINES
     return found

@@ -8,6 +8,7 @@ import click
 from lastcall.cli import options
 from lastcall.cli.drawing import unfilled
 from lastcall.model import duration
+from lastcall.model.foreign import plain
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,6 +36,7 @@ def command(config: str, pods: str, node: str | None, granted: float, output: st
     FILE may be - for standard input, once. Exit code 0 whenever there is a plan, also if graceful shutdown is disabled
     or there are warnings; 2 if a file cannot be read or is wrong.
     """
+    from lastcall.adapters.bounded import CONFIG_BYTES
     from lastcall.graceful import config as configuration
     from lastcall.graceful import plan
     from lastcall.model.podfile import read_pods
@@ -42,7 +44,7 @@ def command(config: str, pods: str, node: str | None, granted: float, output: st
     options.answering()
     if config == pods == "-":
         raise click.UsageError("only one of --config and --pods can be standard input")
-    settings = configuration.read(options.content(config), options.source(config))
+    settings = configuration.read(options.content(config, CONFIG_BYTES), options.source(config))
     found = read_pods(options.content(pods), options.source(pods))
     result = plan.build(settings, found.pods, node=node, granted=granted)
     if output == "json":
@@ -62,7 +64,7 @@ def _draw(result: "Plan", warnings: Sequence[str]) -> None:
         console.print()
         _draw_phase(console, number, phase)
     for warning in (*result.warnings, *warnings):
-        console.print(f"\nwarning: {warning}", style="yellow")
+        console.print(f"\nwarning: {plain(warning)}", style="yellow")
 
 
 def _draw_phase(console: "Console", number: int, phase: "PlannedPhase") -> None:
@@ -93,8 +95,8 @@ def _table(phase: "PlannedPhase") -> "Table":
         asked = planned.pod.spec.termination_grace_period_seconds
         table.add_row(
             Group(
-                Padding(Text(planned.pod.key), (0, 0, 0, 2)),
-                *(Padding(Text(note, style="yellow"), (0, 0, 0, 4)) for note in planned.notes),
+                Padding(Text(plain(planned.pod.key)), (0, 0, 0, 2)),
+                *(Padding(Text(plain(note), style="yellow"), (0, 0, 0, 4)) for note in planned.notes),
             ),
             str(priority(planned.pod)),
             "-" if asked is None else f"{asked} s",

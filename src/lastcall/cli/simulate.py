@@ -11,6 +11,7 @@ import click
 from lastcall.cli import clusters
 from lastcall.cli.simulate_cluster import Own
 from lastcall.errors import LastcallError
+from lastcall.model.foreign import plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -81,6 +82,8 @@ def _played(story: "Story", first: int, seeds: int | None, output: str) -> bool:
 
 def _story(scenario: str, own: Own) -> "Story":
     """Chance tells a story of its own with each seed."""
+    from lastcall.adapters.bounded import CONFIG_BYTES
+    from lastcall.cli.options import content
     from lastcall.lab.simulation.playing import always
     from lastcall.lab.simulation.shipped import data_of
     from lastcall.lab.simulation.wording.reading import read
@@ -91,7 +94,7 @@ def _story(scenario: str, own: Own) -> "Story":
         if own.given:
             raise click.UsageError(f"{scenario} has machines of its own: {own.given} cannot be given")
         return chance.scenario
-    data = sys.stdin.buffer.read() if scenario == "-" else data_of(scenario)
+    data = content("-", CONFIG_BYTES) if scenario == "-" else data_of(scenario)
     return partial(always, read(data, "standard input" if scenario == "-" else scenario, _cluster(own)))
 
 
@@ -118,7 +121,7 @@ def _cluster(own: Own) -> "State | None":
     """The user's own cluster, if it is to be simulated; what is not simulated as it is goes to stderr."""
     state = own.read() if own.given else None
     for warning in state.warnings if state else ():
-        click.echo(f"warning: {warning}", err=True)
+        click.echo(plain(f"warning: {warning}"), err=True)
     return state
 
 

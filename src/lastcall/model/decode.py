@@ -11,6 +11,7 @@ import yaml
 
 from lastcall.errors import InvalidInput
 from lastcall.model.choices import choices
+from lastcall.model.foreign import plain
 from lastcall.model.yaml_text import MAX_DEPTH, Loader
 
 T = TypeVar("T")
@@ -94,7 +95,7 @@ def collect(value: Any, type_: type[T], *, at: str = "") -> tuple[T | None, list
 def shown(value: Any) -> str:
     """A value as an error message quotes it, cut to 60 characters."""
     pieces = json.JSONEncoder(ensure_ascii=False, default=str).iterencode(_shallow(value, 8))
-    text = "".join(islice(pieces, 61))
+    text = plain("".join(islice(pieces, 61)))
     return text if len(text) <= 60 else text[:57] + "..."
 
 

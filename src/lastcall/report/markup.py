@@ -2,7 +2,7 @@
 
 from html import escape
 
-from lastcall.report.words import plain
+from lastcall.model.foreign import plain
 
 _VOID = frozenset({"meta", "line", "path", "rect", "use"})
 

@@ -3,8 +3,9 @@
 import textwrap
 from collections.abc import Iterator
 
+from lastcall.model.foreign import plain
 from lastcall.report.timeline import Doing, Lane, PhaseRow, PodRow, Timeline
-from lastcall.report.words import lasting, moment, plain
+from lastcall.report.words import lasting, moment
 
 _COLUMNS = 100
 _NAME = 44
@@ -23,7 +24,7 @@ def text(timeline: Timeline) -> str:
         lines += ["", "Notes"]
     for note in timeline.notes:
         lines += _wrapped(plain(note.text), f"  {lasting(note.at):>7}  ", " " * 11)
-    return "".join(f"{line.rstrip()}\n" for line in lines)
+    return "".join(f"{plain(line).rstrip()}\n" for line in lines)
 
 
 def _head(timeline: Timeline) -> Iterator[str]:

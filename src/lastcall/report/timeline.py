@@ -6,6 +6,7 @@ All times are offsets: seconds since the shutdown began.
 from dataclasses import dataclass
 from enum import Enum
 
+from lastcall.model.foreign import plain
 from lastcall.model.shutdown import (
     ContainerRecord,
     Mode,
@@ -16,7 +17,7 @@ from lastcall.model.shutdown import (
     PodRecord,
     Shutdown,
 )
-from lastcall.report.words import PHASE_ENDS, POD_OUTCOMES, count, lasting, plain
+from lastcall.report.words import PHASE_ENDS, POD_OUTCOMES, count, lasting
 
 _STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 86400)
 _DEADLINE_WITHIN = 3

@@ -42,11 +42,6 @@ def moment(wall: float) -> str:
     return datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
-def plain(text: str) -> str:
-    """Foreign text on one line, without anything that steers a terminal or is no XML character."""
-    return "".join(c if c.isprintable() else " " if c.isspace() else "\N{REPLACEMENT CHARACTER}" for c in text)
-
-
 def count(number: int, noun: str) -> str:
     """``1 pod``, ``2 pods``."""
     return f"{number} {noun}{'' if number == 1 else 's'}"

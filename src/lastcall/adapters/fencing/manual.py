@@ -1,6 +1,7 @@
 """A fencer that asks a person: to switch the machine off, and to say so."""
 
 import logging
+from shlex import quote
 
 from lastcall.model.fence_node import FenceNode
 from lastcall.model.power import Power
@@ -45,7 +46,7 @@ class ManualFence:
 
     @property
     def _command(self) -> str:
-        return f"lastcall failover acknowledge {self._node.name} --boot-id ID"
+        return f"lastcall failover acknowledge {quote(self._node.name)} --boot-id ID"
 
     @property
     def _known(self) -> str:

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from lastcall.errors import Unavailable
+from lastcall.adapters.bounded import CONFIG_BYTES, read_file
+from lastcall.errors import InvalidInput, Unavailable
 from lastcall.ports import Clock
 
 FRESH_SECONDS = 60.0
@@ -97,6 +98,6 @@ class Files:
 def read_text(path: Path) -> str:
     """A small file. Unavailable says why it cannot be read."""
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        return read_file(path, CONFIG_BYTES).decode()
+    except (OSError, UnicodeDecodeError, InvalidInput) as error:
         raise Unavailable(f"{path} cannot be read: {error}") from error

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from lastcall.adapters.bounded import CONFIG_BYTES, read_file
 from lastcall.adapters.kube.credentials import Credential, Credentials, Files, read_text
 from lastcall.adapters.kube.exec_plugin import VERSIONS, ExecPlugin, Program
 from lastcall.adapters.kube.http import Endpoint
@@ -175,7 +176,7 @@ def load(paths: Sequence[Path], clock: Clock, *, context: str = "") -> Access:
 
 def _read(path: Path) -> _Config:
     try:
-        data = path.read_bytes()
+        data = read_file(path, CONFIG_BYTES)
     except OSError as error:
         raise InvalidInput(str(path), [f"cannot be read: {error.strerror}"]) from error
     documents = decode.documents(data, str(path))
@@ -272,6 +273,6 @@ def _pem(data: str, name: str, source: str) -> str:
 
 def _file(path: Path, name: str, source: str) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return read_file(path, CONFIG_BYTES).decode()
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(source, [f"{name}: {path} cannot be read: {error}"]) from error

@@ -30,6 +30,9 @@ INACTIVITY_SECONDS = 150.0
 _SHORTEST = 1.0
 """Seconds: a watch that ends sooner counts as failed, so that nobody is asked again and again without a pause."""
 
+_MOST_BYTES = 16 * 2**20
+"""Of one event: etcd takes no request of more than 1.5 MiB, and JSON makes little more of it."""
+
 _FIRST_WAIT, _LONGEST_WAIT, _CALM = 0.8, 30.0, 120.0
 """Seconds: the first pause after a failure, the longest, and after which time without one it is the first again."""
 
@@ -221,6 +224,8 @@ class Watching(Generic[T]):
                     return
                 self.failure, self._mute = None, 0
                 *lines, rest = (rest + chunk).split(b"\n")
+                if len(rest) > _MOST_BYTES:
+                    raise Unavailable(f"watching {self._resource.plural}: an event has more than {_MOST_BYTES} bytes")
                 for line in lines:
                     if line and (change := self._heard(line)):
                         yield change

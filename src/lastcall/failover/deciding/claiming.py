@@ -1,5 +1,7 @@
 """From suspicion to the mark (pure): what still speaks against beginning, and the mark with which it begins."""
 
+from shlex import quote
+
 from msgspec.structs import replace
 
 from lastcall.failover.deciding import following, remaining
@@ -51,7 +53,7 @@ def by_hand(case: Case) -> str:
 def acknowledge(case: Case) -> str:
     """The command by which a person says that the machine of a node with a boot id is off."""
     assert case.node
-    return f"lastcall failover acknowledge {case.name} --boot-id {case.node.boot_id}"
+    return f"lastcall failover acknowledge {quote(case.name)} --boot-id {quote(case.node.boot_id)}"
 
 
 def limits(case: Case, now: float) -> Step | None:

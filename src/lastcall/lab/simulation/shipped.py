@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from lastcall.adapters.bounded import CONFIG_BYTES, read_file
 from lastcall.errors import InvalidInput
 
 CHAOS = "chaos"
@@ -23,7 +24,7 @@ def data_of(scenario: str) -> bytes:
     """The text of a shipped scenario, or else of a file; InvalidInput if it is neither."""
     known = shipped()
     try:
-        return known.get(scenario, Path(scenario)).read_bytes()
+        return read_file(known.get(scenario, Path(scenario)), CONFIG_BYTES)
     except FileNotFoundError as error:
         rule = f"neither a file nor one of the shipped scenarios, {', '.join([*known, CHAOS, FAILOVER_CHAOS])}"
         raise InvalidInput("simulate", [f"SCENARIO: {scenario}: {rule}"]) from error

@@ -9,8 +9,9 @@ from lastcall.lab.simulation.outcome import NodeOutcome, NodeState, Outcome, Top
 from lastcall.lab.simulation.report import findings
 from lastcall.lab.simulation.tally import Tally
 from lastcall.lab.simulation.wording.sentences import of_expectation
+from lastcall.model.foreign import plain
 from lastcall.report.timeline import ticks
-from lastcall.report.words import count, lasting, plain
+from lastcall.report.words import count, lasting
 
 COLUMNS = 100
 """Of a report that goes into a file."""
