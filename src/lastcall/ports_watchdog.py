@@ -1,6 +1,6 @@
 """The watchdog of a node, its Lease, and its peers, as programs know them: roles as in ``ports``."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from lastcall.model.base import Facts
@@ -87,6 +87,10 @@ class Datagrams(Protocol):
 
     async def receive(self) -> tuple[bytes, tuple[str, int]]:
         """The next one, and where an answer goes to. Errors of single datagrams are passed over."""
+        ...
+
+    def waiting(self, most: int) -> Sequence[tuple[bytes, tuple[str, int]]]:
+        """Those that have come already, in order, but no more than so many; never waits."""
         ...
 
     def close(self) -> None:

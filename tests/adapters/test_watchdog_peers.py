@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import os
+import sys
 from random import Random
 
 import pytest
@@ -127,6 +128,48 @@ async def test_an_agent_of_another_key_is_not_believed(cluster):
     await until(lambda: "n3" in first.reports and "n1" in third.reports)
     assert "n2" not in first.reports
     assert stranger.reports == {}
+
+
+FLOOD = """
+import socket, sys, time
+sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+sender.bind((sys.argv[1], 0))
+data, to, due = b"LCP2?" + b"x" * 100, (sys.argv[2], int(sys.argv[3])), time.monotonic()
+print("floods", flush=True)
+while True:
+    for _ in range(30):
+        sender.sendto(data, to)
+    due = max(due + 0.001, time.monotonic() - 0.1)
+    time.sleep(max(0, due - time.monotonic()))
+"""
+"""30,000 datagrams a second that look like questions and are not signed."""
+
+
+async def test_a_flood_of_unsigned_datagrams_silences_no_peer(cluster):
+    """Both agents are flooded, from an address of their network; and rounds of questions are answered all the same."""
+    agents = [cluster.agent(name) for name in ("n1", "n2")]
+    await until(lambda: all(one.terms for one in agents))
+    floods = []
+    try:
+        for victim in ("n1", "n2"):
+            arguments = ["-c", FLOOD, cluster.addresses["n3"], cluster.addresses[victim], str(cluster.port)]
+            floods.append(
+                await asyncio.create_subprocess_exec(sys.executable, *arguments, stdout=asyncio.subprocess.PIPE)
+            )
+            assert await floods[-1].stdout.readline() == b"floods\n"
+        cluster.lost = {"n1", "n2"}
+        first, rounds = agents[0], set()
+        await until(lambda: first._asked and "n2" in first.reports)
+        begun = max(first._asked.values())
+        while len(asked := [at for at in first._asked.values() if at > begun]) < 40:
+            rounds.add(first.reports["n2"])
+            await asyncio.sleep(0.02)
+        answered = [at for at in asked[:-1] if at in rounds]
+        assert len(answered) >= len(asked) / 4, f"{len(answered)} of {len(asked)}"
+    finally:
+        for flood in floods:
+            flood.kill()
+            await flood.wait()
 
 
 async def test_one_that_has_lost_the_server_alone_is_heard_and_not_answered(cluster):

@@ -66,6 +66,20 @@ async def test_datagrams_stay_apart(sockets):
     assert [(await heard(one))[0] for _ in range(20)] == [b"%d" % number for number in range(20)]
 
 
+async def test_those_that_wait_are_taken_at_once_but_no_more_than_asked_for(sockets):
+    one = sockets.open(HOSTS[0])
+    assert list(one.waiting(10)) == []
+    for number in range(5):
+        one.send(b"%d" % number, (HOSTS[0], one.address[1]))
+    found = [await heard(one)]
+    async with asyncio.timeout(20):
+        while len(found) < 4:
+            found += one.waiting(4 - len(found))
+            await asyncio.sleep(0)
+    assert [data for data, _ in found] == [b"0", b"1", b"2", b"3"]
+    assert await heard(one) == (b"4", (HOSTS[0], one.address[1]))
+
+
 async def test_a_port_that_is_taken(sockets):
     one = sockets.open(HOSTS[0])
     with pytest.raises(Unavailable, match="in use"):

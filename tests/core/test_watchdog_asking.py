@@ -14,6 +14,7 @@ from lastcall.ports_watchdog import Membership
 from lastcall.watchdog import peers as module
 from lastcall.watchdog.messages import Answer, Question, decode, encode
 from lastcall.watchdog.peers import REFRESH_SECONDS, RETRY_SECONDS, Peers
+from lastcall.watchdog.rationing import EACH, OTHERS
 
 KEY, OLD = b"k" * 32, b"o" * 32
 PORT, PET, REPORT = 9468, 5.0, 20.0
@@ -225,18 +226,63 @@ def test_keys_that_are_too_short_are_refused():
     among(scene)
 
 
-def test_a_flood_is_heard_at_a_bounded_pace(monkeypatch):
+UNSIGNED = encode(QUESTION, (b"x" * 32,))
+
+
+async def flood(world, socket, data, seconds, *, each=0.01, many=300):
+    """So many datagrams every so often, which is 30,000 a second."""
+    begun = world.clock.boottime()
+    while world.clock.boottime() < begun + seconds:
+        for _ in range(many):
+            socket.send(data, ("10.0.0.1", PORT))
+        await asyncio.sleep(each)
+
+
+@pytest.mark.parametrize(("address", "port", "most"), [("10.0.0.2", 9999, OTHERS), ("10.9.9.9", PORT, OTHERS)])
+def test_a_flood_costs_few_signatures(monkeypatch, address, port, most):
     heard = []
     monkeypatch.setattr(module.messages, "decode", lambda data, keys: heard.append(data))
-    monkeypatch.setattr(module, "MOST", 200)
 
     async def scene(world):
-        begun = world.clock.boottime()
-        while world.clock.boottime() < begun + 10:
-            for _ in range(20):
-                world.other.send(b"x", ("10.0.0.1", PORT))
-            await asyncio.sleep(0.01)
-        assert 5 * 200 < len(heard) <= 12 * 200
+        await flood(world, world.network.open(address, port), UNSIGNED, 5)
+        assert 4 * most <= len(heard) <= 7 * most
+
+    among(scene)
+
+
+def test_all_that_peers_say_is_heard_at_a_bounded_pace(monkeypatch):
+    heard = []
+    monkeypatch.setattr(module.messages, "decode", lambda data, keys: heard.append(data))
+    monkeypatch.setattr(module, "MOST", EACH)
+
+    async def scene(world):
+        third = world.network.open("10.0.0.3", PORT)
+        other = asyncio.ensure_future(flood(world, third, UNSIGNED, 5))
+        await flood(world, world.other, UNSIGNED, 5)
+        await other
+        assert 4 * EACH <= len(heard) <= 14 * EACH
+
+    among(scene)
+
+
+@pytest.mark.parametrize("data", [b"x", b"x" * 2048, UNSIGNED], ids=["short", "long", "unsigned"])
+@pytest.mark.parametrize(("address", "port"), [("10.0.0.2", 9999), ("10.9.9.9", PORT)])
+def test_a_flood_of_others_silences_no_peer(data, address, port):
+    """Each question of n2 is answered."""
+    answered = []
+
+    async def scene(world):
+        flooding = asyncio.ensure_future(flood(world, world.network.open(address, port), data, 20))
+        for number in range(20):
+            await asyncio.sleep(0.503)
+            world.say(Question(bytes([number]) * 16, "n2", "boot-n2", 1000 + number))
+        await asyncio.sleep(1)
+        flooding.cancel()
+        for one, _ in world.other.waiting(1000):
+            said = decode(one, [KEY])
+            if isinstance(said, Answer):
+                answered.append(said.nonce[0])
+        assert answered == list(range(20))
 
     among(scene)
 

@@ -12,6 +12,20 @@ DOCTOR = ("tests/core/test_doctor.py",)
 
 BUGS = [
     Bug(
+        "a flood takes the time in which peers are heard",
+        "watchdog/peers.py",
+        "if messages.plausible(data) and self._rations.take(sender, now):",
+        "if True:",
+        ("tests/core/test_watchdog_asking.py",),
+    ),
+    Bug(
+        "a sender of whatever port takes the ration of the peer at its address",
+        "watchdog/rationing.py",
+        "peer = sender[1] == self._port and sender[0] in self.peers",
+        "peer = sender[0] in self.peers",
+        ("tests/core/test_watchdog_asking.py",),
+    ),
+    Bug(
         "half of the nodes agree",
         "watchdog/agreement.py",
         "all(2 * some > nodes for",

@@ -4,13 +4,17 @@ import asyncio
 import contextlib
 import ipaddress
 import socket
+from collections.abc import Sequence
 
 from lastcall.errors import LastcallError, Unavailable
 
 _LONGEST = 2048
 """What is longer is cut, and fits no signature then."""
-_ROOM = 1 << 20
-"""Bytes asked for that the kernel keeps until they are read; the kernel has a limit of its own."""
+_ROOM = 1 << 23
+"""Bytes asked for that the kernel keeps until they are read: some 10,000 short datagrams, each of which counts as 768 bytes."""
+
+_SO_RCVBUFFORCE = 33
+"""socket(7): beyond the kernel's own limit (``net.core.rmem_max``), for whoever has CAP_NET_ADMIN."""
 
 
 class Udp:
@@ -42,6 +46,14 @@ class Udp:
                 continue
             return data, sender
 
+    def waiting(self, most: int) -> Sequence[tuple[bytes, tuple[str, int]]]:
+        """``ports_watchdog.Datagrams.waiting``."""
+        found: list[tuple[bytes, tuple[str, int]]] = []
+        with contextlib.suppress(OSError):  # there is no more, or what ICMP said of an earlier one
+            while len(found) < most:
+                found.append(self._socket.recvfrom(_LONGEST))
+        return found
+
     def close(self) -> None:
         """``ports_watchdog.Datagrams.close``."""
         self._socket.close()
@@ -57,6 +69,8 @@ def udp(address: str, port: int) -> Udp:
     try:
         opened.setblocking(False)
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _ROOM)
+        with contextlib.suppress(PermissionError):
+            opened.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _ROOM)
         opened.bind((address, port))
     except OSError as error:
         opened.close()

@@ -1,7 +1,7 @@
 """A network for datagrams that is none: addresses by name, and whoever uses it decides what is lost, and how late the rest is."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from lastcall.errors import LastcallError, Unavailable
 
@@ -68,6 +68,10 @@ class FakeDatagrams:
     async def receive(self) -> tuple[bytes, Address]:
         """``ports_watchdog.Datagrams.receive``."""
         return await self._waiting.get()
+
+    def waiting(self, most: int) -> Sequence[tuple[bytes, Address]]:
+        """``ports_watchdog.Datagrams.waiting``."""
+        return [self._waiting.get_nowait() for _ in range(min(most, self._waiting.qsize()))]
 
     def close(self) -> None:
         """``ports_watchdog.Datagrams.close``."""

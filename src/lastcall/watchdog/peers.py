@@ -2,7 +2,8 @@
 
 Nobody asks while he has it, so that no datagram is sent then; but he notes who asks, and tells the controller. What is asked
 and answered costs at most ``MOST`` messages a second; each is one datagram, and the rest waits in the socket until the kernel
-drops it.
+drops it. What cannot be a message, or comes from a sender that says too much (``rationing``), is thrown away before its
+signature is computed, and does not count.
 """
 
 import asyncio
@@ -17,6 +18,7 @@ from lastcall.ports import Clock
 from lastcall.ports_watchdog import Datagrams, Members, Membership
 from lastcall.watchdog import hearing, messages
 from lastcall.watchdog.messages import NONCE, Answer, Question
+from lastcall.watchdog.rationing import Rations
 
 REFRESH_SECONDS = 300.0
 """Between two looks at all nodes: an object of every node is sent to every agent then."""
@@ -27,6 +29,9 @@ MOST = 4000
 
 _AT_ONCE = 32
 """Messages between which others of this program may go on; and that are sent before their answers may come."""
+
+_WAITING = 256
+"""Datagrams that are taken from the socket before others may go on: as many as a kernel keeps, so that none is lost."""
 
 log = logging.getLogger(__name__)
 
@@ -77,6 +82,7 @@ class Peers:
         self._reports: dict[str, float] = {}
         self._notes: dict[str, hearing.Note] = {}
         self._calm = draw(NONCE).hex()
+        self._rations = Rations(port)
 
     # -- what the keeper needs -----------------------------------------------------------------------------------------
 
@@ -146,6 +152,7 @@ class Peers:
         self._membership = membership
         self._nodes = frozenset(membership.addresses)
         self._fingerprint = fingerprint(self._nodes)
+        self._rations.peers = frozenset(filter(None, membership.addresses.values()))
         self._notes = {name: note for name, note in self._notes.items() if name in self._nodes}
         self._complaint = ""
         return True
@@ -196,19 +203,26 @@ class Peers:
     async def _listen(self, socket: Datagrams) -> None:
         begun, heard = self._clock.boottime(), 0
         while True:
-            data, sender = await socket.receive()
-            try:
-                self._hear(socket, data, sender)
-            except Exception:
-                log.exception("a message of a peer could not be answered")
-            heard += 1
+            datagrams = [await socket.receive(), *socket.waiting(_WAITING)]
             now = self._clock.boottime()
             if now - begun >= 1:
                 begun, heard = now, 0
+            for data, sender in datagrams:
+                if messages.plausible(data) and self._rations.take(sender, now):
+                    self._try_to_hear(socket, data, sender)
+                    heard += 1
+                    if heard % _AT_ONCE == 0:
+                        await self._clock.sleep(0)
             if heard >= MOST:
-                await self._clock.sleep(begun + 1 - now)
-            elif heard % _AT_ONCE == 0:
+                await self._clock.sleep(begun + 1 - self._clock.boottime())
+            else:
                 await self._clock.sleep(0)
+
+    def _try_to_hear(self, socket: Datagrams, data: bytes, sender: tuple[str, int]) -> None:
+        try:
+            self._hear(socket, data, sender)
+        except Exception:
+            log.exception("a message of a peer could not be answered")
 
     def _hear(self, socket: Datagrams, data: bytes, sender: tuple[str, int]) -> None:
         if self._membership is None:
