@@ -298,7 +298,7 @@ async def test_a_word_that_was_wrong_does_not_wait_for_the_next_controller(world
     node = world.place()
     world.fences[node].away = True
     world.nodes.silent.add(node)
-    await world.until(lambda: world.mark(node), 60)
+    await world.until(lambda: world.fences[node].asked, 60)
     said = {"metadata": {"annotations": {"lastcall.dev/acknowledged-dead": f"boot-{node}-1", "mine": "stays"}}}
     await world.cluster.patch(NODES, node, said, namespace="")
     await world.until(lambda: world.out_of_service(node), 60)
@@ -334,7 +334,7 @@ def test_a_word_that_was_refuted_before_anything_was_done_never_counts_for_a_lat
         world.fences[node].away = True
         world.nodes.silent.add(node)
         await world.cluster.settle(120)
-        assert world.mark(node), "it is suspected"
+        assert world.fences[node].asked, "it is suspected"
         assert not world.out_of_service(node)
         assert world.verbs("force-delete") == []
         await says(world, node, f"boot-{node}-1 {renewed(world, node)}")

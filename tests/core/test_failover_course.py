@@ -44,10 +44,12 @@ from lastcall.failover.deciding.steps import (
 from lastcall.failover.knowing.awaiting import Awaited
 from lastcall.failover.knowing.evidence import State
 from lastcall.failover.knowing.taints import OURS
-from lastcall.failover.limits.storms import Answer
+from lastcall.failover.limits.storms import Answer, Limit
 from lastcall.failover.limits.targets import Judgement, Match
 from lastcall.model.fence_policy import Mode
 from lastcall.model.power import Power
+
+NO = Answer(allowed=False, why="too many", again=NOW + 60, limit=Limit.PER_HOUR)
 
 
 @pytest.mark.parametrize(
@@ -145,19 +147,24 @@ def test_a_taint_that_somebody_has_set_and_that_proves_nothing_is_told_of(change
                     ),
                 )
             },
-            Wait,
-            {"says": "it is another"},
+            Unmark,
+            {"says": "it is another", "given_back": True},
         ),
+        ({"devices": (replace(BMC, trouble="no Secret"),)}, Unmark, {"says": "no Secret", "given_back": True}),
+        ({"devices": (replace(BMC, rival="node n2 is it"),)}, Unmark, {"says": "node n2 is it", "given_back": True}),
+        ({"devices": (replace(BMC, rival="x"),), "node": marked(**SWITCHED)}, Wait, {"says": "bmc is refused: x"}),
+        ({"devices": (replace(BMC, rival="x"),), "node": marked(OURS, tainted=True)}, Wait, {"says": "bmc is refused"}),
         ({"devices": (OFF_ORDERED,), "node": marked(**SWITCHED)}, AskPower, {"fencer": "bmc"}),
         (
             {"devices": (said(OFF_ORDERED, Power.OFF, NOW - 0.5),), "node": marked(**SWITCHED)},
             Wait,
             {"until": NOW + 0.5, "says": "OFF once"},
         ),
-        ({"held_until": NOW + 9}, Wait, {"until": NOW + 9}),
+        ({"held_until": NOW + 9}, Unmark, {"given_back": True}),
         ({"held_until": NOW + 9, "devices": (replace(BMC, judgement=None),)}, AskTarget, {}),
         ({"held_until": NOW + 9, "node": marked(**SWITCHED)}, Wait, {"until": NOW + 9}),
-        ({"storm": Answer(allowed=False, why="too many", again=NOW + 60)}, Wait, {"until": NOW + 60}),
+        ({"storm": NO}, Unmark, {"says": "too many", "given_back": True}),
+        ({"storm": NO, "node": marked(**SWITCHED)}, Wait, {"until": NOW + 60, "limit": Limit.PER_HOUR}),
         ({"heard": NOW - 30}, Wait, {"until": NOW + 10, "says": "suspected after"}),
         (
             {"heard": NOW - 30, "node": marked(**SWITCHED)},

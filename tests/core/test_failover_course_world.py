@@ -19,7 +19,7 @@ from support.failover_lives import (
 )
 from support.failover_world import Device, World
 
-from lastcall.failover.deciding.steps import Delete, Detach, ForceDelete, SwitchOff, SwitchOn, Taint, Wait
+from lastcall.failover.deciding.steps import AskTarget, Delete, Detach, ForceDelete, SwitchOff, SwitchOn, Taint, Wait
 from lastcall.failover.knowing import taints
 from lastcall.model.fence_policy import Mode
 
@@ -118,7 +118,7 @@ def test_a_policy_that_observes_does_nothing_and_one_that_taints_leaves_the_rest
 
 def test_a_node_that_speaks_again_before_it_is_switched_off_is_left_alone():
     life = Life(World(devices=FENCES["escalates"][:1])).until(BEGIN + 42, is_cut)
-    assert life.world.mark
+    assert life.said(AskTarget)
     assert not life.said(SwitchOff)
     life.world.cut = False
     life.until(BEGIN + 60)

@@ -91,7 +91,7 @@ def test_an_open_fencing_counts_from_when_its_boot_was_over_and_until_then_as_on
     seen = Sightings("n", 0.0)
     seen.node(node, 8000.0)
     knot = Knot(node, seen, policies.choose({}, ()))
-    (found,) = overview.fencings([knot], {}, domain="zone", now=9000.0, wall=9000.0)
+    (found,) = overview.fencings([knot], {}, {}, domain="zone", now=9000.0, wall=9000.0)
     assert (found.boot_id, found.open, found.began) == ("a", True, counts)
 
 
@@ -103,7 +103,7 @@ def test_a_taint_that_somebody_has_taken_away_was_there():
     seen = Sightings("n", 0.0)
     seen.node(node, 8000.0)
     (found,) = overview.fencings(
-        [Knot(node, seen, policies.choose({}, ()))], {}, domain="zone", now=9000.0, wall=9000.0
+        [Knot(node, seen, policies.choose({}, ()))], {}, {}, domain="zone", now=9000.0, wall=9000.0
     )
     assert found.began == MARKED
 
@@ -114,7 +114,7 @@ def test_one_that_is_just_being_marked_counts_as_one_of_now():
     seen.node(node, 10.0)
     claims = {"n": owner.begun(boot_id="a", policy="p", by="me", wall=MARKED)}
     knot = Knot(node, seen, policies.choose({}, ()))
-    (found,) = overview.fencings([knot], claims, domain="zone", now=9000.0, wall=9000.0)
+    (found,) = overview.fencings([knot], claims, {}, domain="zone", now=9000.0, wall=9000.0)
     assert found.began == 9000.0
 
 

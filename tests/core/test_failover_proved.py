@@ -78,7 +78,7 @@ async def test_a_kubelet_that_speaks_again_before_it_was_switched_off_is_left_al
     node = world.place()
     world.fences[node].away = True
     world.nodes.silent.add(node)
-    await world.until(lambda: world.mark(node), 60)
+    await world.until(lambda: world.fences[node].asked, 60)
     await world.nodes.back(node)
     await world.until(lambda: not world.mark(node), 180)
     assert world.place() == node

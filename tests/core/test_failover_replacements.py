@@ -149,9 +149,9 @@ async def test_following_costs_no_write_and_keeps_no_node_marked(world):
     node, cluster = world.place(), candidate.controller._cluster
     write, written = cluster.change_node, []
 
-    async def noted(live, *, mark=None, fenced=None, taints=None):
+    async def noted(live, *, mark=None, taints=None, **more):
         written.append((bool(mark), taints is not None))
-        return await write(live, mark=mark, fenced=fenced, taints=taints)
+        return await write(live, mark=mark, taints=taints, **more)
 
     cluster.change_node = noted
     world.nodes.pull(node)

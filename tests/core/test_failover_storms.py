@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lastcall.errors import InvalidInput
-from lastcall.failover.limits.storms import HOUR, Fencing, Limits, Member, View, may_fence
+from lastcall.failover.limits.storms import HOUR, Fencing, Limit, Limits, Member, View, may_fence
 
 NOW = 10_000.0
 OPEN = Limits(min_healthy=0, per_domain=100, per_hour=100)
@@ -105,6 +105,35 @@ def test_a_domain_has_a_limit_until_its_nodes_are_back():
     assert ask(members, limits, fencings=[fencing("y", domain="west")]).allowed
     assert ask(members, limits, fencings=[fencing("y", domain="east", is_open=False)]).allowed
     assert ask(members, limits, fencings=[fencing("x", domain="east")]).allowed  # an earlier life of the same node
+
+
+def test_nodes_without_a_failure_domain_have_no_limit_of_one():
+    members = [gone("x"), gone("y"), *workers(4)]
+    assert ask(members, replace(OPEN, per_domain=1), fencings=[fencing("y")]).allowed
+    answer = ask(members, replace(OPEN, per_domain=1, min_healthy=5), fencings=[fencing("y")])
+    assert answer.limit is Limit.MIN_HEALTHY
+    assert ask(members, replace(OPEN, per_domain=1, per_hour=1), fencings=[fencing("y")]).limit is Limit.PER_HOUR
+
+
+def test_a_node_that_is_failed_over_takes_no_place_in_its_domain_and_counts_everywhere_else():
+    members = [gone("x", domain="east", control_plane=True), gone("y", domain="east"), *workers(4)]
+    done = replace(fencing("y", domain="east", control_plane=True), failed_over=True)
+    assert ask(members, replace(OPEN, per_domain=1), fencings=[replace(done, control_plane=False)]).allowed
+    assert ask(members, replace(OPEN, per_domain=1), fencings=[done]).limit is Limit.CONTROL_PLANE
+    workers_alone = [gone("x", domain="east"), *members[1:]]
+    assert ask(workers_alone, replace(OPEN, per_hour=1), fencings=[done]).limit is Limit.PER_HOUR
+    away = [replace(fencing("w1"), failed_over=True)]
+    assert ask(workers_alone, replace(OPEN, min_healthy=4), fencings=away).limit is Limit.MIN_HEALTHY
+
+
+def test_before_the_first_order_the_limits_are_asked_although_the_node_is_marked():
+    own = replace(fencing("x", boot="b"), ordered=False)
+    members = [gone("x", domain="east"), gone("y", domain="east"), *workers(4)]
+    limits = replace(OPEN, per_domain=1, per_hour=1)
+    assert ask(members, limits, fencings=[own]).allowed, "it does not stand in its own way"
+    others = [fencing("y", domain="east")]
+    assert not ask(members, limits, fencings=[own, *others]).allowed
+    assert ask(members, limits, fencings=[replace(own, ordered=True), *others]).allowed
 
 
 def test_an_hour_has_a_limit_also_for_those_that_are_back():

@@ -15,9 +15,10 @@ def policy(name="workers", **spec):
     return {"apiVersion": "lastcall.dev/v1alpha1", "kind": "FencePolicy", "metadata": {"name": name}, "spec": found}
 
 
-def machine(name, ready="Unknown", *taints, boot="b-1", annotations=None, **fields):
+def machine(name, ready="Unknown", *taints, boot=None, annotations=None, **fields):
     found = node(name, ready, *taints, **fields)
     found["metadata"]["annotations"] = annotations or {}
+    boot = ("b-1" if name == "n1" else f"b-{name}") if boot is None else boot
     found["status"]["nodeInfo"] = {"bootID": boot, "systemUUID": f"m-{name}"}
     return found
 

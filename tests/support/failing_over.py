@@ -207,7 +207,7 @@ class World:
         found = [
             one
             for one in self.cluster.all(PODS)
-            if one["metadata"]["labels"]["app"] == app
+            if one["metadata"].get("labels", {}).get("app") == app
             and one["status"].get("phase") == "Running"
             and condition(one, "Ready").get("status") == "True"
         ]

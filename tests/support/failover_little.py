@@ -74,7 +74,7 @@ class Cluster:
             {"metadata": {"name": name, "resourceVersion": "1"}, "spec": {"renewTime": self.renewed}}, WatchedLease
         )
 
-    async def change_node(self, node, *, mark=None, fenced=None, taints=None):
+    async def change_node(self, node, *, mark=None, fenced=None, taints=None, keep_word=False):
         self.calls.append(("node", node.metadata.resource_version, mark, taints))
         self.fenced = fenced
         return node
@@ -156,12 +156,26 @@ def pod(uid, phase="Running", grace=30, terminating=True, disrupted=False):
     return msgspec.convert({"metadata": metadata, "spec": spec, "status": status}, LivePod)
 
 
+class Rivals:
+    """Other Nodes: none, or ``why``, as it is known; ``late`` is found by a live look alone."""
+
+    why = late = ""
+
+    def refusal(self, name, node, fencer):
+        return self.why
+
+    async def look_at_rivals(self, name, node, fencer):
+        self.why = self.why or self.late
+        return self.why
+
+
 class World:
     """One node, and all that acts on it."""
 
     def __init__(self, room=50):
         self.clock, self.cluster, self.leads, self.fences = Hand(100.0), Cluster(), Leads(), Fences()
         self.told = []
+        self.rivals = Rivals()
         self.seen = Sightings("n", 0.0)
         self.reading = Reading(self.cluster, self.clock)
         self.devices = Devices(self.fences, self.clock)
@@ -184,7 +198,12 @@ class World:
         if read:
             await self.reading.anew(self.seen)
         return Subject(
-            gathered=gathered, reading=self.reading, seen=self.seen, devices=self.devices, refusals=self.refusals
+            gathered=gathered,
+            reading=self.reading,
+            seen=self.seen,
+            devices=self.devices,
+            refusals=self.refusals,
+            rivals=self.rivals,
         )
 
     async def carry_out(self, kind, *pods, **more):

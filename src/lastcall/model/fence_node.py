@@ -18,5 +18,9 @@ class FenceNode(Facts, frozen=True):
     """``spec.providerID``."""
     serial: str = ""
     """The annotation ``lastcall.dev/machine-serial``; Kubernetes knows no serial numbers."""
+    boot_id: str = ""
+    """``status.nodeInfo.bootID``."""
+    machine_id: str = ""
+    """``status.nodeInfo.machineID``: ``/etc/machine-id``, which machines that were cloned may share."""
     labels: Mapping[str, str] = {}
     annotations: Mapping[str, str] = {}

@@ -45,6 +45,15 @@ class RemoveTaint(Enum):
     """One that somebody has set by hand too."""
 
 
+class MachineIDCheck(Enum):
+    """Whether two Nodes with the same machineID may be the same machine."""
+
+    REQUIRED = "Required"
+    """They may: neither is fenced while the other is heard of."""
+    DISABLED = "Disabled"
+    """The machines were cloned with their ``/etc/machine-id``, which says nothing."""
+
+
 class Operator(Enum):
     """Of ``matchExpressions``."""
 
@@ -146,6 +155,13 @@ class PolicySpec(Facts, frozen=True):
             " hand too."
         ),
     ] = RemoveTaint.OURS
+    machine_id_check: Annotated[
+        MachineIDCheck,
+        Meta(
+            description="Required: a node is not fenced while another Node with the same status.nodeInfo.machineID is heard"
+            " of, as it may be the same machine. Disabled: machines were cloned, and share it."
+        ),
+    ] = field(default=MachineIDCheck.REQUIRED, name="machineIDCheck")
     fencers: Annotated[
         tuple[Fencer, ...],
         Meta(

@@ -41,6 +41,7 @@ class NodeInfo(Facts, frozen=True):
 
     boot_id: str = msgspec.field(name="bootID", default="")
     system_uuid: str = msgspec.field(name="systemUUID", default="")
+    machine_id: str = msgspec.field(name="machineID", default="")
 
 
 class NodeStatus(Facts, frozen=True):
@@ -58,22 +59,14 @@ class NodeSpec(Facts, frozen=True):
     unschedulable: bool = False
 
 
-class OurAnnotations(Facts, frozen=True):
-    """Those that lastcall itself writes; others are not kept of 5,000 nodes."""
-
-    mark: str = msgspec.field(name=MARK, default="")
-    acknowledged: str = msgspec.field(name=names.ACKNOWLEDGED_DEAD, default="")
-    fenced: str = msgspec.field(name=names.FENCED, default="")
-
-
 class WatchedMeta(Facts, frozen=True):
-    """v1.ObjectMeta of a watched node."""
+    """v1.ObjectMeta of a watched node. The parameters of its fencers may be in its annotations."""
 
     name: str
     uid: str = ""
     resource_version: str = ""
     labels: Mapping[str, str] = {}
-    annotations: OurAnnotations = OurAnnotations()
+    annotations: Mapping[str, str] = {}
 
 
 class WatchedNode(Facts, frozen=True):
@@ -91,17 +84,22 @@ class WatchedNode(Facts, frozen=True):
     @property
     def mark(self) -> str:
         """The text of our mark; empty if there is none."""
-        return self.metadata.annotations.mark
+        return self.metadata.annotations.get(MARK, "")
 
     @property
     def acknowledged(self) -> str:
         """A person's word that its machine is dead; empty if there is none."""
-        return self.metadata.annotations.acknowledged
+        return self.metadata.annotations.get(names.ACKNOWLEDGED_DEAD, "")
 
     @property
     def fenced(self) -> str:
         """What it was fenced for; empty if that is nothing."""
-        return self.metadata.annotations.fenced
+        return self.metadata.annotations.get(names.FENCED, "")
+
+    @property
+    def fence_node(self) -> FenceNode:
+        """As ``LiveNode.fence_node``."""
+        return _fence_node(self)
 
 
 class FieldsWritten(Facts, frozen=True):
@@ -156,16 +154,22 @@ class LiveNode(Facts, frozen=True):
     @property
     def fence_node(self) -> FenceNode:
         """What fences are chosen, set up and checked by; what we write there, which comes and goes, is no part of it."""
-        metadata, info = self.metadata, self.status.node_info
-        annotations = {key: value for key, value in metadata.annotations.items() if key not in (MARK, names.FENCED)}
-        return FenceNode(
-            name=metadata.name,
-            system_uuid=info.system_uuid,
-            provider_id=self.spec.provider_id,
-            serial=metadata.annotations.get(names.MACHINE_SERIAL, ""),
-            labels=metadata.labels,
-            annotations=annotations,
-        )
+        return _fence_node(self)
+
+
+def _fence_node(node: WatchedNode | LiveNode) -> FenceNode:
+    metadata, info = node.metadata, node.status.node_info
+    annotations = {key: value for key, value in metadata.annotations.items() if key not in (MARK, names.FENCED)}
+    return FenceNode(
+        name=metadata.name,
+        system_uuid=info.system_uuid,
+        provider_id=node.spec.provider_id,
+        serial=metadata.annotations.get(names.MACHINE_SERIAL, ""),
+        boot_id=info.boot_id,
+        machine_id=info.machine_id,
+        labels=metadata.labels,
+        annotations=annotations,
+    )
 
 
 class LeaseSpec(Facts, frozen=True):

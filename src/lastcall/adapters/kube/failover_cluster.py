@@ -187,15 +187,18 @@ class KubeCluster:
         mark: str | None = None,
         fenced: str | None = None,
         taints: Sequence[DatedTaint] | None = None,
+        keep_word: bool = False,
     ) -> LiveNode:
         """Our mark (empty: none any more), what it was fenced for, the taints, in one write; None leaves what is there.
 
         With the mark goes a person's word that the machine is dead: that boot is over, or it lives, and who observes later
-        would believe the word. Conflict if the Node is not as it was read, so that nothing of others is lost.
+        would believe the word; with ``keep_word`` nothing is known of it, and the word stays. Conflict if the Node is not as
+        it was read, so that nothing of others is lost.
         """
         metadata: Object = {"uid": node.metadata.uid, "resourceVersion": node.metadata.resource_version}
         if mark is not None:
-            metadata["annotations"] = {MARK: mark} if mark else {MARK: None, names.ACKNOWLEDGED_DEAD: None}
+            word = {} if mark or keep_word else {names.ACKNOWLEDGED_DEAD: None}
+            metadata["annotations"] = {MARK: mark or None, **word}
         if fenced is not None:
             metadata.setdefault("annotations", {})[names.FENCED] = fenced
         patch = {"metadata": metadata, **({} if taints is None else {"spec": {"taints": list(taints)}})}

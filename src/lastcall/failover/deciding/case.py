@@ -84,6 +84,9 @@ class Device:
     """For one request."""
     unchecked: bool = False
     """``targetCheck: Disabled``."""
+    rival: str = ""
+    """Why it is not used: another Node, which is heard of, may be on the same machine, or has the same device; empty if
+    there is none."""
     trouble: str = ""
     """Why it cannot be used at all, such as a Secret that is missing; empty if it can."""
     judgement: Judgement | None = None

@@ -4,9 +4,9 @@ from shlex import quote
 
 from msgspec.structs import replace
 
-from lastcall.failover.deciding import following, remaining
+from lastcall.failover.deciding import fencing, following, remaining
 from lastcall.failover.deciding.case import Case
-from lastcall.failover.deciding.steps import Mark, Step, Wait
+from lastcall.failover.deciding.steps import Mark, Step, SwitchOff, Wait
 from lastcall.failover.knowing import owner
 from lastcall.model.fence_policy import Mode
 
@@ -61,7 +61,22 @@ def limits(case: Case, now: float) -> Step | None:
     if case.storm.allowed:
         return None
     again = case.storm.again if case.storm.again is not None and case.storm.again > now else None
-    return Wait(f"node {case.name} is not fenced: {case.storm.why}", until=again)
+    return Wait(f"node {case.name} is not fenced: {case.storm.why}", until=again, limit=case.storm.limit)
+
+
+def fencer(case: Case, now: float) -> Step | None:
+    """A fencer is to be told to switch off at once: until then the node is not marked, and takes no place among the limits.
+
+    The fencers are asked before which machines are behind them. With a policy that only observes none is asked.
+    """
+    assert case.policy
+    if case.policy.mode is Mode.OBSERVE:
+        why = fencing.unusable(case.devices)
+        return Wait(f"node {case.name} would not be fenced: {why}") if why else None
+    choice = fencing.next_for(case, now)
+    if isinstance(choice, Wait):
+        return Wait(f"node {case.name} is not fenced: {choice.why}", until=choice.until)
+    return None if isinstance(choice, SwitchOff) else choice
 
 
 def claim(case: Case, now: float) -> Step:

@@ -7,6 +7,7 @@ Of a situation the first rule that has an answer decides, and the last one alway
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from enum import Enum
 
 from lastcall.failover.deciding import claiming, following, forcing, leaving, proving, returning, suspicion
@@ -65,6 +66,7 @@ _SUSPECTED: tuple[Rule, ...] = (
     leaving.said_so,
     claiming.unfenceable,
     claiming.limits,
+    claiming.fencer,
     claiming.claim,
 )
 
@@ -112,7 +114,7 @@ def _in_time(wait: Wait, case: Case, now: float) -> Wait:
     """A proof that comes about by time alone is not overslept."""
     dated = [one.at for one in (case.verdict.awaited if case.verdict else ()) if one.at is not None and one.at > now]
     times = [*dated, *([wait.until] if wait.until is not None else [])]
-    return Wait(wait.why, until=min(times, default=None))
+    return replace(wait, until=min(times, default=None))
 
 
 def table() -> str:

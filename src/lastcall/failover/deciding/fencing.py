@@ -10,7 +10,7 @@ The owner of an ``off`` sees to it that it is over before somebody else may lead
 
 from collections.abc import Sequence
 
-from lastcall.failover.deciding.case import Device, Try
+from lastcall.failover.deciding.case import Case, Device, Try
 from lastcall.failover.deciding.steps import AskPower, AskTarget, SwitchOff, Wait
 from lastcall.failover.knowing.facts import InstanceSeen, PowerSeen
 from lastcall.failover.knowing.facts import apart as gap
@@ -88,6 +88,27 @@ def choose(
         within=turn.timeout,
         why=f"{turn.name} is told to switch off, {ordinal}: {turn.judgement.why}",
     )
+
+
+def next_for(case: Case, now: float) -> Choice:
+    """``choose`` for a node that a policy holds for, by what its mark says: one that may have been told is not waited for."""
+    assert case.policy
+    assert case.node
+    told = case.mark is not None and case.mark.switched_off and case.mark.boot_id == case.node.boot_id
+    return choose(
+        case.devices,
+        boot_id=case.node.boot_id,
+        apart=case.policy.apart,
+        fresh=case.policy.fresh,
+        suspected=float("-inf") if told else case.quiet_since + case.policy.suspect_after,
+        now=now,
+    )
+
+
+def unusable(devices: Sequence[Device]) -> str:
+    """Why none of them can be used, as far as that is known without a question to any; empty if one can be, or there is none."""
+    faults = [_fault(device, None) for device in devices]
+    return "; ".join(faults) if all(faults) else ""
 
 
 def holds(device: Device, now: float) -> bool:
@@ -174,13 +195,17 @@ def _trailing_offs(said: Sequence[Answer]) -> Sequence[Answer]:
 
 
 def _about_the_node(device: Device) -> bool:
-    return device.judgement is not None and device.judgement.allows(unchecked=device.unchecked)
+    if device.judgement is None or device.rival:
+        return False
+    return device.judgement.allows(unchecked=device.unchecked)
 
 
 def _fault(device: Device, disbelief: Asked | Wait | str | None) -> str:
     """Why it cannot be used; empty if it can."""
     if device.trouble:
         return f"{device.name} cannot be used: {device.trouble}"
+    if device.rival:
+        return f"{device.name} is refused: {device.rival}"
     if device.judgement is not None and not _about_the_node(device):
         return f"{device.name} is not to be used: {device.judgement.why}"
     return disbelief if isinstance(disbelief, str) else ""

@@ -51,7 +51,7 @@ def ask_again(case: Case, now: float) -> Step | None:
     if mark is None or not mark.switched_off or now >= case.quiet_since + case.policy.suspect_after:
         return None
     device = next((one for one in case.devices if one.name == mark.fencer and not one.trouble), None)
-    if device is None or device.unanswered or device.offs:
+    if device is None or device.rival or device.unanswered or device.offs:
         return None
     if device.judgement is None or not fencing.holds(device, now):
         return AskTarget(fencer=device.name, why=f"{device.name} is asked which machine is behind it")
@@ -67,21 +67,21 @@ def ask_again(case: Case, now: float) -> Step | None:
 
 
 def prove(case: Case, now: float) -> Step:
-    """What a fencer is asked, or told, next. Before it switches off, the mark says that it may have."""
-    assert case.policy
-    assert case.node
+    """What a fencer is asked, or told, next. Before it switches off, the mark says that it may have.
+
+    While none was told, the limits are asked again. A mark that can get no order now gives its place among them back: it
+    would hold back all other nodes.
+    """
     assert case.mark
-    choice = fencing.choose(
-        case.devices,
-        boot_id=case.node.boot_id,
-        apart=case.policy.apart,
-        fresh=case.policy.fresh,
-        suspected=float("-inf") if case.mark.switched_off else case.quiet_since + case.policy.suspect_after,
-        now=now,
-    )
-    if not isinstance(choice, SwitchOff):
-        return choice
-    if refused := leaving.said_so(case, now) or claiming.limits(case, now):
-        return refused
+    choice = fencing.next_for(case, now)
+    refused: Step | None = choice if isinstance(choice, Wait) else None
+    if isinstance(choice, SwitchOff):
+        refused = leaving.said_so(case, now) or claiming.limits(case, now)
+    if refused and not case.mark.switched_off and not case.mark.tainted:
+        return Unmark(
+            why=f"no order is given for node {case.name} now, and others may be fenced: {refused.why}", given_back=True
+        )
+    if refused or not isinstance(choice, SwitchOff):
+        return refused or choice
     wanted = replace(case.mark, fencer=choice.fencer, switched_off=True)
     return choice if case.mark == wanted else Mark(mark=wanted, why=choice.why)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from lastcall.failover.deciding.case import AttachmentLeft, PodLeft
 from lastcall.failover.knowing.owner import OwnerMark
+from lastcall.failover.limits.storms import Limit
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,8 @@ class Wait:
 
     why: str
     until: float | None = None
+    limit: Limit | None = None
+    """Which of the limits that protect the cluster it is that stands against fencing the node; None if none does."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,6 +129,9 @@ class Unmark:
     """The mark is taken away: lastcall has nothing on this node any more."""
 
     why: str
+    given_back: bool = False
+    """Nothing was done, and the node is as lost as it was: only its place among the limits is free. What a person has said of
+    its machine stays."""
 
 
 Step = (

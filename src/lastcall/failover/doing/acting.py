@@ -56,8 +56,9 @@ class Acting:
                 await self._taint(step, subject)
             case steps.Untaint():
                 await self._untaint(step, subject)
-            case steps.Unmark():
-                await self._cluster.change_node(subject.node, mark="", fenced=self._fenced(subject.node, None))
+            case steps.Unmark(given_back=given_back):
+                over = self._fenced(subject.node, None)
+                await self._cluster.change_node(subject.node, mark="", fenced=over, keep_word=given_back)
             case steps.Delete():
                 await self._removing.delete(step, subject)
             case steps.ForceDelete():
@@ -78,7 +79,16 @@ class Acting:
 
     async def _switch_off(self, step: steps.SwitchOff, subject: Subject) -> None:
         """It is over before anybody else may lead, also if this process stands still meanwhile."""
-        surety = self._surety(subject, step.boot_id)
+        fencer = subject.devices.fencer(step.fencer)
+        if fencer is None:
+            raise RefusedForSafety(f"the policy of node {subject.name} has no fencer {step.fencer} any more")
+
+        def refusal() -> str:
+            return subject.rivals.refusal(subject.name, subject.node, fencer)
+
+        if why := await subject.rivals.look_at_rivals(subject.name, subject.node, fencer):
+            raise RefusedForSafety(f"{step.fencer} is refused: {why}")
+        surety = subject.surety(self._leadership, self._clock, me=self._me, boot_id=step.boot_id, refusal=refusal)
         node = await surety.look()
         mark = owner.read(node.mark)
         if not isinstance(mark, OwnerMark) or mark.boot_id != step.boot_id or not mark.switched_off:

@@ -3,7 +3,7 @@
 What they answer to the question for the power is evidence; that an order was accepted is none.
 """
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -136,13 +136,17 @@ class Devices:
         else:
             asked.fence, asked.trouble = made[0], ""
 
+    def fencer(self, name: str) -> Fencer | None:
+        """As the policy has it; None if it has none of this name."""
+        return self._asked[name].fencer if name in self._asked else None
+
     @property
     def bases(self) -> Mapping[str, object]:
         """What each fencer's answers rest on, by its name."""
         return {name: one.basis for name, one in self._asked.items()}
 
-    def facts(self) -> tuple[Device, ...]:
-        """All that was asked, in the policy's order."""
+    def facts(self, refusal: Callable[[Fencer], str] = lambda _: "") -> tuple[Device, ...]:
+        """All that was asked, in the policy's order. ``refusal``: why a fencer is not used (``Device.rival``)."""
         return tuple(
             Device(
                 name=name,
@@ -151,6 +155,7 @@ class Devices:
                 timeout=float(one.fencer.timeout_seconds),
                 unchecked=one.fencer.target_check is TargetCheck.DISABLED,
                 trouble=one.trouble,
+                rival=refusal(one.fencer),
                 judgement=one.judgement,
                 judged=one.judged,
                 unanswered=tuple(one.unanswered),

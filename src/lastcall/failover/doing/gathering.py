@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from msgspec import structs
@@ -26,6 +27,7 @@ from lastcall.failover.limits.storms import Answer
 from lastcall.failover.limits.targets import sharing
 from lastcall.model.fence_node import FenceNode
 from lastcall.model.fence_policy import FencePolicy
+from lastcall.model.fencer import Fencer
 from lastcall.model.observed import LiveNode, LivePod, WatchedAttachment
 from lastcall.ports import Clock
 
@@ -92,7 +94,7 @@ class Gathering:
         bare = self._case(knot, node, facts)
         case = replace(
             bare,
-            devices=devices.facts(),
+            devices=devices.facts(lambda fencer: self.refusal(name, node, fencer)),
             pods=tuple(left.pod(pod, node, claims, refusals, bare.wall) for pod in pods),
             attachments=tuple(left.attachment(one, refusals) for one in attachments),
             forced=forced,
@@ -100,6 +102,16 @@ class Gathering:
         )
         by_uid = {pod.metadata.uid: pod for pod in pods}
         return Gathered(case=case, node=node, pods=by_uid, attachments=attachments, facts=facts, listed=listed)
+
+    def asked_again(self, gathered: Gathered) -> Gathered:
+        """The same with the limits as they are at this moment: what others were allowed since counts.
+
+        Who claims a place by them does so before anything else can happen, so that no two get the same.
+        """
+        case, knot = gathered.case, self._observing.knots.get(gathered.case.name)
+        policy, now = knot.choice.policy if knot else None, self._clock.boottime()
+        storm = self._storm(case.name, case.boot, policy, now, self._clock.wall())
+        return replace(gathered, case=replace(case, storm=storm))
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
@@ -143,6 +155,25 @@ class Gathering:
             if name != mine.name
         )
         return structs.replace(mine, shared_with=sharing(mine.system_uuid, others))
+
+    def refusal(self, name: str, node: LiveNode, fencer: Fencer) -> str:
+        """Why a fencer is not used for a node as it was read; asked anew right before an order (``Device.rival``)."""
+        knot = self._observing.knots.get(name)
+        if knot is None or knot.choice.policy is None:
+            return ""
+        return self._observing.refusal(node.fence_node, fencer, knot.choice.policy, self._clock.boottime())
+
+    async def look_at_rivals(self, name: str, node: LiveNode, fencer: Fencer) -> str:
+        """The same, after a live look at each other Node that the fencer may strike, and that is not heard of."""
+        knot = self._observing.knots.get(name)
+        if knot is None or knot.choice.policy is None:
+            return ""
+        for rival in self._observing.rivals(node.fence_node, fencer, knot.choice.policy):
+            other = self._observing.knots.get(rival)
+            if other is not None and other.silent(self._clock.boottime()):
+                with suppress(NotFound):
+                    await Reading(self._cluster, self._clock).anew(other.seen)
+        return self.refusal(name, node, fencer)
 
     async def _watchdog(self, name: str, asked: float) -> WatchdogSeen | None:
         """What the node's own Lease says, read live, if the watch has shown that it has one."""

@@ -7,6 +7,8 @@ has to know of it, or two nodes are fenced where one may be.
 from collections.abc import Collection, Sequence
 
 from lastcall import names
+from lastcall.failover.deciding import remaining
+from lastcall.failover.deciding.case import Case
 from lastcall.failover.doing.observing import Observing
 from lastcall.failover.doing.outside import Cluster
 from lastcall.failover.knowing.owner import OwnerMark
@@ -26,6 +28,8 @@ class Guard:
         self._observing = observing
         self._claims: dict[str, OwnerMark] = {}
         self._over: list[Fencing] = []
+        self._done: dict[str, str] = {}
+        """Which boot of a node is proved to be over, with nothing left to fail over."""
         self._bad: dict[str, str] = {}
         self._members: dict[tuple[str, frozenset[str]], tuple[float, Sequence[Member]]] = {}
         """By failure domains' label and who runs etcd, and since when."""
@@ -52,9 +56,18 @@ class Guard:
         if mark.switched_off:
             self._over.append(overview.closed(name, mark.boot_id, now))
 
+    def look(self, case: Case) -> None:
+        """How a node stands, as it was just gathered: one that is failed over counts less (``Fencing.failed_over``)."""
+        mark = case.mark
+        if mark is not None and mark.tainted and remaining.our_taint(case) and not remaining.anything(case):
+            self._done[case.name] = mark.boot_id
+        else:
+            self._done.pop(case.name, None)
+
     def deleted(self, name: str, now: float) -> None:
         """There is no such Node any more, and nothing says what was done to its machine, but for what is known here."""
         self._bad.pop(name, None)
+        self._done.pop(name, None)
         if mark := self._claims.pop(name, None):
             self.over(name, mark, now)
 
@@ -64,7 +77,7 @@ class Guard:
         """``storms.may_fence``; failure domains are those of the policy that holds for the node."""
         domain = policy.spec.domain_label
         knots = self._observing.knots.values()
-        told = list(overview.fencings(knots, self._claims, domain=domain, now=now, wall=wall))
+        told = list(overview.fencings(knots, self._claims, self._done, domain=domain, now=now, wall=wall))
         known = {(one.node, one.boot_id) for one in told}
         view = View(
             members=self._all(domain, etcd, now),

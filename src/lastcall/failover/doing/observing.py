@@ -17,8 +17,12 @@ from lastcall.failover.knowing.own_clock import OwnClock
 from lastcall.failover.knowing.revisions import number_of
 from lastcall.failover.knowing.sightings import Sightings
 from lastcall.failover.knowing.storage_leases import StorageLeases
-from lastcall.failover.limits import policies
+from lastcall.failover.limits import lookalikes, policies
 from lastcall.failover.limits.knot import Knot
+from lastcall.failover.limits.lookalikes import Lookalikes
+from lastcall.model.fence_node import FenceNode
+from lastcall.model.fence_policy import FencePolicy
+from lastcall.model.fencer import Fencer
 from lastcall.model.observed import (
     OPTIONAL,
     Heard,
@@ -54,6 +58,7 @@ class Observing:
         self._places: dict[str, str] = {}
         self._policies: dict[str, Any] = {}
         self._entries: Sequence[policies.Entry] = ()
+        self._lookalikes = Lookalikes()
         self._synced: set[Watched] = set()
         self._alarms = Alarms()
 
@@ -93,6 +98,7 @@ class Observing:
         if node is None:
             if before:
                 del self._knots[name]
+                self._lookalikes.put(name, frozenset())
                 before.seen.gone(now)
                 self._count_nodes()
                 self._touched(name)
@@ -105,6 +111,8 @@ class Observing:
         same = before is not None and before.node.metadata.labels == node.metadata.labels
         choice = before.choice if before and same else policies.choose(node.metadata.labels, self._entries)
         knot = self._knots[name] = Knot(node, seen, choice)
+        if before is None or choice != before.choice or before.node.fence_node != node.fence_node:
+            self._note_traces(knot)
         if before is None:
             self._count_nodes()
         if before is None or choice != before.choice:
@@ -163,14 +171,24 @@ class Observing:
         self._touched(place)
 
     def _hear_policy(self, name: str, policy: Any) -> None:
+        before = self._entries
         if policy is None:
             self._policies.pop(name, None)
         else:
             self._policies[name] = policy
         self._entries = policies.entries(self._policies.values())
+        if policies.same(before, self._entries):
+            return
         for node, knot in self._knots.items():
-            self._knots[node] = replace(knot, choice=policies.choose(knot.node.metadata.labels, self._entries))
+            chosen = replace(knot, choice=policies.choose(knot.node.metadata.labels, self._entries))
+            self._knots[node] = chosen
+            self._note_traces(chosen)
         self._touch_all()
+
+    def _note_traces(self, knot: Knot) -> None:
+        """By what the Node may be known again under another name."""
+        every = (entry.policy for entry in self._entries if entry.policy)
+        self._lookalikes.put(knot.seen.name, lookalikes.traces(knot.node.fence_node, knot.choice.policy, every))
 
     def _touch_all(self) -> None:
         for name, knot in self._knots.items():
@@ -238,6 +256,16 @@ class Observing:
         """A node's own word as it was told, or read; ``since``: what was known of it when that was asked for."""
         first = Watched.SHUTDOWNS not in self._synced
         self._words[name] = last_words.heard(self._words.get(name), shutdown, now, first=first, since=since)
+
+    def rivals(self, node: FenceNode, fencer: Fencer, policy: FencePolicy) -> Iterable[str]:
+        """The other Nodes that a fencer of ``node`` may strike, whether they are heard of or not."""
+        return lookalikes.rivals(node, fencer, policy, self._lookalikes)
+
+    def refusal(self, node: FenceNode, fencer: Fencer, policy: FencePolicy, now: float) -> str:
+        """Why a fencer of ``node`` is not used: another Node that it may strike is heard of. Empty if none is."""
+        return lookalikes.refusal(
+            node, fencer, policy, self._lookalikes, lambda name: not self._knots[name].silent(now)
+        )
 
     # -- time ----------------------------------------------------------------------------------------------------------
 

@@ -80,10 +80,12 @@ class Cluster(Protocol):
         mark: str | None = None,
         fenced: str | None = None,
         taints: Sequence[DatedTaint] | None = None,
+        keep_word: bool = False,
     ) -> LiveNode:
         """Our mark (empty: none any more), what it was fenced for, the taints, in one write; None leaves what is there.
 
-        With the mark goes a person's word that the machine is dead. Conflict if the Node is not as it was read, so that nothing of others is lost.
+        With the mark goes a person's word that the machine is dead, but for ``keep_word``. Conflict if the Node is not as it
+        was read, so that nothing of others is lost.
         """
         ...
 

@@ -1,6 +1,8 @@
 """One node that something is done to, with what is remembered of it and how it is made sure of."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from lastcall.failover.deciding.case import Refusal
 from lastcall.failover.doing.devices import Devices
@@ -11,8 +13,21 @@ from lastcall.failover.doing.surety import Surety
 from lastcall.failover.knowing.sightings import Sightings
 from lastcall.failover.telling.happenings import Acted
 from lastcall.failover.upstream.verdict import Removal
+from lastcall.model.fencer import Fencer
 from lastcall.model.observed import LiveNode
 from lastcall.ports import Clock
+
+
+class Rivals(Protocol):
+    """Other Nodes that a fencer of a node may strike."""
+
+    def refusal(self, name: str, node: LiveNode, fencer: Fencer) -> str:
+        """Why a fencer is not used for node ``name``, by what is known; empty if nothing speaks against it."""
+        ...
+
+    async def look_at_rivals(self, name: str, node: LiveNode, fencer: Fencer) -> str:
+        """The same after a live look."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +40,7 @@ class Subject:
     devices: Devices
     refusals: dict[str, Refusal]
     """By uid."""
+    rivals: Rivals
 
     @property
     def name(self) -> str:
@@ -42,7 +58,9 @@ class Subject:
         """Which boot runs there, by that reading."""
         return self.node.status.node_info.boot_id
 
-    def surety(self, leadership: Leadership, clock: Clock, *, me: str, boot_id: str) -> Surety:
+    def surety(
+        self, leadership: Leadership, clock: Clock, *, me: str, boot_id: str, refusal: Callable[[], str] = str
+    ) -> Surety:
         """Makes sure, before what cannot be undone, that ``me`` leads and all is as this subject's decision took it."""
         case = self.gathered.case
         return Surety(
@@ -55,6 +73,7 @@ class Subject:
             observed=case.observed,
             heard=case.heard,
             node=case.node,
+            refusal=refusal,
         )
 
     def about(

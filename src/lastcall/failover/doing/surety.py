@@ -1,7 +1,7 @@
 """Made sure of, live, before what cannot be undone: that we lead, that the mark is ours, and that the boot is the same."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from lastcall import names
@@ -29,7 +29,7 @@ class Surety:
     """For one step about one boot of a node; ``observed``, ``heard`` and ``node`` as the decision was made with.
 
     A sign of life since then undoes it, and so does a person who takes the mark or the taint away. ``reading`` is what was
-    read live for the decision: for ``check`` it is a first look.
+    read live for the decision: for ``check`` it is a first look. ``refusal`` says why a fencer is not used, or nothing.
     """
 
     def __init__(
@@ -44,6 +44,7 @@ class Surety:
         observed: float,
         heard: float | None,
         node: NodeNow | None,
+        refusal: Callable[[], str] = str,
     ) -> None:
         self._reading = reading
         self._leadership = leadership
@@ -53,6 +54,7 @@ class Surety:
         self._boot_id = boot_id
         self._known = (observed, heard)
         self._decided = node
+        self._refusal = refusal
         self._at = NEVER
         self._lock = asyncio.Lock()
         self._looking = False
@@ -113,7 +115,11 @@ class Surety:
         return node
 
     def recent(self) -> None:
-        """RefusedForSafety if the last look was asked for too long ago: a machine boots while we stand still."""
+        """RefusedForSafety if the last look was asked for too long ago: a machine boots while we stand still.
+
+        So it is if another Node would be struck by now (``refusal``).
+        """
+        self._spared()
         if (passed := self._clock.boottime() - self._at) >= LATE:
             raise RefusedForSafety(f"node {self._seen.name} was last looked at {passed:.0f} s ago")
 
@@ -130,6 +136,7 @@ class Surety:
         if self._seen.boot:
             self._same(self._seen.boot.id)
         self._unheard()
+        self._spared()
 
     async def _read(self) -> LiveNode:
         """The Node as it is, while we lead."""
@@ -158,6 +165,10 @@ class Surety:
     def _same(self, boot_id: str) -> None:
         if boot_id != self._boot_id:
             raise RefusedForSafety(f"node {self._seen.name} has another boot id by now: {boot_id}")
+
+    def _spared(self) -> None:
+        if why := self._refusal():
+            raise RefusedForSafety(f"the fencer of node {self._seen.name} is refused: {why}")
 
     def _unheard(self) -> None:
         name = self._seen.name

@@ -104,7 +104,11 @@ class Worker:
         for complaint in self._gathering.guard.complaints():
             log.warning("%s", complaint)
         now = self._clock.boottime()
+        self._gathering.guard.look(gathered.case)
         step = course.decide(gathered.case, now)
+        if isinstance(step, steps.Mark) and not gathered.case.dead:
+            gathered = self.gathered = self._gathering.asked_again(gathered)
+            step = course.decide(gathered.case, now)
         if isinstance(step, steps.Mark):
             self._gathering.guard.claim(self.name, step.mark)
         self._note(step, gathered)
@@ -136,7 +140,12 @@ class Worker:
     async def _carry_out(self, step: steps.Step, gathered: Gathered, seen: Sightings) -> None:
         began = self._clock.boottime()
         subject = Subject(
-            gathered=gathered, reading=self._reading, seen=seen, devices=self._devices, refusals=self._refusals
+            gathered=gathered,
+            reading=self._reading,
+            seen=seen,
+            devices=self._devices,
+            refusals=self._refusals,
+            rivals=self._gathering,
         )
         await self._acting.carry_out(step, subject)
         self._remember(step, gathered)

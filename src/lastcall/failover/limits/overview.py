@@ -31,9 +31,17 @@ def members(knots: Iterable[Knot], *, domain: str, etcd: Collection[str], now: f
 
 
 def fencings(
-    knots: Iterable[Knot], claims: Mapping[str, OwnerMark], *, domain: str, now: float, wall: float
+    knots: Iterable[Knot],
+    claims: Mapping[str, OwnerMark],
+    done: Mapping[str, str],
+    *,
+    domain: str,
+    now: float,
+    wall: float,
 ) -> Iterator[Fencing]:
     """Those that are open: a node is marked, or is about to be (``claims``); and those that are over, of the last hour.
+
+    ``done``: which boot of a node is failed over.
 
     What marks and taints say of their beginning is on a wall clock: it may be wrong, but is not taken to lie in the future.
     """
@@ -46,6 +54,8 @@ def fencings(
                 domain=knot.node.metadata.labels.get(domain, ""),
                 control_plane=_control_plane(knot.node),
                 began=_counts_from(knot, mark, now, wall),
+                ordered=mark.switched_off or mark.tainted,
+                failed_over=mark.tainted and done.get(knot.node.metadata.name) == mark.boot_id,
             )
         ended = over(knot.node.metadata.name, knot.node.fenced, now=now, wall=wall)
         yield from (one for one in ended if mark is None or one.boot_id != mark.boot_id)

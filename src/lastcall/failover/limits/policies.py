@@ -58,6 +58,16 @@ def entries(objects: Iterable[Any]) -> tuple[Entry, ...]:
     return tuple(sorted(map(_entry, objects), key=lambda one: (-one.priority, one.name)))
 
 
+def same(before: Sequence[Entry], now: Sequence[Entry]) -> bool:
+    """Whether two lists of policies say the same of every node: a policy's status has no part in it."""
+    return [_said(one) for one in before] == [_said(one) for one in now]
+
+
+def _said(entry: Entry) -> tuple[object, ...]:
+    spec = entry.policy.spec if entry.policy else None
+    return entry.name, entry.priority, entry.selector, entry.violations, spec
+
+
 def choose(labels: Mapping[str, str], among: Sequence[Entry]) -> Choice:
     """What holds for a node with these labels; ``among`` as ``entries`` gives them."""
     found = next((one for one in among if selects(one.selector, labels)), None)

@@ -5,7 +5,8 @@ all needs more than this: it is suspected, and its own last word has been waited
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import Enum
 
 from lastcall.errors import InvalidInput
 from lastcall.model import duration
@@ -21,7 +22,8 @@ class Limits:
     min_healthy: int | str = "51%"
     """Of all nodes so many are healthy, or none is fenced; percentages are rounded up (NodeHealthCheck: ``minHealthy``)."""
     per_domain: int = 1
-    """Nodes of one failure domain that are fenced and have not come back."""
+    """Nodes of one failure domain that are fenced, not yet failed over, and have not come back. Nodes without a domain have
+    no such limit: nothing is known of what they have in common."""
     per_hour: int = 3
     """Nodes that are fenced within any 3600 seconds."""
     settle: float = 60.0
@@ -57,7 +59,7 @@ class Member:
     lost: bool = False
     """Nothing is heard of it. A node that reports Ready=False is not healthy, but not lost."""
     domain: str = ""
-    """Its zone or rack; nodes without one are in one together."""
+    """Its zone or rack; empty if it is not known."""
     control_plane: bool = False
     etcd: bool = False
     """Whether a voting member of the control plane's etcd runs there."""
@@ -79,6 +81,10 @@ class Fencing:
     control_plane: bool
     began: float
     open: bool = True
+    ordered: bool = True
+    """A fencer may have been told to switch the machine off. Until then the limits are asked again before it is."""
+    failed_over: bool = False
+    """Its boot is proved to be over, and nothing is left on it: its failure domain is not worse off by another fencing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +95,9 @@ class View:
     fencings: Sequence[Fencing] = ()
     """All that are open, and all that began within the last hour."""
     api_failed: float | None = None
-    """When a request to the API server last failed."""
+    """When so many requests to the API server had failed last that nothing is trusted that it says."""
+    api_trouble: str = ""
+    """How many that were, as the beginning of a sentence that ends with how long ago it was; empty if that is not known."""
     clock_stepped: float | None = None
     """When the wall clock was last seen to jump against the monotonic one, or the controller to have been stopped."""
     most_lost: float | None = None
@@ -97,24 +105,41 @@ class View:
     then, as all were (node lifecycle's ``handleDisruption`` begins all probes anew)."""
 
 
+class Limit(Enum):
+    """What stands against a fencing; the values are for metrics and events."""
+
+    NODES_LOST = "NodesLost"
+    API_SERVER = "APIServerFailing"
+    CLOCK = "ClockStepped"
+    PER_HOUR = "PerHour"
+    PER_DOMAIN = "PerDomain"
+    CONTROL_PLANE = "ControlPlane"
+    QUORUM = "EtcdQuorum"
+    MIN_HEALTHY = "MinHealthy"
+
+
 @dataclass(frozen=True)
 class Answer:
-    """``again``: when to look again if it is no, at the latest; the reason may have gone before."""
+    """``again``: when to look again if it is no, at the latest; the reason may have gone before. ``limit`` is that reason."""
 
     allowed: bool
     why: str
     again: float | None = None
+    limit: Limit | None = None
 
 
 def may_fence(name: str, boot_id: str, view: View, limits: Limits, now: float) -> Answer:
-    """Whether the node may be fenced at ``now``. A fencing of the same boot that is open goes on, and counts once."""
+    """Whether the node may be fenced at ``now``. A fencing of the same boot whose order was given goes on; it counts once."""
     node = next((one for one in view.members if one.name == name), None)
     if node is None:
         return Answer(allowed=False, why=f"no node {name} is known of", again=now + limits.settle)
     if refused := next(_sick(view, limits, now), None):
         return refused
-    if any(one.open and (one.node, one.boot_id) == (name, boot_id) for one in view.fencings):
+    own = [one for one in view.fencings if one.open and (one.node, one.boot_id) == (name, boot_id)]
+    if any(one.ordered for one in own):
         return Answer(allowed=True, why=f"node {name} is being fenced already")
+    if own:
+        view = replace(view, fencings=[one for one in view.fencings if one not in own])
     refused = next(
         (one for rules in (_counts, _control_plane, _healthy) for one in rules(node, view, limits, now)), None
     )
@@ -126,42 +151,43 @@ def _sick(view: View, limits: Limits, now: float) -> Iterator[Answer]:
     lost, every = sum(one.lost for one in view.members), len(view.members)
     if 2 * lost > every:
         why = f"{lost} of {every} nodes are lost at once: rather the controller is cut off than they"
-        yield _no(why, now + limits.settle)
-    for at, what in (
-        (view.api_failed, "the API server failed"),
-        (view.clock_stepped, "the controller's clock jumped"),
-        (view.most_lost, "more than half of the nodes were lost at once"),
+        yield _no(Limit.NODES_LOST, why, now + limits.settle)
+    for limit, at, what in (
+        (Limit.API_SERVER, view.api_failed, view.api_trouble or "the API server failed"),
+        (Limit.CLOCK, view.clock_stepped, "the controller's clock jumped"),
+        (Limit.NODES_LOST, view.most_lost, "more than half of the nodes were lost at once"),
     ):
         if at is not None and now < at + limits.settle:
-            yield _no(f"{what} {duration.passed(now - at)} ago", at + limits.settle)
+            yield _no(limit, f"{what} {duration.passed(now - at)} ago", at + limits.settle)
 
 
 def _counts(node: Member, view: View, limits: Limits, now: float) -> Iterator[Answer]:
     recent = sorted(one.began for one in view.fencings if now < one.began + HOUR)
     if len(recent) >= limits.per_hour:
         yield _no(
+            Limit.PER_HOUR,
             f"{_nodes(len(recent))} fenced within the last hour, and {limits.per_hour} may be",
             recent[-limits.per_hour] + HOUR,
         )
-    there = {one.node for one in _others(node, view) if one.domain == node.domain}
+    if not node.domain:
+        return
+    there = {one.node for one in _others(node, view) if one.domain == node.domain and not one.failed_over}
     if len(there) >= limits.per_domain:
-        where = f"in failure domain {node.domain}" if node.domain else "of the nodes without a failure domain"
-        why = f"{where} {_names(there)} not back yet, and {limits.per_domain} may be away"
-        yield _no(why, now + limits.settle)
+        why = f"in failure domain {node.domain} {_names(there)} not back yet, and {limits.per_domain} may be away"
+        yield _no(Limit.PER_DOMAIN, why, now + limits.settle)
 
 
 def _control_plane(node: Member, view: View, limits: Limits, now: float) -> Iterator[Answer]:
     others = {one.node for one in _others(node, view) if one.control_plane}
     if node.control_plane and others:
-        yield _no(
-            f"{_names(others)} of the control plane not back yet, and one at a time is fenced", now + limits.settle
-        )
+        why = f"{_names(others)} of the control plane not back yet, and one at a time is fenced"
+        yield _no(Limit.CONTROL_PLANE, why, now + limits.settle)
     voters = [one for one in view.members if one.etcd]
     left = _left(node, voters, view)
     needed = len(voters) // 2 + 1
     if node.etcd and left < needed:
         why = f"without it {left} of {len(voters)} etcd members are healthy, and the quorum is {needed}"
-        yield _no(why, now + limits.settle)
+        yield _no(Limit.QUORUM, why, now + limits.settle)
 
 
 def _healthy(node: Member, view: View, limits: Limits, now: float) -> Iterator[Answer]:
@@ -169,7 +195,8 @@ def _healthy(node: Member, view: View, limits: Limits, now: float) -> Iterator[A
     left = _left(node, view.members, view)
     needed = portion(limits.min_healthy, every, up=True)
     if left < needed:
-        yield _no(f"{left} of {every} nodes are healthy without it, and {needed} have to be", now + limits.settle)
+        why = f"{left} of {every} nodes are healthy without it, and {needed} have to be"
+        yield _no(Limit.MIN_HEALTHY, why, now + limits.settle)
 
 
 def _others(node: Member, view: View) -> list[Fencing]:
@@ -183,8 +210,8 @@ def _left(node: Member, members: Iterable[Member], view: View) -> int:
     return sum(one.healthy for one in members if one.name not in away)
 
 
-def _no(why: str, again: float) -> Answer:
-    return Answer(allowed=False, why=why, again=again)
+def _no(limit: Limit, why: str, again: float) -> Answer:
+    return Answer(allowed=False, why=why, again=again, limit=limit)
 
 
 def _nodes(count: int) -> str:

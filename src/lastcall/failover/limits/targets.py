@@ -20,16 +20,19 @@ from lastcall.ports_fences import FenceTarget
 
 _UNSET_UUIDS = frozenset(
     (
-        "0" * 32,
-        "f" * 32,
+        "000102030405060708090a0b0c0d0e0f",
         "03000200040005000006000700080009",
+        "0123456789abcdef0123456789abcdef",
         "12345678123456789012123456789012",
+        "123456781234567890abcddeefaabbcc",
         "1234567890abcdef1234567890abcdef",
-        "fefefefefefefefefefefefefefefefe",
+        "4c4c454400002010802080c04f202020",
+        "deadbeefdeadbeefdeadbeefdeadbeef",
     )
 )
+"""Of boards that came without one (AMI's default), of tools that make them up, and Dell's with a service tag of blanks."""
 _UNSET_SERIALS = re.compile(
-    r"(to be filled by o\.?e\.?m\.?|default string|system serial number|serial number|not specified|not applicable"
+    r"(to be filled by o\.?e\.?m\.?|not settable|not present|default string|system serial number|serial number|not specified|not applicable"
     r"|not available|none|null|n/?a|unknown|empty|oem|o\.e\.m\.|0?123456789|1234567890?|[0.x\-]*)",
     re.IGNORECASE,
 )
@@ -85,11 +88,11 @@ def _compared(target: FenceTarget, node: FenceNode) -> Iterator[tuple[bool, str]
     """Each identifier that both know: whether it is the same, and a sentence."""
     pairs = (
         ("system UUID", _uuid(target.system_uuid), _uuid(node.system_uuid), target.system_uuid, node.system_uuid),
-        ("serial number", _serial(target.serial), _serial(node.serial), target.serial, node.serial),
+        ("serial number", serial(target.serial), serial(node.serial), target.serial, node.serial),
         (
             "providerID",
-            _provider(target.provider_id),
-            _provider(node.provider_id),
+            provider(target.provider_id),
+            provider(node.provider_id),
             target.provider_id,
             node.provider_id,
         ),
@@ -107,17 +110,20 @@ def _uuid(text: str) -> frozenset[str]:
     if not re.fullmatch("[0-9a-f]{32}", digits):
         return frozenset()
     pairs = re.findall("..", digits)
+    if len(set(pairs)) == 1:  # all zeros, all ones, and what flash memory has that was never written
+        return frozenset()
     spellings = frozenset((digits, "".join(pairs[3::-1] + pairs[5:3:-1] + pairs[7:5:-1] + pairs[8:])))
     return frozenset() if spellings & _UNSET_UUIDS else spellings
 
 
-def _serial(text: str) -> frozenset[str]:
+def serial(text: str) -> frozenset[str]:
+    """A serial number as it is compared; empty if it is one that nobody has set."""
     text = text.strip()
     return frozenset() if _UNSET_SERIALS.fullmatch(text) else frozenset((text.upper(),))
 
 
-def _provider(text: str) -> frozenset[str]:
-    """Amazon's with and without a zone name one instance; those of others are taken as they are."""
+def provider(text: str) -> frozenset[str]:
+    """A providerID as it is compared. Amazon's with and without a zone name one instance; those of others are taken as they are."""
     text = text.strip()
     if text.startswith(_AWS):
         text = _AWS + text.rpartition("/")[2]
@@ -129,6 +135,6 @@ def _named(target: FenceTarget) -> str:
 
 
 def _silence(target: FenceTarget, node: FenceNode) -> str:
-    if not (_uuid(target.system_uuid) or _serial(target.serial) or _provider(target.provider_id)):
+    if not (_uuid(target.system_uuid) or serial(target.serial) or provider(target.provider_id)):
         return f"{_named(target)} names neither a system UUID nor a serial number nor a providerID"
     return f"node {node.name} knows none of the identifiers that {_named(target)} names"

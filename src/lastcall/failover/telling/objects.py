@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from lastcall import names
-from lastcall.failover.deciding import following, left
+from lastcall.failover.deciding import following, left, remaining
 from lastcall.failover.deciding.case import Case, Device, NodeNow, Policy
 from lastcall.failover.knowing import evidence, hearsay, remarks
 from lastcall.failover.knowing.acknowledgement import acknowledged
@@ -21,7 +21,9 @@ from lastcall.failover.knowing.proofs import LIVES, Terms, freshness, patience
 from lastcall.failover.knowing.replaced import replaced
 from lastcall.failover.knowing.storage_leases import StorageLeases
 from lastcall.failover.knowing.taints import like_ours
-from lastcall.failover.limits import policies, storms
+from lastcall.failover.limits import lookalikes, policies, storms
+from lastcall.failover.limits.knot import UNCHOSEN
+from lastcall.failover.limits.lookalikes import Lookalikes
 from lastcall.failover.limits.overview import CONTROL_PLANE, ETCD, counts_from, over
 from lastcall.failover.limits.storms import Answer, Fencing, Member, View
 from lastcall.model.base import Facts
@@ -155,7 +157,7 @@ def case_of(objects: Objects, name: str, now: float) -> Case:
         held_until=evidence.held_until(boot, facts, now) if boot else None,
         gone=evidence.gone(boot, facts) if boot else frozenset(),
         storm=_storm(objects, chosen, name, info.boot_id, now),
-        devices=tuple(_devices(chosen)),
+        devices=tuple(_devices(objects, node, chosen, now)),
         pods=tuple(left.pod(pod, node, claims, {}, now) for pod in pods),
         attachments=tuple(left.attachment(one, {}) for one in objects.attachments if one.spec.node_name == name),
         back_since=now if node.ready.status == "True" else None,
@@ -245,13 +247,28 @@ def _policy(found: FencePolicy, fresh: float) -> Policy:
     )
 
 
-def _devices(found: FencePolicy | None) -> Iterator[Device]:
-    for one in found.spec.fencers if found else ():
+def _devices(objects: Objects, node: LiveNode, found: FencePolicy | None, now: float) -> Iterator[Device]:
+    if found is None:
+        return
+    every, among = policies.entries(objects.policies), Lookalikes()
+    chosen = {one.metadata.name: policies.choose(one.metadata.labels, every).policy for one in objects.nodes}
+    known = [entry.policy for entry in every if entry.policy]
+    for other in objects.nodes:
+        name = other.metadata.name
+        among.put(name, lookalikes.traces(other.fence_node, chosen[name], known))
+
+    def heard_of(name: str) -> bool:
+        other, policy = objects.node(name), chosen[name]
+        heard = _heard(objects, other, now) if other else None
+        return heard is not None and now - heard < (policy.spec.suspect_after_seconds if policy else UNCHOSEN)
+
+    for one in found.spec.fencers:
         yield Device(
             name=one.name,
             attempts=one.attempts,
             delay=float(one.delay_seconds),
             timeout=float(one.timeout_seconds),
+            rival=lookalikes.refusal(node.fence_node, one, found, among, heard_of),
             unchecked=one.target_check is TargetCheck.DISABLED,
         )
 
@@ -279,11 +296,36 @@ def _storm(objects: Objects, found: FencePolicy | None, name: str, boot_id: str,
         if isinstance(mark := read(node.mark), OwnerMark):
             at = _counts_from(node, mark, now)
             fencings.append(
-                Fencing(node=member.name, boot_id=mark.boot_id, domain=domain, control_plane=control, began=at)
+                Fencing(
+                    node=member.name,
+                    boot_id=mark.boot_id,
+                    domain=domain,
+                    control_plane=control,
+                    began=at,
+                    ordered=mark.switched_off or mark.tainted,
+                    failed_over=mark.tainted and not remaining.anything(_with_what_is_left(objects, node, now)),
+                )
             )
         fencings += over(member.name, node.fenced, now=now, wall=now)
     view = View(members=members, fencings=fencings)
     return storms.may_fence(name, boot_id, view, policies.storm_limits(spec.limits), now)
+
+
+def _with_what_is_left(objects: Objects, node: LiveNode, now: float) -> Case:
+    """A Case of which nothing else is known."""
+    name, claims = node.metadata.name, _bound(objects)
+    pods = (pod for pod in objects.pods if pod.spec.node_name == name)
+    return Case(
+        name=name,
+        me=SOMEBODY,
+        leader=SOMEBODY,
+        wall=now,
+        node=None,
+        policy=None,
+        observed=now,
+        pods=tuple(left.pod(pod, node, claims, {}, now) for pod in pods),
+        attachments=tuple(left.attachment(one, {}) for one in objects.attachments if one.spec.node_name == name),
+    )
 
 
 def _counts_from(node: LiveNode, mark: OwnerMark, now: float) -> float:
