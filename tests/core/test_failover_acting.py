@@ -212,6 +212,40 @@ async def test_what_was_made_sure_of_before_it_was_told_for_long_holds_no_more()
     assert [bool(one.error) for one in world.acted] == [False, True, False, True]
 
 
+@pytest.mark.parametrize("known", ["why", "late"])
+async def test_a_fencer_that_would_strike_another_node_is_not_told(known):
+    """As it is known right before, and as a live look finds."""
+    world = World()
+    setattr(world.rivals, known, "node n2, which is heard of, is the same machine")
+    with pytest.raises(RefusedForSafety, match="node n2, which is heard of"):
+        await world.carry_out(steps.SwitchOff, **OFF)
+    assert world.fences.fence.within == []
+
+
+async def test_another_node_that_is_heard_of_as_the_order_is_told_undoes_it():
+    world = World()
+
+    def tell(told):
+        world.told.append(told)
+        world.rivals.why = "node n2, which is heard of, is the same machine"
+
+    world.acting._orders._tell = tell
+    with pytest.raises(RefusedForSafety, match="node n2, which is heard of"):
+        await world.carry_out(steps.SwitchOff, **OFF)
+    assert world.fences.fence.within == []
+
+
+async def test_another_node_that_is_heard_of_while_an_order_runs_ends_it():
+    world = World()
+    subject = await world.subject()
+    refusal = ["", ""]
+    surety = subject.surety(world.leads, world.clock, me="me", boot_id="b1", refusal=lambda: refusal[0])
+    surety.listen()
+    refusal[0] = "node n2, which is heard of, is the same machine"
+    with pytest.raises(RefusedForSafety, match="node n2, which is heard of"):
+        surety.listen()
+
+
 async def test_what_was_asked_about_one_boot_is_forgotten_with_the_next():
     world = World()
     await world.carry_out(steps.SwitchOff, **OFF)

@@ -371,7 +371,7 @@ BUGS = [
     Bug(
         "a clock that has jumped is trusted",
         "failover/limits/storms.py",
-        '        (view.clock_stepped, "the controller\'s clock jumped"),\n',
+        '        (Limit.CLOCK, view.clock_stepped, "the controller\'s clock jumped"),\n',
         "",
         STORMS,
     ),

@@ -270,8 +270,8 @@ BUGS = [
     Bug(
         "a new leader does not know what was fenced within the last hour",
         "failover/doing/acting.py",
-        'mark="", fenced=self._fenced(subject.node, None))',
-        'mark="")',
+        'mark="", fenced=over, keep_word=given_back)',
+        'mark="", keep_word=given_back)',
         FENCED,
     ),
     Bug(

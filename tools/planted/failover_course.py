@@ -46,8 +46,8 @@ BUGS = [
     Bug(
         "a planned reboot is fenced",
         "failover/deciding/proving.py",
-        "if refused := leaving.said_so(case, now) or claiming.limits(case, now):",
-        "if refused := claiming.limits(case, now):",
+        "refused = leaving.said_so(case, now) or claiming.limits(case, now)",
+        "refused = claiming.limits(case, now)",
         TABLES,
     ),
     Bug(
