@@ -8,6 +8,8 @@ from support.lab_kubelets import pod
 
 from lastcall.adapters.kube.failover_cluster import POLICIES
 from lastcall.adapters.kube.resources import NODES, PODS
+from lastcall.failover.deciding.steps import Mark
+from lastcall.failover.telling.happenings import Decided
 from lastcall.model.power import Power
 
 ZONE = "topology.kubernetes.io/zone"
@@ -119,8 +121,9 @@ async def test_of_two_nodes_whose_devices_answer_at_the_same_moment_one_takes_th
     world.nodes.silent.update(two)
     await world.cluster.settle(60)
     assert sorted(waiting) == sorted(two)
-    assert len({one.node for one in world.verbs("off")}) == 1
-    assert len([name for name in NAMES if world.mark(name)]) == 1
+    begun = {one.node for one in world.happened if isinstance(one, Decided) and isinstance(one.step, Mark)}
+    assert begun == {one.node for one in world.verbs("off")}
+    assert len(begun) == 1
 
 
 @failing_over(policy=WIDE)

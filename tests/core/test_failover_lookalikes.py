@@ -197,24 +197,23 @@ def test_the_machine_of_a_node_that_was_left_behind_is_not_switched_off(alike):
 
 
 @failing_over
-async def test_a_node_that_is_heard_of_right_before_the_order_undoes_it(world):
-    """The other Node is seen to live only by the live look, as the watch of its Lease tells nothing."""
+async def test_a_node_of_which_the_watch_tells_nothing_is_looked_at_right_before_the_order(world):
+    """By a controller that does not lead, so that nothing else looks at nodes."""
+    world.start("a")
+    await world.cluster.settle(10)
     gone = world.place()
     other = next(name for name in NAMES if name not in (gone, world.place("web")))
-    await change_policy(world, fencers=shared_plug(gone, other), limits={"minHealthy": 0, "settle": "5s"})
-    any_target(world)
-    candidate = world.start()
+    await change_policy(world, fencers=shared_plug(gone, other))
+    controller = world.start("b").controller
     await world.cluster.settle(30)
-    hear, deaf = candidate.controller.observing.hear, []
-
-    def hears(heard, now):
-        if heard.name == other:
-            deaf.append(heard)
-        else:
-            hear(heard, now)
-
-    candidate.controller.observing.hear = hears
-    world.nodes.silent.add(gone)
-    await world.cluster.settle(90)
-    assert deaf
-    assert world.verbs("off") == []
+    observing, gathering, hear = controller.observing, controller._gathering, controller.observing.hear
+    observing.hear = lambda heard, now: None if heard.name == other else hear(heard, now)
+    await world.cluster.settle(40)
+    policy = observing.knots[gone].choice.policy
+    node, fencer = await controller._cluster.node(gone), policy.spec.fencers[0]
+    assert observing.knots[other].silent(world.now)
+    assert gathering.refusal(gone, node, fencer) == ""
+    assert f"node {other}, which is heard of," in await gathering.look_at_rivals(gone, node, fencer)
+    world.nodes.silent.add(other)
+    await world.cluster.settle(40)
+    assert await gathering.look_at_rivals(gone, node, fencer) == ""
