@@ -28,7 +28,8 @@ POD = {
         "tolerations": [{"operator": "Exists", "effect": "NoSchedule"}],
     },
 }
-FENCER = {"name": "f", "agent": {"program": "fence_test", "parameters": {"plug": "n1"}}, "targetCheck": "Disabled"}
+PLUGS = {"plug": {"n1": "n1"}}
+FENCER = {"name": "f", "agent": {"program": "fence_test", "parametersByNode": PLUGS}, "targetCheck": "Disabled"}
 POLICY = {
     "apiVersion": "lastcall.dev/v1alpha1",
     "kind": "FencePolicy",
@@ -61,7 +62,7 @@ async def install(client):
     await install_controller(client, POLICY)
     for name in NAMES:
         await client.create(resources.NODES, {"metadata": {"name": name}})
-        info = {"bootID": "b1", "systemUUID": f"11111111-2222-4333-8444-55555555550{name[1:]}"}
+        info = {"bootID": f"b{name[1:]}", "systemUUID": f"11111111-2222-4333-8444-55555555550{name[1:]}"}
         status = {"nodeInfo": info, "conditions": [READY]}
         await client.patch(resources.NODES, name, {"status": status}, subresource="status", kind=STRATEGIC)
     await client.create(resources.PODS, POD, namespace="default")

@@ -128,7 +128,7 @@ async def prepare(client):
     for obj in [*objects(Choices(replicas=0)), *SCENE]:
         await served(lambda obj=obj: make(client, obj))
     for name in NAMES:
-        info = {"bootID": "b1", "systemUUID": f"11111111-2222-4333-8444-55555555550{name[1:]}"}
+        info = {"bootID": f"b{name[1:]}", "systemUUID": f"11111111-2222-4333-8444-55555555550{name[1:]}"}
         status = {"nodeInfo": info, "conditions": [READY]}
         await client.patch(resources.NODES, name, {"status": status}, subresource="status", kind=STRATEGIC)
 
