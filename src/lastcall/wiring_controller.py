@@ -169,7 +169,7 @@ class Program:
             "/readyz": self._readiness,
             "/failover": self._failover_page,
         }
-        return serving(paths, self._settings.metrics)
+        return serving(paths, self._settings.metrics, private=("/failover",))
 
     def _metrics_page(self) -> tuple[int, str, bytes]:
         return 200, "text/plain; version=0.0.4; charset=utf-8", self._counting.page(self.controller.status)

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import re
+import socket
 
 import pytest
 
@@ -55,3 +56,56 @@ async def test_without_an_address_nothing_is_served(caplog):
     with caplog.at_level(logging.INFO):
         async with serving(PATHS, None):
             assert caplog.text == ""
+
+
+def own_address():
+    """One of this machine's that is not loopback; None if there is none."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # nothing is sent
+        except OSError:
+            return None
+        return probe.getsockname()[0]
+
+
+async def asked_at(host, port, path):
+    reader, writer = await asyncio.open_connection(host, port)
+    try:
+        writer.write(f"GET {path} HTTP/1.1\r\n\r\n".encode())
+        head, _, body = (await reader.read()).decode().partition("\r\n\r\n")
+        return int(head.split()[1]), body
+    finally:
+        writer.close()
+        await writer.wait_closed()
+
+
+PAGES = {**PATHS, "/private": lambda: (200, TEXT, b"secret\n")}
+
+
+@pytest.mark.parametrize("host", ["own", "0.0.0.0"])
+async def test_what_is_private_is_answered_over_loopback_alone(caplog, host):
+    """Scrapers and probes have the rest at the pod's address, as a kubelet asks there; port-forward comes over loopback."""
+    own = own_address()
+    if own is None or own.startswith("127."):
+        pytest.skip("this machine has no address but loopback")
+    bound = own if host == "own" else host
+    with caplog.at_level(logging.INFO):
+        async with serving(PAGES, (bound, 0), private=("/private",)):
+            port = int(re.findall(rf"metrics at http://{re.escape(bound)}:(\d+)/metrics", caplog.text)[-1])
+            assert await asked_at(own, port, "/healthz") == (200, "ok\n")
+            assert (await asked_at(own, port, "/private"))[0] == 403
+            assert (await asked_at(own, port, "/private?x"))[0] == 403
+            assert await asked_at("127.0.0.1", port, "/private") == (200, "secret\n")
+            assert await asked_at("127.0.0.1", port, "/healthz") == (200, "ok\n")
+
+
+async def test_where_loopback_is_taken_the_rest_is_served(caplog):
+    own = own_address()
+    if own is None or own.startswith("127."):
+        pytest.skip("this machine has no address but loopback")
+    taken = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
+    port = taken.sockets[0].getsockname()[1]
+    async with serving(PAGES, (own, port), private=("/private",)):
+        assert await asked_at(own, port, "/healthz") == (200, "ok\n")
+        assert "/private cannot be asked for" in caplog.text
+    taken.close()

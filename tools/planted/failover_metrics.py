@@ -9,6 +9,13 @@ METRICS = ("tests/core/test_failover_metrics.py",)
 
 BUGS = [
     Bug(
+        "what is for administrators is answered to the whole network",
+        "adapters/status_server.py",
+        "if path in self._private and not",
+        "if not path and not",
+        ("tests/adapters/test_status_server.py",),
+    ),
+    Bug(
         "evidence counts at each decision that rests on it",
         "failover/telling/progress.py",
         "if key not in node.ruled:",

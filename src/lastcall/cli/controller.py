@@ -21,7 +21,7 @@ from lastcall.names import SYSTEM_NAMESPACE
     type=Address(),
     default="127.0.0.1:9467",
     show_default=True,
-    help="Where /metrics, /healthz, /readyz and /failover are served; 0 for nowhere.",
+    help="Where /metrics, /healthz and /readyz are served, and /failover to loopback alone; 0 for nowhere.",
 )
 @click.option(
     "--lease-namespace",
