@@ -162,6 +162,13 @@ class DelayLimitFiles(Protocol):
         """Every file that sets the limit in the order in which systemd reads them: the last one wins."""
         ...
 
+    async def changed(self) -> None:
+        """Returns when a file that may set the limit has changed since the last call, within a second or so.
+
+        At the first call, since then. What ``write`` changes does not count. logind itself takes no notice before it reads its files again.
+        """
+        ...
+
 
 # -- pods --------------------------------------------------------------------------------------------------------------
 

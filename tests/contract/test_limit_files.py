@@ -1,5 +1,7 @@
 """The files that set logind's limit: real ones and the fake."""
 
+import asyncio
+
 import pytest
 
 from lastcall.adapters.logind_conf import LogindConf
@@ -73,3 +75,28 @@ def test_beaten_by_a_rival_it_is_not_written_again_and_again(files):
     assert files.write(45)
     assert not files.write(45)
     assert [value for _, value in settings(files)] == ["45", "10"]
+
+
+async def changes(files):
+    async with asyncio.timeout(60):
+        await files.changed()
+
+
+async def test_a_change_is_told_once_and_our_own_is_none(files):
+    files, put = files
+    put("a.conf", "20")
+    waiting = asyncio.ensure_future(changes(files))
+    await asyncio.sleep(0.1)
+    if waiting.done():  # what was there before the first call may count
+        waiting = asyncio.ensure_future(changes(files))
+        await asyncio.sleep(0.1)
+    assert files.write(45)
+    await asyncio.sleep(2.5)
+    assert not waiting.done()
+    put("zzz.conf", "8")
+    await waiting
+    waiting = asyncio.ensure_future(changes(files))
+    await asyncio.sleep(2.5)
+    assert not waiting.done()
+    put("zzz.conf", "9")
+    await waiting

@@ -83,6 +83,25 @@ async def test_a_rival_drop_in_leaves_it_armed_with_less(machine):
 
 
 @on_machine()
+async def test_a_rival_drop_in_is_told_when_it_is_written_and_counts_when_logind_reads_it(machine, caplog):
+    await machine.start_agent()
+    await machine.clock.sleep(10)
+    written = machine.clock.boottime()
+    machine.logind.files.put("zzz-corporate.conf", "12")
+    await machine.until(lambda: "zzz-corporate.conf says InhibitDelayMaxSec=12" in caplog.text)
+    assert machine.clock.boottime() - written < 2
+    assert not machine.status.degraded, "logind grants enough still"
+    await machine.clock.sleep(20)
+    machine.logind.reload()
+    read = machine.clock.boottime()
+    await machine.until(lambda: machine.status.granted == 12)
+    assert machine.clock.boottime() - read < 2
+    await machine.until(lambda: machine.status.degraded)
+    assert machine.clock.boottime() - read < 8
+    assert "zzz-corporate.conf" in machine.status.sentence
+
+
+@on_machine()
 async def test_started_late_without_a_lock_it_still_ends_the_pods(machine):
     other = await (await machine.logind.open()).take_lock("somebody else's")
     machine.runtime.add(pod("web", uid="web"), {"main": Behaviour(after_term=1)})

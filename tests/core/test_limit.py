@@ -108,3 +108,14 @@ def test_ours_missing_or_too_low_is_told():
     assert "which was written for less" in explained(OURS, requested=60.0, granted=45.0)
     main = DropIn(path="/etc/systemd/logind.conf", value="30")
     assert explained(main).endswith("raise it there, or let lastcall write zz-lastcall.conf")
+
+
+def test_what_is_to_come_of_a_rival_is_foretold():
+    assert limit.foretell([KUBELET, OURS], 45) == ""
+    said = limit.foretell([OURS, VENDOR], 1e6)
+    assert VENDOR.path in said
+    assert "when it reads its files again" in said
+
+
+def test_that_no_file_sets_it_any_more_is_foretold():
+    assert "no file sets InhibitDelayMaxSec any more: let lastcall write" in limit.foretell([], 45)

@@ -57,6 +57,13 @@ BUGS = [
         ("tests/adapters/test_kube_shutdown_records.py",),
     ),
     Bug(
+        "a file that lowers the limit is not heeded before the next look",
+        "graceful/arming.py",
+        "            self._closely_until = self._clock.boottime() + CLOSELY_SECONDS\n",
+        "",
+        ("tests/core/test_agent.py",),
+    ),
+    Bug(
         "two seconds after a late hook forgotten",
         "graceful/termination.py",
         "max(self.started + self.grace, term + MINIMUM)",

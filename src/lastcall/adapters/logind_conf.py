@@ -1,5 +1,6 @@
 """The files from which systemd-logind takes InhibitDelayMaxSec (logind.conf(5)), as ``ports.DelayLimitFiles``."""
 
+import asyncio
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,6 +14,11 @@ from lastcall.ports import DropIn
 _DIRECTORIES = ("etc/systemd", "run/systemd", "usr/local/lib/systemd", "usr/lib/systemd")
 """A file in an earlier one hides its namesakes in the later ones."""
 
+_LOOK_SECONDS = 1.0
+"""Between two looks whether a file has changed."""
+
+_Look = tuple[tuple[Path, tuple[int, ...]], ...]
+
 _KEY = "InhibitDelayMaxSec"
 
 
@@ -22,6 +28,7 @@ class LogindConf:
     def __init__(self, root: Path = Path("/"), *, name: str = names.LOGIND_DROP_IN) -> None:
         self._root = root
         self._ours = root / "etc/systemd/logind.conf.d" / name
+        self._known: _Look | None = None
 
     def write(self, seconds: int) -> bool:
         """Makes our drop-in grant so much; False, and nothing is written, if it says so or the files grant it already.
@@ -42,6 +49,8 @@ class LogindConf:
             replace_file(self._ours, _text(highest).encode(), mode=0o644)
         except OSError as error:
             raise NotPermitted(f"{self._ours} cannot be written: {error.strerror or error}") from error
+        if self._known is not None:
+            self._known = self._look()
         return True
 
     def settings(self) -> Sequence[DropIn]:
@@ -57,6 +66,20 @@ class LogindConf:
                 found.append(DropIn(path=f"/{path.relative_to(self._root)}", value=value))
         return found
 
+    async def changed(self) -> None:
+        """Looks at the files each second, for some 0.1 ms: at their times and sizes, not at what is in them.
+
+        What ``write`` changes does not count.
+        """
+        if self._known is None:
+            self._known = self._look()
+        while (now := self._look()) == self._known:  # noqa: ASYNC110  (the file system wakes nobody)
+            await asyncio.sleep(_LOOK_SECONDS)
+        self._known = now
+
+    def _look(self) -> "_Look":
+        return tuple((path, _state(path)) for path in self._files())
+
     def _files(self) -> Iterator[Path]:
         """The first main file there is (before systemd 256 only the one in /etc counts), then the drop-ins by name."""
         mains = [self._root / directory / "logind.conf" for directory in _DIRECTORIES]
@@ -66,6 +89,14 @@ class LogindConf:
             drop_ins.update({path.name: path for path in (self._root / directory / "logind.conf.d").glob("*.conf")})
         for name in sorted(drop_ins, key=lambda name: name.encode()):
             yield drop_ins[name]
+
+
+def _state(path: Path) -> tuple[int, ...]:
+    try:
+        status = path.stat()
+    except OSError:
+        return ()
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
 
 def _text(seconds: int) -> str:

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from lastcall.aio import first
+from lastcall.aio import cancel, first
 from lastcall.errors import Unavailable
 from lastcall.graceful import limit
 from lastcall.graceful.arming import Arming
@@ -113,6 +113,7 @@ class Agent:
         """
         await self._arming.recover()
         self._shutdowns.recover()
+        heeding = asyncio.create_task(self._arming.heed_files(), name="files of the delay limit")
         try:
             leaving = False
             while not leaving:
@@ -124,6 +125,7 @@ class Agent:
                 if not leaving:
                     await self._wait()
         finally:
+            await cancel(heeding)
             await self._end()
 
     # -- one round -----------------------------------------------------------------------------------------------------
@@ -227,7 +229,8 @@ class Agent:
             return min(left, LOOK_WHILE_ENDING if self._link.up else self._link.retry_in)
         if not self._link.up:
             return self._link.retry_in
-        return LOOK_WHILE_ENDING if state in (State.LEAVING, State.SEEKING) else LOOK_AT_REST
+        often = state in (State.LEAVING, State.SEEKING) or self._arming.watchful
+        return LOOK_WHILE_ENDING if often else LOOK_AT_REST
 
     async def _end(self) -> None:
         await self._arming.close()

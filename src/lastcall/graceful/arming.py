@@ -19,6 +19,9 @@ RELOAD_SECONDS = 5.0
 RETRY_SECONDS = 60.0
 """How long to wait before trying again to raise a limit that could not be raised."""
 
+CLOSELY_SECONDS = 60.0
+"""For so long after a file has changed the limit is read often: whoever changes one has logind read it soon."""
+
 log = logging.getLogger(__name__)
 
 
@@ -34,6 +37,8 @@ class Arming:
         self._next_raise = 0.0
         self._raised_to = 0.0
         self._outdated = False
+        self._requested = 0.0
+        self._closely_until = 0.0
         self.granted: float | None = None
         self.degraded = ""
         """Why less is granted than is asked for, in one sentence with the remedy; "" if enough is."""
@@ -49,6 +54,25 @@ class Arming:
     def good(self) -> bool:
         """Whether a lock is kept that is not to be replaced."""
         return self._keeper.held and not self._outdated
+
+    @property
+    def watchful(self) -> bool:
+        """Whether the limit may become another one soon."""
+        return self._clock.boottime() < self._closely_until
+
+    async def heed_files(self) -> None:
+        """Until cancelled: tells at once what files that have changed will do to the limit, and has it read often."""
+        while True:
+            await self._files.changed()
+            self._next_raise = 0.0
+            self._closely_until = self._clock.boottime() + CLOSELY_SECONDS
+            try:
+                said = limit.foretell(self._files.settings(), self._requested)
+            except (LastcallError, OSError) as error:
+                said = str(error)
+            if said and not self.degraded:
+                log.warning("%s", said)
+            self._wake()
 
     async def recover(self) -> None:
         """Takes back the lock of an earlier life of this program, which may have set it a deadline."""
@@ -84,7 +108,7 @@ class Arming:
 
     def look(self, session: LogindSession, granted: float, requested: float) -> None:
         """Takes note of what is granted; begins to raise it if that is less than ``requested``."""
-        self.granted = granted
+        self.granted, self._requested = granted, requested
         if not limit.needed(requested, granted):
             self.degraded = ""
         elif not self._raising.busy and (requested != self._raised_to or self._clock.boottime() >= self._next_raise):

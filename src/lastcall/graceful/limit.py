@@ -46,6 +46,16 @@ def explain(settings: Sequence[DropIn], requested: float, granted: float, *, our
     return f"{why}: {remedy}" if remedy else why
 
 
+def foretell(settings: Sequence[DropIn], requested: float, *, ours: str = LOGIND_DROP_IN) -> str:
+    """What becomes of a limit that is enough now when logind reads its files again; "" if it stays enough. One sentence."""
+    if not needed(requested, effective(settings)):
+        return ""
+    why = _says(settings[-1]) if settings else "no file sets InhibitDelayMaxSec any more"
+    remedy = _remedy(settings[-1], ours) if rival(settings, ours) else f"let lastcall write {ours} again"
+    short = f"logind will grant {timespan.text(effective(settings))} of the {timespan.text(requested)} asked for"
+    return f"{short} when it reads its files again, since {why}: {remedy}"
+
+
 def diagnose(
     settings: Sequence[DropIn], requested: float, granted: float, *, ours: str = LOGIND_DROP_IN
 ) -> tuple[str, str]:

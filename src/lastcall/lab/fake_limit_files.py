@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 
+from lastcall.aio import Signal
 from lastcall.graceful import limit
 from lastcall.model import timespan
 from lastcall.names import LOGIND_DROP_IN
@@ -14,10 +15,20 @@ class FakeLimitFiles:
 
     def __init__(self) -> None:
         self._files: dict[str, str] = {}
+        self._changes = Signal()
+        self._news = False
 
     def put(self, name: str, value: str) -> None:
         """Somebody writes a drop-in that sets the limit to a time span such as ``45`` or ``1h 2min``."""
         self._files[name] = value
+        self._news = True
+        self._changes.set()
+
+    async def changed(self) -> None:
+        """When somebody has written one since the last call."""
+        while not self._news:
+            await self._changes.next()
+        self._news = False
 
     def write(self, seconds: int) -> bool:
         """Makes our drop-in grant so much, or what others grant if that is more; False if nothing is to be changed."""
@@ -25,7 +36,7 @@ class FakeLimitFiles:
         highest = str(max([seconds, *(math.ceil(value) for value in values if math.isfinite(value))]))
         if (values and values[-1] >= seconds) or self._files.get(LOGIND_DROP_IN) == highest:
             return False
-        self.put(LOGIND_DROP_IN, highest)
+        self._files[LOGIND_DROP_IN] = highest
         return True
 
     def settings(self) -> Sequence[DropIn]:
