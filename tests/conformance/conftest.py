@@ -14,6 +14,7 @@ import yaml
 from support import lab_front
 from support.cluster_api import Api
 from support.cluster_custom import definition, letters, served
+from support.cluster_policies import Policies
 from support.cluster_webhooks import Answers, Hooks, address_towards
 
 from lastcall.adapters.clock import SystemClock
@@ -21,6 +22,7 @@ from lastcall.adapters.kube import kubeconfig
 from lastcall.adapters.kube.credentials import Credential, Fixed
 from lastcall.adapters.kube.http import Endpoint, Http
 from lastcall.lab.apiserver import ApiServer
+from lastcall.lab.apiserver.authorization.authorizer import Authorization
 from lastcall.lab.apiserver.inprocess import InProcess
 from lastcall.lab.apiserver.streams import Streams
 
@@ -56,7 +58,7 @@ def pytest_collection_modifyitems(config, items):
 @pytest.fixture(scope="session")
 def lab():
     """One lab for all cases, without controllers."""
-    server = ApiServer(SystemClock(), Random(1))
+    server = ApiServer(SystemClock(), Random(1), authorization=Authorization.RBAC)
     server.identities.add(TOKEN, "conformance", ("system:masters", "system:authenticated"))
     return server
 
@@ -107,6 +109,12 @@ async def hooks(api, webhook_server):
     """Admission webhooks of this case."""
     answers, url, authority = webhook_server
     return Hooks(api, url, authority, answers)
+
+
+@pytest.fixture
+def policies(api):
+    """Admission policies of this case."""
+    return Policies(api)
 
 
 @pytest_asyncio.fixture(loop_scope="session")

@@ -60,7 +60,7 @@ def test_rules(rule, write, asked):
         world = World(Hooks())
         one = {**RULE, "operations": ["CREATE"], "resources": ["pods"], **rule}
         [parsed] = matching.hooks({"metadata": {"name": "c"}, "webhooks": [hook("h", rules=[one])]})
-        found = matching.concerned(parsed, attributes(world, **write), {"metadata": {}}, ())
+        found = matching.concerned(parsed.criteria, attributes(world, **write), {"metadata": {}}, ())
         assert (found is not None) is asked
 
     virtual.run(test())
@@ -100,14 +100,14 @@ async def test_another_version_of_a_resource_is_shown_as_the_one_the_rules_name(
     older = type(resource)("autoscaling", "v1", resource.plural, resource.kind, resource.behaviour)
     configuration = {"metadata": {"name": "c"}, "webhooks": [hook("h", rules=[rule])]}
     [parsed] = matching.hooks(configuration)
-    assert matching.concerned(parsed, write, {"metadata": {}}, (older,)) is older
+    assert matching.concerned(parsed.criteria, write, {"metadata": {}}, (older,)) is older
     shown = reviews.request(write, older, "u")
     assert shown["kind"]["version"] == shown["resource"]["version"] == "v1"
     assert shown["requestKind"]["version"] == shown["requestResource"]["version"] == "v2"
     assert shown["object"]["apiVersion"] == "autoscaling/v1"
     configuration["webhooks"][0]["matchPolicy"] = "Exact"
     [parsed] = matching.hooks(configuration)
-    assert matching.concerned(parsed, write, {"metadata": {}}, (older,)) is None
+    assert matching.concerned(parsed.criteria, write, {"metadata": {}}, (older,)) is None
 
 
 ANSWERS = {

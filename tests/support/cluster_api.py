@@ -212,6 +212,8 @@ class Api:
 CLUSTER_WIDE = {
     *("nodes", "namespaces", "persistentvolumes", "storageclasses", "volumeattachments", "csinodes", "csidrivers"),
     *("priorityclasses", "customresourcedefinitions", "validatingwebhookconfigurations"),
+    *("validatingadmissionpolicies", "validatingadmissionpolicybindings"),
+    *("mutatingadmissionpolicies", "mutatingadmissionpolicybindings"),
     *("mutatingwebhookconfigurations", "clusterroles", "clusterrolebindings", "tokenreviews", "subjectaccessreviews"),
     *("selfsubjectaccessreviews", "selfsubjectreviews", "selfsubjectrulesreviews", "componentstatuses"),
 }

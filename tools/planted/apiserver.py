@@ -243,14 +243,14 @@ BUGS = [
     Bug(
         "a webhook's namespaceSelector is ignored",
         "lab/apiserver/admission/matching.py",
-        "if not hook.scoped or not",
+        "if not criteria.scoped or not",
         "if True or not",
         WEBHOOKS,
     ),
     Bug(
         "a webhook's objectSelector is ignored",
         "lab/apiserver/admission/matching.py",
-        "if hook.narrowed and not any(",
+        "if criteria.narrowed and not any(",
         "if False and not any(",
         WEBHOOKS,
     ),

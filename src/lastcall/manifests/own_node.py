@@ -64,4 +64,5 @@ def _rule(group: str, version: str, resource: str) -> Object:
         "apiVersions": [version],
         "operations": ["CREATE", "UPDATE"],
         "resources": [resource],
+        "scope": "*",  # the default, which kubectl would find missing at each apply
     }

@@ -40,6 +40,8 @@ class Record(NamedTuple):
     code: int
     dry_run: bool
     seconds: float
+    annotations: Mapping[str, str]
+    """What policies have added (``auditAnnotations``, and violations whose binding says Audit)."""
 
 
 class Use(NamedTuple):
@@ -127,6 +129,7 @@ def _record(request: Request, code: int, wall: float, seconds: float) -> Record:
         code=code,
         dry_run=_dry_run(request, where),
         seconds=seconds,
+        annotations=request.annotations,
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lastcall.lab.apiserver.custom.definition import Definition
+from lastcall.lab.apiserver.kinds.admission_policies import MutatingPolicy, ValidatingPolicy
 from lastcall.lab.apiserver.kinds.base import Behaviour
 from lastcall.lab.apiserver.kinds.budgets import PodDisruptionBudget, PriorityClass
 from lastcall.lab.apiserver.kinds.claims import PersistentVolume, PersistentVolumeClaim
@@ -17,6 +18,7 @@ from lastcall.lab.apiserver.kinds.namespaces import Namespace
 from lastcall.lab.apiserver.kinds.networks import HorizontalPodAutoscaler, NetworkPolicy
 from lastcall.lab.apiserver.kinds.nodes import Node
 from lastcall.lab.apiserver.kinds.pods import Pods
+from lastcall.lab.apiserver.kinds.policy_bindings import PolicyBinding
 from lastcall.lab.apiserver.kinds.rbac import Binding, Role
 from lastcall.lab.apiserver.kinds.replicas import Deployment, ReplicaSet
 from lastcall.lab.apiserver.kinds.services import Service
@@ -175,6 +177,7 @@ def _others() -> Sequence[Resource]:
             WebhookConfiguration(mutating=False),
             categories=_EXTENSIONS,
         ),
+        *_policies(admission),
         _cluster(
             extensions,
             "customresourcedefinitions",
@@ -185,6 +188,36 @@ def _others() -> Sequence[Resource]:
             subresources=_STATUS,
         ),
         _of("coordination.k8s.io/v1", "leases", "Lease", Lease()),
+    ]
+
+
+def _policies(group: str) -> Sequence[Resource]:
+    validating, mutating = ValidatingPolicy(), MutatingPolicy()
+    more: dict[str, Any] = {"categories": _EXTENSIONS}
+    return [
+        _cluster(group, "mutatingadmissionpolicies", "MutatingAdmissionPolicy", mutating, **more),
+        _cluster(
+            group,
+            "mutatingadmissionpolicybindings",
+            "MutatingAdmissionPolicyBinding",
+            PolicyBinding(mutating=True),
+            **more,
+        ),
+        _cluster(
+            group,
+            "validatingadmissionpolicies",
+            "ValidatingAdmissionPolicy",
+            validating,
+            subresources=_STATUS,
+            **more,
+        ),
+        _cluster(
+            group,
+            "validatingadmissionpolicybindings",
+            "ValidatingAdmissionPolicyBinding",
+            PolicyBinding(mutating=False),
+            **more,
+        ),
     ]
 
 

@@ -11,7 +11,8 @@ known when an expression is compiled.
 import functools
 import logging
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from lastcall.lab.apiserver import cel_functions, cel_optionals
@@ -41,7 +42,7 @@ def check(expression: str, *, declared: Collection[str] | None = None) -> str:
         return str(error)
     if declared is None:
         return ""
-    known = {*declared, *_MACRO.findall(expression), *_ROOTS}
+    known = {*declared, *_MACRO.findall(expression), *_ROOTS, "optional"}
     unknown = [name for name in program.variables() if name not in known]
     reports = [_report(expression, name, f"undeclared reference to '{name}' (in container '')") for name in unknown]
     return "compilation failed: " + "\n".join(reports) if reports else ""
@@ -52,11 +53,21 @@ def undefined_field(expression: str, field: str) -> str:
     return "compilation failed: " + _report(expression, field, f"undefined field '{field}'", field=True)
 
 
-def evaluate(expression: str, variables: Mapping[str, Any]) -> Any:
-    """The value, as JSON has it, or a datetime, a timedelta or bytes. CelError if there is none."""
+def report_at(expression: str, start: int, why: str) -> str:
+    """What the real server says of something wrong at ``start``."""
+    return "compilation failed: " + _shown(expression, start, why)
+
+
+def evaluate(
+    expression: str, variables: Mapping[str, Any], functions: Mapping[str, Callable[..., Any]] = MappingProxyType({})
+) -> Any:
+    """The value, as JSON has it, or a datetime, a timedelta or bytes. CelError if there is none.
+
+    ``functions`` are those that this expression can use besides the common ones.
+    """
     program = _compiled(expression)
     try:
-        return program.execute(_environment(program, variables))
+        return program.execute(_environment(program, variables, functions))
     except KeyError as error:
         raise CelError(f"no such key: {error.args[0]}") from None
     except TypeError:
@@ -83,14 +94,47 @@ def _compiled(expression: str) -> "cel.Program":
         raise CelError("compilation failed: " + said.replace("\n| ", "\n | ")) from None
 
 
-def _environment(program: "cel.Program", variables: Mapping[str, Any]) -> "cel.Context":
+def evaluate_admission(
+    expression: str, variables: Mapping[str, Any], functions: Mapping[str, Callable[..., Any]]
+) -> Any:
+    """The same for expressions about requests, whose objects may be null.
+
+    cel-go says of a field of null what it says of a field that is not there.
+    """
+    try:
+        return evaluate(expression, variables, functions)
+    except CelError:
+        if None not in variables.values():
+            raise
+        there = {name: {} if value is None else value for name, value in variables.items()}
+    try:
+        evaluate(expression, there, functions)
+    except CelError as other:
+        raise CelError(str(other)) from None
+    return evaluate(expression, variables, functions)
+
+
+def present(fields: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The fields that have a value; an optional value is what it holds."""
+    import cel  # noqa: PLC0415
+
+    for name, value in fields.items():
+        if not isinstance(value, cel.OptionalValue):
+            yield name, value
+        elif value.has_value():
+            yield name, value.value()
+
+
+def _environment(
+    program: "cel.Program", variables: Mapping[str, Any], more: Mapping[str, Callable[..., Any]]
+) -> "cel.Context":
     import cel  # noqa: PLC0415
 
     wanted = {*program.functions(), *(name for root in program.variables() for name in _ROOTS.get(root, ()))}
     functions = {name: cel_functions.FUNCTIONS[name] for name in wanted if name in cel_functions.FUNCTIONS}
     if cel_optionals.FUNCTION in wanted:
         functions[cel_optionals.FUNCTION] = _optional_field
-    return cel.Context(variables=dict(variables), functions=functions)
+    return cel.Context(variables=dict(variables), functions={**functions, **more})
 
 
 def optional(value: Any, *, there: bool) -> Any:
@@ -125,7 +169,10 @@ def _words(said: str, variables: Mapping[str, Any]) -> str:
 def _report(expression: str, name: str, why: str, *, field: bool = False) -> str:
     """An error at the place where ``name`` stands, as cel-go shows it; that of a field is its dot."""
     found = re.search(rf"(?<=\.){re.escape(name)}\b" if field else rf"(?<![\w.]){re.escape(name)}\b", expression)
-    start = found.start() - field if found else 0
+    return _shown(expression, found.start() - field if found else 0, why)
+
+
+def _shown(expression: str, start: int, why: str) -> str:
     line = expression.count("\n", 0, start)
     column = start - (expression.rfind("\n", 0, start) + 1)
     text, dots = expression.splitlines()[line], "." * column

@@ -31,7 +31,11 @@ _SUBRESOURCES = {
 }
 """Group, version and kind of what a subresource takes, and its verbs; the others are parts of their objects."""
 
-_STORED_VERSIONS = {"customresourcedefinitions.apiextensions.k8s.io": "v1beta1"}
+_STORED_VERSIONS = {
+    "customresourcedefinitions.apiextensions.k8s.io": "v1beta1",
+    "mutatingadmissionpolicies.admissionregistration.k8s.io": "v1beta1",
+    "mutatingadmissionpolicybindings.admissionregistration.k8s.io": "v1beta1",
+}
 """Those that Kubernetes stores in another version than it serves."""
 
 _PRIORITY = (

@@ -38,6 +38,8 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
     user: Identity = ADMIN
+    annotations: dict[str, str] = field(default_factory=dict, compare=False)
+    """What admission adds for the audit while the request is served."""
 
     @classmethod
     def of(cls, method: str, target: str, **rest: Any) -> "Request":

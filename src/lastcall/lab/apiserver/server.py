@@ -13,6 +13,11 @@ from lastcall.lab.apiserver.admission import plugins
 from lastcall.lab.apiserver.admission.addresses import ServiceAddresses
 from lastcall.lab.apiserver.admission.calling import HttpsCaller
 from lastcall.lab.apiserver.admission.chain import Chain, Plugin
+from lastcall.lab.apiserver.admission.policies import mutating as mutating_policies
+from lastcall.lab.apiserver.admission.policies import validating as validating_policies
+from lastcall.lab.apiserver.admission.policies.definitions import AdmissionPolicies
+from lastcall.lab.apiserver.admission.policies.mutating import MutatingPolicies
+from lastcall.lab.apiserver.admission.policies.validating import ValidatingPolicies
 from lastcall.lab.apiserver.admission.webhooks import MutatingWebhooks, ValidatingWebhooks, Webhooks
 from lastcall.lab.apiserver.audit import Audit
 from lastcall.lab.apiserver.authorization import reconciliation
@@ -31,13 +36,14 @@ from lastcall.lab.apiserver.kinds.base import Options
 from lastcall.lab.apiserver.kubelets import Kubelets
 from lastcall.lab.apiserver.managed_fields import ManagedFields
 from lastcall.lab.apiserver.nonresource import NonResources
+from lastcall.lab.apiserver.patches.shapes import Shape
 from lastcall.lab.apiserver.reads import Reader
 from lastcall.lab.apiserver.removals import Remover
 from lastcall.lab.apiserver.request import Object, Request, Response
 from lastcall.lab.apiserver.routes import place, route
 from lastcall.lab.apiserver.schema import Schemas
 from lastcall.lab.apiserver.schema.bodies import check_size
-from lastcall.lab.apiserver.scheme import Scheme
+from lastcall.lab.apiserver.scheme import Resource, Scheme
 from lastcall.lab.apiserver.store import Change, Key, Store
 from lastcall.lab.apiserver.subresources import subresources
 from lastcall.lab.apiserver.watches import Watcher
@@ -159,9 +165,22 @@ class ApiServer:
 
     def _plugins(self) -> Sequence[Plugin]:
         built_in = plugins.built_in(self.store, self.clock, self.random)
-        hooks = [MutatingWebhooks(self.webhooks), ValidatingWebhooks(self.webhooks)]
+        asked = self.store, self.scheme, self.authorizer.authorize
+        mutating = AdmissionPolicies(mutating_policies.POLICIES, mutating_policies.BINDINGS, *asked)
+        validating = AdmissionPolicies(validating_policies.POLICIES, validating_policies.BINDINGS, *asked)
+        extensions = [
+            MutatingPolicies(mutating, self._shape, self.schemas.typed),
+            MutatingWebhooks(self.webhooks),
+            ValidatingPolicies(validating),
+            ValidatingWebhooks(self.webhooks),
+        ]
         addresses = ServiceAddresses(self.store, self.random)
-        return [Terminating(self.definitions), *built_in, *hooks, addresses, EscalationCheck(self.authorizer)]
+        return [Terminating(self.definitions), *built_in, *extensions, addresses, EscalationCheck(self.authorizer)]
+
+    def _shape(self, obj: Object, resource: Resource) -> Shape:
+        if resource.custom or obj.get("apiVersion") == resource.api_version:
+            return self.managed.shape(resource)
+        return Shape(self.schemas.of_object(obj, resource))
 
     def _changed(self, change: Change) -> None:
         self.definitions.changed(change)

@@ -52,7 +52,7 @@ class Writer:
         attributes.name = obj["metadata"].get("name", "")
         await self._admission.mutate(attributes)
         context.warnings += meta.deduplicate_owners(obj, _MUTATED)
-        if attributes.again.output is not None:
+        if attributes.again.seen:
             behaviour.default(obj)
         attributes.name = self._generated(obj["metadata"]) or attributes.name
         meta.fill(
@@ -134,7 +134,7 @@ class Writer:
         attributes = Attributes.of(context, "UPDATE", new, old)
         await self._admission.mutate(attributes)
         context.warnings += meta.deduplicate_owners(new, _MUTATED)
-        if attributes.again.output is not None:
+        if attributes.again.seen:
             behaviour.default(new)
         meta.tidy(new)
         if behaviour.has_generation and behaviour.wanted(new) != behaviour.wanted(old):

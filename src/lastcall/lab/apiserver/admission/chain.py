@@ -12,23 +12,36 @@ from lastcall.lab.apiserver.status import ApiError, forbidden
 
 
 @dataclass
-class Again:
-    """Who is to see the object once more because somebody after him has changed it (``reinvocationContext``)."""
+class Reinvocation:
+    """Who of one plugin is to see the object once more because somebody after them has changed it."""
 
-    wanted: bool = False
-    """Whether there is to be a second round."""
-    second_round: bool = False
     asked: list[str] = field(default_factory=list)
-    """Webhooks that have been asked, and want to be asked again after a change."""
+    """Who has been asked, and wants to be asked again after a change."""
     due: list[str] = field(default_factory=list)
     """Those of them after whom something has changed."""
     output: Object | None = None
-    """The object as webhooks have left it last; None if none has seen it."""
+    """The object as they have left it last; None if none has seen it."""
 
     def require(self) -> None:
         """All that have been asked so far are due."""
         self.due += self.asked
         self.asked = []
+
+
+@dataclass
+class Again:
+    """The second round of the mutating plugins (``reinvocationContext``)."""
+
+    wanted: bool = False
+    """Whether there is to be a second round."""
+    second_round: bool = False
+    policies: Reinvocation = field(default_factory=Reinvocation)
+    webhooks: Reinvocation = field(default_factory=Reinvocation)
+
+    @property
+    def seen(self) -> bool:
+        """Whether a policy or a webhook has seen the object, and may have taken a default away."""
+        return self.policies.output is not None or self.webhooks.output is not None
 
 
 @dataclass
@@ -52,6 +65,8 @@ class Attributes:
     """CreateOptions, UpdateOptions (of a patch too) or DeleteOptions, as webhooks are shown them."""
     warnings: list[str] = field(default_factory=list)
     """What the client is to be told besides the answer."""
+    annotations: dict[str, str] = field(default_factory=dict)
+    """What the audit is to be told besides the request."""
     again: Again = field(default_factory=Again)
 
     @classmethod
@@ -70,6 +85,7 @@ class Attributes:
             dry_run=context.dry_run,
             options=context.options("CreateOptions" if operation == "CREATE" else "UpdateOptions"),
             warnings=context.warnings,
+            annotations=context.request.annotations,
         )
 
 

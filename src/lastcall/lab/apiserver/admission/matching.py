@@ -25,12 +25,9 @@ _EXEMPT = (
 
 
 @dataclass(frozen=True)
-class Hook:
-    """One webhook of one configuration, its defaults filled in."""
+class MatchCriteria:
+    """Which writes a webhook, a policy or a binding concerns."""
 
-    configuration: str
-    name: str
-    client: Mapping[str, Any]
     rules: Sequence[Mapping[str, Any]]
     namespaces: Matcher
     objects: Matcher
@@ -38,8 +35,37 @@ class Hook:
     """Whether ``objects`` selects at all: an empty selector also takes what has no labels and no object."""
     scoped: bool
     """The same for ``namespaces``."""
-    conditions: Sequence[str]
     equivalent: bool
+    excluded: Sequence[Mapping[str, Any]] = ()
+    """Rules for what is not concerned, whatever else matches."""
+    without_rules: bool = False
+    """Whether everything matches if there are no rules."""
+
+    @classmethod
+    def of(cls, said: Mapping[str, Any], rules: str = "rules", *, without_rules: bool = False) -> "MatchCriteria":
+        """From a webhook or from ``matchConstraints``; ``rules`` is the field that has the rules."""
+        namespaces, objects = said.get("namespaceSelector") or {}, said.get("objectSelector") or {}
+        return cls(
+            rules=said.get(rules) or (),
+            namespaces=labels_of(namespaces),
+            objects=labels_of(objects),
+            narrowed=any(objects.values()),
+            scoped=any(namespaces.values()),
+            equivalent=said.get("matchPolicy", "Equivalent") == "Equivalent",
+            excluded=said.get("excludeResourceRules") or (),
+            without_rules=without_rules,
+        )
+
+
+@dataclass(frozen=True)
+class Hook:
+    """One webhook of one configuration, its defaults filled in."""
+
+    configuration: str
+    name: str
+    client: Mapping[str, Any]
+    criteria: MatchCriteria
+    conditions: Sequence[str]
     fails_open: bool
     seconds: int
     side_effects: str
@@ -57,18 +83,12 @@ def hooks(configuration: Object) -> Sequence[Hook]:
 
 
 def _hook(configuration: str, said: Mapping[str, Any]) -> Hook:
-    namespaces, objects = said.get("namespaceSelector") or {}, said.get("objectSelector") or {}
     return Hook(
         configuration=configuration,
         name=said["name"],
         client=said["clientConfig"],
-        rules=said.get("rules") or (),
-        namespaces=labels_of(namespaces),
-        objects=labels_of(objects),
-        narrowed=any(objects.values()),
-        scoped=any(namespaces.values()),
+        criteria=MatchCriteria.of(said),
         conditions=[one["expression"] for one in said.get("matchConditions") or ()],
-        equivalent=said.get("matchPolicy", "Equivalent") == "Equivalent",
         fails_open=said.get("failurePolicy", "Fail") == "Ignore",
         seconds=said.get("timeoutSeconds") or 10,
         side_effects=said.get("sideEffects", ""),
@@ -82,37 +102,47 @@ def exempt(attributes: Attributes) -> bool:
 
 
 def concerned(
-    hook: Hook, attributes: Attributes, namespace: Object | None, equivalents: Sequence[Resource]
+    criteria: MatchCriteria, attributes: Attributes, namespace: Object | None, equivalents: Sequence[Resource]
 ) -> Resource | None:
-    """The resource as which the write is shown to the webhook; None if it is not asked.
+    """The resource as which the write is shown; None if it is not concerned.
 
     ``namespace`` is the one the write happens in, if that is stored; ``equivalents`` are other names of the resource.
     ApiError (404) if a selector asks for the labels of a namespace that is not there.
     """
     missing = None
     try:
-        if not _in_namespace(hook, attributes, namespace):
+        if not _in_namespace(criteria, attributes, namespace):
             return None
     except status.ApiError as error:
         missing = error
-    if hook.narrowed and not any(hook.objects(_labels(one)) for one in (attributes.obj, attributes.old) if one):
+    selected = criteria.objects
+    if criteria.narrowed and not any(selected(_labels(one)) for one in (attributes.obj, attributes.old) if one):
         return None
-    candidates = [attributes.resource, *(equivalents if hook.equivalent else ())]
-    found = next((one for one in candidates if any(_rule(rule, attributes, one) for rule in hook.rules)), None)
+    candidates = [attributes.resource, *(equivalents if criteria.equivalent else ())]
+    if _matching(criteria.excluded, attributes, candidates):
+        return None
+    everything = criteria.without_rules and not criteria.rules
+    found = attributes.resource if everything else _matching(criteria.rules, attributes, candidates)
     if found is not None and missing is not None:
         raise missing
     return found
 
 
-def _in_namespace(hook: Hook, attributes: Attributes, namespace: Object | None) -> bool:
+def _matching(
+    rules: Sequence[Mapping[str, Any]], attributes: Attributes, candidates: Sequence[Resource]
+) -> Resource | None:
+    return next((one for one in candidates if any(_rule(rule, attributes, one) for rule in rules)), None)
+
+
+def _in_namespace(criteria: MatchCriteria, attributes: Attributes, namespace: Object | None) -> bool:
     is_namespace = attributes.resource.qualified == "namespaces"
-    if not hook.scoped or not (attributes.namespace or is_namespace):
+    if not criteria.scoped or not (attributes.namespace or is_namespace):
         return True  # what lies in no namespace is never exempted by a selector
     if is_namespace and not attributes.subresource and attributes.operation in ("CREATE", "UPDATE"):
-        return hook.namespaces(_labels(attributes.obj or {}))
+        return criteria.namespaces(_labels(attributes.obj or {}))
     if namespace is None:
         raise status.not_found("namespaces", "", attributes.namespace or attributes.name)
-    return hook.namespaces(_labels(namespace))
+    return criteria.namespaces(_labels(namespace))
 
 
 def _rule(rule: Mapping[str, Any], attributes: Attributes, resource: Resource) -> bool:
@@ -122,6 +152,7 @@ def _rule(rule: Mapping[str, Any], attributes: Attributes, resource: Resource) -
         and _among(rule.get("apiGroups"), resource.group)
         and _among(rule.get("apiVersions"), resource.version)
         and any(_resource(one, resource.plural, attributes.subresource) for one in rule.get("resources") or ())
+        and (not rule.get("resourceNames") or attributes.name in rule["resourceNames"])
     )
 
 

@@ -53,8 +53,8 @@ def request(attributes: Attributes, resource: Resource, uid: str) -> Object:
         **shown,
         "operation": attributes.operation,
         "userInfo": user_info(attributes.user),
-        "object": _as(attributes.obj, attributes, resource),
-        "oldObject": _as(attributes.old, attributes, resource),
+        "object": attributes.obj and shown_as(attributes.obj, attributes, resource),
+        "oldObject": attributes.old and shown_as(attributes.old, attributes, resource),
         "dryRun": attributes.dry_run,
         "options": attributes.options or None,
     }
@@ -86,9 +86,9 @@ def _resource(resource: Resource) -> Object:
     return {"group": resource.group, "version": resource.version, "resource": resource.plural}
 
 
-def _as(obj: Object | None, attributes: Attributes, resource: Resource) -> Object | None:
+def shown_as(obj: Object, attributes: Attributes, resource: Resource) -> Object:
     """The object in the version that the rules name, with the names that its fields have there."""
-    if obj is None or resource is attributes.resource or obj.get("apiVersion") != attributes.resource.api_version:
+    if resource is attributes.resource or obj.get("apiVersion") != attributes.resource.api_version:
         return obj
     shown = renaming.as_in(resource, renaming.kept(obj, attributes.resource))
     return {**shown, "apiVersion": resource.api_version, "kind": resource.kind}

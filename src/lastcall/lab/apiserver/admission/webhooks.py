@@ -50,7 +50,7 @@ class Webhooks:
     def asked(self, hook: Hook, attributes: Attributes) -> Object | None:
         """The AdmissionRequest for the webhook; None if the write does not concern it."""
         namespace = self._namespace(attributes)
-        resource = matching.concerned(hook, attributes, namespace, self._equivalents(attributes.resource))
+        resource = matching.concerned(hook.criteria, attributes, namespace, self._equivalents(attributes.resource))
         if resource is None:
             return None
         request = reviews.request(attributes, resource, meta.new_uid(self._random))
@@ -143,24 +143,24 @@ class MutatingWebhooks(Plugin):
         hooks = self._webhooks.configured(MUTATING)
         if not hooks or matching.exempt(attributes):
             return
-        again = attributes.again
-        if again.second_round and again.output != attributes.obj:
-            again.require()
+        asked = attributes.again.webhooks
+        if attributes.again.second_round and asked.output != attributes.obj:
+            asked.require()
         for hook in hooks:
             await self._one(hook, attributes)
-        again.output = copy.deepcopy(attributes.obj)
+        asked.output = copy.deepcopy(attributes.obj)
 
     async def _one(self, hook: Hook, attributes: Attributes) -> None:
         again = attributes.again
         request = self._webhooks.asked(hook, attributes)
-        if request is None or (again.second_round and hook.identity not in again.due):
+        if request is None or (again.second_round and hook.identity not in again.webhooks.due):
             return
         answer = await self._webhooks.answer(hook, attributes, request, mutating=True)
         if answer and answer.patch and _apply(hook, attributes, answer, request, self._webhooks.shown_as(request)):
-            again.require()
+            again.webhooks.require()
             again.wanted = True
         if hook.reinvoked:
-            again.asked.append(hook.identity)
+            again.webhooks.asked.append(hook.identity)
 
 
 def _apply(hook: Hook, attributes: Attributes, answer: Answer, request: Object, shown_as: Resource | None) -> bool:

@@ -3,10 +3,12 @@
 from collections.abc import Iterable, Iterator, Sequence
 from urllib.parse import SplitResult, urlsplit
 
-from lastcall.lab.apiserver import cel, fields, names
+from lastcall.lab.apiserver import fields, names
+from lastcall.lab.apiserver.cel_admission import Declared
 from lastcall.lab.apiserver.kinds import rules
 from lastcall.lab.apiserver.kinds.base import Behaviour
 from lastcall.lab.apiserver.kinds.label_selectors import validate_selector
+from lastcall.lab.apiserver.kinds.match_resources import check_conditions
 from lastcall.lab.apiserver.kinds.webhook_rules import check_rule
 from lastcall.lab.apiserver.request import Object
 from lastcall.lab.apiserver.status import Cause
@@ -14,8 +16,6 @@ from lastcall.lab.apiserver.status import Cause
 _FORM = "; desired format: https://host[/path]"
 _SIDE_EFFECTS = ("None", "NoneOnDryRun")
 _VERSIONS = ("v1", "v1beta1")
-_VARIABLES = ("object", "oldObject", "request", "authorizer")
-_MOST_CONDITIONS = 64
 
 
 class WebhookConfiguration(Behaviour):
@@ -63,7 +63,8 @@ class WebhookConfiguration(Behaviour):
             path, name = f"webhooks[{index}]", hook.get("name", "")
             yield from self._check_hook(hook, path)
             if not known:
-                yield from _check_conditions(hook.get("matchConditions") or (), f"{path}.matchConditions")
+                conditions = hook.get("matchConditions") or ()
+                yield from check_conditions(conditions, f"{path}.matchConditions", Declared())
             yield from _check_versions(hook.get("admissionReviewVersions") or [], f"{path}.admissionReviewVersions")
             if name in seen:
                 yield fields.duplicate(f"{path}.name", name)
@@ -164,24 +165,3 @@ def _check_path(url: str, path: str) -> Iterator[Cause]:
             yield fields.invalid(path, url, f"segment[{index}] may not be empty")
         elif wrong := names.subdomain(step):
             yield fields.invalid(path, url, f"segment[{index}]: {wrong}")
-
-
-def _check_conditions(conditions: Sequence[Object], path: str) -> Iterator[Cause]:
-    """``validateMatchConditions``."""
-    if len(conditions) > _MOST_CONDITIONS:
-        why = f"Too many: {len(conditions)}: must have at most {_MOST_CONDITIONS} items"
-        yield Cause("FieldValueTooMany", why, path)
-    seen: set[str] = set()
-    for index, condition in enumerate(conditions):
-        at, name, expression = f"{path}[{index}]", condition.get("name", ""), condition.get("expression", "").strip()
-        if not expression:
-            yield fields.required(f"{at}.expression")
-        elif wrong := cel.check(condition["expression"], declared=_VARIABLES):
-            yield fields.invalid(f"{at}.expression", condition["expression"], wrong)
-        if not name:
-            yield fields.required(f"{at}.name")
-        elif wrong := names.qualified(name):
-            yield fields.invalid(f"{at}.name", name, wrong)
-        if name and name in seen:
-            yield fields.duplicate(f"{at}.name", name)
-        seen.add(name)

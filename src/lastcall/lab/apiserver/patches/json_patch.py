@@ -58,8 +58,12 @@ def _add(document: Document, operation: Mapping[str, Any]) -> Document:
 
 
 def _remove(document: Document, operation: Mapping[str, Any]) -> Document:
-    parent, key = _parent(document, _pointer(operation, "path"))
-    _take(parent, key)
+    path = _pointer(operation, "path")
+    parent, key = _parent(document, path)
+    try:
+        _take(parent, key)
+    except DoesNotApply as error:
+        raise DoesNotApply(f"error in remove for path: '{path}': {error}") from None
     return document
 
 

@@ -37,6 +37,14 @@ class Schemas:
             self._nodes[resource] = custom.node(resource, self.types) if resource.custom else found
         return self._nodes[resource]
 
+    def of_object(self, obj: Object, resource: Resource) -> Node | None:
+        """The type of an object that belongs to the resource: that of a subresource such as ``scale`` is another."""
+        version = obj.get("apiVersion", "")
+        if resource.custom or version == resource.api_version:
+            return self.of(resource)
+        group, _, number = version.rpartition("/")
+        return self.types.find(group, number, obj.get("kind", ""))
+
     # -- what is written -----------------------------------------------------------------------------------------------
 
     def read(self, context: Context, wanted: Kind | None = None, *, also: Sequence[str] = ()) -> Object:
@@ -95,6 +103,22 @@ class Schemas:
         if before and metadata is before["metadata"]:
             decoded["metadata"] = {**metadata}
         return {**decoded, "kind": resource.kind, "apiVersion": resource.api_version}
+
+    def typed(self, obj: Object, resource: Resource) -> Object:
+        """The object with the types of its resource. ValueError if it has others, or fields that are not known."""
+        node = self.of_object(obj, resource)
+        try:
+            if resource.custom:
+                decoded, unknown = custom.read(obj, resource, self.types)
+            elif node is not None and node.struct is not None:
+                decoded, unknown = _decoded(obj, node.struct, Decoder)
+            else:
+                return obj
+        except Undecodable as error:
+            raise ValueError(str(error)) from None
+        if unknown:
+            raise ValueError("strict decoding error: " + ", ".join(f'unknown field "{path}"' for path in unknown))
+        return {**decoded, "kind": obj.get("kind"), "apiVersion": obj.get("apiVersion")}
 
     def _typed(self, body: bodies.Body, wanted: Kind, also: Sequence[str]) -> tuple[Object, list[str]]:
         said = body.said

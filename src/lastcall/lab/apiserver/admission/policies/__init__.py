@@ -1,0 +1,1 @@
+"""Admission by policies in CEL: ValidatingAdmissionPolicy and MutatingAdmissionPolicy."""

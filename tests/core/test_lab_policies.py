@@ -1,0 +1,130 @@
+"""Expressions of admission policies: what the lab's library cannot do itself, and what the audit is told."""
+
+import json
+from random import Random
+
+import pytest
+
+from lastcall.adapters.clock import SystemClock
+from lastcall.lab.apiserver import ApiServer, cel
+from lastcall.lab.apiserver.admission.policies import objects
+from lastcall.lab.apiserver.admission.policies.expressions import PolicyScope
+from lastcall.lab.apiserver.cel_admission import Declared
+from lastcall.lab.apiserver.request import Request
+
+DEPLOYMENT = {"metadata": {"labels": {"a/b": "x"}}, "spec": {"replicas": 3, "paused": None}}
+VARIABLES = {"double": "object.spec.replicas * 2", "sum": "variables.double + 1", "bad": "object.nothing.x"}
+
+
+def scope():
+    return PolicyScope({"object": DEPLOYMENT, "oldObject": None}, VARIABLES, None)
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("variables.sum", 7),
+        ("has(variables.sum) && variables.double == 6", True),
+        ("true || variables.bad", True),
+        ("has(oldObject.spec)", False),
+        ("has(object.spec.replicas) && !has(object.spec.nope)", True),
+        ("has(object.spec.paused) && object.spec.paused == null", True),
+        ("'variables.sum' + 'Object{a: 1}' + 'has(a.b)'", "variables.sumObject{a: 1}has(a.b)"),
+        ("[1, 2].map(i, i + variables.double)", [7, 8]),
+        ("jsonpatch.escapeKey('a/b~c')", "a~1b~0c"),
+        ("Object{}", {"@type": "Object"}),
+        ("Object{a: Object.a{b: [Object.a.b{c: 1}], d: {'e': 'f'}}}.a.d.e", "f"),
+        ("Object{?a: object.?metadata.?nope, ?b: object.?spec.?replicas}", {"@type": "Object", "b": 3}),
+        ("Object . a { b : 1 }", {"@type": "Object.a", "b": 1}),
+    ],
+)
+def test_expressions(expression, value):
+    assert scope().evaluate(expression) == value
+
+
+@pytest.mark.parametrize(
+    ("expression", "why"),
+    [
+        ("object.nothing", "no such key: nothing"),
+        ("oldObject.spec", "no such key: spec"),
+        ("variables.bad", 'composited variable "bad" fails to evaluate: no such key: nothing'),
+    ],
+)
+def test_expressions_without_a_value(expression, why):
+    with pytest.raises(cel.CelError) as error:
+        scope().evaluate(expression)
+    assert str(error.value) == f"expression '{expression}' resulted in error: {why}"
+
+
+def test_a_variable_is_evaluated_once():
+    counted = []
+    one = PolicyScope({}, {"x": "1"}, None)
+    evaluate = one._value
+    one._value = lambda expression: counted.append(expression) or evaluate(expression)
+    assert one.evaluate("variables.x + variables.x + variables.x") == 3
+    assert counted.count("1") == 1
+
+
+def test_types_that_stand_in_a_wrong_place():
+    made = scope().evaluate("Object{spec: Object.spec{a: [Object.spec.b{c: 1}]}}")
+    [said] = objects.mismatches(made)
+    assert said.startswith(
+        'unexpected type name "Object.spec.b", expected "Object.spec.a", which matches field name path'
+    )
+
+
+@pytest.mark.parametrize(
+    ("expression", "type_"),
+    [
+        ("variables.n + 1", "int"),
+        ("variables.n > 1 ? 'a' : string(variables.n)", "string"),
+        ("object.a ? [] : [JSONPatch{op: 'add', path: '/x', value: 1}]", "list(JSONPatch)"),
+        ("object.l.map(x, JSONPatch{op: 'remove', path: '/' + x})", "list(JSONPatch)"),
+        ("has(object.x) ? Object{} : Object{a: Object.a{}}", "Object"),
+        ("{'a': [1, 2]}['a'][0]", "int"),
+        ("optional.of('x').orValue('y')", "string"),
+        ("namespaceObject.metadata.labels.x", "string"),
+        ("object.containers.filter(c, c.x == 1)", "list(dyn)"),
+        ("'a' // comment", "string"),
+        ("no.such.function('x')", None),
+    ],
+)
+def test_types(expression, type_):
+    declared = Declared(patches=True, composed={"n": "int"})
+    wrong, found = declared.check(expression)
+    assert found == type_
+    assert bool(wrong) == (type_ is None)
+
+
+async def test_the_audit_is_told():
+    server = ApiServer(SystemClock(), Random(1))
+
+    async def post(path, body):
+        response = await server.handle(Request.of("POST", path, body=json.dumps(body).encode()))
+        assert response.status == 201, response.body
+
+    group = "/apis/admissionregistration.k8s.io/v1/"
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
+    spec = {
+        "matchConstraints": {"resourceRules": [rule]},
+        "validations": [{"expression": "true"}, {"expression": "false", "message": "no"}],
+        "auditAnnotations": [
+            {"key": "who", "valueExpression": "'by ' + request.userInfo.username"},
+            {"key": "none", "valueExpression": "null"},
+        ],
+    }
+    await post(f"{group}validatingadmissionpolicies", {"metadata": {"name": "p"}, "spec": spec})
+    bound = {"policyName": "p", "validationActions": ["Audit"]}
+    await post(f"{group}validatingadmissionpolicybindings", {"metadata": {"name": "b"}, "spec": bound})
+    await post("/api/v1/namespaces/default/configmaps", {"metadata": {"name": "m"}})
+    said = dict(server.audit.records[-1].annotations)
+    [failure] = json.loads(said.pop("validation.policy.admission.k8s.io/validation_failure"))
+    assert failure == {
+        "message": "no",
+        "policy": "p",
+        "binding": "b",
+        "expressionIndex": 1,
+        "validationActions": ["Audit"],
+    }
+    assert said == {"p/who": "by kubernetes-admin"}
+    assert server.audit.records[-2].annotations == {}

@@ -1,0 +1,89 @@
+"""Admission policies of one case of the conformance suite, all of them for its namespace alone."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+from lastcall.adapters.kube.resources import CONFIG_MAPS, resource
+from support.cluster_api import SECONDS, unique
+from support.cluster_objects import config_map
+
+_GROUP = "admissionregistration.k8s.io"
+VALIDATING = resource(_GROUP, "v1", "validatingadmissionpolicies")
+VALIDATING_BINDINGS = resource(_GROUP, "v1", "validatingadmissionpolicybindings")
+MUTATING = resource(_GROUP, "v1", "mutatingadmissionpolicies")
+MUTATING_BINDINGS = resource(_GROUP, "v1", "mutatingadmissionpolicybindings")
+PROBE = "probe-of-policies"
+"""A label of objects by which a case finds out whether its policies are in force."""
+
+
+def rule(*resources, group="", operations=("CREATE", "UPDATE", "DELETE"), **more):
+    """One entry of ``resourceRules``."""
+    return {"apiGroups": [group], "apiVersions": ["*"], "operations": [*operations], "resources": [*resources], **more}
+
+
+def on(*rules, **more):
+    """``matchConstraints``; config maps, if nothing is said."""
+    return {"resourceRules": [*(rules or (rule("configmaps"),))], **more}
+
+
+def holds(expression, **more):
+    """One validation."""
+    return {"expression": expression, **more}
+
+
+def applied(expression):
+    """A mutation by an apply configuration."""
+    return {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}}
+
+
+def patched(expression):
+    """A mutation by a JSON patch."""
+    return {"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}
+
+
+@dataclass
+class Policies:
+    """Puts policies into force; they are removed when the case ends."""
+
+    api: object
+    names: list = field(default_factory=list)
+
+    async def validate(self, *validations, actions=("Deny",), binding=None, **spec):
+        """A ValidatingAdmissionPolicy with its binding; the name of both."""
+        name = unique("policy")
+        spec = {"matchConstraints": on(), **spec, "validations": [*validations]}
+        bound = {"policyName": name, "validationActions": [*actions], **(binding or {})}
+        return await self._begin(name, VALIDATING, VALIDATING_BINDINGS, spec, bound)
+
+    async def mutate(self, *mutations, binding=None, **spec):
+        """A MutatingAdmissionPolicy with its binding; the name of both."""
+        name = unique("policy")
+        constraints = on(rule("configmaps", operations=["CREATE", "UPDATE"]))
+        spec = {"matchConstraints": constraints, "reinvocationPolicy": "Never", **spec, "mutations": [*mutations]}
+        return await self._begin(name, MUTATING, MUTATING_BINDINGS, spec, {"policyName": name, **(binding or {})})
+
+    async def _begin(self, name, policies, bindings, spec, bound):
+        await self.api.create(policies, {"metadata": {"name": name}, "spec": spec})
+        here = {"matchLabels": {"kubernetes.io/metadata.name": self.api.namespace}}
+        narrowed = {**(bound.get("matchResources") or {}), "namespaceSelector": here}
+        await self.api.create(bindings, {"metadata": {"name": name}, "spec": {**bound, "matchResources": narrowed}})
+        await self._in_force()
+        return name
+
+    async def _in_force(self):
+        """A policy that was made after all others denies a probe: so the others are in force as well."""
+        name, mark = unique("probe"), unique("mark")
+        only = {"objectSelector": {"matchLabels": {PROBE: mark}}}
+        spec = {
+            "matchConstraints": on(rule("configmaps", operations=["CREATE"]), **only),
+            "validations": [holds("false")],
+        }
+        await self.api.create(VALIDATING, {"metadata": {"name": name}, "spec": spec})
+        bound = {"policyName": name, "validationActions": ["Deny"]}
+        await self.api.create(VALIDATING_BINDINGS, {"metadata": {"name": name}, "spec": bound})
+        body = config_map(name, labels={PROBE: mark})
+        async with asyncio.timeout(SECONDS):
+            while (await self.api.create(CONFIG_MAPS, body, dryRun="All").reply()).status == 201:
+                await asyncio.sleep(0.1)
+        if self.api.target == "kubeconfig":
+            await asyncio.sleep(1.5)  # policies of either kind are looked at each second
