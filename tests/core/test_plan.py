@@ -77,7 +77,13 @@ def test_the_document():
                 "seconds": 20,
                 "pods": [
                     {"namespace": "a", "name": "z", "priority": 0, "gracePeriodSeconds": 20, "notes": []},
-                    {"namespace": "default", "name": "a", "priority": -5, "gracePeriodSeconds": 0, "notes": []},
+                    {
+                        "namespace": "default",
+                        "name": "a",
+                        "priority": -5,
+                        "gracePeriodSeconds": 0,
+                        "notes": ["may run for 2 s: SIGKILL comes 2 s after SIGTERM at the earliest"],
+                    },
                     {
                         "namespace": "default",
                         "name": "b",
@@ -254,19 +260,31 @@ def test_notes(fields, seconds, expected):
 
 
 @pytest.mark.parametrize(
-    ("length", "phase", "said"),
+    ("length", "phase", "said", "longest"),
     [
-        (4, 20, "2 s are left"),
-        (5, 20, "2 s are left"),
-        (6, 20, "cut off after 5 s, 2 s are left"),
-        (60, 6, "cut off after 4 s, 2 s are left"),
-        (2, 6, "3 s are left"),
+        (4, 20, "2 s are left", 6),
+        (5, 20, "2 s are left", 7),
+        (6, 20, "cut off after 5 s, 2 s are left", 7),
+        (60, 6, "cut off after 4 s, 2 s are left", 6),
+        (2, 6, "3 s are left", None),
     ],
 )
-def test_a_hook_in_a_phase_that_is_longer_than_the_pods_own_seconds(length, phase, said):
-    assert notes.about(pod(hooks=[sleep(length)]), 5, phase=phase) == [
-        f"preStop of c0 sleeps {length} s: {said} for SIGTERM"
-    ]
+def test_a_hook_in_a_phase_that_is_longer_than_the_pods_own_seconds(length, phase, said, longest):
+    found = notes.about(pod(hooks=[sleep(length)]), 5, phase=phase)
+    assert found[0] == f"preStop of c0 sleeps {length} s: {said} for SIGTERM"
+    more = f"may run for {longest} s: SIGKILL comes 2 s after SIGTERM at the earliest"
+    assert found[1:] == ([more] if longest else [])
+
+
+@pytest.mark.parametrize("seconds", [0, 1, 2, 3])
+@pytest.mark.parametrize("phase", [3, 20])
+def test_a_pod_that_may_run_longer_than_its_seconds_is_said_to(seconds, phase):
+    """ "gets 1 s" and "2 s for SIGTERM" beside each other are no contradiction then."""
+    one = pod(termination_grace_period_seconds=seconds)
+    left = notes.left_for_sigterm(one, seconds, phase=phase)
+    said = [note for note in notes.about(one, seconds, phase=phase) if note.startswith("may run")]
+    expected = f"may run for {left:g} s: SIGKILL comes 2 s after SIGTERM at the earliest"
+    assert said == ([expected] if left > seconds else [])
 
 
 @pytest.mark.parametrize(

@@ -145,6 +145,7 @@ def test_no_pod_of_a_stateful_set_serves_in_the_place_of_another():
     workload = Workload(kind=Kind.STATEFUL_SET, name="db", replicas=2)
     found = measured(workload, Evidence(within=MINUTE, lives=lives, names=names))
     assert (found.down, found.pod_down, found.degraded) == (0, 10, 10)
+    assert found.longest_outage == 10, "the report shows it beside pod_down"
     assert verdict(Expectation(goal=Goal.DOWN_FOR, limit=9), [found]).measured == "10s"
     assert measured(workload, Evidence(within=MINUTE, lives=lives[:1], names=names)).pod_down == 60, "db-1 never came"
 

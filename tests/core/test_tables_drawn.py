@@ -1,11 +1,15 @@
 """What the verbs draw as tables: it can be pasted, compared and committed as it is."""
 
+import cProfile
+import re
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 from support.clusters import lease, out, pod, state
 
+from lastcall.cli.drawing import Row, table_of_numbers
 from lastcall.cli.main import cli
 
 LADDER = Path(__file__).parents[2] / "docs" / "examples" / "ladder"
@@ -23,3 +27,46 @@ def test_no_line_ends_in_blanks(line, told):
     assert told in result.stdout
     assert [text for text in result.stdout.splitlines() if text != text.rstrip()] == []
     assert result.stdout.endswith("\n")
+
+
+def names_in(said):
+    """Its first column and then all of it, as if no line were folded."""
+    return "".join("".join(line[:21].split()) for line in said.splitlines()) + "".join(said.split())
+
+
+@pytest.mark.parametrize("columns", ["0", "1", "20", "39", "200", "-5", "wide", ""])
+@pytest.mark.parametrize("line", [line for line, _ in PLANS], ids=["plan", "failover plan"])
+def test_no_name_is_lost_at_any_width(line, columns, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    whole = CliRunner().invoke(cli, line, input=GONE).stdout
+    found = CliRunner(env={"COLUMNS": columns}).invoke(cli, line, input=GONE)
+    assert (found.exit_code, found.stderr) == (0, "")
+    names = set(re.findall(r"[\w-]+/[\w-]+", whole))
+    assert len(names) > 1
+    assert [name for name in names if name not in names_in(found.stdout)] == []
+
+
+@pytest.mark.parametrize("columns", ["0", "-5", "wide", ""])
+@pytest.mark.parametrize("line", [line for line, _ in PLANS], ids=["plan", "failover plan"])
+def test_columns_that_are_no_number_of_columns_count_as_not_set(line, columns, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    whole = CliRunner().invoke(cli, line, input=GONE).stdout
+    assert CliRunner(env={"COLUMNS": columns}).invoke(cli, line, input=GONE).stdout == whole
+
+
+def test_a_table_of_many_pods_is_drawn_in_steps_that_grow_with_its_lines():
+    """Counted in calls, since seconds say how busy the machine is: rich takes 700 a line."""
+
+    def calls(lines):
+        profile = cProfile.Profile()
+        rows = [Row(f"shop/web-{number}", ("0", "30 s", "20 s", "20 s"), ["cut short"]) for number in range(lines)]
+        profile.enable()
+        try:
+            table_of_numbers(Console(width=80), ("  pod", "priority", "asks", "gets", "SIGTERM"), rows)
+        finally:
+            profile.disable()
+        return sum(entry.callcount for entry in profile.getstats())
+
+    calls(1)
+    few, many = calls(100), calls(1100)
+    assert (many - few) / 1000 < 60

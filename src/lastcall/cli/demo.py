@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from lastcall.aio import any_done, cancel
+from lastcall.cli import options
 from lastcall.errors import TimedOut
 
 
@@ -29,18 +30,16 @@ def command(runtime: str, logind: str) -> None:
     temporary directory. With --runtime containerd (as root) or --logind private, one node with real containers, or
     with systemd-logind itself, goes down instead.
     """
-    from rich.console import Console
-
     from lastcall.lab.demo import one_node, program
 
     with _directory() as directory:
         files = directory / "files"
         files.mkdir()
         if runtime == "processes" and logind == "embedded":
-            page = asyncio.run(_until_told(program.Demo(files, console=Console()).run()))
+            page = asyncio.run(_until_told(program.Demo(files, console=options.console()).run()))
         else:
             with _endpoint(runtime) as endpoint:
-                one = one_node.Demo(files, endpoint=endpoint, logind=logind, console=Console())
+                one = one_node.Demo(files, endpoint=endpoint, logind=logind, console=options.console())
                 page = asyncio.run(_until_told(one.run()))
         page = page.rename(directory / page.name)
         shutil.rmtree(files, ignore_errors=True)

@@ -1,16 +1,88 @@
-"""Tables for people."""
+"""Tables for people, in time that grows with their lines alone: a cluster has 30,000 pods.
 
-from typing import TYPE_CHECKING
+A name is folded where the terminal is narrow, and never cut. Where not even that fits, lines are longer than the terminal.
+Lines end without blanks, so that tables can be pasted and compared.
+"""
+
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
+
+_NARROWEST = 20
+"""Columns that a name or a sentence has at least."""
 
 
-def unfilled(console: "Console", table: "Table") -> None:
-    """Prints it without the blanks that fill its lines up to the width of their column."""
-    with console.capture() as drawn:
-        console.print(table)
-    click.echo("\n".join(line.rstrip() for line in drawn.get().split("\n")), nl=False)
+class Row(NamedTuple):
+    """A line of a table: a name, short cells beside it, and notes below it."""
+
+    name: str
+    cells: tuple[str, ...]
+    notes: Sequence[str] = ()
+
+
+def table_of_numbers(console: "Console", titles: Sequence[str], rows: Sequence[Row]) -> None:
+    """Prints a table whose first column folds and whose other columns stand at the right; ``titles`` are of all."""
+    title, *others = titles
+    widths = [max(len(title), *(len(row.cells[at]) for row in rows)) for at, title in enumerate(others)]
+    natural = max(
+        len(title), *(2 + len(row.name) for row in rows), *(4 + len(note) for row in rows for note in row.notes)
+    )
+    width = min(natural, max(_NARROWEST, console.width - 2 - sum(2 + one for one in widths)))
+
+    def lines() -> Iterator[str]:
+        yield _style(console, _line(title, others, width, widths), dim=True)
+        for row in rows:
+            first, *rest = _folded(row.name, width, 2)
+            yield _line(first, row.cells, width, widths)
+            yield from (f" {one}" for one in rest)
+            for note in row.notes:
+                yield from (_style(console, f" {one}", fg="yellow") for one in _wrapped(note, width, 4))
+
+    _print(lines)
+
+
+def table_of_reasons(console: "Console", rows: Sequence[tuple[str, str]]) -> None:
+    """Prints a table of names and a sentence for each."""
+    natural, sentence = (max(len(row[at]) for row in rows) for at in (0, 1))
+    beside = min(sentence, max(_NARROWEST, console.width // 2))
+    width = min(natural + 2, max(_NARROWEST, console.width - 4 - beside))
+    room = max(_NARROWEST, console.width - 4 - width)
+
+    def lines() -> Iterator[str]:
+        for name, why in rows:
+            left, right = _folded(name, width, 2), _wrapped(why, room, 0)
+            for at in range(max(len(left), len(right))):
+                one = left[at] if at < len(left) else ""
+                yield f" {one:<{width}}  {right[at] if at < len(right) else ''}".rstrip()
+
+    _print(lines)
+
+
+def _line(name: str, cells: Sequence[str], width: int, widths: Sequence[int]) -> str:
+    beside = "".join(f"  {cell:>{one}}" for cell, one in zip(cells, widths, strict=True))
+    return f" {name:<{width}}{beside}"
+
+
+def _folded(name: str, width: int, indent: int) -> list[str]:
+    room = width - indent
+    return [" " * indent + name[at : at + room] for at in range(0, len(name), room)] or [""]
+
+
+def _wrapped(text: str, width: int, indent: int) -> list[str]:
+    if indent + len(text) <= width:
+        return [" " * indent + text]
+    return textwrap.wrap(text, width, initial_indent=" " * indent, subsequent_indent=" " * indent)
+
+
+def _style(console: "Console", line: str, *, dim: bool | None = None, fg: str | None = None) -> str:
+    coloured = console.is_terminal and not console.no_color
+    return click.style(line, dim=dim, fg=fg) if coloured else line
+
+
+def _print(lines: Callable[[], Iterator[str]]) -> None:
+    click.echo("\n".join(lines()))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lastcall.cli import failover_acknowledge, failover_explain, options
-from lastcall.cli.drawing import unfilled
+from lastcall.cli.drawing import table_of_reasons
 from lastcall.cli.options import Moment
 from lastcall.model.foreign import plain
 
@@ -104,13 +104,6 @@ def _draw(plan: "Plan", notes: Sequence[str]) -> None:
 
 
 def _table(console: "Console", title: str, rows: Sequence[tuple[str, str]]) -> None:
-    from rich.table import Table
-
     console.print(f"{title}: {len(rows) or 'nothing'}", style="bold")
-    table = Table(box=None, padding=(0, 1), show_header=False)
-    table.add_column(overflow="fold")
-    table.add_column(overflow="fold")
-    for name, why in rows:
-        table.add_row(f"  {plain(name)}", plain(why))
     if rows:
-        unfilled(console, table)
+        table_of_reasons(console, [(plain(name), plain(why)) for name, why in rows])

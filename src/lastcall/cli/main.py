@@ -1,5 +1,6 @@
 """The command ``lastcall``: verbs are loaded when they are called, so that ``--help`` stays quick."""
 
+import difflib
 import errno
 import importlib
 import os
@@ -45,6 +46,17 @@ class _Verbs(click.Group):
             return None
         command: click.Command = importlib.import_module(_VERBS[cmd_name][0]).command
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """A mistyped verb is answered with those that look like it: click knows only verbs that are imported."""
+        verb = args[0]
+        if verb in _VERBS or verb.startswith("-") or ctx.resilient_parsing:
+            return super().resolve_command(ctx, args)
+        near = difflib.get_close_matches(verb, _VERBS)
+        meant = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+        raise click.UsageError(f"No such command {verb!r}.{meant}", ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -2,6 +2,7 @@
 
 import functools
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
@@ -49,7 +50,10 @@ def answering() -> None:
 
 
 def console() -> "Console":
-    """Where people read: as wide as their terminal, or as COLUMNS says; a pipe or a file gets whole lines."""
+    """Where people read: as wide as their terminal, or as COLUMNS says; a pipe or a file gets whole lines.
+
+    A COLUMNS that is 0 or no number counts as not set.
+    """
     from rich.console import Console
     from rich.segment import Segment
 
@@ -61,7 +65,10 @@ def console() -> "Console":
                 yield one if one.control else Segment(plain_lines(one.text), one.style)
 
     found = _Safe(highlight=False, emoji=False, markup=False)
-    if not found.is_terminal and not os.environ.get("COLUMNS"):
+    told = os.environ.get("COLUMNS", "")
+    if found.is_terminal or (told.isdecimal() and int(told)):
+        found.width = shutil.get_terminal_size().columns
+    else:
         found.width = _WHOLE_LINES
     return found
 

@@ -1,20 +1,21 @@
 """``lastcall plan``: answers from files, without a cluster, a bus or a clock."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
 
 from lastcall.cli import options
-from lastcall.cli.drawing import unfilled
+from lastcall.cli.drawing import Row, table_of_numbers
 from lastcall.model import duration
 from lastcall.model.foreign import plain
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
     from lastcall.graceful.plan import Plan, PlannedPhase
+
+_TITLES = ("  pod", "priority", "asks", "gets", "SIGTERM")
 
 
 @click.command("plan")
@@ -73,37 +74,24 @@ def _draw_phase(console: "Console", number: int, phase: "PlannedPhase") -> None:
     length = duration.text(phase.seconds * duration.SECOND)
     console.print(f"Phase {number}: priority {phase.priority} and above, {length}, {begins}", style="bold")
     if phase.pods:
-        unfilled(console, _table(phase))
+        table_of_numbers(console, _TITLES, list(_rows(phase)))
     else:
         console.print("  no pods: passed over at once")
 
 
-def _table(phase: "PlannedPhase") -> "Table":
-    from rich.console import Group
-    from rich.padding import Padding
-    from rich.table import Table
-    from rich.text import Text
-
+def _rows(phase: "PlannedPhase") -> Iterator[Row]:
     from lastcall.graceful.notes import left_for_sigterm
     from lastcall.model.pods import priority
 
-    table = Table(box=None, padding=(0, 1), header_style="dim")
-    table.add_column("  pod", overflow="fold", ratio=1)
-    for title in ("priority", "asks", "gets", "SIGTERM"):
-        table.add_column(title, justify="right", no_wrap=True)
     for planned in phase.pods:
         asked = planned.pod.spec.termination_grace_period_seconds
-        table.add_row(
-            Group(
-                Padding(Text(plain(planned.pod.key)), (0, 0, 0, 2)),
-                *(Padding(Text(plain(note), style="yellow"), (0, 0, 0, 4)) for note in planned.notes),
-            ),
+        cells = (
             str(priority(planned.pod)),
             "-" if asked is None else f"{asked} s",
             f"{planned.seconds} s",
             _term(left_for_sigterm(planned.pod, planned.seconds, phase=planned.phase)),
         )
-    return table
+        yield Row(plain(planned.pod.key), cells, [plain(note) for note in planned.notes])
 
 
 def _term(seconds: float | None) -> str:

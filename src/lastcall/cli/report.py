@@ -34,6 +34,8 @@ def command(shutdown: str | None, state_dir: Path, output: str, list_: bool) -> 
     """
     from lastcall.adapters.journal_files import JournalFiles
 
+    if list_ and shutdown is not None:
+        raise click.UsageError(f"--list names all shutdowns and takes no ID, but {shutdown!r} is given")
     journals = JournalFiles(state_dir)
     known = journals.ids()
     if list_:

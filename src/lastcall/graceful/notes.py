@@ -5,13 +5,19 @@ The times inside it are ``termination``'s, in whole phases: how long a kill take
 
 from collections.abc import Iterator
 
-from lastcall.graceful.termination import Window
+from lastcall.graceful.termination import MINIMUM, Window
 from lastcall.model.pods import SYSTEM_CLASSES, Container, Handler, Pod, priority, sidecars
 
 
 def about(pod: Pod, seconds: int, *, phase: int) -> list[str]:
     """Notes on a pod that gets so many seconds in a phase of ``phase`` seconds."""
-    return [*_on_time(pod, seconds), *_on_hooks(pod, seconds, phase), *_on_priority(pod), *_on_deletion(pod)]
+    return [
+        *_on_time(pod, seconds),
+        *_on_hooks(pod, seconds, phase),
+        *_on_minimum(pod, seconds, phase),
+        *_on_priority(pod),
+        *_on_deletion(pod),
+    ]
 
 
 def left_for_sigterm(pod: Pod, seconds: int, *, phase: int) -> float | None:
@@ -61,6 +67,15 @@ def _on_hooks(pod: Pod, seconds: int, phase: int) -> Iterator[str]:
             cut = f"cut off after {until:g} s, " if length > until else ""
             left = _left(length, seconds, phase)
             yield f"preStop of {container.name} sleeps {length} s: {cut}{left:g} s are left for SIGTERM"
+
+
+def _on_minimum(pod: Pod, seconds: int, phase: int) -> Iterator[str]:
+    """Where a pod may run longer than the seconds that it gets; not said of hooks whose length is not known."""
+    lengths = [_length(hook) for _, hook in _hooks(pod)]
+    window = _window(seconds, phase)
+    end = window.kill_at(min(max((length or 0 for length in lengths), default=0), window.polite_until))
+    if end > seconds and None not in lengths:
+        yield f"may run for {end:g} s: SIGKILL comes {MINIMUM:g} s after SIGTERM at the earliest"
 
 
 def _on_priority(pod: Pod) -> Iterator[str]:

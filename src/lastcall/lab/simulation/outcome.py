@@ -105,7 +105,7 @@ class WorkloadOutcome(Facts, frozen=True):
     degraded: float
     """Seconds in which fewer served than were wanted, those of ``down`` among them."""
     longest_outage: float
-    """The longest time down without a break, in seconds."""
+    """The longest time down without a break, in seconds; of a StatefulSet also that of one of its pods."""
     pod_down: float
     """Of a StatefulSet: the most seconds that one of its pods, which are known by their names, did not serve; else 0."""
     requests: float

@@ -1,6 +1,7 @@
 """The scenarios that come with lastcall."""
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 
 from lastcall.adapters.bounded import CONFIG_BYTES, read_file
@@ -26,7 +27,10 @@ def data_of(scenario: str) -> bytes:
     try:
         return read_file(known.get(scenario, Path(scenario)), CONFIG_BYTES)
     except FileNotFoundError as error:
-        rule = f"neither a file nor one of the shipped scenarios, {', '.join([*known, CHAOS, FAILOVER_CHAOS])}"
+        names = [*known, CHAOS, FAILOVER_CHAOS]
+        close = get_close_matches(scenario, names, n=1)
+        meant = f'; did you mean "{close[0]}"?' if close else ""
+        rule = f"neither a file nor one of the shipped scenarios, {', '.join(names)}{meant}"
         raise InvalidInput("simulate", [f"SCENARIO: {scenario}: {rule}"]) from error
     except OSError as error:
         raise InvalidInput(scenario, [f"cannot be read: {error.strerror}"]) from error

@@ -38,7 +38,7 @@ def measured(workload: Workload, evidence: Evidence) -> WorkloadOutcome:
     wanted, led = _wanted(workload, evidence), _led(workload, evidence)
     outages = when((wanted, serves, led), within.end, lambda want, have, lead: want and not (have and lead))
     degraded = when((wanted, serves, led), within.end, lambda want, have, lead: have < want or (want and not lead))
-    losses = _losses(workload, evidence)
+    losses, absences = _losses(workload, evidence), _absences(workload, evidence)
     attempts, ended = _in_time(evidence.attempts, within), _ended(evidence)
     return WorkloadOutcome(
         name=workload.name,
@@ -48,8 +48,8 @@ def measured(workload: Workload, evidence: Evidence) -> WorkloadOutcome:
         serving=serves[-1][1],
         down=rounded(length(outages)),
         degraded=rounded(length(degraded)),
-        longest_outage=rounded(max((one.end - one.begin for one in outages), default=0.0)),
-        pod_down=rounded(_pod_down(workload, evidence)),
+        longest_outage=rounded(_longest([outages, *absences])),
+        pod_down=rounded(max(map(length, absences), default=0.0)),
         requests=rounded(workload.requests * (within.end - within.begin)),
         requests_lost=rounded(workload.requests * sum(one.part * (one.end - one.begin) for one in losses)),
         writes=sum(one.acknowledged for one in attempts),
@@ -101,17 +101,20 @@ def _led(workload: Workload, evidence: Evidence) -> Curve:
     return counted(leaders.led(found, workload.leader), evidence.within)
 
 
-def _pod_down(workload: Workload, evidence: Evidence) -> float:
-    """Each number of a StatefulSet is somebody: no other pod serves in its place."""
+def _absences(workload: Workload, evidence: Evidence) -> Sequence[Sequence[Between]]:
+    """When each pod of a StatefulSet did not serve: each is known by its name, and no other pod serves in its place."""
     if workload.kind is not Kind.STATEFUL_SET:
-        return 0.0
+        return ()
     of: dict[str, list[Between]] = {f"{workload.name}-{number}": [] for number in range(workload.replicas)}
     for uid, spans in pods_serving(evidence.lives, workload).items():
         if (name := evidence.names.get(uid, "")) in of:
             of[name] += spans
     within = evidence.within
-    curves = [counted(spans, within) for spans in of.values()]
-    return max((length(when([curve], within.end, lambda have: not have)) for curve in curves), default=0.0)
+    return [when([counted(spans, within)], within.end, lambda have: not have) for spans in of.values()]
+
+
+def _longest(spans: Sequence[Sequence[Between]]) -> float:
+    return max((one.end - one.begin for some in spans for one in some), default=0.0)
 
 
 def _losses(workload: Workload, evidence: Evidence) -> Sequence[Failing]:
