@@ -83,9 +83,7 @@ async def test_the_server_fills_in_the_defaults_of_the_struct():
         assert read(policy(**stored)).spec == wanted
         assert (stored["mode"], stored["suspectAfter"]) == (wanted.mode.value, wanted.suspect_after)
         assert stored["limits"] == msgspec.to_builtins(wanted.limits)
-        for one, fencer in zip(stored.get("fencers", []), wanted.fencers, strict=True):
-            assert (one["timeoutSeconds"], one["attempts"]) == (fencer.timeout_seconds, fencer.attempts)
-            assert one["targetCheck"] == fencer.target_check.value
+        assert stored.get("fencers", []) == spec.get("fencers", []), "kubectl apply compares lists as a whole"
 
 
 @in_virtual_time

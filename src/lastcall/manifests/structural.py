@@ -70,7 +70,8 @@ class _Structural:
             return {"x-kubernetes-int-or-string": True, "anyOf": [{"type": one["type"]} for one in kinds]} | own
         if "$ref" in found:
             return self._named(found["$ref"].removeprefix("#/")) | own
-        return own | {key: self._value(own[key]) for key in ("items", "additionalProperties") if key in own}
+        within = {key: self._value(own[key]) for key in ("items", "additionalProperties") if key in own}
+        return own | within | ({"items": _without_defaults(within["items"])} if "items" in within else {})
 
     def _named(self, name: str) -> Schema:
         if "enum" in self._components[name]:
@@ -97,6 +98,23 @@ def _default(value: Any, schema: Schema) -> Any:
     if isinstance(value, dict):
         return {} if any("default" in one for one in schema.get("properties", {}).values()) else None
     return None if value is None or value in ("", (), []) else value
+
+
+def _without_defaults(schema: Schema) -> Schema:
+    """The same with each default in words alone, for items of lists.
+
+    kubectl apply compares a list of a custom resource as a whole: what the API server fills into an item would be taken
+    out again and filled in by each apply.
+    """
+    found = {key: value for key, value in schema.items() if key != "default"}
+    if "default" in schema:
+        value = schema["default"]
+        if value != {}:
+            said = str(value).lower() if isinstance(value, bool) else value
+            found["description"] = f"{schema.get('description', '')} {said} by default.".strip()
+    if "properties" in found:
+        found["properties"] = {name: _without_defaults(one) for name, one in found["properties"].items()}
+    return found
 
 
 def _line(docstring: str) -> str:
