@@ -198,6 +198,42 @@ async def test_a_holder_that_dies_is_replaced_with_its_deadline(keep, lock):
     assert not lock.gone()
 
 
+async def test_a_new_lock_has_no_deadline_with_the_holder_of_before_and_with_another(keep, lock):
+    """That of the old lock was a shutdown's that was called off."""
+    other = Lock()
+    await keep.keep(lock.writer)
+    await keep.close_at(CLOCK.boottime() + 1000)
+    await keep.keep(other.writer)
+    assert await asked(keep) == b"inf"
+    first = holder_pid(other)
+    os.kill(first, signal.SIGKILL)
+
+    async def two():
+        holders = other.holders()
+        return len(holders) == 2 and first not in holders
+
+    assert await eventually(two, True)
+    assert await asked(keep) == b"inf"
+    await keep.release()
+    os.close(other.reader)
+
+
+async def test_a_holder_that_hangs_is_replaced_by_one_that_is_not_lost(keep, lock, hang):  # noqa: F811
+    """Its end, which is told later, is not taken for that of the new one."""
+    await keep.keep(lock.writer)
+    before = holder_pid(lock)
+    hang(before)
+    deadline = CLOCK.boottime() + 1000
+    await keep.close_at(deadline)
+    after = holder_pid(lock)
+    assert after != before
+    await asyncio.sleep(2)  # a lost one would have been replaced by then
+    assert sorted([os.getpid(), after]) == lock.holders()
+    assert await asked(keep) == repr(deadline).encode()
+    await keep.release()
+    assert lock.gone(), "no copy is forgotten"
+
+
 async def test_a_holder_that_hangs_is_killed_at_the_release(keep, lock, hang):  # noqa: F811
     await keep.keep(lock.writer)
     hang(holder_pid(lock))

@@ -244,6 +244,13 @@ def test_a_fresh_list_without_news_shortens_nothing():
     assert shutdown.of(PhaseShortened) == []
 
 
+@pytest.mark.parametrize(("seconds", "kills", "kill"), [(1, 5, 0.5), (4, 2.5, 2), (20, 5, 15)])
+def test_at_most_half_of_a_short_phase_is_kept_for_its_kills(seconds, kills, kill):
+    stubborn = {"main": Behaviour(after_term=math.inf)}
+    shutdown = Shutdown(phases((0, seconds)), [(pod("a", grace=60), stubborn)], margin=kills)
+    assert [d.at for d in shutdown.deliveries("KILL")] == [pytest.approx(kill)]
+
+
 def test_cancelled_between_two_pods():
     async def cancel(shutdown, clock):
         await clock.sleep(2)

@@ -64,6 +64,33 @@ BUGS = [
         ("tests/core/test_agent.py",),
     ),
     Bug(
+        "more than half of a short phase is kept for its kills",
+        "graceful/termination.py",
+        "end - min(kill_seconds, (end - started) / 2)",
+        "end - kill_seconds",
+    ),
+    Bug(
+        "a new lock keeps the deadline of the old one, for a holder that is started later",
+        "adapters/lock_keeper.py",
+        "before, self._own, self._deadline = self._own, descriptor, math.inf",
+        "before, self._own = self._own, descriptor",
+        ("tests/adapters/test_lock_keeper.py",),
+    ),
+    Bug(
+        "the end of a holder that was replaced is taken for that of the new one",
+        "adapters/lock_keeper.py",
+        "            before.when_it_ends(lambda: None)\n",
+        "",
+        ("tests/adapters/test_lock_keeper.py",),
+    ),
+    Bug(
+        "the header Retry-After is not read",
+        "adapters/kube/failures.py",
+        "if after.isdigit():",
+        "if not after and after:",
+        ("tests/core/test_kube_failures.py",),
+    ),
+    Bug(
         "two seconds after a late hook forgotten",
         "graceful/termination.py",
         "max(self.started + self.grace, term + MINIMUM)",
