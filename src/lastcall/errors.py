@@ -12,6 +12,8 @@ class LastcallError(Exception):
     """A failure that is told to a person as it is, without a traceback."""
 
     exit_code = 1
+    request = ""
+    """The request to an API server that has failed: verb and path, and the status of an answer; empty if it was none."""
 
 
 class InvalidInput(LastcallError):

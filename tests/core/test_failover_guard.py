@@ -20,7 +20,7 @@ DEFAULTS = {"suspectAfter": "40s", "limits": {"settle": "60s"}}
 class Healthy:
     """An API server that has not failed."""
 
-    blind, api_failed = "", None
+    blind, api_failed, api_trouble = "", None, ""
 
 
 def node(name, ready="True"):

@@ -14,7 +14,7 @@ from lastcall.adapters.kube import failures
 from lastcall.adapters.kube.decoding import read
 from lastcall.adapters.kube.resources import PODS, Object, Resource
 from lastcall.adapters.kube.transport import JSON, Answer, Chunks, Transport
-from lastcall.errors import Unavailable
+from lastcall.errors import LastcallError, Unavailable
 
 log = logging.getLogger(__name__)
 
@@ -252,11 +252,18 @@ class Client:
         if obj is not None:
             headers["content-type"] = kind
         body = b"" if obj is None else msgspec.json.encode(obj)
-        answer = await self._transport.request(method, f"{path}?{said}" if said else path, headers, body, stream=stream)
+        target = f"{path}?{said}" if said else path
+        try:
+            answer = await self._transport.request(method, target, headers, body, stream=stream)
+        except LastcallError as error:
+            error.request = f"{method} {path}"
+            raise
         if warning := answer.headers.get("warning"):
             log.info("%s %s: %s", method, path, warning)
         if answer.status >= 300:
-            raise failures.failure(answer)
+            failed = failures.failure(answer)
+            failed.request = f"{method} {path}: {answer.status}"
+            raise failed
         return answer
 
 

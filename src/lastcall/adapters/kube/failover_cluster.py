@@ -75,6 +75,8 @@ class KubeCluster:
     def __init__(self, transport: Transport, clock: Clock, random: Random, *, instance: str = COMPONENT) -> None:
         self._health = Health(clock)
         self._client = self.client(transport)
+        self._unnoted = Client(transport, manager=COMPONENT)
+        """For what is written for people alone: that it fails says nothing of what is known of nodes."""
         self._clock = clock
         self._random = random
         self._instance = instance
@@ -89,8 +91,13 @@ class KubeCluster:
 
     @property
     def api_failed(self) -> float | None:
-        """When a request last failed because of the server or the way to it, on the clock's boottime."""
+        """When requests last failed in such a number that the server, or the way to it, has, on the clock's boottime."""
         return self._health.failed
+
+    @property
+    def api_trouble(self) -> str:
+        """How many had failed then, and the last of them, as the beginning of a sentence."""
+        return self._health.trouble
 
     @property
     def blind(self) -> str:
@@ -242,12 +249,12 @@ class KubeCluster:
 
     async def tell_policy(self, name: str, status: Mapping[str, Any]) -> None:
         """Writes the status of a FencePolicy."""
-        await self._client.patch(_POLICIES, name, {"status": status}, subresource="status")
+        await self._unnoted.patch(_POLICIES, name, {"status": status}, subresource="status")
 
     async def tell(self, told: Told) -> None:
         """A new event."""
         moment = datetime.fromtimestamp(self._clock.wall(), UTC)
-        await self._client.create(_EVENTS, _event(told, moment, self._instance), namespace=told.namespace or "default")
+        await self._unnoted.create(_EVENTS, _event(told, moment, self._instance), namespace=told.namespace or "default")
 
 
 async def _told(what: Watched, watching: Watching[Any], hear: Callable[[Heard], None]) -> None:

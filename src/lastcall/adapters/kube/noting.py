@@ -1,6 +1,7 @@
 """When requests to an API server last failed: who acts on what he sees there has to know."""
 
 import asyncio
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Self
@@ -18,31 +19,68 @@ waited for longer than that, but at their very end.
 """
 
 
+RUN = 5
+"""So many requests that fail one after the other show that the API server, or the way to it, has failed."""
+SHARE, AMONG, WITHIN = 1 / 3, 12, 60.0
+"""So does this share of the requests of as many seconds, if there were at least ``AMONG``. A server that fails at some of
+them still serves: nodes renew their Leases at the next attempt, and what is done is read live before."""
+
+
 class Health:
-    """When the API server, or the way to it, last failed; for all who ask it."""
+    """When the API server, or the way to it, last failed; for all who ask it. One error among answers is no failure."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self.failed: float | None = None
         """On the clock's boottime; None if it never has."""
+        self.trouble = ""
+        """What that was, as the beginning of a sentence that says how long ago; empty if it never has."""
         self._alone = ""
+        self.run = 0
+        """So many requests have failed one after the other, up to now."""
+        self._recent: deque[tuple[float, bool]] = deque()
+        self._failures = 0
+        """Of the recent ones."""
 
-    def note(self) -> None:
-        """It has failed now."""
-        self.failed = self.now
+    def note(self, what: str = "") -> None:
+        """A request has failed now; ``what``: which, and how."""
         self._alone = ""
+        self.run += 1
+        failed, every = self._count(failed=True)
+        if self.run >= RUN:
+            self.failed, said = self.now, f"{self.run} requests to the API server failed in a row"
+        elif every >= AMONG and failed >= SHARE * every:
+            self.failed, said = self.now, f"{failed} of {every} requests to the API server failed"
+        else:
+            return
+        self.trouble = f"{said}, the last one ({what})" if what else f"{said}, the last one"
 
-    def note_read(self, target: str, *, failed: bool) -> None:
+    def answered(self) -> None:
+        """A request was answered, and the server has not failed at it."""
+        self.run = 0
+        self._count(failed=False)
+
+    def _count(self, *, failed: bool) -> tuple[int, int]:
+        """Notes one more; how many have failed of how many of late."""
+        self._recent.append((self.now, failed))
+        self._failures += failed
+        while self._recent[0][0] <= self.now - WITHIN:
+            self._failures -= self._recent.popleft()[1]
+        return self._failures, len(self._recent)
+
+    def note_read(self, target: str, *, failed: bool, what: str = "") -> None:
         """The server has answered to a GET of ``target``.
 
         That it fails at the same one again and again, and at nothing else in between, says something of what is read
         there, as an object that cannot be decoded any more. Who is asked for it in each round would never count as well.
         """
         if failed and target != self._alone:
-            self.note()
+            self.note(what)
             self._alone = target
-        elif not failed and target == self._alone:
-            self._alone = ""
+        elif not failed:
+            self.answered()
+            if target == self._alone:
+                self._alone = ""
 
     @property
     def now(self) -> float:
@@ -61,22 +99,26 @@ class Noting:
         self, method: str, target: str, headers: Mapping[str, str], body: bytes, *, stream: bool = False
     ) -> Answer:
         """``Transport.request``. Who gives up waiting for an answer after ``PATIENCE`` counts as one who got none."""
-        asked = self._health.now
+        asked, path = self._health.now, f"{method} {target.partition('?')[0]}"
         try:
             answer = await self._transport.request(method, target, headers, body, stream=stream)
-        except Unavailable:
-            self._health.note()
+        except Unavailable as error:
+            self._health.note(f"{path}: {error}")
             raise
         except asyncio.CancelledError:
             if self._health.now >= asked + PATIENCE:
-                self._health.note()
+                self._health.note(f"{path}: no answer")
             raise
-        failed = _failed(answer)
+        failed, what = _failed(answer), f"{path}: {answer.status}"
         if method == "GET" and not stream:
-            self._health.note_read(target, failed=failed)
+            self._health.note_read(target, failed=failed, what=what)
         elif failed:
-            self._health.note()
-        return answer if isinstance(answer.body, bytes) else replace(answer, body=_Noted(answer.body, self._health))
+            self._health.note(what)
+        else:
+            self._health.answered()
+        if isinstance(answer.body, bytes):
+            return answer
+        return replace(answer, body=_Noted(answer.body, self._health, path))
 
     def close(self) -> None:
         """``Transport.close``."""
@@ -93,9 +135,10 @@ def _failed(answer: Answer) -> bool:
 class _Noted:
     """Chunks of which it is noted that they broke off."""
 
-    def __init__(self, chunks: Chunks, health: Health) -> None:
+    def __init__(self, chunks: Chunks, health: Health, path: str) -> None:
         self._chunks = chunks
         self._health = health
+        self._path = path
 
     def __aiter__(self) -> Self:
         return self
@@ -103,8 +146,8 @@ class _Noted:
     async def __anext__(self) -> bytes:
         try:
             return await anext(self._chunks)
-        except Unavailable:
-            self._health.note()
+        except Unavailable as error:
+            self._health.note(f"{self._path}: {error}")
             raise
 
     async def aclose(self) -> None:

@@ -75,14 +75,15 @@ class Guard:
         self, name: str, boot_id: str, policy: FencePolicy, *, etcd: frozenset[str], now: float, wall: float
     ) -> Answer:
         """``storms.may_fence``; failure domains are those of the policy that holds for the node."""
-        domain = policy.spec.domain_label
+        domain, blind = policy.spec.domain_label, self._cluster.blind
         knots = self._observing.knots.values()
         told = list(overview.fencings(knots, self._claims, self._done, domain=domain, now=now, wall=wall))
         known = {(one.node, one.boot_id) for one in told}
         view = View(
             members=self._all(domain, etcd, now),
             fencings=[*told, *(one for one in self._over if (one.node, one.boot_id) not in known)],
-            api_failed=now if self._cluster.blind else self._cluster.api_failed,
+            api_failed=now if blind else self._cluster.api_failed,
+            api_trouble=f"a watch has failed ({blind})" if blind else self._cluster.api_trouble,
             clock_stepped=self._observing.clock.stepped,
             most_lost=self._observing.most_lost,
         )

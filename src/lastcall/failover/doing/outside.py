@@ -17,7 +17,15 @@ class Cluster(Protocol):
 
     @property
     def api_failed(self) -> float | None:
-        """When a request last failed because of the server or the way to it, on the clock's boottime; None: never."""
+        """When requests last failed in such a number that the server, or the way to it, has; on the clock's boottime.
+
+        None: never. Requests that are for people alone, such as events, do not count.
+        """
+        ...
+
+    @property
+    def api_trouble(self) -> str:
+        """How many had failed then, and the last of them, as the beginning of a sentence; empty: none."""
         ...
 
     @property

@@ -92,7 +92,8 @@ class Worker:
                 self._say(f"decided anew: {error}")
                 wait = self._paused(error)
             except LastcallError as error:
-                self._say(f"nothing can be done now: {error}")
+                asked = f"{error.request}: " if error.request else ""
+                self._say(f"nothing can be done now: {asked}{error}")
                 wait = self._paused(error)
             if wait is None:
                 return
