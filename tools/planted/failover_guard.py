@@ -6,8 +6,30 @@ GUARD = ("tests/core/test_failover_guard.py",)
 LATE = ("tests/core/test_failover_late.py",)
 
 LOOKALIKES = ("tests/core/test_failover_lookalikes.py",)
+ERRORS = ("tests/core/test_failover_errors.py",)
 BLOCKED = ("tests/core/test_failover_blocked.py",)
 BUGS = [
+    Bug(
+        "a view with a watch that has failed is trusted",
+        "failover/doing/guard.py",
+        "api_failed=now if blind else self._cluster.api_failed,",
+        "api_failed=self._cluster.api_failed,",
+        ERRORS,
+    ),
+    Bug(
+        "one error of the API server holds all fencing back",
+        "adapters/kube/noting.py",
+        "if self.run >= RUN:",
+        "if self.run >= 1:",
+        ERRORS,
+    ),
+    Bug(
+        "no number of errors of the API server holds fencing back",
+        "adapters/kube/noting.py",
+        "elif every >= AMONG and failed >= SHARE * every:",
+        "elif False:",
+        ERRORS,
+    ),
     Bug(
         "another Node of the same machine is of no interest",
         "failover/limits/lookalikes.py",
