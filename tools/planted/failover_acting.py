@@ -176,10 +176,10 @@ BUGS = [
     Bug(
         "what could not be read before is no failure of the server, whatever failed since",
         "adapters/kube/noting.py",
-        """        self.failed = self.now
-        self._alone = ""
+        """        self._alone = ""
+        self.run += 1
 """,
-        """        self.failed = self.now
+        """        self.run += 1
 """,
         UNREADABLE,
     ),
@@ -249,8 +249,8 @@ BUGS = [
     Bug(
         "a webhook that cannot be called is a failure of the API server",
         "adapters/kube/noting.py",
-        "        failed = _failed(answer)\n",
-        "        failed = answer.status >= 500\n",
+        "failed, what = _failed(answer), ",
+        "failed, what = answer.status >= 500, ",
         REFUSING,
     ),
     Bug(

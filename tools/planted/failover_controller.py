@@ -90,7 +90,7 @@ BUGS = [
     Bug(
         "a view that is sick is trusted",
         "failover/doing/guard.py",
-        "api_failed=now if self._cluster.blind else self._cluster.api_failed,",
+        "api_failed=now if blind else self._cluster.api_failed,",
         "api_failed=None,",
         ADVERSITY,
     ),

@@ -100,7 +100,7 @@ class PolicyLimits(Facts, frozen=True):
         str,
         Meta(
             pattern=DURATION,
-            description="How long the controller does not trust its view after an error of the API server or a step of its"
+            description="How long the controller does not trust its view after errors of the API server or a step of its"
             " clock.",
         ),
     ] = "1m"
