@@ -2,11 +2,12 @@
 
 import asyncio
 
+import pytest
 from support.lab_node import on_node
 
 from lastcall.adapters.kube.resources import PODS
 from lastcall.adapters.kube.transport import Answer
-from lastcall.errors import NotFound
+from lastcall.errors import ApiNotPermitted
 from lastcall.lab.actors import Behaviour
 
 SLOW = Behaviour(after_term=10)
@@ -75,11 +76,10 @@ async def test_the_client_has_what_a_kubelet_may_do(node):
     """The node's own identity is enough for all of this: see the audit."""
     await node.started("web")
     await node.deleted()
-    try:
+    listed = await node.kubelet.means.client.list(PODS, fields="spec.nodeName=n1")
+    assert not listed.items, "it is gone"
+    with pytest.raises(ApiNotPermitted, match="no relationship found between node"):
         await node.kubelet.means.client.get(PODS, "web", namespace="default")
-    except NotFound:
-        return
-    raise AssertionError("it is gone")
 
 
 # -- a server that answers otherwise -----------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 import pytest
 from support.lab_cluster import on_cluster
 
-from lastcall.adapters.kube.resources import NODES
+from lastcall.adapters.kube.resources import NODES, resource
 from lastcall.lab.controllers.actions import Decision, Patch
 from lastcall.lab.controllers.queues import Queue
 from lastcall.lab.controllers.view import Ref, ref
@@ -59,6 +59,11 @@ def test_what_changes_nothing_is_decided_again_later_each_time(caplog):
 
     @on_cluster(stubborn)
     async def scenario(cluster):
+        group = "rbac.authorization.k8s.io"
+        admin = {"apiGroup": group, "kind": "ClusterRole", "name": "cluster-admin"}
+        account = {"kind": "ServiceAccount", "namespace": "kube-system", "name": "stubborn"}
+        binding = {"metadata": {"name": "stubborn"}, "roleRef": admin, "subjects": [account]}
+        await cluster.create(resource(group, "v1", "clusterrolebindings"), binding, namespace="")
         await cluster.create(NODES, {"metadata": {"name": "n1", "labels": {"is": "same"}}}, namespace="")
         await cluster.settle(60)
         assert 8 <= len(stubborn.looks) <= 16, "pauses of up to ten seconds"

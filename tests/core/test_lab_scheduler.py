@@ -36,7 +36,8 @@ def why(cluster, name):
 
 
 def events(cluster, reason):
-    return [one for one in cluster.all(EVENTS) if one["reason"] == reason]
+    found = [one for one in cluster.all(EVENTS) if one["reason"] == reason]
+    return sorted(found, key=lambda one: int(one["metadata"]["resourceVersion"]))
 
 
 @on_cluster(Scheduler(), NodeLifecycle())

@@ -1,4 +1,7 @@
-"""An API server and some controllers in virtual time, without nodes: what a kubelet would do, a test does."""
+"""An API server and some controllers in virtual time, without nodes: what a kubelet would do, a test does.
+
+The controllers have the rights that they have in the lab, and no more.
+"""
 
 import functools
 from random import Random
@@ -6,16 +9,15 @@ from random import Random
 from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.resources import PODS, resource
 from lastcall.aio import Group
-from lastcall.lab import virtual
+from lastcall.lab import identities, virtual
 from lastcall.lab.apiserver import ApiServer
+from lastcall.lab.apiserver.authorization.authorizer import Authorization
 from lastcall.lab.apiserver.inprocess import InProcess
 from lastcall.lab.apiserver.meta import timestamp
-from lastcall.lab.apiserver.request import Identity
 from lastcall.lab.controllers.cluster import ClusterClient
 from lastcall.lab.controllers.runner import Runner
 
 SERVICE_ACCOUNTS = resource("", "v1", "serviceaccounts")
-CONTROLLER = Identity("system:kube-controller-manager", ("system:masters", "system:authenticated"))
 
 
 class LabCluster:
@@ -23,10 +25,15 @@ class LabCluster:
 
     def __init__(self, clock, controllers, seed=1):
         self.clock, self.random = clock, Random(seed)
-        self.server = ApiServer(clock, self.random)
+        roles = identities.cluster_roles()
+        self.server = ApiServer(clock, Random(seed), authorization=Authorization.RBAC, roles=roles)
         self.client = Client(InProcess(self.server), manager="test")
-        hands = Client(InProcess(self.server, CONTROLLER), manager="kube-controller-manager")
-        self.runner = Runner(ClusterClient(hands, clock, self.random), clock, controllers)
+        writing = identities.writers(self._controller)
+        hands = ClusterClient(self._controller(identities.MANAGER), clock, self.random, writing=writing)
+        self.runner = Runner(hands, clock, controllers)
+
+    def _controller(self, user):
+        return Client(InProcess(self.server, user), manager="kube-controller-manager")
 
     async def begin(self):
         """What a cluster has once its controllers have run."""

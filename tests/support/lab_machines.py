@@ -79,8 +79,8 @@ class Lab:
         programs = [self.plane.run(), self.machines.run()]
         if self.failover:
             bmcs = Redfish(self.machines, self.plane.bmc_password)
-            authenticated = self.plane.server.authenticated
-            self.plane.pages = Pages(self.plane.server, authenticated, self.machines, self.plane.stop, bmcs)
+            permitted = self.plane.server.permitted
+            self.plane.pages = Pages(self.plane.server, permitted, self.machines, self.plane.stop, bmcs)
             programs.append(self.failover.run())
         running = asyncio.gather(*programs)
         try:

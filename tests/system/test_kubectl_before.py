@@ -15,7 +15,7 @@ from support.kubectl import Kubectl, rows
 from support.lab_machines import CLOCK, IMAGE, Lab
 
 from lastcall.aio import Group
-from lastcall.lab.control_plane import MANAGER
+from lastcall.lab.apiserver.request import ADMIN
 from lastcall.lab.controllers import nodelifecycle, podgc, zones
 from lastcall.lab.controllers.cluster import ClusterClient
 from lastcall.lab.controllers.runner import Runner
@@ -80,7 +80,7 @@ class Cluster:
         group = Group()
         async with self.lab.up():
             counting = [nodelifecycle.NodeLifecycle(LIFECYCLE), podgc.PodGC(COLLECTOR)]
-            client = ClusterClient(self.lab.plane.client(MANAGER), CLOCK, Random(3))
+            client = ClusterClient(self.lab.plane.client(ADMIN), CLOCK, Random(3))
             group.start(Runner(client, CLOCK, counting).run(), "controllers that count the time")
             try:
                 await self("cordon lab-1")

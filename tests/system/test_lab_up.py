@@ -223,10 +223,28 @@ def test_the_audit_log(labs, tmp_path):
     log = tmp_path / "audit"
     lab = labs("lab", f"--audit-log={log}")
     lab.start()
-    kubectl(lab, tmp_path / "home")("create cm a --as=jane")
+    use = kubectl(lab, tmp_path / "home")
+    use("create rolebinding jane --clusterrole=edit --user=jane")
+    use("create cm a --as=jane")
     records = [json.loads(line) for line in log.read_text().splitlines()]
     [made] = [one for one in records if one["verb"] == "create" and one["user"] == "jane"]
     assert (made["resource"], made["namespace"], made["code"]) == ("configmaps", "default", 201)
+
+
+def test_who_has_no_rights_is_refused_unless_everything_is_allowed(labs, tmp_path):
+    strict, open_lab = labs("strict", "--nodes=1"), labs("open", "--nodes=0", "--authorization=AlwaysAllow")
+    strict.start()
+    open_lab.start()
+    use = kubectl(strict, tmp_path / "home-strict")
+    token = use("create token default").strip()
+    refused = use.fails(f"get secrets -A --token={token}")
+    assert 'User "system:serviceaccount:default:default" cannot list resource "secrets"' in refused
+    assert use.run("auth can-i list pods --as=jane").out == "no\n"
+    own = use.fails("get pods -A --as=system:node:lab-1 --as-group=system:nodes")
+    assert "can only list/watch pods with spec.nodeName field selector" in own
+    other = kubectl(open_lab, tmp_path / "home-open")
+    token = other("create token default").strip()
+    assert other(f"get secrets -A --token={token} -o name") == ""
 
 
 def test_a_controller_can_be_left_out(labs, tmp_path):

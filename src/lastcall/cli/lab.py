@@ -75,6 +75,13 @@ _output = click.option("-o", "--output", type=click.Choice(["text", "json"]), de
 @click.option("--without", multiple=True, metavar="CONTROLLER", help="Do not run this controller; may be repeated.")
 @click.option("--failover", is_flag=True, help="Run lastcall controller, too: it fails over nodes that are gone.")
 @click.option(
+    "--authorization",
+    type=click.Choice(["RBAC", "AlwaysAllow"]),
+    default="RBAC",
+    show_default=True,
+    help="Who may do what: by roles and bindings, or whoever has a token.",
+)
+@click.option(
     "--audit-log",
     type=click.Path(path_type=Path, dir_okay=False),
     help="Append who asked what to this file, one JSON object a line.",
@@ -91,6 +98,7 @@ def up(
     port: int,
     without: tuple[str, ...],
     failover: bool,
+    authorization: str,
     audit_log: Path | None,
     verbose: bool,
 ) -> None:
@@ -101,6 +109,7 @@ def up(
     _load("lastcall.lab.up")
 
     from lastcall.lab import up as program
+    from lastcall.lab.apiserver.authorization.authorizer import Authorization
     from lastcall.lab.shutdown_managers import Manager
 
     _speak(verbose=verbose)
@@ -114,6 +123,7 @@ def up(
         port=port,
         without=without,
         failover=failover,
+        authorization=Authorization(authorization),
         audit_log=audit_log,
     )
     asyncio.run(program.up(wanted, tell=functools.partial(_tell, wanted)))

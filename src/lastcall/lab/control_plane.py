@@ -10,9 +10,10 @@ from random import Random
 from lastcall.adapters.kube.client import Client
 from lastcall.aio import first
 from lastcall.errors import InvalidInput
-from lastcall.lab import private_files, secret_files
+from lastcall.lab import identities, private_files, secret_files
 from lastcall.lab.apiserver import ApiServer, certificates, kubeconfig
 from lastcall.lab.apiserver.audit import Audit
+from lastcall.lab.apiserver.authorization.authorizer import Authorization
 from lastcall.lab.apiserver.front import Front, Handler
 from lastcall.lab.apiserver.inprocess import InProcess
 from lastcall.lab.apiserver.request import Identity
@@ -24,7 +25,6 @@ from lastcall.lab.controllers.runner import Runner
 from lastcall.lab.volumes.storage import Storage
 from lastcall.ports import Clock
 
-MANAGER = Identity("system:kube-controller-manager", ("system:masters", "system:authenticated"))
 USER = "lab-admin"
 
 
@@ -54,13 +54,15 @@ class ControlPlane:
         storage: Storage | None = None,
         store: Store | None = None,
         audit: Audit | None = None,
+        authorization: Authorization = Authorization.RBAC,
     ) -> None:
         self._place = place
         self._clock = clock
         self._random = random
         self._without = without
         self._storage = storage
-        self.server = ApiServer(clock, random, store=store, audit=audit)
+        roles = identities.cluster_roles() if authorization is Authorization.RBAC else ()
+        self.server = ApiServer(clock, random, store=store, audit=audit, authorization=authorization, roles=roles)
         self._front: Front | None = None
         self.authority = b""
         """The certificate of who has signed the server's, in PEM."""
@@ -81,6 +83,9 @@ class ControlPlane:
         """Somebody's client, within this process."""
         return Client(InProcess(self.server, user), manager=user.name.rpartition(":")[2])
 
+    def _controllers(self, user: Identity) -> Client:
+        return Client(InProcess(self.server, user), manager="kube-controller-manager")
+
     def token(self, user: Identity) -> str:
         """A new one by which the API knows somebody for as long as this control plane lives."""
         token = secrets.token_urlsafe(24)
@@ -91,8 +96,9 @@ class ControlPlane:
         """Certificates, tokens and controllers; InvalidInput if ``without`` names no controller."""
         await asyncio.to_thread(self._read_files)
         self.server.identities.add(self._token, USER, ("system:masters", "system:authenticated"))
-        controllers = every(self.authority.decode(), storage=self._storage, without=self._without)
-        cluster = ClusterClient(self.client(MANAGER), self._clock, self._random)
+        controllers = every(self.authority.decode(), storage=self._storage, without=self._without, roles=True)
+        following, writing = self._controllers(identities.MANAGER), identities.writers(self._controllers)
+        cluster = ClusterClient(following, self._clock, self._random, writing=writing)
         self.runner = Runner(cluster, self._clock, controllers)
 
     async def run(self) -> None:

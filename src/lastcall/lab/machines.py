@@ -151,7 +151,8 @@ class LocalMachines:
             except NotFound:
                 await self._site.clock.sleep(_LOOK)
         try:
-            await admin.create(CSI_NODES, objects.csi_node(machine.name, node["metadata"]["uid"]))
+            kubelet = self._plane.client(identities.kubelet(machine.name))
+            await kubelet.create(CSI_NODES, objects.csi_node(machine.name, node["metadata"]["uid"]))
         except AlreadyExists:
             return
 

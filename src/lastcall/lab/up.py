@@ -18,6 +18,7 @@ from lastcall.errors import InvalidInput, Unavailable
 from lastcall.graceful import config as configuration
 from lastcall.lab import private_files, runtimes
 from lastcall.lab.apiserver.audit import Audit, appended
+from lastcall.lab.apiserver.authorization.authorizer import Authorization
 from lastcall.lab.apiserver.database import FILE, Database
 from lastcall.lab.apiserver.store import Store
 from lastcall.lab.control_plane import ControlPlane, Place
@@ -56,6 +57,7 @@ class Wanted:
     without: Collection[str] = ()
     failover: bool = False
     """``lastcall controller`` runs too."""
+    authorization: Authorization = Authorization.RBAC
     audit_log: Path | None = None
 
 
@@ -96,7 +98,16 @@ async def _live(
     random = SystemRandom()
     place = Place(directory / "control-plane", wanted.kubeconfig, port=wanted.port)
     storage = Storage(Directories(directory / "volumes"), clock)
-    plane = ControlPlane(place, clock, random, without=wanted.without, storage=storage, store=store, audit=audit)
+    plane = ControlPlane(
+        place,
+        clock,
+        random,
+        without=wanted.without,
+        storage=storage,
+        store=store,
+        audit=audit,
+        authorization=wanted.authorization,
+    )
     await plane.prepare()
     site = Site(
         clock=clock,

@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from lastcall.lab.apiserver import answers, fields, media, meta, status
+from lastcall.lab.apiserver.admission.node_tokens import NodeTokens
 from lastcall.lab.apiserver.admission.reviews import user_info
+from lastcall.lab.apiserver.authorization.node import is_node
 from lastcall.lab.apiserver.authorization.reviewing import reviewed_attributes, reviewed_rules, reviewed_user
 from lastcall.lab.apiserver.context import Context
 from lastcall.lab.apiserver.request import Object, Response
@@ -26,6 +28,7 @@ class Access:
 
     def __init__(self, server: "ApiServer") -> None:
         self._server = server
+        self._node_tokens = NodeTokens(server.store, server.authorizer)
 
     async def token_review(self, context: Context) -> Response:
         """Whose token is this?"""
@@ -77,6 +80,8 @@ class Access:
         if stored is None:
             raise status.not_found(route.resource.plural, route.resource.group, route.name)
         spec = request.setdefault("spec", {})
+        if is_node(context.user):
+            self._node_tokens.check(context.user, route.namespace, route.name, spec)
         spec["audiences"] = spec.get("audiences") or [AUDIENCE]
         spec["expirationSeconds"] = spec.get("expirationSeconds") or _HOUR
         bound = self._bound(spec.setdefault("boundObjectRef", None), route.namespace)

@@ -1,7 +1,7 @@
 """The API server without its sockets: a request comes in, an answer goes out; watches are answers that go on."""
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 
@@ -20,7 +20,7 @@ from lastcall.lab.apiserver.admission.policies.mutating import MutatingPolicies
 from lastcall.lab.apiserver.admission.policies.validating import ValidatingPolicies
 from lastcall.lab.apiserver.admission.webhooks import MutatingWebhooks, ValidatingWebhooks, Webhooks
 from lastcall.lab.apiserver.audit import Audit
-from lastcall.lab.apiserver.authorization import reconciliation
+from lastcall.lab.apiserver.authorization import bootstrap, reconciliation
 from lastcall.lab.apiserver.authorization.attributes import MASTERS, access_attributes, forbidden
 from lastcall.lab.apiserver.authorization.authorizer import Authorization, Authorizer
 from lastcall.lab.apiserver.authorization.escalation import EscalationCheck
@@ -62,7 +62,8 @@ class ApiServer:
     """Serves the built-in kinds and those that are defined in it. ``plugins`` are the admission, in their order.
 
     ``clock`` and ``random`` decide everything that is not in a request: with a virtual clock and a seed, the same
-    requests have the same answers.
+    requests have the same answers. With ``authorization`` by RBAC the roles of every cluster are there from the beginning,
+    and ``roles``: more of them, and their bindings.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class ApiServer:
         store: Store | None = None,
         audit: Audit | None = None,
         authorization: Authorization = Authorization.ALWAYS_ALLOW,
+        roles: Iterable[Object] = (),
     ) -> None:
         self.clock = clock
         self.audit = audit or Audit(clock)
@@ -87,7 +89,8 @@ class ApiServer:
         self.store.on_change = self._changed
         initial.begin(self.store, wall=clock.wall(), random=random)
         if authorization is Authorization.RBAC:
-            reconciliation.reconcile(self.store, wall=clock.wall(), random=random)
+            expected = [*bootstrap.everything(), *roles]
+            reconciliation.reconcile(self.store, expected, wall=clock.wall(), random=random)
         self.schemas = Schemas()
         self.reader = Reader(self.store)
         self.watcher = Watcher(self.store, clock, random)

@@ -1,7 +1,7 @@
 """The runner's hands: actions become requests of the Kubernetes client, watches become batches."""
 
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from random import Random
 from typing import Any
 
@@ -21,10 +21,23 @@ _EVENTS = resources.EVENTS.read_as(resources.Written)
 
 
 class ClusterClient:
-    """``runner.Cluster`` on a client of the Kubernetes API. Without a ``pace`` nobody waits for his turn."""
+    """``runner.Cluster`` on a client of the Kubernetes API, which follows.
 
-    def __init__(self, client: Client, clock: Clock, random: Random, *, pace: Pace | None = None) -> None:
+    Without a ``pace`` no request waits. ``writing`` gives the client by which a controller writes objects of a resource;
+    without it that is the same one.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        random: Random,
+        *,
+        pace: Pace | None = None,
+        writing: Callable[[str, str], Client] | None = None,
+    ) -> None:
         self._client = client
+        self._writing = writing or (lambda controller, resource: client)
         self._clock = clock
         self._random = random
         self._pace = pace
@@ -82,7 +95,7 @@ class ClusterClient:
                 conditions = {"uid": uid, "resourceVersion": revision}
                 metadata = {**body.get("metadata", {}), **{name: said for name, said in conditions.items() if said}}
                 whole = {**body, "metadata": metadata} if metadata else body
-                patched = await self._client.patch(
+                patched = await self._writing(by, ref.resource).patch(
                     self._named(ref.resource).read_as(resources.Written),
                     ref.name,
                     whole,
@@ -95,18 +108,20 @@ class ClusterClient:
                 return await self._delete(action, by)
             case Bind(ref, uid, node, event):
                 binding = {"metadata": {"name": ref.name, "uid": uid}, "target": {"kind": "Node", "name": node}}
-                await self._client.create_below(resources.PODS, ref.name, "binding", binding, namespace=ref.namespace)
+                client = self._writing(by, ref.resource)
+                await client.create_below(resources.PODS, ref.name, "binding", binding, namespace=ref.namespace)
                 if event:
                     await self._tell(event, by, event.message)
                 return None
             case Finalize(ref):
-                found: Object = await self._client.get(resources.NAMESPACES, ref.name)
+                client = self._writing(by, ref.resource)
+                found: Object = await client.get(resources.NAMESPACES, ref.name)
                 found["spec"]["finalizers"] = []
-                await self._client.update(resources.NAMESPACES, ref.name, found, subresource="finalize")
+                await client.update(resources.NAMESPACES, ref.name, found, subresource="finalize")
                 return None
             case IfGone(owners, then):
                 for place, uid in owners:
-                    await self._confirm_gone(place, uid)
+                    await self._confirm_gone(place, uid, by)
                 return await self._act(then, by)
             case Work(verb, arguments):
                 await verb(*arguments)
@@ -119,7 +134,7 @@ class ClusterClient:
         """In a namespace that is being deleted, that nothing is made any more is no failure."""
         event, refused = action.event, action.refused
         try:
-            made = await self._client.create(
+            made = await self._writing(by, action.resource).create(
                 self._named(action.resource).read_as(resources.Written), action.obj, namespace=action.namespace
             )
         except (Refused, ApiNotPermitted) as error:
@@ -135,7 +150,7 @@ class ClusterClient:
     async def _delete(self, action: Delete, by: str) -> int | None:
         place = action.ref
         try:
-            answer = await self._client.delete(
+            answer = await self._writing(by, place.resource).delete(
                 self._named(place.resource),
                 place.name,
                 namespace=place.namespace,
@@ -149,10 +164,12 @@ class ClusterClient:
             raise
         return _number(answer["metadata"].get("resourceVersion", ""))
 
-    async def _confirm_gone(self, place: Ref, uid: str) -> None:
+    async def _confirm_gone(self, place: Ref, uid: str, by: str) -> None:
         """Unavailable if it is there."""
         try:
-            found = await self._client.get(self._named(place.resource), place.name, namespace=place.namespace)
+            found = await self._writing(by, place.resource).get(
+                self._named(place.resource), place.name, namespace=place.namespace
+            )
         except NotFound:
             return
         if found["metadata"]["uid"] == uid:
@@ -160,6 +177,7 @@ class ClusterClient:
 
     async def _tell(self, tell: Tell, by: str, message: str) -> None:
         """A new event, or one more of an old one (``k8s.io/client-go/tools/record``)."""
+        client = self._writing(by, "events")
         by = tell.source or (by if by.endswith("-controller") else f"{by}-controller")
         key = (tell.uid, tell.reason, message, by)
         now = timestamp(self._clock.wall())
@@ -168,12 +186,12 @@ class ClusterClient:
         if name:
             try:
                 patch = {"count": count + 1, "lastTimestamp": now}
-                await self._client.patch(_EVENTS, name, patch, namespace=namespace)
+                await client.patch(_EVENTS, name, patch, namespace=namespace)
             except NotFound:
                 count = 0
         if not count:
             name = f"{tell.about.name}.{_hash(key, now)}"
-            await self._client.create(_EVENTS, _event(tell, by, message, now, name), namespace=namespace)
+            await client.create(_EVENTS, _event(tell, by, message, now, name), namespace=namespace)
         self._told[key] = (name, count + 1)
 
     def _named(self, resource: str) -> resources.Resource[Any]:

@@ -6,6 +6,7 @@ from lastcall.errors import InvalidInput
 from lastcall.lab.apiserver.catalog import built_in
 from lastcall.lab.controllers.attachdetach import AttachDetach
 from lastcall.lab.controllers.budgets import Budgets
+from lastcall.lab.controllers.clusterroles import ClusterRoleAggregation
 from lastcall.lab.controllers.controller import Controller
 from lastcall.lab.controllers.daemonsets import DaemonSets
 from lastcall.lab.controllers.deployments import Deployments
@@ -39,13 +40,16 @@ def every(
     storage: Storage | None = None,
     renewals: Renewals | None = None,
     without: Collection[str] = (),
+    roles: bool = False,
 ) -> Sequence[Controller]:
     """All but those of the names in ``without``; InvalidInput if one of these is no controller.
 
     ``authority`` is the certificate, PEM, by which pods know the API server; ``storage`` is what the toy driver is for;
-    ``renewals`` are those of nodes whose leases are not written each time.
+    ``renewals`` are those of nodes whose leases are not written each time; ``roles`` also those for ClusterRoles.
     """
     found = _every(authority, renewals)
+    if roles:
+        found.append(ClusterRoleAggregation())
     if storage:
         found += [Provisioner(storage), Attacher(storage)]
     names = [one.name for one in found]

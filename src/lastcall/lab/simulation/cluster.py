@@ -18,6 +18,7 @@ from lastcall.graceful.config import AgentConfig
 from lastcall.lab import identities
 from lastcall.lab.actors import Behaviour
 from lastcall.lab.apiserver.admission.node_restriction import is_forbidden
+from lastcall.lab.apiserver.authorization.authorizer import Authorization
 from lastcall.lab.apiserver.catalog import built_in
 from lastcall.lab.controllers.pace import Pace
 from lastcall.lab.kubelet.settings import Profile
@@ -59,9 +60,16 @@ _DRIVERS = resource("storage.k8s.io", "v1", "csidrivers")
 
 
 class Cluster:
-    """``begin`` first. ``seed`` decides everything that the scenario leaves open."""
+    """``begin`` first. ``seed`` decides everything that the scenario leaves open; ``authorization`` is the API server's."""
 
-    def __init__(self, scenario: Scenario, clock: Clock, seed: str) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        clock: Clock,
+        seed: str,
+        *,
+        authorization: Authorization = Authorization.ALWAYS_ALLOW,
+    ) -> None:
         self.scenario = scenario
         self.clock = clock
         self.seed = seed
@@ -70,7 +78,8 @@ class Cluster:
         self.shelf = Imagined()
         self.storage = Storage(self.shelf, clock)
         self.weather = Weather(clock, seed, self.truth.struck)
-        self.plane = Plane(clock, seed, self.storage, self.weather, Pace(scenario.qps, scenario.burst))
+        pace = Pace(scenario.qps, scenario.burst)
+        self.plane = Plane(clock, seed, self.storage, self.weather, pace, authorization)
         self.standing = Standing(self.plane.server.store)
         listen(self.plane.server.store, self.truth.wanted_ended)
         notice(self.plane.server.store, self.truth.noticed)
@@ -105,7 +114,8 @@ class Cluster:
         if recorded := self.scenario.recorded:
             await put(self, copy.deepcopy(recorded.objects), recorded.away)
         if self._watchdogs:
-            await self._watchdogs.begin(self.plane.admin)
+            by_role = self.plane.server.authorizer.mode is Authorization.RBAC
+            await self._watchdogs.begin(self.plane.admin, rights=by_role)
         if not recorded:
             await self._begin()
         if self._watchdogs:

@@ -2,7 +2,9 @@
 
 from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.transport import Transport
+from lastcall.lab import identities
 from lastcall.lab.apiserver import ApiServer
+from lastcall.lab.apiserver.authorization.authorizer import Authorization
 from lastcall.lab.apiserver.inprocess import InProcess
 from lastcall.lab.apiserver.meta import micro_timestamp
 from lastcall.lab.apiserver.request import ADMIN, Identity
@@ -18,21 +20,32 @@ from lastcall.lab.virtual import Process
 from lastcall.lab.volumes.storage import Storage
 from lastcall.ports import Clock
 
-MANAGER = Identity("system:kube-controller-manager", ("system:masters", "system:authenticated"))
-
 _OWN_LEASE = Key("leases.coordination.k8s.io", "kube-system", "apiserver")
 
 
 class Plane:
-    """``weather`` is what becomes of requests on their way; the store outlives everything, as etcd does."""
+    """``weather`` is what becomes of requests on their way; the store outlives everything, as etcd does.
 
-    def __init__(self, clock: Clock, seed: str, storage: Storage, weather: Weather, pace: Pace) -> None:
+    ``authorization`` by RBAC costs time and decides nothing else: the programs ask for nothing that they may not.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        seed: str,
+        storage: Storage,
+        weather: Weather,
+        pace: Pace,
+        authorization: Authorization = Authorization.ALWAYS_ALLOW,
+    ) -> None:
         self._clock = clock
         self._seed = seed
         self._storage = storage
         self._pace = pace
         self._lives = 0
-        self.server = ApiServer(clock, random_of(seed, "api server"))
+        self._by_role = authorization is Authorization.RBAC
+        roles = identities.cluster_roles() if self._by_role else ()
+        self.server = ApiServer(clock, random_of(seed, "api server"), authorization=authorization, roles=roles)
         self.heartbeats = Heartbeats(self.server.store, clock)
         self.weather = weather
         self.admin = Client(self._reach(ADMIN), manager="kubectl")
@@ -51,13 +64,17 @@ class Plane:
         self._lives += 1
         self.manager = Process("controllers")
         random = random_of(self._seed, f"controllers/{self._lives}")
-        client = Client(self.reach(MANAGER, "controllers"), manager="kube-controller-manager")
+        client = self._controllers(identities.MANAGER)
+        writing = identities.writers(self._controllers) if self._by_role else None
         runner = Runner(
-            ClusterClient(client, self._clock, random, pace=self._pace),
+            ClusterClient(client, self._clock, random, pace=self._pace, writing=writing),
             self._clock,
-            every("", storage=self._storage, renewals=self.heartbeats.last),
+            every("", storage=self._storage, renewals=self.heartbeats.last, roles=self._by_role),
         )
         self.manager.start(runner.run(), "controllers")
+
+    def _controllers(self, user: Identity) -> Client:
+        return Client(self.reach(user, "controllers"), manager="kube-controller-manager")
 
     def stop(self) -> None:
         """Nobody reaches it any more."""

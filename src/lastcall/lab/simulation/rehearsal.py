@@ -9,6 +9,7 @@ from lastcall.adapters.kube.watching import Key
 from lastcall.aio import Group
 from lastcall.errors import LastcallError
 from lastcall.lab import virtual
+from lastcall.lab.apiserver.authorization.authorizer import Authorization
 from lastcall.lab.simulation import theirs, unfinished
 from lastcall.lab.simulation.cluster import Cluster
 from lastcall.lab.simulation.collecting import made_to_stay, seldom_collected
@@ -29,12 +30,17 @@ def service_key(workload: Workload) -> Key:
 
 
 class Rehearsal:
-    """One run. ``cluster`` is there to be asked while it goes on and afterwards, within the same loop."""
+    """One run. ``cluster`` is there to be asked while it goes on and afterwards, within the same loop.
 
-    def __init__(self, scenario: Scenario, seed: int | str = 1) -> None:
+    ``authorization`` is that of the API server.
+    """
+
+    def __init__(
+        self, scenario: Scenario, seed: int | str = 1, *, authorization: Authorization = Authorization.ALWAYS_ALLOW
+    ) -> None:
         self.scenario = scenario
         self.clock = virtual.VirtualClock(scenario.recorded.at) if scenario.recorded else virtual.VirtualClock()
-        self.cluster = Cluster(scenario, self.clock, str(seed))
+        self.cluster = Cluster(scenario, self.clock, str(seed), authorization=authorization)
         self.start = 0.0
         """When time 0 of the scenario was."""
         cluster = self.cluster

@@ -24,6 +24,8 @@ _OWN_LABELS = frozenset(
         "failure-domain.beta.kubernetes.io/region",
     ]
 )
+_CLAIM_STATUS = ("allocatedResourceStatuses", "allocatedResources", "capacity", "conditions")
+"""What a node writes of a claim."""
 _OWN_PREFIXES = ("kubelet.kubernetes.io", "node.kubernetes.io")
 _KUBERNETES = ("kubernetes.io", "k8s.io")
 
@@ -82,7 +84,17 @@ def _pod_status(attributes: Attributes, node: str) -> str:
         return f'node "{node}" can only update pod status for pods with spec.nodeName set to itself'  # noqa: S608 (no SQL)
     if (new["metadata"].get("labels") or {}) != (old["metadata"].get("labels") or {}):
         return f'node "{node}" cannot update labels through pod status'
+    now, before = new.get("status") or {}, old.get("status") or {}
+    if _claims(now) != _claims(before):
+        return f'node "{node}" cannot update resource claim statues'
+    if now.get("extendedResourceClaimStatus") != before.get("extendedResourceClaimStatus"):
+        return f'node "{node}" cannot update extended resource claim status'
     return ""
+
+
+def _claims(pod_status: Object) -> list[tuple[str, str]]:
+    claims = pod_status.get("resourceClaimStatuses") or ()
+    return [(one.get("name", ""), one.get("resourceClaimName", "")) for one in claims]
 
 
 def _node(attributes: Attributes, node: str) -> str:
@@ -92,9 +104,14 @@ def _node(attributes: Attributes, node: str) -> str:
     if not new:
         return ""
     forbidden = [label for label in _changed_labels(new, old) if is_forbidden(label)]
+    source = new["spec"].get("configSource")
     if old is None:
+        if source:
+            return f'node "{node}" is not allowed to create pods with a non-nil configSource'
         said = f'node "{node}" is not allowed to set the following labels: '
         return said + ", ".join(forbidden) if forbidden else ""
+    if source and source != old["spec"].get("configSource"):
+        return f'node "{node}" is not allowed to update configSource to a new non-nil configSource'
     if (new["spec"].get("taints") or []) != (old["spec"].get("taints") or []):
         return f'node "{node}" is not allowed to modify taints'
     if (new["metadata"].get("ownerReferences") or []) != (old["metadata"].get("ownerReferences") or []):
@@ -120,7 +137,20 @@ def _within(prefix: str, domains: tuple[str, ...]) -> bool:
 
 
 def _claim(attributes: Attributes, node: str) -> str:
-    return "" if attributes.subresource == "status" else "may only update PVC status"
+    if attributes.subresource != "status":
+        return "may only update PVC status"
+    if _fixed(attributes.obj or {}) != _fixed(attributes.old or {}):
+        return f'node "{node}" is not allowed to update fields other than status.quantity and status.conditions'
+    return ""
+
+
+def _fixed(claim: Object) -> Object:
+    """What a node leaves as it is."""
+    metadata = {
+        name: one for name, one in claim["metadata"].items() if name not in ("managedFields", "resourceVersion")
+    }
+    status = {name: one for name, one in (claim.get("status") or {}).items() if name not in _CLAIM_STATUS}
+    return {**claim, "metadata": metadata, "status": status}
 
 
 def _lease(attributes: Attributes, node: str) -> str:

@@ -53,6 +53,14 @@ def node_rules() -> Sequence[PolicyRule]:
     return dict(_read(CLUSTER_ROLES))["system:node"]
 
 
+def everything() -> Iterator[Object]:
+    """All of them, in the order in which they can be made."""
+    yield from cluster_roles()
+    yield from cluster_role_bindings()
+    yield from roles()
+    yield from role_bindings()
+
+
 def cluster_roles() -> Iterator[Object]:
     """ClusterRoles, without what the server sets. Those that are aggregated have no rules yet."""
     for name, rules in sorted([*_read(CLUSTER_ROLES), *((name, []) for name in _AGGREGATED)]):

@@ -3,7 +3,7 @@
 What somebody has added stays; what is missing comes back, unless the annotation says that the object is to be left alone.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from random import Random
 from typing import Any
 
@@ -14,36 +14,27 @@ from lastcall.lab.apiserver.authorization.rbac import CLUSTER_ROLE_BINDINGS, CLU
 from lastcall.lab.apiserver.request import Object
 from lastcall.lab.apiserver.store import Key, Store
 
-Reconciled = Callable[[Object, Object], Object]
-"""From the object as it is and as it should be to the object as it is to be stored."""
 
-
-def reconcile(store: Store, *, wall: float, random: Random) -> None:
+def reconcile(store: Store, objects: Iterable[Object], *, wall: float, random: Random) -> None:
     """Makes and mends them; an object that is as it should be is not written."""
-    _each(store, CLUSTER_ROLES, bootstrap.cluster_roles(), reconciled_role, wall, random)
-    _each(store, CLUSTER_ROLE_BINDINGS, bootstrap.cluster_role_bindings(), reconciled_binding, wall, random)
-    _each(store, ROLES, bootstrap.roles(), reconciled_role, wall, random)
-    _each(store, ROLE_BINDINGS, bootstrap.role_bindings(), reconciled_binding, wall, random)
-
-
-def _each(
-    store: Store, resource: str, objects: Iterable[Object], reconciled: Reconciled, wall: float, random: Random
-) -> None:
     for expected in objects:
         metadata = expected["metadata"]
+        resource, reconciled = _KINDS[expected["kind"]]
         key = Key(resource, metadata.get("namespace", ""), metadata["name"])
+        created = {"uid": meta.new_uid(random), "creationTimestamp": meta.timestamp(wall)}
         stored = store.get(key)
         if stored is None:
-            metadata.update(uid=meta.new_uid(random), creationTimestamp=meta.timestamp(wall))
-            store.put(key, expected, expected=None)
+            store.put(key, {**expected, "metadata": metadata | created}, expected=None)
             continue
         existing = stored.object()
         if (existing["metadata"].get("annotations") or {}).get(bootstrap.AUTO_UPDATE) == "false":
             continue
+        if existing.get("roleRef") != expected.get("roleRef"):  # a binding to another role is made anew
+            store.delete(key, existing, expected=stored.revision)
+            store.put(key, {**expected, "metadata": metadata | created}, expected=None)
+            continue
         new = reconciled(existing, expected)
         if new != existing:
-            if new["metadata"].get("uid") is None:  # another object than the one before
-                new["metadata"].update(uid=meta.new_uid(random), creationTimestamp=meta.timestamp(wall))
             store.put(key, new, expected=stored.revision)
 
 
@@ -64,9 +55,7 @@ def reconciled_role(existing: Object, expected: Object) -> Object:
 
 
 def reconciled_binding(existing: Object, expected: Object) -> Object:
-    """With the labels, annotations and subjects that are missing; a new one if it was of another role."""
-    if existing["roleRef"] != expected["roleRef"]:
-        return expected
+    """With the labels, annotations and subjects that are missing (``computeReconciledRoleBinding``)."""
     binding = {**existing, "metadata": _merged(existing["metadata"], expected["metadata"])}
     there = existing.get("subjects") or []
     if more := [one for one in expected.get("subjects") or () if one not in there]:
@@ -78,5 +67,15 @@ def _merged(existing: Object, expected: Object) -> Object:
     """What somebody else has set is left as it is (``merge``)."""
     result: dict[str, Any] = dict(existing)
     for name in ("labels", "annotations"):
-        result[name] = {**(expected.get(name) or {}), **(existing.get(name) or {})}
+        if values := {**(expected.get(name) or {}), **(existing.get(name) or {})}:
+            result[name] = values
     return result
+
+
+_KINDS = {
+    "ClusterRole": (CLUSTER_ROLES, reconciled_role),
+    "ClusterRoleBinding": (CLUSTER_ROLE_BINDINGS, reconciled_binding),
+    "Role": (ROLES, reconciled_role),
+    "RoleBinding": (ROLE_BINDINGS, reconciled_binding),
+}
+"""Where the objects of each kind are, and how one is brought up to date."""

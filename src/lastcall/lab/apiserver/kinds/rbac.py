@@ -1,10 +1,11 @@
-"""Roles and their bindings (``pkg/apis/rbac``). The lab stores them, and evaluates none."""
+"""Roles and their bindings (``pkg/apis/rbac``)."""
 
 from collections.abc import Iterable, Iterator
 
 from lastcall.lab.apiserver import fields, names
 from lastcall.lab.apiserver.kinds import rules
 from lastcall.lab.apiserver.kinds.base import Behaviour
+from lastcall.lab.apiserver.kinds.label_selectors import validate_selector
 from lastcall.lab.apiserver.request import Object
 from lastcall.lab.apiserver.status import Cause
 
@@ -31,6 +32,8 @@ class Role(Behaviour):
         """``ValidatePolicyRule`` for each."""
         for index, rule in enumerate(obj["rules"] or ()):
             yield from _check_rule(rule, f"rules[{index}]", namespaced=self._namespaced)
+        if (aggregation := obj.get("aggregationRule")) is not None:
+            yield from _check_aggregation(aggregation)
 
 
 class Binding(Behaviour):
@@ -77,6 +80,15 @@ class Binding(Behaviour):
             said = {"APIGroup": "apiGroup", "Kind": "kind", "Name": "name"}
             value = {go: new["roleRef"].get(name, "") for go, name in said.items()}
             yield fields.invalid("roleRef", value, "cannot change roleRef")
+
+
+def _check_aggregation(aggregation: Object) -> Iterator[Cause]:
+    path = "aggregationRule.clusterRoleSelectors"
+    selectors = aggregation.get("clusterRoleSelectors") or ()
+    if not selectors:
+        yield fields.required(path, "at least one clusterRoleSelector required if aggregationRule is non-nil")
+    for index, selector in enumerate(selectors):
+        yield from validate_selector(selector, f"{path}[{index}]")
 
 
 def _check_rule(rule: Object, path: str, *, namespaced: bool) -> Iterator[Cause]:

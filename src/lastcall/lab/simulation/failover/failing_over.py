@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from lastcall.errors import NotFound
+from lastcall.lab.apiserver.authorization.authorizer import Authorization
 from lastcall.lab.apiserver.store import Key
 from lastcall.lab.making import make
 from lastcall.lab.simulation.failover import manifests, orders
@@ -37,7 +38,8 @@ class FailingOver:
         cluster = self._cluster
         if self._settings is None:
             return
-        for obj in manifests.needed():
+        by_role = cluster.plane.server.authorizer.mode is Authorization.RBAC
+        for obj in manifests.needed(rights=by_role):
             await make(cluster.plane.admin, obj)
         await self._make_policy()
         numbers = range(1, self._settings.replicas + 1)

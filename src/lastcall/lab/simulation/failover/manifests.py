@@ -10,14 +10,17 @@ from lastcall.manifests.controller import Choices, objects
 from lastcall.report.words import exactly
 
 _NEEDED = ("Namespace", "CustomResourceDefinition", "Lease")
-"""Kinds of the manifests without which it does not run; roles are nobody's matter here."""
+"""Kinds of the manifests without which it does not run."""
+_RIGHTS = ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
+"""Those that it needs besides where the API server asks for rights."""
 
 POLICY = "rehearsed"
 
 
-def needed() -> Sequence[Object]:
-    """In the order in which they can be made."""
-    return [one for one in objects(Choices()) if one["kind"] in _NEEDED]
+def needed(*, rights: bool = False) -> Sequence[Object]:
+    """In the order in which they can be made; with the ``rights`` of the controller, if they are asked for."""
+    kinds = (*_NEEDED, *_RIGHTS) if rights else _NEEDED
+    return [one for one in objects(Choices()) if one["kind"] in kinds]
 
 
 def policy(settings: Failover) -> Object:

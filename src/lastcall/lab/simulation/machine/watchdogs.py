@@ -25,7 +25,7 @@ from lastcall.lab.simulation.scenario import Manager, Scenario
 from lastcall.lab.simulation.seeds import random_of
 from lastcall.lab.simulation.truth import Truth
 from lastcall.lab.virtual import Process
-from lastcall.manifests.agent import NAME
+from lastcall.manifests.agent import NAME, objects
 from lastcall.model.watchdog import WatchdogSettings
 from lastcall.names import SYSTEM_NAMESPACE
 from lastcall.ports import Clock
@@ -152,8 +152,8 @@ class Watchdogs:
         """All are, of the machines that are on."""
         return all(one.ready for machine, one in self._all if machine.powered)
 
-    async def begin(self, admin: Client) -> None:
-        """What agents need in the API, as an administrator makes it."""
+    async def begin(self, admin: Client, *, rights: bool) -> None:
+        """What agents need in the API, as an administrator makes it; with ``rights`` their roles too."""
         key = random_of(self._seed, "the watchdog's peers").randbytes(32)
         secret: Object = {
             "apiVersion": "v1",
@@ -164,6 +164,8 @@ class Watchdogs:
         for name in (SYSTEM_NAMESPACE, names.NODES_NAMESPACE):
             await make(admin, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         await make(admin, secret)
+        for obj in objects(peers=True) if rights else ():
+            await make(admin, obj)
 
 
 def watchdogs_of(scenario: Scenario, seed: str, truth: Truth) -> Watchdogs | None:

@@ -1,0 +1,82 @@
+"""The tokens that a kubelet may ask for: those of service accounts of pods on its node (``NodeRestriction``)."""
+
+from collections.abc import Iterator
+
+from lastcall.lab.apiserver import status
+from lastcall.lab.apiserver.authorization.attributes import AccessAttributes
+from lastcall.lab.apiserver.authorization.authorizer import Authorizer
+from lastcall.lab.apiserver.request import Identity, Object
+from lastcall.lab.apiserver.store import Key, Store
+
+_VERB = "request-serviceaccounts-token-audience"
+
+
+class NodeTokens:
+    """Looks at requests for tokens before they are filled in."""
+
+    def __init__(self, store: Store, authorizer: Authorizer) -> None:
+        self._store = store
+        self._authorizer = authorizer
+
+    def check(self, user: Identity, namespace: str, account: str, spec: Object) -> None:
+        """ApiError (403, 404) if the kubelet ``user`` may not have such a token of the account."""
+        if why := self._violation(user, namespace, account, spec):
+            raise status.forbidden("serviceaccounts", "", account, why)
+
+    def _violation(self, user: Identity, namespace: str, account: str, spec: Object) -> str:
+        reference = spec.get("boundObjectRef") or {}
+        name, uid = reference.get("name") or "", reference.get("uid") or ""
+        if (reference.get("apiVersion"), reference.get("kind")) != ("v1", "Pod") or not name:
+            return "node requested token not bound to a pod"
+        if not uid:
+            return "node requested token with a pod binding without a uid"
+        stored = self._store.get(Key("pods", namespace, name))
+        if stored is None:
+            raise status.not_found("pod", "", name)
+        pod = stored.object()
+        if pod["metadata"]["uid"] != uid:
+            return (
+                f"the UID in the bound object reference ({uid}) does not match the UID in record."
+                " The object might have been deleted and then recreated"
+            )
+        if pod["spec"].get("nodeName") != user.node:
+            return "node requested token bound to a pod scheduled on a different node"
+        return self._audience(user, namespace, account, spec.get("audiences") or [], pod)
+
+    def _audience(self, user: Identity, namespace: str, account: str, audiences: list[str], pod: Object) -> str:
+        if len(audiences) > 1:
+            return "node may only request 0 or 1 audiences"
+        audience = audiences[0] if audiences else ""
+        asked = AccessAttributes(user, _VERB, resource=audience, namespace=namespace, name=account)
+        if audience in self._audiences(pod) or self._authorizer.authorize(asked).allowed:
+            return ""
+        return (
+            f'audience "{audience}" not found in pod spec volume,'
+            f" {user.name} is not authorized to request tokens for this audience"
+        )
+
+    def _audiences(self, pod: Object) -> Iterator[str]:
+        """Those of the pod's volumes, and of the drivers of its volumes."""
+        for volume in pod["spec"].get("volumes") or ():
+            for source in (volume.get("projected") or {}).get("sources") or ():
+                if source.get("serviceAccountToken"):
+                    yield source["serviceAccountToken"].get("audience") or ""
+            driver = self._object("csidrivers.storage.k8s.io", "", self._driver(pod, volume))
+            for request in (driver.get("spec") or {}).get("tokenRequests") or ():
+                yield request.get("audience") or ""
+
+    def _driver(self, pod: Object, volume: Object) -> str:
+        """The CSI driver of a volume; empty if it has none."""
+        if volume.get("csi"):
+            return str(volume["csi"].get("driver") or "")
+        metadata = pod["metadata"]
+        claim = (volume.get("persistentVolumeClaim") or {}).get("claimName") or ""
+        claim = f"{metadata['name']}-{volume['name']}" if volume.get("ephemeral") else claim
+        found = self._object("persistentvolumeclaims", metadata["namespace"], claim)
+        bound = self._object("persistentvolumes", "", (found.get("spec") or {}).get("volumeName") or "")
+        return str(((bound.get("spec") or {}).get("csi") or {}).get("driver") or "")
+
+    def _object(self, resource: str, namespace: str, name: str) -> Object:
+        """Empty if it is not there."""
+        stored = self._store.get(Key(resource, namespace, name)) if name else None
+        return stored.object() if stored else {}
