@@ -10,9 +10,10 @@ from support.lab_custom import DEFINITIONS, WIDGETS, custom, definition
 
 from lastcall.lab import virtual
 from lastcall.lab.apiserver import ApiServer, quantities
-from lastcall.lab.apiserver.patches import json_patch
+from lastcall.lab.apiserver.patches import json_patch, strategic
 from lastcall.lab.apiserver.request import Request
 from lastcall.lab.apiserver.schema import gojson, strict_yaml, yaml_limits
+from lastcall.lab.apiserver.schema.types import Types
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 YAML = "application/yaml"
@@ -284,3 +285,36 @@ LONG = "9" * 5000
 def test_numbers_in_a_query(query, code):
     ((found, said),) = asked(("GET", f"{CONFIG_MAPS}?{query}", b"", ""))
     assert (found, "Internal error" in said["message"]) == (code, False)
+
+
+# -- many of something -------------------------------------------------------------------------------------------------
+
+
+def test_many_owners():
+    """Forty thousand of them, each compared with all others, took minutes."""
+    owners = [{"apiVersion": "v1", "kind": "K", "name": "n", "uid": str(number)} for number in range(40_000)]
+    body = {"metadata": {"name": "m", "ownerReferences": [*owners, owners[0]]}}
+    ((code, said),) = asked(("POST", CONFIG_MAPS, json.dumps(body).encode(), "application/json"))
+    assert (code, len(said["metadata"]["ownerReferences"])) == (201, 40_000)
+
+
+def test_a_strategic_merge_of_many_items():
+    """The same for lists that merge by a key, for sets, and for their orders."""
+    many = [{"name": f"E{number}", "value": "x"} for number in range(40_000)]
+    pod = Types().find("", "v1", "Pod")
+    before = {
+        "spec": {"containers": [{"name": "c", "env": many}]},
+        "metadata": {"finalizers": [str(n) for n in range(40_000)]},
+    }
+    changed = [{**one, "value": "y"} for one in reversed(many)]
+    deleted = [{"name": one["name"], "$patch": "delete"} for one in many[:10_000]]
+    patch = {
+        "spec": {"containers": [{"name": "c", "env": [*changed[:30_000], *deleted]}]},
+        "metadata": {
+            "$deleteFromPrimitiveList/finalizers": [str(n) for n in range(20_000)],
+            "finalizers": [str(n) for n in range(20_000, 60_000)],
+        },
+    }
+    after = strategic.merged(before, patch, pod)
+    assert after["spec"]["containers"][0]["env"] == changed[:30_000]
+    assert after["metadata"]["finalizers"] == [str(n) for n in range(20_000, 60_000)]

@@ -5,6 +5,8 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from random import Random
 
+import msgspec
+
 from lastcall.lab.apiserver import fields, names
 from lastcall.lab.apiserver.request import Object
 from lastcall.lab.apiserver.status import Cause
@@ -96,15 +98,16 @@ def tidy(obj: Object) -> None:
 
 def deduplicate_owners(obj: Object, when: str = "") -> Iterator[str]:
     """Takes out owner references that are there twice; the warning about it (``dedupOwnerReferencesAndAddWarning``)."""
-    owners: list[Object] = []
+    owners: dict[bytes, Object] = {}
     again: list[str] = []
     for owner in obj["metadata"].get("ownerReferences") or ():
-        if owner in owners:
+        said = msgspec.json.encode(owner, order="sorted")
+        if said in owners:
             again.append(str(owner.get("uid", "")))
         else:
-            owners.append(owner)
+            owners[said] = owner
     if again:
-        obj["metadata"]["ownerReferences"] = owners
+        obj["metadata"]["ownerReferences"] = list(owners.values())
         yield (
             f".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in 1.20+,"
             " and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed:"

@@ -3,8 +3,10 @@
 What the patch orders comes in its order; the other items stay between the neighbours that they have in the object.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
+
+import msgspec
 
 from lastcall.lab.apiserver.patches import go
 
@@ -37,14 +39,27 @@ def merge_value(item: Any, key: str) -> Any:
     return item[key]
 
 
-def place(items: Sequence[Any], key: str, value: Any) -> int | None:
-    """Where the item with this value is; items that lack the key match nothing."""
-    for index, item in enumerate(items):
-        if key and not isinstance(item, dict):
-            raise BadPatch(f"value for key {index} is not a map")
-        if (item if not key else item.get(key)) == value and (not key or key in item):
-            return index
-    return None
+class Places:
+    """Where each of some values is first, without looking at all of them: a body holds a hundred thousand."""
+
+    def __init__(self, values: Iterable[Any] = ()) -> None:
+        self._known: dict[Any, int] = {}
+        for index, value in enumerate(values):
+            self.add(value, index)
+
+    def add(self, value: Any, index: int) -> None:
+        """Unless it has a place already."""
+        self._known.setdefault(_hashable(value), index)
+
+    def find(self, value: Any) -> int | None:
+        """None if it has no place."""
+        return self._known.get(_hashable(value))
+
+
+def _hashable(value: Any) -> Any:
+    if isinstance(value, dict | list):
+        return type(value), msgspec.json.encode(value, order="sorted")
+    return value
 
 
 def element_type(*lists: Sequence[Any]) -> type:
@@ -75,21 +90,30 @@ def check(ours: Sequence[Any] | None, order: Sequence[Any], key: str) -> None:
 
 def arranged(items: Sequence[Any], order: Sequence[Any], before: Sequence[Any], key: str) -> list[Any]:
     """``items`` with those that ``order`` names in that order, and the others where ``before`` has them."""
-    ranks = [merge_value(one, key) for one in order]
-    seats = [merge_value(one, key) for one in before if not key or (isinstance(one, dict) and key in one)]
-    named = [item for item in items if merge_value(item, key) in ranks]
-    others = [item for item in items if merge_value(item, key) not in ranks]
-    named.sort(key=lambda item: ranks.index(merge_value(item, key)))
-    others.sort(key=lambda item: _seat(item, seats, key))
-    result = []
-    while named and others:
-        left, right = _seat(others[0], seats, key), _seat(named[0], seats, key)
-        known = left < len(seats) and right < len(seats)
-        result.append((others if known and left < right else named).pop(0))
-    return [*result, *named, *others]
+    ranks = Places(merge_value(one, key) for one in order)
+    values = [merge_value(one, key) for one in before if not key or (isinstance(one, dict) and key in one)]
+    seats, end = Places(values), len(values)
+    named: list[tuple[int, int, Any]] = []
+    others: list[tuple[int, Any]] = []
+    for item in items:
+        value = merge_value(item, key)
+        rank, found = ranks.find(value), seats.find(value)
+        seat = end if found is None else found
+        if rank is None:
+            others.append((seat, item))
+        else:
+            named.append((rank, seat, item))
+    named.sort(key=lambda one: one[0])
+    others.sort(key=lambda one: one[0])
+    return list(_woven([(seat, item) for _, seat, item in named], others, end))
 
 
-def _seat(item: Any, seats: Sequence[Any], key: str) -> int:
-    """Where the object has the item; behind its end if it has not."""
-    value = merge_value(item, key)
-    return seats.index(value) if value in seats else len(seats)
+def _woven(named: Sequence[tuple[int, Any]], others: Sequence[tuple[int, Any]], end: int) -> Iterator[Any]:
+    """Both in one, each in its order; items with their seats, ``end`` of those that have none."""
+    left = 0
+    for seat, item in named:
+        while left < len(others) and others[left][0] < min(seat, end) and seat < end:
+            yield others[left][1]
+            left += 1
+        yield item
+    yield from (item for _, item in others[left:])

@@ -57,9 +57,12 @@ def _retained(original: Object, patch: Mapping[str, Any]) -> Object:
         return rest
     keys = patch[RETAIN]
     unnamed = (key for key, value in rest.items() if value is not None and not key.startswith((DELETE_FROM, ORDER)))
-    if not isinstance(keys, list) or any(key not in keys for key in unnamed):
+    if not isinstance(keys, list):
         raise Malformed("invalid patch format of retainKeys")
-    for key in [key for key in original if key not in keys]:
+    names = {key for key in keys if isinstance(key, str)}
+    if any(key not in names for key in unnamed):
+        raise Malformed("invalid patch format of retainKeys")
+    for key in [key for key in original if key not in names]:
         del original[key]
     return rest
 
@@ -121,7 +124,8 @@ def _delete_from(original: Object, key: str, values: Any) -> None:
     """A list of scalars loses some of them."""
     before = original.get(key)
     if isinstance(before, list) and isinstance(values, list):
-        original[key] = [one for one in before if one not in values]
+        deleted = ordering.Places(values)
+        original[key] = [one for one in before if deleted.find(one) is None]
 
 
 def _merge_list(before: list[Any], ours: list[Any], field: Node | None) -> tuple[list[Any], list[Any]]:
@@ -136,15 +140,21 @@ def _merge_list(before: list[Any], ours: list[Any], field: Node | None) -> tuple
         return before, before
     key = _merge_key(field)
     if ordering.element_type(before, ours) is not dict:
-        together = [*before, *(one for one in ours if one not in before)]
+        known = set(before)  # scalars, as all items are
+        together = [*before, *(one for one in ours if one not in known)]
         return ordering.arranged(together, ours, before, ""), before
     if not key:
         raise BadPatch(f"cannot merge lists without merge key for {field.element.go if field.element else ''}")
     left, others = _special_items(before, ours, key)
-    together = list(left)
+    together, places = list(left), ordering.Places()
+    for index, one in enumerate(left):
+        if key in one:
+            places.add(one[key], index)
     for one in others:
-        place = ordering.place(together, key, ordering.merge_value(one, key))
+        value = ordering.merge_value(one, key)
+        place = places.find(value)
         if place is None:
+            places.add(value, len(together))
             together.append(one)
         else:
             together[place] = merged(together[place], one, field.element)
@@ -153,7 +163,7 @@ def _merge_list(before: list[Any], ours: list[Any], field: Node | None) -> tuple
 
 def _special_items(before: list[Any], ours: list[Any], key: str) -> tuple[list[Any], list[Any]]:
     """Obeys the items with a directive: the list as it is after them, and the other items of the patch."""
-    others, replaced = [], False
+    others, replaced, deleted = [], False, ordering.Places()
     for one in ours:
         directive = one.get(DIRECTIVE, _GONE)
         if directive is _GONE:
@@ -161,14 +171,15 @@ def _special_items(before: list[Any], ours: list[Any], key: str) -> tuple[list[A
         elif directive == "delete":
             if key not in one:
                 raise no_merge_key(one, key)
-            before = [item for item in before if item.get(key, _GONE) != one[key]]
+            deleted.add(one[key], 0)
         elif directive == "replace":
             replaced = True
         elif directive == "merge":
             raise BadPatch("merging lists cannot yet be specified in the patch")
         else:
             raise BadPatch(f"unknown patch type: {go.text(directive)} in map: {go.text(one)}")
-    return (others, []) if replaced else (before, others)
+    left = [item for item in before if key not in item or deleted.find(item[key]) is None]
+    return (others, []) if replaced else (left, others)
 
 
 def _field(node: Node | None, key: str) -> Node | None:
