@@ -225,3 +225,51 @@ async def test_finalizers_of_custom_resources(api, widgets):
     assert not await api.gone(widgets[0], "w")
     await api.patch(widgets[0], "w", {"metadata": {"finalizers": None}})
     assert await api.gone(widgets[0], "w")
+
+
+@source(SERVING)
+async def test_an_object_that_does_not_say_its_version(api, widgets):
+    """400: custom resources are not given the version of the path."""
+    body = {name: value for name, value in widget(widgets).items() if name != "apiVersion"}
+    status = await api.create(widgets[0], body).refused(400, "BadRequest")
+    assert "the API version in the data () does not match the expected API version" in status["message"]
+
+
+@source(STRATEGY)
+async def test_an_object_of_another_kind(api, widgets):
+    """422, in the name of the kind that it says."""
+    status = await api.create(widgets[0], {**widget(widgets), "kind": "Zebra"}).refused(422, "Invalid")
+    assert status["message"] == f'Zebra.{GROUP} "w" is invalid: kind: Invalid value: "Zebra": must be {widgets[1]}'
+
+
+@source("staging/src/k8s.io/apiextensions-apiserver/pkg/registry/customresource/validator.go")
+@pytest.mark.parametrize(
+    ("size", "why"),
+    [
+        ("x", ".spec.size accessor error: x is of the type string, expected int64"),
+        ([1], ".spec.size accessor error: [1] is of the type []interface {}, expected int64"),
+    ],
+)
+async def test_a_number_of_replicas_that_is_none(api, widgets, size, why):
+    """The schema refuses it, and so does the scale."""
+    status = await api.create(widgets[0], widget(widgets, size=size)).refused(422, "Invalid")
+    found = {cause["field"]: cause["message"] for cause in status["details"]["causes"]}
+    assert found[".spec.size"] == f"Invalid value: 0: {why}"
+
+
+@source("staging/src/k8s.io/apiextensions-apiserver/pkg/registry/customresource/etcd.go")
+@pytest.mark.parametrize("replicas", [0, 99, -1])
+async def test_a_scale_that_the_schema_refuses(api, widgets, replicas):
+    """The whole object is judged."""
+    await api.create(widgets[0], widget(widgets))
+    patch = {"spec": {"replicas": replicas}}
+    status = await api.patch(widgets[0], "w", patch, sub="scale").refused(422, "Invalid")
+    assert "spec.size in body should be" in status["message"]
+    assert (await api.get(widgets[0], "w"))["spec"]["size"] == 3
+
+
+@source("staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/validation/validation.go")
+async def test_a_word_for_field_validation_that_is_none(api, widgets):
+    """Refused before the object is looked at."""
+    status = await api.create(widgets[0], widget(widgets, size=0), fieldValidation="Nope").refused(422, "Invalid")
+    assert status["message"].startswith('CreateOptions.meta.k8s.io "" is invalid: fieldValidation: Unsupported value')

@@ -123,3 +123,92 @@ async def test_events_are_deleted_by_what_they_are_about(api):
         await api.create(EVENTS, old(api, name, involvedObject=about))
     await api.ask("DELETE", api.at(EVENTS), fieldSelector="involvedObject.name=a")
     assert await api.names(EVENTS) == ["b"]
+
+
+OLD_FIELDS = ["involvedObject.name=p", "reportingComponent=example.com/c", "source=example.com/c", "reason=R"]
+NEW_FIELDS = ["regarding.name=p", "reportingController=example.com/c", "type=Normal", "metadata.name=e"]
+
+
+@source(CONVERSION)
+@pytest.mark.parametrize("asked", OLD_FIELDS)
+async def test_a_field_under_the_old_names(api, asked):
+    """It selects new events, too."""
+    await api.create(NEW, new(api))
+    assert await api.names(EVENTS, fieldSelector=asked) == ["e"]
+
+
+@source(CONVERSION)
+@pytest.mark.parametrize("asked", NEW_FIELDS)
+async def test_a_field_under_the_new_names(api, asked):
+    """The same in events.k8s.io."""
+    await api.create(NEW, new(api))
+    assert await api.names(NEW, fieldSelector=asked) == ["e"]
+
+
+@source(CONVERSION)
+@pytest.mark.parametrize(
+    ("resource", "field"),
+    [(EVENTS, "regarding.name"), (EVENTS, "reportingController"), (NEW, "reportingComponent"), (NEW, "source")],
+    ids=["old-regarding", "old-controller", "new-component", "new-source"],
+)
+async def test_a_field_under_the_name_of_the_other_version(api, resource, field):
+    """400: each version knows its own names alone."""
+    status = await api.list(resource, fieldSelector=f"{field}=x").refused(400, "BadRequest")
+    assert status["message"] == f"field label not supported: {field}"
+
+
+@source(CONVERSION)
+async def test_an_old_event_in_the_new_version(api):
+    """Texts that it does not say are left out."""
+    await api.create(EVENTS, old(api))
+    found = await api.get(NEW, "e")
+    assert (found["note"], found["eventTime"]) == ("M", None)
+    assert not {"reportingController", "reportingInstance", "action"} & found.keys()
+
+
+@source(VALIDATION)
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ({"type": "Odd"}, 'type: Invalid value: "": has invalid value: Odd'),
+        ({"note": "x" * 1025}, 'message: Invalid value: "": can have at most 1024 characters'),
+        ({"action": "x" * 129}, 'action: Invalid value: "": can have at most 128 characters'),
+        ({"eventTime": None}, "eventTime: Required value"),
+        ({"deprecatedCount": 3}, 'count: Invalid value: "": needs to be unset'),
+        (
+            {"series": {"count": 1, "lastObservedTime": "2026-01-01T00:00:00.000000Z"}},
+            'series.count: Invalid value: "": should be at least 2',
+        ),
+        ({"series": {"count": 2}}, "series.lastObservedTime: Required value"),
+    ],
+)
+async def test_what_an_error_of_a_new_event_says(api, said, why):
+    """The rules are those of the event within the server, which has no group, and leave out the values."""
+    status = await api.create(NEW, new(api, **said)).refused(422, "Invalid")
+    assert status["message"] == f'Event "e" is invalid: {why}'
+    assert status["details"].get("group") is None
+
+
+@source(VALIDATION)
+async def test_a_new_event_may_be_about_another_namespace(api):
+    """Complete ones lie where their object does only if that is in no namespace."""
+    about = {"kind": "Pod", "name": "p", "namespace": "elsewhere"}
+    assert (await api.create(NEW, new(api, regarding=about)))["regarding"] == about
+
+
+@source(VALIDATION)
+async def test_an_event_without_its_reporter(api):
+    """An empty name breaks three rules."""
+    status = await api.create(EVENTS, old(api, eventTime="2026-01-01T00:00:00.000000Z")).refused(422, "Invalid")
+    found = [field for _, field in causes(status)]
+    assert found == [*["reportingComponent"] * 3, "reportingInstance", "action"]
+
+
+@source(VALIDATION)
+async def test_what_of_an_old_event_cannot_be_changed_by_the_new_version(api):
+    """What neither says is no difference; values are shown with the names of Go's fields."""
+    await api.create(EVENTS, old(api))
+    status = await api.patch(NEW, "e", {"note": "N"}).refused(422, "Invalid")
+    assert status["message"] == 'Event "e" is invalid: message: Invalid value: "N": field is immutable'
+    status = await api.patch(NEW, "e", {"regarding": {"name": "q"}}).refused(422, "Invalid")
+    assert f'{{"Kind":"Pod","Namespace":"{api.namespace}","Name":"q","UID":"",' in status["message"]

@@ -359,3 +359,60 @@ async def test_a_token_of_nobody(api):
     review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": "x.y.z"}}
     found = (await api.ask("POST", "/apis/authentication.k8s.io/v1/tokenreviews", review))["status"]
     assert found.get("authenticated", False) is False
+
+
+# -- odd paths and methods ---------------------------------------------------------------------------------------------
+
+
+@source(SERVER)
+@pytest.mark.parametrize("path", ["//", "//api", "//api/v1", "/apis//v1", "/healthz/", "/metrics/", "/openapi/v2/"])
+async def test_paths_that_nothing_is_at(api, path):
+    """404 in plain text."""
+    reply = await api.ask("GET", path).reply()
+    assert (reply.status, reply.data) == (404, b"404 page not found\n")
+
+
+@source(REQUEST_INFO)
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/v1//pods",
+        "/api//v1",
+        "/api/v2",
+        "/apis/apps/v9",
+        "/api/v1/pods/x",
+        "/api/v1/namespaces/{}//pods",
+        "/api/v1/namespaces/{}/pods/x//status",
+        "/api/v1/namespaces/{}/pods/x/status/y",
+    ],
+)
+async def test_paths_that_name_no_resource(api, path):
+    """404 as a Status that names nothing."""
+    status = await api.ask("GET", path.format(api.namespace)).refused(404, "NotFound")
+    assert (status["message"], status["details"]) == ("the server could not find the requested resource", {})
+
+
+@source(REQUEST_INFO)
+async def test_slashes_behind_a_path(api):
+    """They do not matter."""
+    await api.create(CONFIG_MAPS, config_map())
+    for behind in ("", "/", "//"):
+        assert (await api.ask("GET", f"{api.at(CONFIG_MAPS)}{behind}"))["kind"] == "ConfigMapList"
+
+
+@source("staging/src/k8s.io/apimachinery/pkg/api/validation/path/name.go")
+@pytest.mark.parametrize("name", ["%2e", "%2e%2e"])
+async def test_names_that_a_path_cannot_have(api, name):
+    """400."""
+    status = await api.ask("GET", f"{api.at(CONFIG_MAPS)}/{name}").refused(400, "BadRequest")
+    dots = name.replace("%2e", ".")
+    assert status["message"] == f"Name parameter invalid: \"{dots}\": may not be '{dots}'"
+
+
+@source(INSTALLER)
+@pytest.mark.parametrize("method", ["FOO", "PROPFIND", "get"])
+async def test_methods_that_nobody_knows(api, method):
+    """405 at resources and documents; lists of paths and groups do not look at the method."""
+    for path in (api.at(CONFIG_MAPS), "/api", "/version", "/api/v1"):
+        await api.ask(method, path).refused(405, "MethodNotAllowed")
+    assert (await api.ask(method, "/apis"))["kind"] == "APIGroupList"

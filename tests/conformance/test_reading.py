@@ -275,3 +275,32 @@ async def test_a_scale_is_read_as_another_kind(api):
     assert scale["metadata"]["uid"] == made["metadata"]["uid"]
     assert scale["spec"] == {}
     assert scale["status"] == {"replicas": 0, "selector": "app=r"}
+
+
+@source("staging/src/k8s.io/apiserver/pkg/storage/etcd3/store.go")
+async def test_pages_of_selected_objects(api):
+    """The storage goes on as long as there are objects, selected or not: the last page is empty."""
+    for number in range(4):
+        await api.create(LEASES, {"metadata": {"name": f"l{number}", "labels": {"odd": str(number % 2)}}})
+    pages, token = [], ""
+    while token is not None:
+        page = await api.list(LEASES, labelSelector="odd=0", limit=1, **({"continue": token} if token else {}))
+        pages.append([one["metadata"]["name"] for one in page["items"]])
+        token = page["metadata"].get("continue")
+    assert pages == [["l0"], ["l2"], []]
+
+
+@source("staging/src/k8s.io/apiserver/pkg/storage/etcd3/store.go")
+async def test_a_page_of_one_name(api):
+    """Only that object is read."""
+    for name in ("a", "b"):
+        await api.create(LEASES, meta(name))
+    page = await api.list(LEASES, fieldSelector="metadata.name=a", limit=1)
+    assert (len(page["items"]), page["metadata"].get("continue")) == (1, None)
+
+
+@source("staging/src/k8s.io/apimachinery/pkg/fields/selector.go")
+async def test_a_field_selector_of_nothing(api):
+    """Selects everything."""
+    await api.create(LEASES, meta("a"))
+    assert await api.names(LEASES, fieldSelector="=") == ["a"]

@@ -4,7 +4,7 @@ import pytest
 from support.cluster_api import causes
 from support.cluster_objects import NOWHERE, changed, meta, pod, running, workload
 
-from lastcall.adapters.kube.resources import CONFIG_MAPS, DEPLOYMENTS, PODS, REPLICA_SETS, STATEFUL_SETS
+from lastcall.adapters.kube.resources import CONFIG_MAPS, DEPLOYMENTS, PODS, REPLICA_SETS, STATEFUL_SETS, resource
 
 source = pytest.mark.source
 POD = "pkg/registry/core/pod/strategy.go"
@@ -206,3 +206,24 @@ async def test_ephemeral_containers_are_added_at_a_subresource(api):
     gone = {"spec": {"ephemeralContainers": None}}
     status = await api.patch(PODS, "p", gone, sub="ephemeralcontainers").refused(422, "Invalid")
     assert "may not be removed" in status["message"]
+
+
+@source("pkg/apis/apps/validation/validation.go")
+@pytest.mark.parametrize("sets", [DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS], ids=lambda one: one.plural)
+async def test_a_status_with_a_negative_number(api, sets):
+    """422; numbers that are not said count as 0, which is larger."""
+    await api.create(sets, workload("w", **({"serviceName": "s"} if sets == STATEFUL_SETS else {})))
+    status = await api.patch(sets, "w", {"status": {"replicas": -1}}, sub="status").refused(422, "Invalid")
+    assert causes(status)[0] == ("FieldValueInvalid", "status.replicas")
+    assert ("FieldValueInvalid", "status.readyReplicas") in causes(status)
+
+
+@source("staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/validation/validation.go")
+async def test_a_condition_without_a_type(api):
+    """An empty type breaks two rules."""
+    budgets = resource("policy", "v1", "poddisruptionbudgets")
+    await api.create(budgets, {**meta("b"), "spec": {"minAvailable": 1}})
+    patch = {"status": {"conditions": [{"status": "True"}]}}
+    status = await api.patch(budgets, "b", patch, sub="status").refused(422, "Invalid")
+    found = [field.removeprefix("status.conditions[0].") for _, field in causes(status)]
+    assert found == ["type", "type", "lastTransitionTime", "reason"]

@@ -143,16 +143,31 @@ def test_every_path_of_the_root_is_there(others):
 
 
 @pytest.mark.parametrize(
-    "path", ["/nope", "/apis/nope.example", "/api/v2", "/apis/apps/v2", "/readyz/nope", "/openapi/v4"]
+    "path",
+    ["/nope", "/apis/nope.example", "/apis/nope.example/v1", "/readyz/nope", "/readyz/", "/openapi/v4", "/openapi/v2/"]
+    + ["//", "//api", "/apis//v1", "/metrics/"],
 )
 def test_nothing_there(others, path):
     assert get(others, path) is None
 
 
-def test_discovery_is_only_read(others):
+@pytest.mark.parametrize("path", ["/api/v2", "/apis/apps/v2"])
+def test_a_version_that_a_group_does_not_have(others, path):
     with pytest.raises(ApiError) as error:
-        others.answer(Request("POST", "/apis"))
+        get(others, path)
+    assert error.value.code == 404
+
+
+@pytest.mark.parametrize(("method", "path"), [("POST", "/api"), ("HEAD", "/version"), ("FOO", "/api/v1")])
+def test_discovery_is_only_read(others, method, path):
+    with pytest.raises(ApiError) as error:
+        others.answer(Request(method, path))
     assert error.value.code == 405
+
+
+@pytest.mark.parametrize("path", ["/", "/apis", "/apis/apps", "/index.html"])
+def test_lists_of_paths_and_groups_are_read_by_every_method(others, path):
+    assert others.answer(Request("FOO", path)).status == 200
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,11 @@ class Context:
         """Who asks."""
         return self.request.user
 
+    def check_validation(self) -> None:
+        """ApiError if the parameter ``fieldValidation`` of a write is none of its words."""
+        if self.route.verb in ("create", "update", "patch"):
+            _ = self.validation
+
     def check_timeout(self) -> None:
         """ApiError if the parameter ``timeout`` is no duration. A watch has ``timeoutSeconds`` instead."""
         said = self.request.parameter("timeout")

@@ -75,7 +75,7 @@ def _mismatch(resource: Resource, name: str, what: str, said: str, found: str, h
         f"the {what} in the precondition ({said}) does not match the {what} in record ({found})."
         f" The object might have been {how}"
     )
-    return conflict(resource.kind, resource.group, name, why)
+    return conflict(resource.kind, resource.internal_group, name, why)
 
 
 def _held(obj: Object, options: Options, behaviour: Behaviour, *, wall: float, gracefully: bool) -> Outcome:

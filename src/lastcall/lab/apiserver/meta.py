@@ -145,7 +145,7 @@ def check_finalizer_names(obj: Object) -> Iterator[Cause]:
 def check_labels(labels: Object, path: str) -> Iterator[Cause]:
     """The rules for labels, wherever they stand."""
     for key, value in labels.items():
-        if wrong := names.qualified(key):
+        for wrong in names.qualified_faults(key):
             yield fields.invalid(path, key, wrong)
         if wrong := names.label_value(value):
             yield fields.invalid(path, value, wrong)
@@ -154,7 +154,7 @@ def check_labels(labels: Object, path: str) -> Iterator[Cause]:
 def check_annotations(annotations: Object, path: str) -> Iterator[Cause]:
     """The rules for annotations, wherever they stand."""
     for key in annotations:
-        if wrong := names.qualified(key.lower()):
+        for wrong in names.qualified_faults(key.lower()):
             yield fields.invalid(path, key, wrong)
     if sum(len(key) + len(value) for key, value in annotations.items()) > _ANNOTATIONS:
         yield fields.too_long(path, _ANNOTATIONS)
@@ -184,7 +184,7 @@ def _go(values: list[str]) -> str:
 def _finalizers(metadata: Object) -> Iterator[Cause]:
     finalizers = metadata.get("finalizers") or []
     for finalizer in finalizers:
-        if wrong := names.qualified(finalizer):
+        for wrong in names.qualified_faults(finalizer):
             yield fields.invalid("metadata.finalizers", finalizer, wrong)
     if {ORPHAN, FOREGROUND} <= set(finalizers):
         why = f"finalizer {ORPHAN} and {FOREGROUND} cannot be both set"

@@ -28,6 +28,7 @@ _VALUE_RULE = (
     " end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is"
     " '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
 )
+_EMPTY_NAME = "name part must be non-empty"
 _SERVICE_RULE = (
     "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character,"
     " and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is"
@@ -80,10 +81,16 @@ def qualified(key: str) -> str:
     if prefix and (wrong := subdomain(prefix)):
         return f"prefix part {wrong}"
     if not name:
-        return "name part must be non-empty"
+        return _EMPTY_NAME
     if len(name) > 63:
         return "name part must be no more than 63 bytes"
     return "" if _QUALIFIED.fullmatch(name) else f"name part {_QUALIFIED_RULE}"
+
+
+def qualified_faults(key: str) -> list[str]:
+    """All that is wrong with such a key: an empty name breaks two rules."""
+    wrong = qualified(key)
+    return [wrong, f"name part {_QUALIFIED_RULE}"] if wrong == _EMPTY_NAME else [wrong] if wrong else []
 
 
 @lru_cache(maxsize=4096)

@@ -42,6 +42,9 @@ class NonResources:
         """The answer; None if there is nothing at the path. ApiError if it cannot be had in this way."""
         path = request.path.strip("/")
         first, _, rest = path.partition("/")
+        exact = first in ("healthz", "livez", "readyz", "openapi", "metrics") and request.path.endswith("/")
+        if exact or "//" in request.path:
+            return None
         if first in ("healthz", "livez", "readyz"):
             return self._health(request, path)
         if first == "openapi":
@@ -49,13 +52,13 @@ class NonResources:
         if path == "metrics":
             return Response(200, {"content-type": "text/plain; version=0.0.4; charset=utf-8"}, self._metrics())
         found = self._aggregated(request, path) or self._document(request, path)
-        return found if found is None or request.method in ("GET", "HEAD") else _not_allowed()
+        return found if found is None or request.method == "GET" or _takes_all(path) else _not_allowed()
 
     # -- discovery -----------------------------------------------------------------------------------------------------
 
     def _document(self, request: Request, path: str) -> Response | None:
         match path.split("/"):
-            case [""]:
+            case [""] | ["index.html"]:
                 return _json(request, {"paths": self._paths()})
             case ["version"]:
                 return _json(request, VERSION)
@@ -71,6 +74,9 @@ class NonResources:
                 found = discovery.resource_list(self._scheme, group, version)
             case _:
                 found = None
+        group = path.split("/")[1] if path.startswith("apis/") else ""
+        if found is None and path.startswith(("api/", "apis/")) and self._scheme.has_group(group):
+            raise status.no_such_resource()  # a version that the group does not have; an unknown group is plain text
         return _json(request, found) if found else None
 
     def _aggregated(self, request: Request, path: str) -> Response | None:
@@ -156,6 +162,12 @@ def _compressed(request: Request, document: openapi.Document, media_type: str = 
     if "gzip" in request.headers.get("accept-encoding", ""):
         return Response(200, {**headers, "content-encoding": "gzip"}, document.compressed)
     return Response(200, headers, document.plain)
+
+
+def _takes_all(path: str) -> bool:
+    """Whether Go answers every method there: lists of paths and groups, not of resources."""
+    first, _, group = path.partition("/")
+    return path in ("", "index.html") or (first == "apis" and "/" not in group)
 
 
 def _not_allowed() -> Response:

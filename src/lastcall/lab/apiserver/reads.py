@@ -64,7 +64,7 @@ class Selection:
 def selection(context: Context, options: ListOptions) -> Selection:
     """From the path and the query. ApiError if a selector asks for a field that the kind does not know."""
     route = context.route
-    supported = route.resource.behaviour.fields({"metadata": {}})
+    supported = route.resource.behaviour.selectable()
     chosen = selectors.fields(options.terms, route.resource, supported)
     terms = options.terms
     if route.name:
@@ -107,11 +107,26 @@ class Reader:
         # A list of any revision comes from the API server's memory at once: it has no pages.
         limit = 0 if options.revision == "0" and not options.token else options.limit
         revision = start.revision if start.revision > 0 else self._store.revision
-        if not limit or len(found) <= limit:
-            return Page(found, revision)
-        page = found[:limit]
+        page = found[:limit] if limit else found
+        if not self._goes_on(context, options, limit, found, start):
+            return Page(page, revision)
         token = continuation.encoded(Continuation(revision, place(page[-1].key)))
         return Page(page, revision, token, None if chosen.narrowed else len(found) - limit)
+
+    def _goes_on(
+        self, context: Context, options: ListOptions, limit: int, found: Sequence[Stored], start: Continuation
+    ) -> bool:
+        """Whether there is another page: the storage knows only that there are more objects, not whether they are selected.
+
+        So the last page can be empty (``etcd3.store.GetList``). A list of one name reads that object alone.
+        """
+        if not limit or len(found) < limit:
+            return False
+        one = any(term.field == "metadata.name" and term.equal for term in options.terms)
+        if len(found) > limit or one or (options.labels is everything and not options.terms):
+            return len(found) > limit
+        behind = start._replace(after=place(found[-1].key))
+        return bool(self._at(context, behind, None, paged=bool(options.token)))
 
     def _start(self, options: ListOptions, *, namespaced: bool) -> Continuation:
         """Where to begin; revision 0 or less for the newest state."""

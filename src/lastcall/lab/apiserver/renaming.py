@@ -13,11 +13,11 @@ def served(stored: Stored, resource: Resource) -> Object:
 
 
 def as_in(resource: Resource, obj: Object) -> Object:
-    """An object with the names of the resource, from those that are stored."""
+    """An object with the names of the resource, from those that are stored; texts that are empty are left out."""
     if not resource.renamed:
         return obj
     back = {old: new for new, old in resource.renamed.items()}
-    return {back.get(name, name): value for name, value in obj.items()}
+    return {back.get(name, name): value for name, value in obj.items() if value != ""}
 
 
 def data(stored: Stored, resource: Resource) -> bytes:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from lastcall.lab.apiserver.request import Request
 from lastcall.lab.apiserver.scheme import Resource, Scheme
-from lastcall.lab.apiserver.status import method_not_allowed, no_such_resource
+from lastcall.lab.apiserver.status import bad_request, method_not_allowed, no_such_resource
 
 _ITEM = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _COLLECTION = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
@@ -48,14 +48,18 @@ class Place(NamedTuple):
 
 @lru_cache(maxsize=256)
 def place(path: str) -> Place | None:
-    """The parts of the path of a resource; None for every other path."""
-    parts = [part for part in path.split("/") if part]
+    """The parts of the path of a resource; None for every other path. A path with an empty part names no resource."""
+    parts = path.rstrip("/").split("/")[1:]
     if parts[:1] == ["api"] and len(parts) > 2:
         group, version, rest = "", parts[1], parts[2:]
     elif parts[:1] == ["apis"] and len(parts) > 3:
         group, version, rest = parts[1], parts[2], parts[3:]
     else:
         return None
+    everywhere = rest[:2] == ["namespaces", ""] and len(rest) > 2  # as if the path named no namespace
+    rest = rest[2:] if everywhere else rest
+    if "" in (version, *rest):
+        return Place(group, version, "", "", "", "", watch=False)
     watch = rest[0] == "watch" and len(rest) > 1
     rest = rest[1:] if watch else rest
     namespace = ""
@@ -68,11 +72,14 @@ def place(path: str) -> Place | None:
 def route(request: Request, where: Place, scheme: Scheme) -> Route:
     """What the request asks for. ApiError if there is no such resource, or if it has no such verb."""
     resource = scheme.find(where.group, where.version, where.plural)
-    if resource is None or bool(where.namespace) > resource.namespaced:
+    misplaced = resource is not None and resource.namespaced and bool(where.name) and not where.namespace
+    if resource is None or misplaced or bool(where.namespace) > resource.namespaced:
         raise no_such_resource()
     subresource = where.subresource.partition("/")[0]
-    if subresource and subresource not in resource.subresources:
+    if subresource and (subresource not in resource.subresources or subresource != where.subresource):
         raise no_such_resource()
+    if where.name in (".", ".."):
+        raise bad_request(f"Name parameter invalid: \"{where.name}\": may not be '{where.name}'")
     asked = verb(request, where)
     if not asked or not _allowed(asked, request.method, where, resource):
         raise method_not_allowed()

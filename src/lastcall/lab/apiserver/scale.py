@@ -81,7 +81,7 @@ class Scales:
         attributes = Attributes.of(context, "UPDATE", new, old)
         await self._server.admission.mutate(attributes)
         replicas = rules.part(new, "spec").get("replicas") or 0
-        if replicas < 0:
+        if replicas < 0 and not context.route.resource.custom:
             cause = fields.invalid("spec.replicas", replicas, rules.NOT_NEGATIVE)
             raise status.invalid(_SCALE.kind, _SCALE.group, context.route.name, [cause])
         await self._server.admission.validate(attributes)
@@ -94,6 +94,8 @@ class Scales:
         _set(new, where.wanted, replicas)
         if new == old:
             return new
+        if resource.custom and (causes := [*resource.behaviour.validate_update(new, old)]):
+            raise status.invalid(resource.kind, resource.group, context.route.name, causes)
         if resource.behaviour.has_generation:
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
         route, manager, wall = context.route, context.manager, server.clock.wall()

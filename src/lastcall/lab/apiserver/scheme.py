@@ -47,6 +47,11 @@ class Resource:
         return self.stored_as or self.qualified
 
     @property
+    def internal_group(self) -> str:
+        """The group that errors of its rules name: objects of two groups are one kind within the server."""
+        return "" if self.renamed else self.group
+
+    @property
     def list_kind(self) -> str:
         """The kind of a list of them."""
         return self.lists or f"{self.kind}List"

@@ -39,7 +39,8 @@ def terms(text: str) -> list[Term]:
 
     ApiError says what is wrong with it.
     """
-    return [_term(part, text) for part in sorted(_parts(text)) if part]
+    found = [_term(part, text) for part in sorted(_parts(text)) if part]
+    return [term for term in found if term.field or term.value]  # nothing is nothing: that selects all
 
 
 def fields(wanted: Collection[Term], resource: Resource, supported: Collection[str]) -> Selector:

@@ -199,6 +199,7 @@ class ApiServer:
             context.warnings.append(deprecation)
         try:
             check_size(request)
+            context.check_validation()
             if context.route.subresource not in _PARTS:
                 return await self._subresource(context)
             return await self._verbs[context.route.verb](context)

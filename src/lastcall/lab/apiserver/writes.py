@@ -179,7 +179,7 @@ class Writer:
 
     def _refuse(self, resource: Resource, obj: Object, causes: list[status.Cause]) -> None:
         if causes:
-            raise status.invalid(resource.kind, resource.group, obj["metadata"].get("name", ""), causes)
+            raise status.invalid(resource.kind, resource.internal_group, obj["metadata"].get("name", ""), causes)
 
 
 def _numbered(context: Context, obj: Object) -> bool:

@@ -7,6 +7,7 @@ from lastcall.lab.apiserver import fields
 from lastcall.lab.apiserver.custom import lists, pruning, rules, values
 from lastcall.lab.apiserver.jsonpath import JsonPath
 from lastcall.lab.apiserver.kinds.base import Behaviour
+from lastcall.lab.apiserver.patches import go
 from lastcall.lab.apiserver.request import Object
 from lastcall.lab.apiserver.scheme import Resource
 from lastcall.lab.apiserver.status import Cause
@@ -18,7 +19,7 @@ _UNJUDGED = (
     "some validation rules were not checked because the object was invalid; correct the existing errors to complete"
     " validation"
 )
-_LARGEST = 2**31 - 1
+_LARGEST, _BEYOND = 2**31 - 1, 2**63
 _STANDARD_FINALIZERS = ("orphan", "foregroundDeletion", "kubernetes")
 
 
@@ -94,9 +95,10 @@ class Custom(Behaviour):
     def _scale(self, obj: Object, *names: str) -> Iterable[Cause]:
         scale = self.subresources.get("scale") or {}
         for name in names:
-            found = JsonPath(scale[name]).find(obj) if name in scale else []
-            number = found[0] if found and isinstance(found[0], int) else 0
-            if number < 0:
+            number, why = _integer(obj, scale.get(name) or "")
+            if why:
+                yield fields.invalid(scale[name], 0, why)
+            elif number < 0:
                 yield fields.invalid(scale[name], number, "should be a non-negative integer")
             elif number > _LARGEST:
                 yield fields.invalid(scale[name], number, f"should be less than or equal to {_LARGEST}")
@@ -133,6 +135,27 @@ def resources(definition: Object) -> Sequence[Resource]:
         )
         for version in sorted(served, key=lambda one: not one.get("storage"))
     ]
+
+
+def _integer(obj: Object, path: str) -> tuple[int, str]:
+    """The number at a path such as ``.spec.replicas``, 0 if there is none; and why it is none (``NestedInt64``)."""
+    found: Any = obj
+    steps = [step for step in path.split(".") if step]
+    for index, step in enumerate(steps):
+        if not isinstance(found, dict):
+            return 0, _wrong_type(steps[:index], found, "map[string]interface{}")
+        if step not in found:
+            return 0, ""
+        found = found[step]
+    if isinstance(found, bool) or not isinstance(found, int) or abs(found) >= _BEYOND:
+        return (0, _wrong_type(steps, found, "int64")) if steps else (0, "")
+    return found, ""
+
+
+def _wrong_type(steps: Sequence[str], found: Any, wanted: str) -> str:
+    kind = "<nil>" if found is None else go.type_name(found)
+    said = f"{go.text(found)} is of the type {kind}"
+    return f".{'.'.join(steps)} accessor error: {said}, expected {wanted}"
 
 
 def _below(path: str, field: str) -> str:

@@ -1,6 +1,6 @@
 """What one kind does differently from the others; the verbs call it at fixed points, in the order given here."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar, NamedTuple
@@ -164,6 +164,10 @@ class Behaviour:
     def fields(self, obj: Object) -> Mapping[str, str]:
         """What field selectors can ask for besides ``metadata.name`` and ``metadata.namespace``."""
         return {}
+
+    def selectable(self) -> Collection[str]:
+        """The fields by which objects can be selected, besides name and namespace."""
+        return self.fields({"metadata": {}}).keys()
 
     def grace(self, obj: Object, options: Options) -> int | None:
         """Seconds until an object that is deleted goes; None for kinds that know no such thing, and go at once."""

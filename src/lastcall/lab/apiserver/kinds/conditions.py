@@ -24,7 +24,7 @@ def validate_conditions(conditions: Iterable[Object], path: str) -> Iterator[Cau
 
 def _condition(condition: Object, path: str) -> Iterator[Cause]:
     kind, reason = condition.get("type", ""), condition.get("reason", "")
-    if wrong := names.qualified(kind):
+    for wrong in names.qualified_faults(kind):
         yield fields.invalid(f"{path}.type", kind, wrong)
     if condition.get("status") not in ("True", "False", "Unknown"):
         yield fields.not_supported(f"{path}.status", condition.get("status", ""), ["False", "True", "Unknown"])

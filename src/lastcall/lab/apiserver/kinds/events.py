@@ -1,6 +1,6 @@
 """Events, in their two versions, of which ``v1`` is the one that is stored (``pkg/apis/core``, ``pkg/apis/events``)."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from lastcall.lab.apiserver import fields, names
@@ -20,23 +20,42 @@ RENAMED: Mapping[str, str] = {
 }
 """The fields of ``events.k8s.io/v1`` that have another name in ``v1``."""
 
+RENAMED_BACK: Mapping[str, str] = {"reportingComponent": "reportingController"}
+"""The one whose error has the new name."""
+
 _INVOLVED = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 _NOTE, _ACTION = 1024, 128
+_UNSET = ("firstTimestamp", "lastTimestamp", "count", "source")
+"""What only the old version has (in the order in which it is told)."""
+
 _FIXED = (
     "involvedObject",
     "reason",
     "message",
     "source",
-    "firstTimestamp",
-    "lastTimestamp",
-    "count",
+    *_UNSET[:3],
+    "reason",
     "type",
     "eventTime",
     "action",
     "related",
-    "reportingComponent",
-    "reportingInstance",
 )
+_REFERENCE = ("Kind", "Namespace", "Name", "UID", "APIVersion", "ResourceVersion", "FieldPath")
+_INTERNAL: Mapping[str, Sequence[str]] = {
+    "involvedObject": _REFERENCE,
+    "related": _REFERENCE,
+    "source": ("Component", "Host"),
+}
+"""The Go names of fields within fields, which the errors show."""
+
+_ZERO: Mapping[str, Any] = {
+    "count": 0,
+    "related": None,
+    "firstTimestamp": None,
+    "lastTimestamp": None,
+    "eventTime": None,
+}
+"""How Go shows what is not said, if not as an empty text."""
 
 
 class Event(Behaviour):
@@ -55,14 +74,16 @@ class Event(Behaviour):
             obj[name] = obj.get(name) or ""
 
     def validate(self, obj: Object) -> Iterable[Cause]:
-        """``legacyValidateEvent``, and what events that have an ``eventTime`` must say besides."""
-        yield from _namespace(obj, "involvedObject")
-        if obj.get("eventTime"):
-            yield from _reporting(obj, "reportingComponent")
+        """``legacyValidateEvent``: what events that have an ``eventTime`` must say besides."""
+        return _legacy(obj, "reportingComponent")
 
     def fields(self, obj: Object) -> Mapping[str, str]:
-        """What the event is about, why, from whom."""
-        return _selectable(obj, "involvedObject", "regarding")
+        """What the event is about, why, from whom; under the names of both versions, as both lie in one store."""
+        return {**_new_fields(obj), **_old_fields(obj)}
+
+    def selectable(self) -> Collection[str]:
+        """Under the names of this version."""
+        return _old_fields({}).keys()
 
 
 class NewEvent(Behaviour):
@@ -80,40 +101,50 @@ class NewEvent(Behaviour):
 
     def validate(self, obj: Object) -> Iterable[Cause]:
         """``ValidateEventCreate``."""
-        yield from _namespace(obj, "regarding")
-        if not obj.get("eventTime"):
+        event = _as_stored(obj)
+        yield from _legacy(event, "reportingController")
+        yield from _series(event)
+        if not event.get("eventTime"):
             yield fields.required("eventTime")
-        yield from _reporting(obj, "reportingController")
-        if len(obj.get("note") or "") > _NOTE:
-            yield fields.invalid("note", obj["note"], f"can have at most {_NOTE} characters")
-        if not obj.get("type"):
-            yield fields.required("type")
-        elif obj["type"] not in ("Normal", "Warning"):
-            yield fields.invalid("type", obj["type"], "has invalid value: " + obj["type"])
-        for name in ("deprecatedFirstTimestamp", "deprecatedLastTimestamp", "deprecatedCount", "deprecatedSource"):
-            if obj.get(name):
-                yield fields.invalid(RENAMED[name], obj[name], "needs to be unset")
+        if event.get("type") not in ("Normal", "Warning"):
+            yield fields.invalid("type", "", f"has invalid value: {event.get('type') or ''}")
+        for name in _UNSET:
+            if event.get(name):
+                yield fields.invalid(name, "", "needs to be unset")
 
     def validate_update(self, new: Object, old: Object) -> Iterable[Cause]:
         """``ValidateEventUpdate``."""
-        yield from _namespace(new, "regarding")
-        yield from rules.immutable(_as_stored(new), _as_stored(old), "", *_FIXED)
+        after, before = _as_stored(new), _as_stored(old)
+        yield from _legacy(after, "reportingController")
+        if after.get("series") != before.get("series"):
+            yield from _series(after)
+        for name in (*_FIXED, "reportingComponent", "reportingInstance"):
+            if (after.get(name) or None) != (before.get(name) or None):
+                shown = _shown(name, after.get(name))
+                yield fields.invalid(RENAMED_BACK.get(name, name), shown, "field is immutable")
 
     def fields(self, obj: Object) -> Mapping[str, str]:
         """The same, under the new names."""
-        return _selectable(_as_stored(obj), "regarding")
+        return _new_fields(_as_stored(obj))
 
 
-def _selectable(event: Object, *prefixes: str) -> dict[str, str]:
-    """``prefixes`` are the names of the field that says what the event is about."""
-    controller, about = event.get("reportingComponent") or "", event.get("involvedObject") or {}
-    said = {name: str(about.get(name) or "") for name in _INVOLVED}
+def _old_fields(event: Object) -> dict[str, str]:
+    return _selectable(event, "involvedObject", "reportingComponent", "source")
+
+
+def _new_fields(event: Object) -> dict[str, str]:
+    return _selectable(event, "regarding", "reportingController")
+
+
+def _selectable(event: Object, about: str, reporting: str, *others: str) -> dict[str, str]:
+    """``about`` and ``reporting`` are the names of what the event is about and of who tells of it; ``others``, of the source."""
+    controller, involved = event.get("reportingComponent") or "", event.get("involvedObject") or {}
+    source = (event.get("source") or {}).get("component") or controller
     return {
-        **{f"{prefix}.{name}": text for prefix in prefixes for name, text in said.items()},
+        **{f"{about}.{name}": str(involved.get(name) or "") for name in _INVOLVED},
         "reason": event.get("reason") or "",
-        "reportingComponent": controller,
-        "reportingController": controller,
-        "source": (event.get("source") or {}).get("component") or controller,
+        reporting: controller,
+        **dict.fromkeys(others, source),
         "type": event.get("type") or "",
     }
 
@@ -122,22 +153,46 @@ def _as_stored(event: Object) -> dict[str, Any]:
     return {RENAMED.get(name, name): value for name, value in event.items()}
 
 
-def _namespace(event: Object, name: str) -> Iterator[Cause]:
-    """An event lies where its object does; those of objects without a namespace lie in ``default``."""
-    own, about = event["metadata"].get("namespace", ""), (event.get(name) or {}).get("namespace") or ""
-    if about != own and not (not about and own in ("default", "kube-system", "")):
+def _legacy(event: Object, controller: str) -> Iterator[Cause]:
+    """An event lies where its object does; a complete one says who tells of it, and why (``legacyValidateEvent``)."""
+    own, about = event["metadata"].get("namespace", ""), (event.get("involvedObject") or {}).get("namespace") or ""
+    complete = bool(event.get("eventTime"))
+    fits = own in ("default", "kube-system") if complete else own in ("default", "")
+    if not fits if not about else not complete and about != own:
         yield fields.invalid("involvedObject.namespace", about, "does not match event.namespace")
-
-
-def _reporting(event: Object, controller: str) -> Iterator[Cause]:
-    who = event.get(controller) or ""
+    if not complete:
+        return
+    who = event.get("reportingComponent") or ""
     if not who:
-        yield fields.required("reportingController")
-    elif wrong := names.qualified(who):
-        yield fields.invalid("reportingController", who, wrong)
+        yield fields.required(controller)
+    for wrong in names.qualified_faults(who):
+        yield fields.invalid(controller, who, wrong)
     for name in ("reportingInstance", "action", "reason"):
-        said = event.get(name) or ""
-        if not said:
+        if not event.get(name):
             yield fields.required(name)
-        elif len(said) > _ACTION:
-            yield fields.invalid(name, said, f"can have at most {_ACTION} characters")
+        yield from _short(event, name, _ACTION)
+    yield from _short(event, "message", _NOTE)
+
+
+def _short(event: Object, name: str, most: int) -> Iterator[Cause]:
+    if len((event.get(name) or "").encode()) > most:
+        yield fields.invalid(name, "", f"can have at most {most} characters")
+
+
+def _series(event: Object) -> Iterator[Cause]:
+    """``validateV1EventSeries``."""
+    series = event.get("series")
+    if series is not None:
+        if (series.get("count") or 0) < 2:
+            yield fields.invalid("series.count", "", "should be at least 2")
+        if not series.get("lastObservedTime"):
+            yield fields.required("series.lastObservedTime")
+
+
+def _shown(name: str, value: Any) -> Any:
+    """A value of the internal version, with its Go names."""
+    inner = _INTERNAL.get(name)
+    if inner is None or (name == "related" and value is None):
+        return _ZERO.get(name, "") if value is None else value
+    said = {key.lower(): text for key, text in (value or {}).items()}
+    return {key: said.get(key.lower(), "") for key in inner}

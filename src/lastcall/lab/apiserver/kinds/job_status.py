@@ -59,7 +59,7 @@ def _times(status: Object, before: Object, *, finished: bool, complete: bool) ->
         why = "terminating>0 is invalid for finished job"
         yield fields.invalid("status.terminating", status["terminating"], why)
     if (status.get("ready") or 0) > (status.get("active") or 0):
-        yield fields.invalid("status.ready", status["ready"], "cannot set more ready pods than active")
+        yield fields.invalid("status.ready", status.get("ready") or 0, "cannot set more ready pods than active")
     if end and before.get("completionTime") and end != before["completionTime"]:
         yield fields.invalid("status.completionTime", end, "completionTime cannot be mutated")
 

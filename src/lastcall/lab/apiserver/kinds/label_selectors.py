@@ -29,7 +29,7 @@ def _requirement(requirement: Object, path: str) -> Iterator[Cause]:
     else:
         yield fields.invalid(f"{path}.operator", operator, "not a valid selector operator")
     key = requirement.get("key", "")
-    if wrong := names.qualified(key):
+    for wrong in names.qualified_faults(key):
         yield fields.invalid(f"{path}.key", key, wrong)
     for index, value in enumerate(values):
         if wrong := names.label_value(value):

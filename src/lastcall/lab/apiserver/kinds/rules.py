@@ -51,7 +51,7 @@ def at_most(target: Mapping[str, Any], path: str, limit: str, why: str, *keys: s
     """None of the numbers must be larger than the one named ``limit``."""
     for key in keys:
         if (target.get(key) or 0) > (target.get(limit) or 0):
-            yield fields.invalid(f"{path}.{key}", target[key], why)
+            yield fields.invalid(f"{path}.{key}", target.get(key) or 0, why)
 
 
 def number_or_percent(value: Any, path: str) -> Iterator[Cause]:

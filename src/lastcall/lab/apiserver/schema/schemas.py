@@ -170,11 +170,13 @@ class Schemas:
             obj, unknown = custom.read(body.obj, resource, self.types)
         except Undecodable as error:
             raise bodies.unfit(body.said, wanted, str(error)) from None
+        if not body.obj.get("apiVersion"):
+            raise _other_version(Kind("", "", body.said.kind), wanted)
         if body.said.api_version != wanted.api_version:
             raise _other_version(body.said, wanted)
         if body.said.kind != wanted.kind:
             cause = fields.invalid("kind", body.said.kind, f"must be {wanted.kind}")
-            raise status.invalid(wanted.kind, wanted.group, obj["metadata"].get("name", ""), [cause])
+            raise status.invalid(body.said.kind, wanted.group, obj["metadata"].get("name", ""), [cause])
         return obj, [*body.complaints(()), *(f'unknown field "{path}"' for path in unknown)]
 
     def _complain(self, complaints: Sequence[str], context: Context, unfit: Callable[[str], ApiError]) -> None:
