@@ -87,7 +87,12 @@ async def test_a_shop_on_three_nodes(tmp_path):
     assert lost == "none" or int(lost) < int(good) / 10
     page = Path(re.findall(r"open it in a browser:\n  file://(\S+)", output)[0])
     second_act(output)
-    assert "<svg" in page.read_text()
+    text = page.read_text()
+    assert "<svg" in text
+    assert re.search(r"<h2>Failover of lab-[13], whose plug was pulled</h2>", text)
+    words = ["FailoverBegun", "FenceOff", "NodeDead", "RemovedByForce", "with its volume", "two nodes could write"]
+    places = [text.index(word) for word in words]
+    assert places == sorted(places)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [page], "nothing else stays"
 
 

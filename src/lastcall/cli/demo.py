@@ -43,7 +43,7 @@ def command(runtime: str, logind: str) -> None:
                 page = asyncio.run(_until_told(one.run()))
         page = page.rename(directory / page.name)
         shutil.rmtree(files, ignore_errors=True)
-    click.echo(f"\nHow the node went down in order, as a page with a chart; open it in a browser:\n  {page.as_uri()}")
+    click.echo(f"\nWhat happened, as a page with a chart; open it in a browser:\n  {page.as_uri()}")
 
 
 async def _until_told(demo: Coroutine[object, object, Path]) -> Path:

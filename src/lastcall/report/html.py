@@ -1,5 +1,8 @@
 """A timeline as one self-contained HTML file: no script, nothing loaded from anywhere."""
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 from lastcall.model.shutdown import ContainerRecord, Outcome, PodOutcome
 from lastcall.report import svg
 from lastcall.report.markup import Markup, join, tag
@@ -21,14 +24,30 @@ _LEGEND = (
 _COLUMNS = ("Container", "preStop", "SIGTERM", "SIGKILL", "Ended", "Exit code", "Grace", "Result")
 
 
-def html(timeline: Timeline) -> str:
+class Chapter(NamedTuple):
+    """What a page tells below its shutdown: ``rows`` are seconds and what happened then, ``results`` sentences."""
+
+    title: str
+    rows: Sequence[tuple[float, str]]
+    results: Sequence[str]
+
+
+def html(timeline: Timeline, *chapters: Chapter) -> str:
     """The whole file."""
     record = timeline.record
     title = f"Shutdown of {record.node}, {moment(record.wall)}"
     body = tag(
         "body",
         svg.patterns(),
-        tag("main", _head(timeline), _chart(timeline), _legend(), _table(timeline), _notes(timeline)),
+        tag(
+            "main",
+            _head(timeline),
+            _chart(timeline),
+            _legend(),
+            _table(timeline),
+            _notes(timeline),
+            *map(_chapter, chapters),
+        ),
     )
     return "<!DOCTYPE html>\n" + tag("html", _meta(title), body, lang="en") + "\n"
 
@@ -141,6 +160,12 @@ def _notes(timeline: Timeline) -> Markup:
         tag("tr", tag("td", f"{_offset(note.at)} s", class_="number"), tag("td", note.text)) for note in timeline.notes
     ]
     return join(tag("h2", "Notes"), tag("table", tag("tbody", *rows), class_="notes"))
+
+
+def _chapter(chapter: Chapter) -> Markup:
+    rows = [tag("tr", tag("td", f"{at:.2f} s", class_="number"), tag("td", what)) for at, what in chapter.rows]
+    results = [tag("p", result) for result in chapter.results]
+    return join(tag("h2", chapter.title), tag("table", tag("tbody", *rows), class_="notes"), *results)
 
 
 def _offset(seconds: float | None) -> str:

@@ -11,6 +11,7 @@ from lastcall.lab.power import Switch
 from lastcall.lab.volumes.records import violations
 from lastcall.lab.volumes.storage import Storage
 from lastcall.ports import Clock
+from lastcall.report.html import Chapter
 
 SUSPECT_AFTER = "21s"
 """Of silence, as the demo's FencePolicy says: two heartbeats are missed."""
@@ -37,10 +38,12 @@ class Gone:
         self._clock = clock
         self._say = say
         self._told: set[str] = set()
+        self._rows_told: list[tuple[float, str]] = []
+        self._results: list[str] = []
         self._pulled = 0.0
 
-    async def show(self, node: str) -> None:
-        """Pulls the plug, and returns when the databases of the node run elsewhere."""
+    async def show(self, node: str) -> Chapter:
+        """Pulls the plug; what was said of it, when the databases of the node run elsewhere."""
         lost = {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in await self._databases() if _on(pod) == node}
         rows = self._rows()
         self._pulled = self._clock.boottime()
@@ -55,6 +58,7 @@ class Gone:
             if pod["metadata"]["name"] in lost:
                 self._tell(f"{pod['metadata']['name']} runs on {_on(pod)}, with its volume")
         self._judge(rows)
+        return Chapter(f"Failover of {node}, whose plug was pulled", self._rows_told, self._results)
 
     # -- what is looked at ---------------------------------------------------------------------------------------------
 
@@ -82,15 +86,21 @@ class Gone:
                 self._tell(f"{event['reason']} {event['involvedObject']['name']}: {event['message']}")
 
     def _tell(self, text: str) -> None:
-        self._say(f"{self._clock.boottime() - self._pulled:7.2f} s  {text}")
+        at = self._clock.boottime() - self._pulled
+        self._rows_told.append((at, text))
+        self._say(f"{at:7.2f} s  {text}")
 
     def _judge(self, before: dict[Path, bytes]) -> None:
         """By what the storage has seen, not by what the controller says of itself."""
         kept = all(path.read_bytes().startswith(rows) for path, rows in before.items())
         count = sum(rows.count(b"\n") for rows in before.values())
-        self._say(f"rows that were written before: {count}, {'none' if kept else 'SOME'} of them lost")
         broken = violations(self._storage.records)
-        self._say(f"moments at which two nodes could write one volume: {len(broken)}")
+        self._results += [
+            f"rows that were written before: {count}, {'none' if kept else 'SOME'} of them lost",
+            f"moments at which two nodes could write one volume: {len(broken)}",
+        ]
+        for result in self._results:
+            self._say(result)
 
 
 def _on(pod: Object) -> str:

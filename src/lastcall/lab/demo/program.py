@@ -34,9 +34,9 @@ from lastcall.model import decode
 from lastcall.model.pods import Pod
 from lastcall.model.record import fold
 from lastcall.model.shutdown import Shutdown, from_lines
-from lastcall.report.html import html
+from lastcall.report.html import Chapter, html
 from lastcall.report.text import text
-from lastcall.report.timeline import timeline
+from lastcall.report.timeline import Timeline, timeline
 
 HERE = Path(__file__).parent
 RATE = 40.0
@@ -99,10 +99,13 @@ class Demo:
     async def _show(self, storage: Storage) -> None:
         await self._go_down()
         await self._tell()
-        self._page = self._report()
-        await self._vanish(storage)
+        down = self._timeline()
+        self._line("\n" + text(down))
+        gone = await self._vanish(storage)
+        self._page = self._directory / "report.html"
+        self._page.write_text(html(down, gone))
 
-    async def _vanish(self, storage: Storage) -> None:
+    async def _vanish(self, storage: Storage) -> Chapter:
         """The second act."""
         self._line(f"\nThe second act: {self.node} is switched on again ...")
         await self._machines.switch(self.node, Switch.ON.value)
@@ -113,7 +116,7 @@ class Demo:
             "Kubernetes alone would leave database-0 there until a person says that the node is off; lastcall finds out:"
         )
         gone = Gone(self._machines, self._client, storage, self._directory / "volumes", self._clock, self._line)
-        await gone.show(node)
+        return await gone.show(node)
 
     async def _go_down(self) -> None:
         """The first act."""
@@ -210,16 +213,14 @@ class Demo:
     def _line(self, line: str) -> None:
         self._console.print(line, highlight=False, markup=False, soft_wrap=True)
 
-    def _report(self) -> Path:
+    def _timeline(self) -> Timeline:
+        """Of the shutdown, from what the agent has written."""
         journals = JournalFiles(self._directory / "machines" / self.node / "agent")
         latest = journals.latest()
         if latest is None:
             raise TimedOut(f"no shutdown was journalled in {self._directory}")
         record: Shutdown = fold(from_lines(latest[1]))
-        self._line("\n" + text(timeline(record)))
-        path = self._directory / "report.html"
-        path.write_text(html(timeline(record)))
-        return path
+        return timeline(record)
 
 
 _WORKLOADS = (
