@@ -255,13 +255,6 @@ async def test_a_plugin_that_goes_wrong_says_how(tmp_path, script, error, said):
         await plugin(tmp_path, script).current()
 
 
-@pytest.mark.parametrize("stream", ["stdout", "stderr"])
-async def test_a_plugin_that_has_no_end_is_ended(tmp_path, stream):
-    script = f"import sys\nwhile True: sys.{stream}.write('x' * 65536)"
-    with pytest.raises(errors.Unavailable, match="says more than 10485760 bytes"):
-        await plugin(tmp_path, script).current()
-
-
 async def test_a_plugin_that_is_missing_or_hangs(tmp_path):
     with pytest.raises(errors.NotPermitted, match="get it there"):
         await ExecPlugin(Program(V1, str(tmp_path / "none"), hint="get it there"), Hand()).current()

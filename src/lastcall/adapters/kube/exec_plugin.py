@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 
-from lastcall.adapters.bounded import CONFIG_BYTES
 from lastcall.adapters.kube.credentials import Credential
 from lastcall.aio import any_done, timeout
 from lastcall.errors import NotPermitted, Unavailable
@@ -103,10 +102,7 @@ class ExecPlugin:
             raise NotPermitted(f"the credential plugin {program.command} cannot be started: {error}{hint}") from error
         try:
             async with timeout(program.timeout):
-                assert process.stdout
-                assert process.stderr
-                output, said = await asyncio.gather(self._said(process.stdout), self._said(process.stderr))
-                await process.wait()
+                output, said = await process.communicate()
         except TimeoutError:
             raise Unavailable(
                 f"the credential plugin {program.command} said nothing for {program.timeout:g} s"
@@ -119,14 +115,6 @@ class ExecPlugin:
             words = said.decode(errors="replace").strip()[-_MOST_SAID:]
             raise Unavailable(f"the credential plugin {program.command} failed with {process.returncode}: {words}")
         return output
-
-    async def _said(self, stream: asyncio.StreamReader) -> bytes:
-        said = bytearray()
-        while part := await stream.read(65536):
-            said += part
-            if len(said) > CONFIG_BYTES:
-                raise Unavailable(f"the credential plugin {self._program.command} says more than {CONFIG_BYTES} bytes")
-        return bytes(said)
 
     def _info(self) -> str:
         spec: dict[str, Any] = {"interactive": False}
