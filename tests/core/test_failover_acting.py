@@ -212,6 +212,14 @@ async def test_what_was_made_sure_of_before_it_was_told_for_long_holds_no_more()
     assert [bool(one.error) for one in world.acted] == [False, True, False, True]
 
 
+async def test_who_does_not_lead_any_more_marks_no_node():
+    world = World()
+    world.leads.sure = False
+    with pytest.raises(RefusedForSafety, match="does not lead any more"):
+        await world.acting.carry_out(steps.Mark(mark=owner.OwnerMark(**MARK), why="w"), await world.subject())
+    assert world.cluster.calls == []
+
+
 @pytest.mark.parametrize("known", ["why", "late"])
 async def test_a_fencer_that_would_strike_another_node_is_not_told(known):
     """As it is known right before, and as a live look finds."""

@@ -19,7 +19,7 @@ from lastcall.failover.knowing.facts import (
     StorageLease,
     WatchdogSeen,
 )
-from lastcall.failover.knowing.proofs import Kind
+from lastcall.failover.knowing.proofs import Kind, Terms
 from lastcall.model.power import Instance, Power
 from lastcall.model.watchdog import Watchdog
 
@@ -288,3 +288,24 @@ def test_unsafe_watchdogs_are_refused_with_the_arithmetic(change, told):
 )
 def test_of_which_kinds_are_the_proofs_that_stand(facts, kinds):
     assert assess(BOOT, facts, NOW).kinds == kinds
+
+
+@pytest.mark.parametrize(
+    ("uuid", "proved"),
+    [
+        ("", False),
+        ("00000000-0000-0000-0000-000000000000", False),
+        ("FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF", False),
+        ("03000200-0400-0500-0006-000700080009", False),
+        ("4c4c4544-0051-3510-8052-b4c04f4a3332", True),
+    ],
+)
+def test_another_boot_ends_this_one_only_on_a_machine_that_is_known_to_be_the_same(uuid, proved):
+    """Two machines that take one name, and report no system UUID of their own, are not proved to be one."""
+    boot = Boot(id="a", system_uuid=uuid, since=10.0)
+    facts = [
+        NodeSeen(boot_id="a", system_uuid=uuid, ready="True", at=10.0),
+        NodeSeen(boot_id="b", system_uuid=uuid, ready="True", at=50.0),
+    ]
+    found = assess(boot, facts, 100.0, Terms())
+    assert (found.state is State.DEAD) is proved

@@ -39,6 +39,19 @@ def fence_policy():
     return msgspec.convert({"metadata": {"name": "p"}, "spec": spec}, FencePolicy)
 
 
+def test_the_first_look_at_leases_is_no_sign_of_life_although_the_nodes_are_known():
+    """Nobody knows how old a renewal is that was there before; the next one is a sign."""
+    observing = Observing(lambda _: None)
+    observing.hear(Heard(Watched.NODES, "w1", node("w1")), 0.0)
+    observing.hear(Heard(Watched.NODES, "", None), 0.0)
+    observing.hear(Heard(Watched.LEASES, "w1", renewed("w1", 5)), 5.0)
+    assert observing.knots["w1"].seen.heard is None
+    observing.hear(Heard(Watched.LEASES, "", None), 5.0)
+    assert observing.knots["w1"].seen.heard is None
+    observing.hear(Heard(Watched.LEASES, "w1", renewed("w1", 15)), 15.0)
+    assert observing.knots["w1"].seen.heard == 15.0
+
+
 def test_the_quorum_of_etcd_counts_whoever_was_asked_about_before():
     """One of three members is not Ready, and another is silent; so is a worker, for whom etcd does not matter."""
     observing = Observing(lambda _: None)

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from support.failover_little import World, pod
 
-from lastcall.errors import RefusedForSafety
+from lastcall.errors import RefusedForSafety, Unavailable
 from lastcall.failover.deciding import steps
 from lastcall.failover.deciding.case import AttachmentLeft
 
@@ -47,6 +47,28 @@ async def slow():
     world = World()
     await world.subject()
     return world, world.surety(), Held(world)
+
+
+async def test_a_look_that_has_failed_leaves_nothing_of_the_one_before():
+    """Who comes while the next look is under way waits for it: what was sure a second ago is not any more."""
+    world = World()
+    await world.subject()
+    surety, fine = world.surety(), world.cluster.node
+    await surety.check()
+
+    async def fails(_):
+        raise Unavailable("connection reset")
+
+    world.clock.now += 0.8
+    world.cluster.node = fails
+    with pytest.raises(Unavailable):
+        await surety.check()
+    world.cluster.node, world.clock.now = fine, world.clock.now + 0.05
+    held, tasks = Held(world), await waiting(surety, 1)
+    tasks += await waiting(surety, 1)
+    assert [one.done() for one in tasks] == [False, False]
+    await held.answer(after=0.1)
+    await asyncio.gather(*tasks)
 
 
 async def test_all_who_wait_for_a_look_have_it_however_long_it_takes():

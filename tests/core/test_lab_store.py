@@ -35,6 +35,21 @@ def test_objects_come_in_the_order_of_their_paths():
     assert names(store.objects("leases")) == ""
 
 
+def test_an_object_that_is_new_is_new_and_one_that_has_gone_is_not_written_again():
+    store = Store()
+    key = Key("pods", "n", "a")
+    first = store.put(key, {"metadata": {"name": "a"}}, expected=None)
+    with pytest.raises(Outdated):
+        store.put(key, {"metadata": {"name": "a"}}, expected=None)
+    store.delete(key, {"metadata": {"name": "a"}}, expected=first.revision)
+    for expected in (first.revision, store.revision, 0):
+        with pytest.raises(Outdated):
+            store.put(key, {"metadata": {"name": "a"}}, expected=expected)
+    with pytest.raises(Outdated):
+        store.delete(key, {"metadata": {"name": "a"}}, expected=first.revision)
+    assert store.get(key) is None
+
+
 def test_a_write_must_know_what_it_replaces():
     store = Store()
     first = put(store, "a")

@@ -158,3 +158,14 @@ def test_the_command_prints_them():
         assert binding["roleRef"]["name"] == role["metadata"]["name"]
         [subject] = binding["subjects"]
         assert subject == {"kind": "ServiceAccount", **{key: account["metadata"][key] for key in ("name", "namespace")}}
+
+
+def test_what_cannot_be_judged_is_refused_and_changes_are_judged_as_well():
+    [policy, binding] = agent.objects(own_node=True)[-2:]
+    assert policy["spec"]["failurePolicy"] == "Fail"
+    rules = policy["spec"]["matchConstraints"]["resourceRules"]
+    assert {one["resources"][0]: set(one["operations"]) for one in rules} == {
+        "leases": {"CREATE", "UPDATE"},
+        "nodeshutdowns": {"CREATE", "UPDATE"},
+    }
+    assert binding["spec"]["validationActions"] == ["Deny"]

@@ -223,7 +223,7 @@ BUGS = [
     Bug(
         "another machine of the same name ends the boot",
         "failover/knowing/proofs.py",
-        "if boot.system_uuid and fact.system_uuid == boot.system_uuid:",
+        "if fact.system_uuid == boot.system_uuid and not unset(boot.system_uuid):",
         "if True:",
         PROOF,
     ),

@@ -10,6 +10,55 @@ ERRORS = ("tests/core/test_failover_errors.py",)
 BLOCKED = ("tests/core/test_failover_blocked.py",)
 BUGS = [
     Bug(
+        "another boot ends one of a machine that reports no system UUID",
+        "failover/knowing/proofs.py",
+        "if fact.system_uuid == boot.system_uuid and not unset(boot.system_uuid):",
+        "if fact.system_uuid == boot.system_uuid:",
+        ("tests/core/test_failover_evidence.py",),
+    ),
+    Bug(
+        "a first look at Leases counts as a sign of life",
+        "failover/doing/observing.py",
+        "first=Watched.LEASES not in self._synced",
+        "first=False",
+        GUARD,
+    ),
+    Bug(
+        "an agent's writes are not judged if they cannot be",
+        "manifests/own_node.py",
+        '"failurePolicy": "Fail"',
+        '"failurePolicy": "Ignore"',
+        ("tests/core/test_manifests_agent.py",),
+    ),
+    Bug(
+        "an agent may change what is another node's",
+        "manifests/own_node.py",
+        '["CREATE", "UPDATE"]',
+        '["CREATE"]',
+        ("tests/core/test_manifests_agent.py",),
+    ),
+    Bug(
+        "who does not lead any more marks nodes",
+        "failover/doing/acting.py",
+        "        if not await self._leadership.confirm():",
+        "        if False:",
+        ("tests/core/test_failover_acting.py",),
+    ),
+    Bug(
+        "a look that has failed leaves the one before in force",
+        "failover/doing/surety.py",
+        "            self._at = NEVER\n            self._failure",
+        "            self._failure",
+        ("tests/core/test_failover_surety.py",),
+    ),
+    Bug(
+        "what is written to an object that is not there makes it",
+        "lab/apiserver/store.py",
+        "if (old.revision if old else None) != expected:",
+        "if old and old.revision != expected:",
+        ("tests/core/test_lab_store.py",),
+    ),
+    Bug(
         "a view with a watch that has failed is trusted",
         "failover/doing/guard.py",
         "api_failed=now if blind else self._cluster.api_failed,",

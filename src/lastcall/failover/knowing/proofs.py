@@ -24,6 +24,7 @@ from lastcall.failover.knowing.facts import (
 )
 from lastcall.model import duration
 from lastcall.model.power import Power
+from lastcall.model.system_uuid import unset
 
 LIVES = ("True", "False")
 """Values of the condition Ready that a kubelet writes; Unknown comes from who has missed it."""
@@ -172,12 +173,13 @@ def _sign(fact: Fact) -> Sign | None:
 def _changes(boot: Boot, facts: Iterable[Fact]) -> Iterator[Proof]:
     """The kernel makes a boot id anew at each boot (random(4)), so another one on the same machine ends this one.
 
-    Not one on another machine of the same name: that says nothing about the first machine.
+    Not one on another machine of the same name: that says nothing about the first machine. Machines that report no system
+    UUID, or one that many boards have, may be two.
     """
     for fact in facts:
         if not isinstance(fact, NodeSeen) or fact.boot_id in ("", boot.id):
             continue
-        if boot.system_uuid and fact.system_uuid == boot.system_uuid:
+        if fact.system_uuid == boot.system_uuid and not unset(boot.system_uuid):
             what = f"its machine has booted again, with boot id {fact.boot_id}"
             yield Proof(fact.at, what, Kind.NEW_BOOT, source=_other(fact), certain=True)
 

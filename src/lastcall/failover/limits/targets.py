@@ -16,21 +16,9 @@ from dataclasses import dataclass
 from enum import Enum
 
 from lastcall.model.fence_node import FenceNode
+from lastcall.model.system_uuid import spellings
 from lastcall.ports_fences import FenceTarget
 
-_UNSET_UUIDS = frozenset(
-    (
-        "000102030405060708090a0b0c0d0e0f",
-        "03000200040005000006000700080009",
-        "0123456789abcdef0123456789abcdef",
-        "12345678123456789012123456789012",
-        "123456781234567890abcddeefaabbcc",
-        "1234567890abcdef1234567890abcdef",
-        "4c4c454400002010802080c04f202020",
-        "deadbeefdeadbeefdeadbeefdeadbeef",
-    )
-)
-"""Of boards that came without one (AMI's default), of tools that make them up, and Dell's with a service tag of blanks."""
 _UNSET_SERIALS = re.compile(
     r"(to be filled by o\.?e\.?m\.?|not settable|not present|default string|system serial number|serial number|not specified|not applicable"
     r"|not available|none|null|n/?a|unknown|empty|oem|o\.e\.m\.|0?123456789|1234567890?|[0.x\-]*)",
@@ -64,7 +52,7 @@ class Judgement:
 
 def sharing(uuid: str, others: Iterable[tuple[str, str]]) -> str:
     """The first of ``others``, as names and UUIDs, that shows the same one in either spelling; empty if none does."""
-    mine = _uuid(uuid)
+    mine = spellings(uuid)
     if not mine:
         return ""
     return next((name for name, its in others if its.replace("-", "").lower() in mine), "")
@@ -72,7 +60,7 @@ def sharing(uuid: str, others: Iterable[tuple[str, str]]) -> str:
 
 def judge(target: FenceTarget, node: FenceNode) -> Judgement:
     """Compares what both say of themselves. A machine on which another node may run is another one, whatever they say."""
-    if node.shared_with and _uuid(node.system_uuid):
+    if node.shared_with and spellings(node.system_uuid):
         why = f"node {node.name} shows the same system UUID as node {node.shared_with}, whose machine it may be"
         return Judgement(Match.OTHER, why)
     compared = list(_compared(target, node))
@@ -87,7 +75,13 @@ def judge(target: FenceTarget, node: FenceNode) -> Judgement:
 def _compared(target: FenceTarget, node: FenceNode) -> Iterator[tuple[bool, str]]:
     """Each identifier that both know: whether it is the same, and a sentence."""
     pairs = (
-        ("system UUID", _uuid(target.system_uuid), _uuid(node.system_uuid), target.system_uuid, node.system_uuid),
+        (
+            "system UUID",
+            spellings(target.system_uuid),
+            spellings(node.system_uuid),
+            target.system_uuid,
+            node.system_uuid,
+        ),
         ("serial number", serial(target.serial), serial(node.serial), target.serial, node.serial),
         (
             "providerID",
@@ -102,18 +96,6 @@ def _compared(target: FenceTarget, node: FenceNode) -> Iterator[tuple[bool, str]
             same = bool(theirs & ours)
             other = "" if same else f", that of {_named(target)} is {told}"
             yield same, f"the {what} of node {node.name} is {known}{other or ', and so is that of ' + _named(target)}"
-
-
-def _uuid(text: str) -> frozenset[str]:
-    """Its hexadecimal digits in both byte orders; empty if it is none, or one that nobody has set."""
-    digits = text.strip().lower().removeprefix("urn:uuid:").replace("-", "")
-    if not re.fullmatch("[0-9a-f]{32}", digits):
-        return frozenset()
-    pairs = re.findall("..", digits)
-    if len(set(pairs)) == 1:  # all zeros, all ones, and what flash memory has that was never written
-        return frozenset()
-    spellings = frozenset((digits, "".join(pairs[3::-1] + pairs[5:3:-1] + pairs[7:5:-1] + pairs[8:])))
-    return frozenset() if spellings & _UNSET_UUIDS else spellings
 
 
 def serial(text: str) -> frozenset[str]:
@@ -135,6 +117,6 @@ def _named(target: FenceTarget) -> str:
 
 
 def _silence(target: FenceTarget, node: FenceNode) -> str:
-    if not (_uuid(target.system_uuid) or serial(target.serial) or provider(target.provider_id)):
+    if not (spellings(target.system_uuid) or serial(target.serial) or provider(target.provider_id)):
         return f"{_named(target)} names neither a system UUID nor a serial number nor a providerID"
     return f"node {node.name} knows none of the identifiers that {_named(target)} names"

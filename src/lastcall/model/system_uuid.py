@@ -1,0 +1,35 @@
+"""The system UUID of a machine as its firmware says it, and those that say nothing (pure)."""
+
+import re
+
+_UNSET = frozenset(
+    (
+        "000102030405060708090a0b0c0d0e0f",
+        "03000200040005000006000700080009",
+        "0123456789abcdef0123456789abcdef",
+        "12345678123456789012123456789012",
+        "123456781234567890abcddeefaabbcc",
+        "1234567890abcdef1234567890abcdef",
+        "4c4c454400002010802080c04f202020",
+        "deadbeefdeadbeefdeadbeefdeadbeef",
+    )
+)
+"""Of boards that came without one (AMI's default), of tools that make them up, and Dell's with a service tag of blanks."""
+
+
+def spellings(text: str) -> frozenset[str]:
+    """Its hexadecimal digits in both byte orders; empty if it is none, or one that nobody has set."""
+    digits = text.strip().lower().removeprefix("urn:uuid:").replace("-", "")
+    if not re.fullmatch("[0-9a-f]{32}", digits):
+        return frozenset()
+    pairs = re.findall("..", digits)
+    if len(set(pairs)) == 1:  # all zeros, all ones, and what flash memory has that was never written
+        return frozenset()
+    spellings = frozenset((digits, "".join(pairs[3::-1] + pairs[5:3:-1] + pairs[7:5:-1] + pairs[8:])))
+    return frozenset() if spellings & _UNSET else spellings
+
+
+def unset(text: str) -> bool:
+    """Whether it is a UUID that nobody has set, or nothing at all: two machines with it need not be one."""
+    digits = text.strip().replace("-", "")
+    return not digits or (bool(re.fullmatch("[0-9a-fA-F]{32}", digits)) and not spellings(text))
