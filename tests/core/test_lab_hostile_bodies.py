@@ -9,7 +9,7 @@ import pytest
 from support.lab_custom import DEFINITIONS, WIDGETS, custom, definition
 
 from lastcall.lab import virtual
-from lastcall.lab.apiserver import ApiServer, quantities
+from lastcall.lab.apiserver import ApiServer, cel, cel_costs, quantities
 from lastcall.lab.apiserver.patches import json_patch, strategic
 from lastcall.lab.apiserver.request import Request
 from lastcall.lab.apiserver.schema import gojson, strict_yaml, yaml_limits
@@ -318,3 +318,46 @@ def test_a_strategic_merge_of_many_items():
     after = strategic.merged(before, patch, pod)
     assert after["spec"]["containers"][0]["env"] == changed[:30_000]
     assert after["metadata"]["finalizers"] == [str(n) for n in range(20_000, 60_000)]
+
+
+# -- expressions -------------------------------------------------------------------------------------------------------
+
+
+def test_a_rule_with_loops_within_loops():
+    spec = {"type": "object", "properties": {"l": {"type": "array", "items": {"type": "integer"}}}}
+    rule = {"rule": "self.l.all(a, self.l.all(b, a + b >= 0))"}
+    made = definition("gadgets", "Gadget")
+    schema = {"type": "object", "properties": {"spec": {**spec, "x-kubernetes-validations": [rule]}}}
+    made["spec"]["versions"][0]["schema"] = {"openAPIV3Schema": schema}
+    path = "/apis/x.example.com/v1/namespaces/default/gadgets"
+    bodies = [{**custom(f"g{n}", kind="Gadget"), "spec": {"l": list(range(n))}} for n in (300, 100_000)]
+    _, small, (code, said) = asked(
+        ("POST", DEFINITIONS.path(), json.dumps(made).encode(), "application/json"),
+        *(("POST", path, json.dumps(body).encode(), "application/json") for body in bodies),
+    )
+    assert (small[0], code) == (201, 422)
+    assert "operation cancelled: actual cost limit exceeded" in said["message"]
+
+
+NUMBERS = {"self": {"l": list(range(5000)), "parts": [{"sub": [1, 2, 3]} for _ in range(5000)]}}
+
+
+@pytest.mark.parametrize(
+    ("expression", "exceeded"),
+    [
+        ("self.l.all(a, a >= 0) && self.l.all(b, b >= 0)", False),
+        ("self.parts.all(p, p.sub.all(s, s > 0))", False),
+        ("self.parts.map(p, p.sub.filter(s, s > 0).size())", False),
+        ("self.l.all(a, 'self.l.all(b, b' != 'x')", False),
+        ("self.l.all(a, self.l.exists(b, b == a))", True),
+        ("self.l.map(a, self.parts.map(p, p.sub.map(s, s + a)))", True),
+    ],
+)
+def test_what_expressions_cost(expression, exceeded):
+    assert cel_costs.exceeded(expression, NUMBERS) is exceeded
+
+
+@pytest.mark.parametrize("expression", ["lists.range(10000000000)", "self.s.replace('a', self.s).replace('a', self.s)"])
+def test_functions_whose_results_are_too_large(expression):
+    with pytest.raises(cel.CelError, match="actual cost limit exceeded"):
+        cel.evaluate(expression, {"self": {"s": "a" * 10_000}})

@@ -60,6 +60,9 @@ class Disk:
         async with self.moved:
             await self.moved.wait_for(lambda: self.reached >= revision)
 
+    def lost(self, revision):
+        return False
+
     async def catches_up(self):
         async with self.moved:
             self.reached = self.store.revision

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from lastcall.lab.apiserver import cel_functions, cel_optionals
+from lastcall.lab.apiserver import cel_costs, cel_functions, cel_optionals
 
 if TYPE_CHECKING:
     import cel
@@ -25,6 +25,10 @@ _UNDEFINED = re.compile(r"Undefined variable or function: '([^']*)'")
 _FUNCTION = re.compile(
     r"Function '[^']*' error: (?:Python function call failed: \w+: )?(.*)\. Check function", re.DOTALL
 )
+
+
+TOO_MUCH = "operation cancelled: actual cost limit exceeded"
+"""Of an expression that is too much work."""
 
 
 class CelError(Exception):
@@ -66,6 +70,8 @@ def evaluate(
     ``functions`` are those that this expression can use besides the common ones.
     """
     program = _compiled(expression)
+    if cel_costs.exceeded(expression, variables):
+        raise CelError(TOO_MUCH)
     try:
         return program.execute(_environment(program, variables, functions))
     except KeyError as error:

@@ -35,6 +35,17 @@ def _can(function: Callable[[str], object]) -> Callable[[str], bool]:
     return can
 
 
+_LARGEST = 10_000_000
+"""Characters of a text, or items of a list, that a function makes."""
+
+
+def _small(size: int) -> bool:
+    """ValueError for a result that is too large to be made; Kubernetes stops such expressions by their costs."""
+    if size > _LARGEST:
+        raise ValueError("actual cost limit exceeded")
+    return True
+
+
 # -- quantities --------------------------------------------------------------------------------------------------------
 
 
@@ -154,7 +165,8 @@ def _character(text: str, index: int) -> str:
 
 
 def _replaced(text: str, old: str, new: str, count: int = -1) -> str:
-    return text.replace(old, new, count)
+    found = text.count(old) if count < 0 else min(count, text.count(old))
+    return text.replace(old, new, count) if _small(found * len(new) + len(text)) else text
 
 
 def _split(text: str, separator: str, count: int = -1) -> list[str]:
@@ -240,7 +252,7 @@ _LISTS: Mapping[str, Callable[..., Any]] = {
     "distinct": _distinct,
     "flatten": _flat,
     "slice": lambda values, start, end: values[start:end],
-    "lists.range": lambda count: list(range(count)),
+    "lists.range": lambda count: list(range(count)) if _small(count) else [],
     "sets.contains": _contains_all,
     "sets.equivalent": lambda a, b: _contains_all(a, b) and _contains_all(b, a),
     "sets.intersects": lambda a, b: any(one in a for one in b),

@@ -107,6 +107,9 @@ def _judge(rule: Object, value: Any, schema: Object, path: str, variables: Objec
         if str(error).startswith("no such overload"):
             signature = "call arguments did not match a supported operator, function or macro signature for rule"
             return fields.invalid(path, kind, f"'{error}': {signature}: {words}")
+        if str(error) == cel.TOO_MUCH:
+            why = "no further validation rules will be run due to call cost exceeds limit for rule"
+            return fields.invalid(path, kind, f"'{error}': {why}: {words}")
         return fields.invalid(path, kind, f"{error} evaluating rule: {words}")
     if holds is True:
         return None
