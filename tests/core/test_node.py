@@ -36,12 +36,13 @@ class Status:
     """StatusFiles in memory; a full disk raises OSError."""
 
     def __init__(self):
-        self.full, self.ready = False, []
+        self.full, self.ready, self.pods = False, [], {}
 
     def read_pod(self, namespace, name):
-        return None
+        return self.pods.get(name)
 
     def write_pod(self, document):
+        self.pods[document["metadata"]["name"]] = document
         if self.full:
             raise OSError(28, "No space left on device")
 
@@ -146,5 +147,31 @@ def test_a_pod_that_ended_by_itself_in_a_shutdown_that_was_called_off(on_node):
         await world.node.back()
         assert (world.phase(job), world.phase(web)) == ("Succeeded", "Failed")
         assert world.status.ready == ["True", "False", "True"]
+
+    on_node(test)
+
+
+def test_a_pod_that_ended_while_no_agent_ran_is_not_refused_as_if_it_were_new(on_node, caplog):
+    """The agent was killed in a shutdown and is started again: the pod's manifest is there, its process is not."""
+
+    async def test(world):
+        caplog.set_level("INFO", "lastcall.lab.node")
+        ended, new = pod("ended"), pod("new")
+        world.status.pods["ended"] = {
+            "metadata": {"name": "ended", "namespace": ended.metadata.namespace, "uid": ended.metadata.uid},
+            "status": {"phase": "Running"},
+        }
+        world.node.refuse_pods()
+        world.pods += [ended, new]
+        await world.clock.sleep(1.5)
+        statuses = {name: world.status.pods[name]["status"] for name in ("ended", "new")}
+        assert {name: (one["phase"], one["reason"]) for name, one in statuses.items()} == {
+            "ended": ("Failed", "Terminated"),
+            "new": ("Failed", "NodeShutdown"),
+        }
+        assert [line for line in caplog.messages if "ended" in line] == [f"{ended.key} has ended while no agent ran"]
+        assert [line for line in caplog.messages if "refused" in line] == [
+            f"{new.key} is refused: Pod was rejected as the node is shutting down."
+        ]
 
     on_node(test)

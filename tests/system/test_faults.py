@@ -10,6 +10,8 @@ from support.system import LONG, PATIENT, Node
 
 from lastcall.adapters.holder_process import HolderProcess
 from lastcall.model.shutdown import Outcome, PhaseEnd
+from lastcall.report.text import text
+from lastcall.report.timeline import timeline
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -65,6 +67,9 @@ async def test_a_pod_that_ended_while_no_agent_was_there(node):
     await node.start(wait=False)
     await gone_in_order(node)
     assert node.status("db")["reason"] == "Terminated"
+    assert "db is refused" not in node.log.read_text()
+    told = text(timeline(node.records()[0]))
+    assert "! ended while no agent ran" in told[told.index("/db ") :].split("/", 2)[1]
 
 
 async def test_killed_again_and_again(node):

@@ -129,8 +129,13 @@ class LabNode:
 
     async def _admit(self, pod: Pod) -> None:
         before = self._status.read_pod(pod.metadata.namespace, pod.metadata.name)
-        if before and before["metadata"].get("uid") == pod.metadata.uid and before["status"]["phase"] in FINISHED:
+        phase = before["status"]["phase"] if before and before["metadata"].get("uid") == pod.metadata.uid else ""
+        if before and phase in FINISHED:
             self.pods[pod.key] = before
+            return
+        if self._refusing and phase == "Running":  # it is not new: an earlier life of this program started it
+            log.info("%s has ended while no agent ran", pod.key)
+            await self.pod_ended(LivePod(pod=pod, containers={}), {})
             return
         if self._refusing:
             log.warning("%s is refused: %s", pod.key, names.REFUSED_MESSAGE)

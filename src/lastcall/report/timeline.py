@@ -62,6 +62,9 @@ class Lane:
         return f"{plain(record.name)}: {', '.join(told) or 'nothing was done'}"
 
 
+_UNSEEN = "ended while no agent ran, so that the moment is not known"
+
+
 @dataclass(frozen=True, kw_only=True)
 class PodRow:
     """One pod; ``due`` is when its grace is over, ``wanted`` when the grace that it asked for would be."""
@@ -94,7 +97,13 @@ class PodRow:
         pod = self.record
         cut = f"cut short: had {lasting(pod.grace)} of {lasting(pod.asked)}"
         failed = [f"preStop of {plain(c.name)} {_hook(c)}" for c in pod.containers if c.hook_ok is False]
-        return (*([cut] if pod.cut_short else []), *failed)
+        return (*([cut] if pod.cut_short else []), *failed, *([_UNSEEN] if self._ended_unseen else []))
+
+    @property
+    def _ended_unseen(self) -> bool:
+        """Whether the pod was gone when an agent that was started again looked for it."""
+        ended = self.record.outcome in (PodOutcome.GRACEFUL, PodOutcome.KILLED)
+        return ended and any(one.ended is None for one in self.record.containers)
 
 
 @dataclass(frozen=True, kw_only=True)
