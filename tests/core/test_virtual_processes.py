@@ -327,3 +327,39 @@ def test_the_dead_are_ended_from_within_also_in_the_middle_of_a_list(monkeypatch
     kept.clear()
     gc.collect()
     assert (heard, shown) == (["pages", "changes"], [])
+
+
+# -- a process that is stopped -----------------------------------------------------------------------------------------
+
+
+@in_virtual_time
+async def test_what_is_stopped_does_nothing_and_goes_on_in_order():
+    log = []
+    process = Process("p")
+    process.start(worker(log, "one"), "one")
+    await asyncio.sleep(1.5)
+    before = list(log)
+    process.pause()
+    process.pause()
+    await asyncio.sleep(100)
+    assert log == before
+    process.resume()
+    process.resume()
+    await asyncio.sleep(0.1)
+    assert log[len(before) :] == ["one 101.5"], "the timer that has passed comes once"
+    assert process.alive
+
+
+@in_virtual_time
+async def test_what_is_stopped_can_be_killed():
+    log = []
+    process = Process("p")
+    process.start(worker(log, "one"), "one")
+    await asyncio.sleep(1.5)
+    before = list(log)
+    process.pause()
+    await asyncio.sleep(10)
+    process.kill()
+    process.resume()
+    await asyncio.sleep(10)
+    assert (log, process.alive) == (before, False)

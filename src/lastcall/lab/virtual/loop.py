@@ -6,7 +6,7 @@ import heapq
 import itertools
 import sys
 import threading
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterable
 from contextvars import Context
 from typing import Any, NoReturn, TypeVar, TypeVarTuple
 from weakref import WeakSet
@@ -127,6 +127,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
             if handle._cancelled:  # noqa: SLF001
                 continue
             owner = handle._context.get(OWNER)  # noqa: SLF001
+            if owner is not None and owner.hold(handle):
+                continue
             if owner is None or owner.step():
                 if self._steps:
                     self._trace.add(self._now, owner.name if owner else "-", step_name(handle))
@@ -134,6 +136,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
         if self._failure:
             failure, self._failure = self._failure, None
             raise failure
+
+    def run_soon(self, handles: Iterable[asyncio.Handle]) -> None:
+        """What was held back runs now, in this order."""
+        self._ready.extend(handles)  # type: ignore[attr-defined]
 
     def _fail(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         exception, owner = context.get("exception"), getattr(context.get("future"), "owner", None)

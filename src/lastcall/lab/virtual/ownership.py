@@ -15,6 +15,10 @@ class Owner(Protocol):
     tasks: "WeakSet[Task]"
     generators: WeakSet[AsyncGenerator[Any, Any]]
 
+    def hold(self, handle: asyncio.Handle) -> bool:
+        """Whether it is stopped, and has kept this step for later."""
+        ...
+
     def step(self) -> bool:
         """Whether one more step of it may run; it may die of being asked."""
         ...

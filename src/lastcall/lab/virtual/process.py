@@ -34,6 +34,9 @@ class Process:
     before the next one begins (0: it does nothing more; None: it does not). To die between any two awaits of a
     scenario, run it once, read ``steps``, and run it again with each smaller fuse.
 
+    A process that is stopped (``pause``, as by SIGSTOP) does nothing either, and is not told: its timers pass, what
+    others send it waits, and all of that happens at once when it goes on (``resume``), in the order in which it came.
+
     ``on_death`` is called at once when it dies, in the context of who made the process: there the kernel closes
     descriptors and the machine restarts the program. Its exceptions are those of who kills; of a fuse, the loop's.
     """
@@ -49,6 +52,7 @@ class Process:
         self._context = contextvars.copy_context()
         self._context.run(OWNER.set, self)
         self._at_death: dict[object, Callable[[], object]] = {}
+        self._held: list[asyncio.Handle] | None = None
         self._loop.live(self)
         if on_death:
             self.at_death(on_death)
@@ -77,6 +81,24 @@ class Process:
         told, self._at_death = self._at_death, {}
         for callback in told.values():
             callback()
+
+    def pause(self) -> None:
+        """SIGSTOP. A second time it is nothing."""
+        if self._held is None:
+            self._held = []
+
+    def resume(self) -> None:
+        """SIGCONT. Nothing if it is not stopped."""
+        held, self._held = self._held, None
+        if held and self.alive:
+            self._loop.run_soon(held)
+
+    def hold(self, handle: asyncio.Handle) -> bool:
+        """For the loop: whether the process is stopped, so that it has kept a step of its own for later."""
+        if self._held is None or not self.alive:
+            return False
+        self._held.append(handle)
+        return True
 
     def stop(self) -> None:
         """For the loop, when the run is over: it is dead, and nobody hears of it."""
