@@ -157,6 +157,11 @@ def told(at=100.0, hit="n1", **more):
         ([told(silence=5.0, powered=False)], []),
         ([told(node="n2")], ["TARGET"]),
         ([told(held=9.0)], ["TARGET"]),
+        ([told(silence=12.0, suspect_after=10.0)], []),
+        ([told(silence=30.0, suspect_after=60.0)], ["TARGET"]),
+        ([told(forbidden=20.0)], ["TARGET"]),
+        ([told(forbidden=20.0, powered=False)], []),
+        ([told(forbidden=5.0)], []),
         ([told(healthy=5)], ["LIMITS"]),
         ([told(away=("n2",))], ["LIMITS"]),
         ([told(), told(at=200.0, healthy=5)], []),
@@ -176,6 +181,16 @@ def test_who_has_no_controller_is_not_judged():
 
 def known(silence, **more):
     return Machine(**{"powered": True, "boot_id": "boot", "silence": silence, "lately": silence, "domain": "x", **more})
+
+
+@pytest.mark.parametrize(
+    ("domains", "more", "away"),
+    [(("x", "x"), {}, ("b",)), (("x", "y"), {}, ()), (("", ""), {}, ()), (("x", "x"), {"failed_over": True}, ())],
+)
+def test_which_machines_count_for_a_failure_domain(domains, more, away):
+    machines = {"a": known(30.0, domain=domains[0]), "b": known(60.0, domain=domains[1], **more)}
+    found = order(9.0, "a", "a", machines=machines, suspect_after=20.0, before=[told(hit="b")])
+    assert found.away == away
 
 
 def test_what_is_known_of_an_order():

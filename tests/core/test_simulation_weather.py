@@ -118,6 +118,49 @@ async def test_of_another_program_nothing_is_lost():
     assert (await way.ask()).body == b"an answer"
 
 
+@virtually
+async def test_a_way_that_swallows_requests_leaves_open_watches_alone():
+    way = Way()
+    watch = (await way.ask(stream=True)).body
+    way.weather.begin(Condition(unheard=True))
+    with pytest.raises(Unavailable, match="no answer came in time"):
+        await way.ask("DELETE")
+    assert way.server.asked == ["GET /api/v1/namespaces/default/pods/a"], "the deletion has not arrived"
+    assert len([piece async for piece in watch]) == 40
+    assert way.struck == [("lost request", "node-1: DELETE pods")]
+
+
+@virtually
+async def test_a_way_that_swallows_answers_lets_the_deed_be_done():
+    way = Way(unanswered=True)
+    with pytest.raises(Unavailable, match="no answer came in time"):
+        await way.ask("DELETE")
+    assert way.server.asked == ["DELETE /api/v1/namespaces/default/pods/a"]
+    assert way.struck == [("lost answer", "node-1: DELETE pods")]
+
+
+@virtually
+async def test_a_list_that_is_behind_is_asked_for_at_an_older_revision():
+    way = Way(stale=5.0)
+    for revision in (1, 2, 3, 4):
+        way.weather.note_revision(revision)
+        await way.weather.clock.sleep(3.0)
+    pods = "/api/v1/pods"
+    for target in (pods, f"{pods}?limit=500", f"{pods}?resourceVersion=0", "/api/v1/nodes/node-1"):
+        await way.exposed.request("GET", target, {}, b"")
+    exactly = "resourceVersion=3&resourceVersionMatch=Exact"
+    assert way.server.asked == [
+        f"GET {pods}?{exactly}",
+        f"GET {pods}?limit=500&{exactly}",
+        f"GET {pods}?resourceVersion=0",
+        "GET /api/v1/nodes/node-1",
+    ]
+    assert way.struck == [("old list", "node-1: GET pods")] * 2
+    way.weather.forget_revisions()
+    await way.exposed.request("GET", pods, {}, b"")
+    assert way.server.asked[-1] == f"GET {pods}", "what is compacted cannot be listed"
+
+
 # -- what becomes of it ------------------------------------------------------------------------------------------------
 
 

@@ -11,10 +11,14 @@ _ROOM = 256
 
 
 class FakeNetwork:
-    """``lag`` gives, for a sender's and a receiver's address, the seconds that a datagram takes; None: it is lost."""
+    """``lag`` gives, for a sender's and a receiver's address, the seconds that a datagram takes; None: it is lost.
+
+    ``copies`` gives how many of one arrive; UDP allows more than one.
+    """
 
     def __init__(self, lag: Callable[[str, str], float | None] = lambda _, __: 0.0) -> None:
         self.lag = lag
+        self.copies: Callable[[], int] = lambda: 1
         self.sent = 0
         self._bound: dict[Address, FakeDatagrams] = {}
 
@@ -30,9 +34,10 @@ class FakeNetwork:
     def carry(self, data: bytes, sender: Address, to: Address) -> None:
         """Sends it on its way."""
         self.sent += 1
-        lag = self.lag(sender[0], to[0])
-        if lag is not None:
-            asyncio.get_running_loop().call_later(lag, self._deliver, data, sender, to)
+        for _ in range(self.copies()):
+            lag = self.lag(sender[0], to[0])
+            if lag is not None:
+                asyncio.get_running_loop().call_later(lag, self._deliver, data, sender, to)
 
     def _deliver(self, data: bytes, sender: Address, to: Address) -> None:
         if to in self._bound:

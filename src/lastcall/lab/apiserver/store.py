@@ -167,6 +167,20 @@ class Store:
             self._restore(key, old)
         return self.revision
 
+    def backup(self) -> Mapping[Key, Stored]:
+        """All objects as they are now."""
+        return {one.key: one for objects in self._objects.values() for one in objects.values()}
+
+    def restore(self, backup: Mapping[Key, Stored]) -> None:
+        """Becomes what it was, in new revisions, as ``etcdutl snapshot restore --bump-revision --mark-compacted`` does."""
+        for key in [key for key in self.backup() if key not in backup]:
+            self._restore(key, None)
+        for key, old in backup.items():
+            now = self.get(key)
+            if now is None or now.revision != old.revision:
+                self._restore(key, old)
+        self.compact(self.revision)
+
     def _restore(self, key: Key, old: Stored | None) -> None:
         now = self.get(key)
         if old is not None:

@@ -28,6 +28,8 @@ FAULTS = {
     Verb.RUNTIME_AWAY: 3,
     Verb.DISK_FULL: 3,
     Verb.CLOCK_STEP: 1,
+    Verb.CLOCK_DRIFT: 1,
+    Verb.DISK_SLOW: 2,
     Verb.POWER_CUT: 2,
     Verb.HANG: 2,
     Verb.PARTITION: 3,
@@ -36,8 +38,12 @@ FAULTS = {
     Verb.API_DOWN: 3,
     Verb.API_RESTART: 1,
     Verb.API_COMPACT: 1,
+    Verb.ETCD_RESTORE: 1,
     Verb.API_ERRORS: 5,
     Verb.API_SLOW: 2,
+    Verb.REQUESTS_LOST: 2,
+    Verb.ANSWERS_LOST: 2,
+    Verb.STALE_LISTS: 2,
     Verb.API_TORN: 2,
     Verb.WATCH_LATE: 2,
     Verb.WATCH_DOUBLE: 2,
@@ -45,6 +51,7 @@ FAULTS = {
     Verb.WATCH_LOST: 2,
     Verb.WATCH_SILENT: 2,
     Verb.KILL_CONTROLLERS: 2,
+    Verb.PAUSE_CONTROLLERS: 2,
 }
 """How often each comes, in proportion."""
 
@@ -55,6 +62,9 @@ _AT_ONCE = {Verb.KILL_HOLDER, Verb.RESTART_LOGIND, Verb.API_COMPACT}
 
 _WEATHER = {
     Verb.API_ERRORS,
+    Verb.REQUESTS_LOST,
+    Verb.ANSWERS_LOST,
+    Verb.STALE_LISTS,
     Verb.API_SLOW,
     Verb.API_TORN,
     Verb.WATCH_LATE,
@@ -81,6 +91,9 @@ _AMOUNTS = {
     Verb.WATCH_TORN: (0.2,),
     Verb.WATCH_LOST: (0.05, 0.3),
     Verb.CLOCK_STEP: (-3600.0, -5.0, 30.0, 86400.0),
+    Verb.CLOCK_DRIFT: (-30.0, 2.0, 60.0),
+    Verb.DISK_SLOW: (0.05, 0.5, 5.0),
+    Verb.STALE_LISTS: (1.0, 5.0, 15.0),
 }
 
 

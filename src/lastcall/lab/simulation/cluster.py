@@ -102,7 +102,7 @@ class Cluster:
             boot=scenario.boot,
             records=scenario.failover is not None,
         )
-        self._watchdogs = watchdogs_of(scenario, seed, self.truth)
+        self.watchdogs = watchdogs_of(scenario, seed, self.truth)
         for group in scenario.nodes:
             for number in range(group.count):
                 self._add(group, number)
@@ -113,13 +113,13 @@ class Cluster:
         """Everything runs when this returns; TimeoutError if it does not come to that in an hour."""
         if recorded := self.scenario.recorded:
             await put(self, copy.deepcopy(recorded.objects), recorded.away)
-        if self._watchdogs:
+        if self.watchdogs:
             by_role = self.plane.server.authorizer.mode is Authorization.RBAC
-            await self._watchdogs.begin(self.plane.admin, rights=by_role)
+            await self.watchdogs.begin(self.plane.admin, rights=by_role)
         if not recorded:
             await self._begin()
-        if self._watchdogs:
-            await self.until(self._watchdogs.ready)
+        if self.watchdogs:
+            await self.until(self.watchdogs.ready)
         await self.failing_over.begin()
 
     async def _begin(self) -> None:
@@ -191,9 +191,9 @@ class Cluster:
         self.weather.changed.append(heartbeat.disturb)
         machine = self.machines[name] = Machine(name, host, cable)
         machine.on_fault = lambda fault: self.truth.harmed(name, fault)
-        if self._watchdogs:
+        if self.watchdogs:
             reach = Cable(self.plane.reach(identities.AGENT, name), trunk=cable)
-            host.watchdog = self._watchdogs.of(machine, reach, host.clock)
+            host.watchdog = self.watchdogs.of(machine, reach, host.clock)
 
     def _behave(self, pod: Pod, container: str, attempt: int) -> Behaviour:
         workload = self.workload_of(pod)

@@ -8,7 +8,7 @@ from lastcall.lab.apiserver.authorization.authorizer import Authorization
 from lastcall.lab.apiserver.inprocess import InProcess
 from lastcall.lab.apiserver.meta import micro_timestamp
 from lastcall.lab.apiserver.request import ADMIN, Identity
-from lastcall.lab.apiserver.store import Key
+from lastcall.lab.apiserver.store import Change, Key
 from lastcall.lab.controllers.cluster import ClusterClient
 from lastcall.lab.controllers.every import every
 from lastcall.lab.controllers.pace import Pace
@@ -48,6 +48,7 @@ class Plane:
         self.server = ApiServer(clock, random_of(seed, "api server"), authorization=authorization, roles=roles)
         self.heartbeats = Heartbeats(self.server.store, clock)
         self.weather = weather
+        self._note_revisions()
         self.admin = Client(self._reach(ADMIN), manager="kubectl")
         """Straight into the server, whatever the weather: how the scenario itself acts and looks."""
         self.manager = Process("controllers")
@@ -98,6 +99,17 @@ class Plane:
         lease = before.object() | {"spec": renewed} if before else {"metadata": metadata, "spec": renewed}
         store.put(_OWN_LEASE, lease, expected=before.revision if before else None)
 
+    def _note_revisions(self) -> None:
+        store, weather = self.server.store, self.weather
+        before = store.on_change
+
+        def hear(change: Change) -> None:
+            before(change)
+            weather.note_revision(change.new.revision)
+
+        store.on_change = hear
+
     def compact(self) -> None:
         """Forgets all history: who falls behind now hears 410 Gone."""
+        self.weather.forget_revisions()
         self.server.store.compact(self.server.store.revision)

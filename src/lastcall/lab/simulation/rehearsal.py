@@ -1,6 +1,7 @@
 """Plays a scenario: the cluster comes up, what is to happen happens, and the truth is what comes out."""
 
 import logging
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -92,6 +93,7 @@ class Rehearsal:
             changed=theirs.changed(cluster),
             orders=truth.orders,
             failover=self.scenario.failover,
+            restored=min(truth.restores, default=math.inf),
             bounded=self.scenario.manager is Manager.LASTCALL,
         )
 

@@ -85,6 +85,10 @@ class Order(NamedTuple):
     every: int
     held: float = 0.0
     """For how many seconds more it has said itself that it goes down."""
+    suspect_after: float = 0.0
+    """The least that the policy has said lately; 0: what the scenario says."""
+    forbidden: float = 0.0
+    """For how many seconds the policy has said that nothing is to be fenced."""
 
 
 class Truth:
@@ -101,6 +105,8 @@ class Truth:
         """Where that was, by uid."""
         self.asked: list[Asked] = []
         self.notices: list[Notice] = []
+        self.restores: list[float] = []
+        """When etcd was restored from a backup."""
         self.orders: list[Order] = []
         """Of the failover controller, to BMCs."""
         self.listeners: list[Callable[[Happening | Power], None]] = []
@@ -156,6 +162,10 @@ class Truth:
     def struck(self, kind: str, step: str) -> None:
         """A fault has hit something."""
         self.faults.append(Fault(self._clock.boottime(), kind, step))
+
+    def restored(self) -> None:
+        """Etcd is restored from a backup."""
+        self.restores.append(self._clock.boottime())
 
     def wanted_ended(self, uid: str, grace: float, *, forgotten: bool) -> None:
         """A pod is to end."""

@@ -18,6 +18,9 @@ from lastcall.errors import Unavailable
 from lastcall.lab.simulation.seeds import random_of
 from lastcall.ports import Clock
 
+UNANSWERED = 5.0
+"""Seconds after which a program gives up a request of which it hears nothing."""
+
 LATENCY = 0.002
 """Seconds from a program to the API server and back, on the average."""
 
@@ -41,8 +44,18 @@ class Condition:
     """The part of a watch's pieces in whose middle the connection breaks."""
     lost: float = 0.0
     """The part of a watch's pieces that never comes; the watch stays open."""
+    unheard: bool = False
+    """No request arrives. Watches that are open go on."""
+    unanswered: bool = False
+    """No answer arrives, though what was asked for is done."""
+    stale: float = 0.0
+    """Lists are as they were so long ago; a watch from there on brings what has happened since."""
     silent: bool = False
     """Watches hear nothing any more, and are not told so."""
+
+
+_EACH, _KEPT = 0.5, 40
+"""How often the newest revision is noted, in seconds, and how many are kept."""
 
 
 class Weather:
@@ -56,6 +69,7 @@ class Weather:
         self._down = False
         self._seed = seed
         self._conditions: list[Condition] = []
+        self._revisions: list[tuple[float, int]] = []
 
     @property
     def down(self) -> bool:
@@ -95,6 +109,22 @@ class Weather:
         """The dice of one program."""
         return random_of(self._seed, f"weather/{program}")
 
+    def revision_at(self, at: float) -> int | None:
+        """The store's newest revision at that time; None if it is not known any more."""
+        known = [revision for since, revision in self._revisions if since <= at]
+        return known[-1] if known else None
+
+    def forget_revisions(self) -> None:
+        """History begins anew."""
+        self._revisions.clear()
+
+    def note_revision(self, revision: int) -> None:
+        """It is the newest from now on."""
+        now = self.clock.boottime()
+        if not self._revisions or now - self._revisions[-1][0] >= _EACH:
+            self._revisions.append((now, revision))
+            del self._revisions[:-_KEPT]
+
     def most(self, program: str, what: str) -> float:
         """The worst that conditions say of it for a program."""
         if not self._conditions:
@@ -111,6 +141,8 @@ class Exposed:
         self._weather = weather
         self._program = program
         self._random = weather.random_for(program)
+        self._listing: set[str] = set()
+        """What has been watched from the beginning since lists are old."""
 
     async def request(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes, *, stream: bool = False
@@ -119,6 +151,10 @@ class Exposed:
         step = _Step(self._program, method, target, stream)
         await self._delay(step)
         self._check(step)
+        await self._lose(step, "unheard", "lost request")
+        target = self._older(step)
+        if self._must_list(step):
+            return _failure("410")
         refusal = self._refusal(method, step)
         if isinstance(refusal, Answer):
             return refusal
@@ -126,6 +162,7 @@ class Exposed:
         if refusal:
             raise Unavailable("the connection broke before the answer came")
         self._check(step)
+        await self._lose(step, "unanswered", "lost answer")
         if isinstance(answer.body, bytes):
             self._break_off(step)
             return answer
@@ -145,6 +182,35 @@ class Exposed:
         if slow := self._weather.most(self._program, "slow"):
             self._weather.struck("slow answer", str(step))
             await self._weather.clock.sleep(self._random.random() * slow)
+
+    async def _lose(self, step: "_Step", what: str, told: str) -> None:
+        """On a way that swallows everything nobody is refused: who asks finds out by waiting."""
+        if self._weather.most(self._program, what):
+            self._weather.struck(told, str(step))
+            await self._weather.clock.sleep(UNANSWERED)
+            raise Unavailable("no answer came in time")
+
+    def _must_list(self, step: "_Step") -> bool:
+        """A cache that is behind does not know where a watch left off: who watches lists again, once."""
+        if not self._weather.most(self._program, "stale"):
+            self._listing.clear()
+            return False
+        path = urlsplit(step.target).path
+        if not step.stream or path in self._listing:
+            return False
+        self._listing.add(path)
+        return True
+
+    def _older(self, step: "_Step") -> str:
+        """The target of a list that is answered from a cache which is behind; others stay as they are."""
+        behind = self._weather.most(self._program, "stale")
+        if not behind or step.method != "GET" or step.stream or not _is_list(step.target):
+            return step.target
+        revision = self._weather.revision_at(self._weather.clock.boottime() - behind)
+        if revision is None:
+            return step.target
+        self._weather.struck("old list", str(step))
+        return f"{step.target}{'&' if '?' in step.target else '?'}resourceVersion={revision}&resourceVersionMatch=Exact"
 
     def _break_off(self, step: "_Step") -> None:
         """A client has whole answers only (``transport.Transport``): of half a one it knows that there was one."""
@@ -227,6 +293,16 @@ class _Stream:
         await self._chunks.aclose()
 
 
+def _is_list(target: str) -> bool:
+    """Whether a collection is asked for, at no revision in particular."""
+    parts = urlsplit(target)
+    words = parts.path.strip("/").split("/")
+    rest = words[2:] if words[0] == "api" else words[3:]
+    if len(rest) > 2 and rest[0] == "namespaces":
+        rest = rest[2:]
+    return len(rest) == 1 and not any(one in parts.query for one in ("resourceVersion", "continue", "watch"))
+
+
 def step_of(method: str, target: str, *, stream: bool) -> str:
     """A request in few words, without names: ``PATCH pods/status``, ``WATCH nodes``."""
     parts = urlsplit(target).path.strip("/").split("/")
@@ -239,6 +315,7 @@ def step_of(method: str, target: str, *, stream: bool) -> str:
 
 _FAILURES = {
     "409": ("Conflict", "the object has been modified; please apply your changes to the latest version and try again"),
+    "410": ("Expired", "too old resource version"),
     "429": ("TooManyRequests", "the server has received too many requests and has asked us to try again later"),
     "500": ("InternalError", "Internal error occurred: etcdserver: request timed out"),
 }

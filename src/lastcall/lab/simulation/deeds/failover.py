@@ -9,9 +9,31 @@ from lastcall.lab.simulation.deeds.doing import DeedOnMachine, over
 from lastcall.lab.simulation.scenario import Event
 
 RESTART_SECONDS = 2.0
+PAUSE_SECONDS = 30.0
 
 _PATIENCE = 60.0
 """For how long a death between two awaits is waited for."""
+
+
+async def pause(cluster: Cluster, event: Event) -> None:
+    """The one that leads stands still, and goes on with what it knew."""
+    if replicas := cluster.failing_over.replicas:
+        cluster.truth.struck(event.verb.value, "the failover controller")
+        process = replicas.leader.process
+        process.pause()
+        await over(cluster, event, PAUSE_SECONDS)
+        process.resume()
+
+
+async def step_clock(cluster: Cluster, event: Event) -> None:
+    """The wall clock of all of them; back when its time is over."""
+    if replicas := cluster.failing_over.replicas:
+        cluster.truth.struck(event.verb.value, "the failover controllers")
+        for replica in replicas.all:
+            replica.clock.skew += event.amount
+        if await over(cluster, event):
+            for replica in replicas.all:
+                replica.clock.skew -= event.amount
 
 
 async def kill(cluster: Cluster, event: Event) -> None:

@@ -9,6 +9,11 @@ from lastcall.lab.simulation.scenario import Event
 OFF_SECONDS = 20.0
 """From power off to power on in a reboot, unless the event says so."""
 
+DRIFT_SECONDS = 60.0
+"""For how long a clock drifts unless the event says it."""
+
+_DRIFT_STEPS = 20
+
 SPOT_SECONDS = 120.0
 """From a cloud's notice to its pulling the plug (what AWS gives)."""
 
@@ -76,6 +81,31 @@ async def step_clock(cluster: Cluster, event: Event, name: str) -> None:
     clock.skew += event.amount
     if await over(cluster, event):
         clock.skew -= event.amount
+
+
+async def drift_clock(cluster: Cluster, event: Event, name: str) -> None:
+    """Its wall clock alone, a little at a time; right again when it is over."""
+    clock, lasts = cluster.hosts[name].clock, DRIFT_SECONDS if event.lasts is None else event.lasts
+    for _ in range(_DRIFT_STEPS):
+        await cluster.clock.sleep(lasts / _DRIFT_STEPS)
+        clock.skew += event.amount / _DRIFT_STEPS
+    clock.skew -= event.amount
+
+
+async def slow_disk(cluster: Cluster, event: Event, name: str) -> None:
+    """What is written is safe so much later."""
+    disk = cluster.hosts[name].disk
+    disk.delay += event.amount
+    if await over(cluster, event):
+        disk.delay -= event.amount
+
+
+async def repeat_datagrams(cluster: Cluster, event: Event) -> None:
+    """Between agents that keep watchdogs."""
+    if watchdogs := cluster.watchdogs:
+        watchdogs.repeated = event.amount
+        if await over(cluster, event):
+            watchdogs.repeated = 0.0
 
 
 async def fill_disk(cluster: Cluster, event: Event, name: str) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from lastcall.lab.power import Switch
-from lastcall.lab.simulation.deeds import api, failover, machines, people, programs
+from lastcall.lab.simulation.deeds import api, failover, machines, people, policies, programs
 from lastcall.lab.simulation.deeds.doing import Deed, on_each
 from lastcall.lab.simulation.deeds.rolling import roll
 from lastcall.lab.simulation.scenario import Verb
@@ -20,6 +20,9 @@ DEEDS: Mapping[Verb, Deed] = {
     Verb.SPOT: on_each(machines.reclaim),
     Verb.ROLL: roll,
     Verb.CLOCK_STEP: on_each(machines.step_clock),
+    Verb.CLOCK_DRIFT: on_each(machines.drift_clock),
+    Verb.DISK_SLOW: on_each(machines.slow_disk),
+    Verb.DATAGRAMS_DOUBLE: machines.repeat_datagrams,
     Verb.DISK_FULL: on_each(machines.fill_disk),
     Verb.KILL_AGENT: on_each(programs.kill_agent, at_once=False),
     Verb.KILL_HOLDER: on_each(programs.kill_holder),
@@ -28,6 +31,10 @@ DEEDS: Mapping[Verb, Deed] = {
     Verb.RUNTIME_AWAY: on_each(programs.runtime_away),
     Verb.DRAIN: on_each(people.drain),
     Verb.OUT_OF_SERVICE: on_each(people.taint_out_of_service),
+    Verb.PAUSE_FAILOVER: failover.pause,
+    Verb.CLOCK_FAILOVER: failover.step_clock,
+    Verb.POLICY_SUSPECT: policies.suspect_after,
+    Verb.POLICY_OBSERVE: policies.observe,
     Verb.KILL_FAILOVER: failover.kill,
     Verb.STOP_FAILOVER: failover.stop,
     Verb.CUT_FAILOVER: failover.cut,
@@ -40,8 +47,13 @@ DEEDS: Mapping[Verb, Deed] = {
     Verb.API_DOWN: api.down,
     Verb.API_RESTART: api.restart,
     Verb.API_COMPACT: api.compact,
+    Verb.ETCD_RESTORE: api.restore,
+    Verb.PAUSE_CONTROLLERS: api.pause_controllers,
     Verb.KILL_CONTROLLERS: api.kill_controllers,
     Verb.API_ERRORS: api.weather(lambda part, nodes: Condition(programs=nodes, refused=part)),
+    Verb.REQUESTS_LOST: api.weather(lambda _, nodes: Condition(programs=nodes, unheard=True)),
+    Verb.ANSWERS_LOST: api.weather(lambda _, nodes: Condition(programs=nodes, unanswered=True, silent=True)),
+    Verb.STALE_LISTS: api.another_server,
     Verb.API_SLOW: api.weather(lambda seconds, nodes: Condition(programs=nodes, slow=seconds)),
     Verb.API_TORN: api.weather(lambda part, nodes: Condition(programs=nodes, halved=part)),
     Verb.WATCH_LATE: api.weather(lambda seconds, nodes: Condition(programs=nodes, late=seconds)),

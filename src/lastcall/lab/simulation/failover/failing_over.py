@@ -1,19 +1,23 @@
 """The failover of a simulated cluster: BMCs, what is needed in the API, and the controller's replicas."""
 
+import math
 from datetime import datetime
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from lastcall.adapters.kube.resources import PODS, Object
 from lastcall.errors import NotFound
 from lastcall.lab.apiserver.authorization.authorizer import Authorization
 from lastcall.lab.apiserver.store import Key
 from lastcall.lab.making import make
 from lastcall.lab.simulation.failover import manifests, orders
 from lastcall.lab.simulation.failover.bmcs import Bmcs
-from lastcall.lab.simulation.failover.hearing import Hearing
+from lastcall.lab.simulation.failover.hearing import LATELY, Hearing
 from lastcall.lab.simulation.failover.replicas import Replica, Replicas
 from lastcall.lab.simulation.scenario import Failover
+from lastcall.model import duration
 from lastcall.model.observed import WatchedShutdown
 from lastcall.model.shutdown import Outcome
 
@@ -32,6 +36,9 @@ class FailingOver:
         self.bmcs = Bmcs(cluster.machines, cluster.clock, self._ordered)
         self._hearing = Hearing(cluster.plane.server.store, cluster.clock) if self._settings else None
         self.replicas: Replicas | None = None
+        self._suspect_after: list[tuple[float, float]] = []
+        self._observes: float | None = None
+        """Since when the policy says that nothing is to be fenced."""
 
     async def begin(self) -> None:
         """A controller leads when this returns, if there is to be one."""
@@ -51,6 +58,21 @@ class FailingOver:
         )
         self.replicas.start()
         await cluster.until(lambda: self.replicas is not None and self.replicas.lead)
+
+    def edited(self, spec: Object) -> None:
+        """Fields of the policy are other ones now."""
+        now = self._cluster.clock.boottime()
+        if "suspectAfter" in spec:
+            self._suspect_after.append((now, duration.parse(spec["suspectAfter"]) / duration.SECOND))
+        if "mode" in spec:
+            self._observes = now if spec["mode"] == "Observe" else None
+
+    def _least(self, usual: float) -> float:
+        """Of what the policy has said now and a moment ago."""
+        since = self._cluster.clock.boottime() - LATELY
+        before = [(-math.inf, usual), *self._suspect_after]
+        in_force = [value for (_, value), (until, _) in pairwise([*before, (math.inf, 0.0)]) if until >= since]
+        return min(in_force)
 
     async def _make_policy(self) -> None:
         """When its kind is served."""
@@ -74,7 +96,13 @@ class FailingOver:
             suspect_after=self._settings.suspect_after,
             before=cluster.truth.orders,
         )
-        cluster.truth.orders.append(order)
+        now = cluster.clock.boottime()
+        cluster.truth.orders.append(
+            order._replace(
+                suspect_after=self._least(self._settings.suspect_after),
+                forbidden=0.0 if self._observes is None else now - self._observes,
+            )
+        )
 
     def _machine(self, name: str, settings: Failover, hearing: Hearing) -> orders.Machine:
         cluster = self._cluster
@@ -86,7 +114,14 @@ class FailingOver:
             ready=cluster.standing.boots([name]).get(name, ""),
             domain=cluster.labels[name].get(settings.domain_label, ""),
             held=self._held(name),
+            failed_over=not cluster.machines[name].powered and not self._bound(name),
         )
+
+    def _bound(self, name: str) -> bool:
+        """Whether a pod is bound to it that would run elsewhere; those of DaemonSets belong to their machines."""
+        pods = (pod for pod in self._cluster.all(PODS) if pod["spec"].get("nodeName") == name)
+        owners = (pod["metadata"].get("ownerReferences") or () for pod in pods)
+        return any(not any(one["kind"] == "DaemonSet" for one in found) for found in owners)
 
     def _held(self, name: str) -> float:
         """For how long the machine has said that it goes down; what a clock that is wrong says counts for nothing."""

@@ -23,6 +23,8 @@ class Machine:
     ready: str = ""
     domain: str = ""
     held: float = 0.0
+    failed_over: bool = False
+    """It is off, and no pod that somebody would replace is bound to it any more."""
 
 
 def order(
@@ -40,11 +42,19 @@ def order(
         powered=this.powered,
         boot_id=this.boot_id,
         silence=this.lately,
-        away=tuple(sorted(name for name in away if machines[name].domain == this.domain)),
+        away=tuple(sorted(name for name in away if _counts_with(machines[name], this))),
         healthy=len(others.keys() - set(away) - set(lost)),
         every=len(machines),
         held=this.held,
     )
+
+
+def _counts_with(machine: Machine, this: Machine) -> bool:
+    """Whether a machine that is away counts for the failure domain of another one.
+
+    Machines without a domain have no such limit. One that is failed over leaves its domain no worse than it is.
+    """
+    return bool(this.domain) and machine.domain == this.domain and not machine.failed_over
 
 
 def _away(machine: Machine, boot_id: str, suspect_after: float) -> bool:

@@ -13,6 +13,7 @@ from lastcall.failover.doing.event_writer import Telling
 from lastcall.failover.telling.happenings import Acted, Broke, Happening
 from lastcall.lab.identities import service_account
 from lastcall.lab.power import Cable
+from lastcall.lab.simulation.clocks import NodeClock
 from lastcall.lab.simulation.plane import Plane
 from lastcall.lab.simulation.seeds import random_of
 from lastcall.lab.simulation.truth import Truth
@@ -42,7 +43,7 @@ class Replica:
     def __init__(self, number: int, plane: Plane, fences: Fences, clock: Clock, truth: Truth, seed: str) -> None:
         self.name = f"failover-{number}"
         self._fences = fences
-        self._clock = clock
+        self.clock = NodeClock(clock)
         self._truth = truth
         self._seed = seed
         self._lives = 0
@@ -68,12 +69,12 @@ class Replica:
     async def _live(self, me: str) -> None:
         """As ``wiring_controller.Program`` does, in this world."""
         random = random_of(self._seed, me)
-        cluster = KubeCluster(self.cable, self._clock, random, instance=me)
+        cluster = KubeCluster(self.cable, self.clock, random, instance=me)
         election = Election(
-            cluster.client(self.cable), Key(SYSTEM_NAMESPACE, COMPONENT), me, clock=self._clock, random=random
+            cluster.client(self.cable), Key(SYSTEM_NAMESPACE, COMPONENT), me, clock=self.clock, random=random
         )
         telling = Telling(cluster)
-        outside = Outside(clock=self._clock, cluster=cluster, leadership=election, fences=self._fences)
+        outside = Outside(clock=self.clock, cluster=cluster, leadership=election, fences=self._fences)
         controller = self.controller = Controller(outside, Terms(me=me), listeners=[self._hear, telling.hear])
         try:
             await first(election.lead(controller.act), controller.observe(), telling.run())

@@ -2,16 +2,19 @@
 
 from random import Random
 
-from lastcall.ports import JournalFile
+from lastcall.ports import Clock, JournalFile
 
 
 class Disk:
     """``full``: it takes not one byte more. A power cut takes back what was not synced: see ``lose_power``."""
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, clock: Clock) -> None:
         self._files: dict[str, _File] = {}
         self._random = random
+        self._clock = clock
         self.full = False
+        self.delay = 0.0
+        """Seconds until what is written is safe."""
 
     def create(self, shutdown_id: str) -> JournalFile:
         """FileExistsError if there is one of this name."""
@@ -43,6 +46,11 @@ class Disk:
         for file in self._files.values():
             del file.content[self._random.randint(file.synced, len(file.content)) :]
 
+    async def wait(self) -> None:
+        """As long as it takes."""
+        if self.delay > 0:
+            await self._clock.sleep(self.delay)
+
     def need_room(self) -> None:
         """OSError while it is full."""
         if self.full:
@@ -63,7 +71,9 @@ class _File:
 
     async def sync(self) -> None:
         self._disk.need_room()
-        self.synced = len(self.content)
+        written = len(self.content)
+        await self._disk.wait()
+        self.synced = max(self.synced, min(written, len(self.content)))
 
     def lines(self) -> list[bytes]:
         return bytes(self.content).split(b"\n")[:-1]

@@ -87,7 +87,7 @@ class SimulatedHost:
         self.process = Process(name)
         self._keeper: FakeKeeper | None = None
         self.clock = NodeClock(site.clock)
-        self.disk = Disk(random_of(site.seed, f"{name}/disk"))
+        self.disk = Disk(random_of(site.seed, f"{name}/disk"), site.clock)
         self.runtime = ActorRuntime(self.clock, script=self._behave, node=name)
         self.logind = self._new_logind(limited(delay_limit))
         self.holder = FakeHolder(self.logind, self.clock)

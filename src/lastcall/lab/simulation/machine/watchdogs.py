@@ -36,6 +36,9 @@ from lastcall.watchdog.telling import Told
 LAG_SECONDS = 0.001
 """From one agent to another."""
 
+LATE_SECONDS = 2.0
+"""How much later datagrams arrive at the most while some come twice."""
+
 
 class HostWatchdog:
     """One machine's device, and what its agent's lives do with it. ``reset`` is what the machine does when it fires."""
@@ -132,8 +135,21 @@ class Watchdogs:
         self._settings = settings
         self._seed = seed
         self._truth = truth
-        self._network = FakeNetwork(lambda _, __: LAG_SECONDS)
+        self._random = random_of(seed, "datagrams")
+        self._network = FakeNetwork(self._lag)
+        self._network.copies = self._copies
+        self.repeated = 0.0
+        """The part of datagrams that arrives twice, the second time up to ``LATE_SECONDS`` later."""
         self._all: list[tuple[Machine, HostWatchdog]] = []
+
+    def _copies(self) -> int:
+        if not self.repeated or self._random.random() >= self.repeated:
+            return 1
+        self._truth.struck("doubled datagram", "watchdog peers")
+        return 2
+
+    def _lag(self, _: str, __: str) -> float:
+        return LAG_SECONDS + (self._random.random() * LATE_SECONDS if self.repeated else 0.0)
 
     def of(self, machine: Machine, reach: Transport, clock: Clock) -> HostWatchdog:
         """That of one more; ``reach`` is its agent's way to the API server."""

@@ -12,6 +12,8 @@ from lastcall.lab.volumes.records import Record
 from lastcall.model.pods import Pod
 from lastcall.model.shutdown import PhasePlan
 
+NEVER = math.inf
+
 
 class Rule(Enum):
     """The promises."""
@@ -69,6 +71,8 @@ class Run:
     orders: Sequence[Order] = ()
     """To BMCs."""
     failover: Failover | None = None
+    restored: float = NEVER
+    """When etcd was first restored from a backup."""
     bounded: bool = True
     """Whether grace and phase also bound how long an end takes: lastcall promises that, a kubelet does not."""
 
@@ -92,5 +96,3 @@ SOON = 0.05
 
 MARGIN = 0.1
 """So many seconds before a phase is over SIGKILL goes out (``ActorRuntime``'s ``kill_seconds``)."""
-
-NEVER = math.inf

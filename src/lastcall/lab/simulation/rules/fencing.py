@@ -11,6 +11,10 @@ _SLACK = 1.0
 """Seconds by which a kubelet's renewal may have come to the store before its answer."""
 
 
+_READ_WITHIN = 15.0
+"""Seconds within which a controller that is in no trouble has read a policy that was edited, and given up what it did."""
+
+
 def violations(run: Run) -> Iterator[Violation]:
     """Of each order."""
     if run.failover is None:
@@ -28,8 +32,11 @@ def _target(order: Order, failover: Failover) -> Iterator[Violation]:
     if order.hit != order.node:
         what = f"{order.hit} was told to switch off by the BMC of {order.node}, which is wired to it"
         yield Violation(order.at, Rule.TARGET, what)
-    elif order.powered and order.silence < failover.suspect_after - _SLACK:
+    elif order.powered and order.silence < (order.suspect_after or failover.suspect_after) - _SLACK:
         what = f"{order.hit} was told to switch off, and had been silent for {order.silence:.1f} s"
+        yield Violation(order.at, Rule.TARGET, what)
+    elif order.powered and order.forbidden > _READ_WITHIN:
+        what = f"{order.hit} was told to switch off {order.forbidden:.1f} s after the policy had been set to observe"
         yield Violation(order.at, Rule.TARGET, what)
     elif order.powered and order.held > _SLACK:
         what = f"{order.hit} was told to switch off {order.held:.1f} s before the end that it had stated itself"

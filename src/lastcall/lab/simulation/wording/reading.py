@@ -44,7 +44,15 @@ _NOT_FOR: Mapping[str, tuple[Kind, ...]] = {
     "worksFor": (Kind.DEPLOYMENT, Kind.STATEFUL_SET, Kind.DAEMON_SET),
 }
 
-_NEED_CONTROLLER = (Verb.KILL_FAILOVER, Verb.STOP_FAILOVER, Verb.CUT_FAILOVER)
+_NEED_CONTROLLER = (
+    Verb.KILL_FAILOVER,
+    Verb.STOP_FAILOVER,
+    Verb.CUT_FAILOVER,
+    Verb.PAUSE_FAILOVER,
+    Verb.CLOCK_FAILOVER,
+    Verb.POLICY_SUSPECT,
+    Verb.POLICY_OBSERVE,
+)
 
 _There = tuple[tuple[NodeGroup, ...], tuple[dict[str, Any], ...], tuple[Workload, ...]]
 """Nodes, further objects and workloads."""

@@ -80,6 +80,16 @@ EVENTS: Sequence[Form[Verb]] = (
         "step the clock of {nodes} by {by}[ for {lasts}]",
         "its wall clock; `-1h` sets it back",
     ),
+    _event(
+        Verb.CLOCK_DRIFT,
+        "let the clock of {nodes} drift by {by}[ for {lasts}]",
+        "its wall clock goes wrong little by little, by so much in all, and is then set right; for 1m unless it is said",
+    ),
+    _event(
+        Verb.DISK_SLOW,
+        "slow the disk of {nodes} by {up_to}[ for {lasts}]",
+        "so much later than usual is safe what the agent writes down",
+    ),
     _event(Verb.API_DOWN, "stop the API server[ for {lasts}]", "nobody reaches it"),
     _event(
         Verb.API_RESTART,
@@ -91,6 +101,26 @@ EVENTS: Sequence[Form[Verb]] = (
         Verb.API_ERRORS,
         "refuse {part} of requests[ of {nodes}][ for {lasts}]",
         "with 409, 429, 500 or a broken connection",
+    ),
+    _event(
+        Verb.REQUESTS_LOST,
+        "lose all requests[ of {nodes}][ for {lasts}]",
+        "none arrives at the API server; watches that are open go on",
+    ),
+    _event(
+        Verb.ANSWERS_LOST,
+        "lose all answers[ to {nodes}][ for {lasts}]",
+        "what is asked for is done, and who asked hears neither of that nor of anything that is watched",
+    ),
+    _event(
+        Verb.STALE_LISTS,
+        "serve lists that are {up_to} old[ to {nodes}][ for {lasts}]",
+        "as an API server does whose cache is so far behind; watches begin where the list ended",
+    ),
+    _event(
+        Verb.ETCD_RESTORE,
+        "restore etcd[ {lasts} later]",
+        "from a backup that is made at this time, 30s later unless it is said; the control plane's controllers start anew",
     ),
     _event(
         Verb.API_SLOW,
@@ -127,6 +157,36 @@ EVENTS: Sequence[Form[Verb]] = (
         Verb.KILL_CONTROLLERS,
         "kill the controllers[ for {lasts}]",
         "all of the control plane's; others take over after 15s unless it is said",
+    ),
+    _event(
+        Verb.DATAGRAMS_DOUBLE,
+        "repeat {part} of datagrams[ for {lasts}]",
+        "by which watchdogs ask their peers: they arrive twice, late, and overtake each other",
+    ),
+    _event(
+        Verb.PAUSE_CONTROLLERS,
+        "freeze the controllers[ for {lasts}]",
+        "all of the control plane's, as by SIGSTOP; for 15s unless it is said; then they go on with what they knew",
+    ),
+    _event(
+        Verb.PAUSE_FAILOVER,
+        "freeze the failover controller[ for {lasts}]",
+        "the one of lastcall's that leads, as by SIGSTOP; for 30s unless it is said; then it goes on with what it knew",
+    ),
+    _event(
+        Verb.CLOCK_FAILOVER,
+        "step the clock of the failover controllers by {by}[ for {lasts}]",
+        "the wall clock of all of lastcall's",
+    ),
+    _event(
+        Verb.POLICY_SUSPECT,
+        "edit the policy to suspect after {up_to}[ for {lasts}]",
+        "its `suspectAfter`, for all nodes",
+    ),
+    _event(
+        Verb.POLICY_OBSERVE,
+        "edit the policy to observe[ for {lasts}]",
+        "its `mode`: lastcall fences nothing any more",
     ),
     _event(
         Verb.KILL_FAILOVER,
