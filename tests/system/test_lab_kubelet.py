@@ -1,14 +1,17 @@
 """The lab's kubelet with real processes: an API server in this process, one node."""
 
 import asyncio
+import os
 import signal
 import socket
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from support.real_node import RealNode, ready, restarted, running
 
-from lastcall.adapters.kube.resources import CONFIG_MAPS, PODS
+from lastcall.adapters.kube.resources import CONFIG_MAPS, EVENTS, PODS
 from lastcall.errors import InvalidInput
 
 SERVER = """
@@ -42,6 +45,20 @@ def free_port():
 def gated(directory):
     """The beginning of a script, which goes on when the file ``gate`` is there."""
     return f"while ! [ -e {directory}/gate ]; do sleep 0.1; done;"
+
+
+def can_make_namespaces():
+    user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+    return not subprocess.run(["unshare", *user, "--mount", "true"], capture_output=True, check=False).returncode
+
+
+needs_namespaces = pytest.mark.skipif(not can_make_namespaces(), reason="this machine allows no mount namespaces")
+
+
+async def reasons(node):
+    """Of the events about pods."""
+    found = await node.client.list(EVENTS, namespace="default")
+    return {one["reason"] for one in found.items}
 
 
 OBEDIENT = "trap 'echo bye; exit 0' TERM; echo hello; while :; do sleep 0.1; done"
@@ -134,6 +151,83 @@ async def test_volumes_are_where_the_variables_say(node):
     async with asyncio.timeout(60):
         while await node.logs() != b"1\nkept\n":
             await asyncio.sleep(0.1)
+
+
+MOUNTED = [
+    {"name": "conf", "mountPath": "/etc/conf"},
+    {"name": "tmp-data", "mountPath": "/data"},
+    {"name": "conf", "mountPath": "/var/run/secrets/lab.example/only-a", "subPath": "a"},
+]
+VOLUMES = [{"name": "conf", "configMap": {"name": "conf"}}, {"name": "tmp-data", "emptyDir": {}}]
+
+
+@needs_namespaces
+async def test_volumes_are_at_their_mount_paths(node):
+    """Also for a program beside the container and for a probe; the machine's own tree stays as it is."""
+    await node.client.create(CONFIG_MAPS, {"metadata": {"name": "conf"}, "data": {"a": "1"}}, namespace="default")
+    look = ["sh", "-c", "cat /etc/conf/a /data/file && test -f /etc/hostname"]
+    await node.create(
+        "web",
+        "echo kept > /data/file; cat /etc/conf/a /data/file /var/run/secrets/lab.example/only-a; exec sleep 1000",
+        container={"volumeMounts": MOUNTED, "readinessProbe": {"exec": {"command": look}, "periodSeconds": 1}},
+        volumes=VOLUMES,
+    )
+    await node.until(ready)
+    assert await node.execute(look) == (b"1kept\n", 0)
+    assert await node.execute(["sh", "-c", "echo more >> /data/file; cat $VOLUME_TMP_DATA/file"]) == (
+        b"kept\nmore\n",
+        0,
+    )
+    assert await node.logs() == b"1kept\n1"
+    assert not any(Path(path).exists() for path in ("/etc/conf", "/data", "/var/run/secrets/lab.example"))
+    assert "VolumesNotShown" not in await reasons(node)
+
+
+@needs_namespaces
+async def test_the_token_is_where_clients_look_for_it(node):
+    """As the API server's admission has it mounted."""
+    authority = {"metadata": {"name": "kube-root-ca.crt"}, "data": {"ca.crt": "an authority"}}
+    await node.client.create(CONFIG_MAPS, authority, namespace="default")
+    await node.create("web", "exec sleep 1000", automountServiceAccountToken=True)
+    await node.until(running)
+    where = "/var/run/secrets/kubernetes.io/serviceaccount"
+    out, code = await node.execute(["sh", "-c", f"cd {where} && ls && test -s token && cat namespace"])
+    assert (out.split(), code) == ([b"ca.crt", b"namespace", b"token", b"default"], 0)
+
+
+@needs_namespaces
+async def test_a_hook_sees_the_volumes_and_sigterm_arrives(node):
+    """The namespaces change nothing about the end of a pod."""
+    said = node.directory / "said"
+    hook = {"preStop": {"exec": {"command": ["sh", "-c", "echo hook > /data/hook"]}}}
+    await node.create(
+        "web",
+        f'trap "cat /data/hook > {said}; exit 3" TERM; while :; do sleep 0.1; done',
+        container={"volumeMounts": [{"name": "tmp-data", "mountPath": "/data"}], "lifecycle": hook},
+        volumes=VOLUMES[1:],
+        terminationGracePeriodSeconds=60,
+    )
+    await node.until(running)
+    await node.client.delete(PODS, "web", namespace="default")
+    await node.gone()
+    assert said.read_text() == "hook\n"
+
+
+async def test_volumes_that_cannot_be_shown_are_told(node):
+    """A volume over the directory in which the volumes themselves are."""
+    volume = str(node.directory)
+    mounts = [{"name": "tmp-data", "mountPath": volume}]
+    await node.create(
+        "web",
+        "echo here > $VOLUME_TMP_DATA/file; exec sleep 1000",
+        container={"volumeMounts": mounts},
+        volumes=VOLUMES[1:],
+    )
+    await node.until(running)
+    assert await node.execute(["sh", "-c", "cat $VOLUME_TMP_DATA/file"]) == (b"here\n", 0)
+    async with asyncio.timeout(60):
+        while "VolumesNotShown" not in await reasons(node):
+            await asyncio.sleep(0.05)
 
 
 async def test_probes_by_http_make_ready_and_restart(node):

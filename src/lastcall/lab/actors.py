@@ -327,6 +327,10 @@ class ActorRuntime:
         """In the order in which they ended."""
         return await self._ended.get()
 
+    def unmounted(self, run: str) -> str:
+        """Empty: what mounts volumes itself shows them."""
+        return ""
+
     def tell_again(self) -> None:
         """In the order in which they ended."""
         self._ended = asyncio.Queue()

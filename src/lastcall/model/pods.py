@@ -145,6 +145,8 @@ class VolumeMount(Facts, frozen=True):
 
     name: str
     mount_path: str
+    host_path: str = ""
+    """Where the volume is on this machine, if the runtime is not told so by the volume itself."""
 
 
 class Container(Facts, frozen=True):

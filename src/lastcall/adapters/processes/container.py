@@ -45,6 +45,11 @@ class Container:
         else:
             self._shim_is_gone()
 
+    @property
+    def inside(self) -> int:
+        """The process whose namespaces a program beside the main process has to enter; 0 if there are none."""
+        return self._main.pid if self._main and self.files.enclosed() else 0
+
     async def until_started(self, clock: Clock) -> None:
         """Waits, some milliseconds after the shim's start, until the main process is known or all is over."""
         while not self._find_main() and not self.ended.is_set():
@@ -128,7 +133,7 @@ def _mark(container_id: str) -> str:
 def spawn(container_id: str, files: ContainerFiles, command: Command) -> Process:
     """Starts a container's shim, and by it the container. OSError if that cannot be done."""
     variables = [*(f"{name}={value}" for name, value in command.env.items()), _mark(container_id)]
-    files.create(variables, command.user)
+    files.create(variables, command.user, command.links)
     python = (sys.executable, "-I", "-S")
     user = f"{command.user[0]}:{command.user[1]}" if command.user else ""
     argv = (

@@ -1,12 +1,13 @@
 """Becomes a container's main process: run by path with ``python -I -S``, so that it imports nothing of lastcall.
 
 Arguments: the container's directory, ``uid:gid`` or nothing, then the program and its arguments. The environment comes
-from the file ``env``: on a command line everybody could read it. A program that cannot be run ends with 127 or 126, as
-in a shell, and with a line in the log.
+from the file ``env``: on a command line everybody could read it. With a file ``links`` the process sees its volumes at their
+mountPaths (``enclose.py``) and makes the file ``enclosed``; where the machine does not allow that, the file ``unmounted`` says
+why. A program that cannot be run ends with 127 or 126, as in a shell, and with a line in the log.
 """
 
 # pathlib would take longer to import than all the rest; and to become another program is what this is for:
-# ruff: noqa: PTH104, PTH118, PTH123, S606
+# ruff: noqa: PTH100, PTH109, PTH118, PTH120, PTH123, S606
 
 import os
 import signal
@@ -16,9 +17,11 @@ import sys
 def main(directory: str, user: str, *command: str) -> None:
     """Never returns: it runs the program or exits."""
     os.setsid()
-    _announce(directory)
     with open(os.path.join(directory, "env"), "rb") as file:
         pairs = [pair.partition(b"=") for pair in file.read().split(b"\0") if pair]
+    place = os.open(directory, os.O_DIRECTORY | os.O_CLOEXEC)  # a volume may hide it
+    _enclose(directory, place)
+    _announce(place)
     if user:
         uid, gid = map(int, user.split(":"))
         os.setgroups([])
@@ -44,12 +47,40 @@ def _run(command: "tuple[str, ...]", env: "dict[bytes, bytes]") -> OSError:
     return refused or missing or FileNotFoundError(2, "PATH is empty")
 
 
-def _announce(directory: str) -> None:
+def _enclose(directory: str, place: int) -> None:
+    """Shows the volumes, if there are any; before anybody can know this process, and enter its namespaces."""
+    try:
+        with open(os.path.join(directory, "links"), "rb") as file:
+            words = os.fsdecode(file.read()).split("\0")[:-1]
+    except FileNotFoundError:
+        return
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    import enclose  # type: ignore[import-not-found]  # noqa: PLC0415  (it lies beside this file)
+
+    where = os.getcwd()
+    try:
+        enclose.enclose(os.path.join(directory, "root"), list(zip(words[::2], words[1::2], strict=True)))
+    except OSError as error:
+        _write(place, "unmounted", f"{error.strerror or error}\n")
+        return
+    _write(place, "enclosed", "yes\n")
+    try:
+        os.chdir(where)
+    except OSError:
+        pass
+
+
+def _announce(place: int) -> None:
     """The file appears whole or not at all."""
-    draft = os.path.join(directory, "main.new")
-    with open("/proc/self/stat", encoding="utf-8") as stat, open(draft, "w", encoding="utf-8") as file:
-        file.write(stat.read())
-    os.rename(draft, os.path.join(directory, "main"))
+    with open("/proc/self/stat", encoding="utf-8") as stat:
+        _write(place, "main.new", stat.read())
+    os.rename("main.new", "main", src_dir_fd=place, dst_dir_fd=place)
+
+
+def _write(place: int, name: str, text: str) -> None:
+    descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600, dir_fd=place)
+    os.write(descriptor, text.encode())
+    os.close(descriptor)
 
 
 if __name__ == "__main__":

@@ -102,7 +102,7 @@ def _spawn(command: Command, outlet: int) -> subprocess.Popen[bytes]:
         options += [f"--reuid={uid}", f"--regid={gid}", "--clear-groups"]
         os.fchown(outlet, uid, gid)  # so that it may be opened again as /dev/stdout
     return subprocess.Popen(
-        [found("env"), "--default-signal", found("setpriv"), *options, "--", *command.argv],
+        [found("env"), "--default-signal", *command.entering, found("setpriv"), *options, "--", *command.argv],
         stdin=subprocess.DEVNULL,
         stdout=outlet,
         stderr=outlet,

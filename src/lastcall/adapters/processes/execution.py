@@ -168,4 +168,13 @@ def _argv(command: Command, *, terminal: bool) -> list[str]:
         uid, gid = command.user
         options += [f"--reuid={uid}", f"--regid={gid}", "--clear-groups"]
     setsid = [found("setsid"), *(["--ctty"] if terminal else [])]
-    return [found("env"), "--default-signal", *setsid, found("setpriv"), *options, "--", *command.argv]
+    return [
+        found("env"),
+        "--default-signal",
+        *setsid,
+        *command.entering,
+        found("setpriv"),
+        *options,
+        "--",
+        *command.argv,
+    ]

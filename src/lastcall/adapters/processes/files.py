@@ -8,6 +8,8 @@ each container that was to be started:
 ``main``  the same of the container's main process
 ``stop``  "yes" when SIGTERM is sent
 ``exit``  the exit code (128 + n after signal n)
+``links``  mountPaths and where their volumes are, each ended by NUL; ``root`` is an empty directory then
+``enclosed``  there if the main process sees its volumes there; else ``unmounted`` says why it does not
 ``attempt``  which start of the container it is, 0 for the first; the log of a later one is ``<container>.log.<attempt>``
 
 A file whose last line has no end is not yet written. Only we can enter the directory: ``pod.json`` and ``env`` may hold
@@ -49,15 +51,20 @@ class ContainerFiles:
         self.attempt = int(self._text("attempt") or 0) if attempt is None else attempt
         self.log = log_file(pod_directory, name, self.attempt)
 
-    def create(self, variables: Iterable[str], user: tuple[int, int] | None) -> None:
+    def create(
+        self, variables: Iterable[str], user: tuple[int, int] | None, links: Iterable[tuple[str, str]] = ()
+    ) -> None:
         """All files that a container starts with.
 
-        ``variables`` are ``NAME=value``. The log is ``user``'s (uid, gid), so that it can be opened as /dev/stdout.
+        ``variables`` are ``NAME=value``; ``links`` are mountPaths with the places of their volumes. The log is ``user``'s (uid, gid), so that it can be opened as /dev/stdout.
         """
         shutil.rmtree(self.directory, ignore_errors=True)
         self.directory.mkdir()
         (self.directory / "attempt").write_text(str(self.attempt), encoding="ascii")
         (self.directory / "env").write_bytes(b"".join(f"{variable}\0".encode() for variable in variables))
+        if said := "".join(f"{target}\0{source}\0" for target, source in links):
+            (self.directory / "root").mkdir()
+            (self.directory / "links").write_bytes(os.fsencode(said))
         (self.directory / "stop").write_bytes(b"no ")  # now, since to make a file can take a millisecond
         self.log.touch(mode=0o640)
         if user:
@@ -83,6 +90,14 @@ class ContainerFiles:
     def main(self) -> Identity | None:
         """Who the main process is; None if it is not started yet."""
         return identity(self._text("main"))
+
+    def enclosed(self) -> bool:
+        """Whether the main process has namespaces of its own, in which it sees its volumes."""
+        return bool(self._text("enclosed"))
+
+    def unmounted(self) -> str:
+        """Why the main process does not see its volumes at their mountPaths; empty if it does."""
+        return self._text("unmounted").strip()
 
     def exit_code(self) -> int | None:
         """How the main process ended; None if it has not, or if that is not known."""

@@ -162,7 +162,7 @@ class ProcessRuntime:
     # -- containers one by one -----------------------------------------------------------------------------------------
 
     mounts = False
-    """Processes see the machine's own files: there is nothing that a volume could be mounted into."""
+    """Each mount names its place on this machine, since a process finds its volumes there too."""
     untimed_logs = True
 
     async def create(self, pod: Pod) -> LivePod:
@@ -186,6 +186,11 @@ class ProcessRuntime:
         if before:
             self._known.containers.pop(before.id, None)
         return (await self._start(known, container, attempt)).id
+
+    def unmounted(self, run: str) -> str:
+        """Why the main process does not see its volumes at their mountPaths; empty if it does."""
+        known = self._known.containers.get(run)
+        return known.files.unmounted() if known else ""
 
     def tell_again(self) -> None:
         """In the order in which they ended."""
@@ -231,7 +236,8 @@ class ProcessRuntime:
     @staticmethod
     def _beside(pod: Pod, described: model.Container, running: Container, argv: Sequence[str]) -> spec.Command:
         """A program with what the container's main process was started with."""
-        return spec.command(pod, described)._replace(argv=tuple(argv), env=running.files.environment())
+        made = spec.command(pod, described)
+        return made._replace(argv=tuple(argv), env=running.files.environment(), inside=running.inside)
 
     def _create(self, pod: Pod, *, one_by_one: bool) -> KnownPod:
         taken = {other.state.address for other in self._known.pods.values()}

@@ -32,6 +32,19 @@ class Command(NamedTuple):
     env: dict[str, str]
     directory: str
     user: tuple[int, int] | None  # uid and gid; None: as we run ourselves
+    links: tuple[tuple[str, str], ...] = ()
+    """mountPaths, and where their volumes are on this machine."""
+    inside: int = 0
+    """The process whose mount namespace the program runs in; 0: in our own."""
+
+    @property
+    def entering(self) -> list[str]:
+        """The beginning of its command line, by which it gets there; the directory is one that is seen from there."""
+        if not self.inside:
+            return []
+        user = [] if os.geteuid() == 0 else ["--user", "--preserve-credentials"]
+        enter = [found("nsenter"), f"--target={self.inside}", "--mount", *user, "--"]
+        return [*enter, found("env"), f"--chdir={self.directory}"]
 
 
 def command(pod: Pod, container: Container) -> Command:
@@ -39,7 +52,8 @@ def command(pod: Pod, container: Container) -> Command:
     uid, gid = _user(pod, container)
     user = None if (uid, gid) == (os.geteuid(), os.getegid()) else (uid, gid)
     argv = (*(container.command or ()), *(container.args or ()))
-    return Command(argv, _environment(pod, container, uid), container.working_dir or "/", user)
+    links = tuple((one.mount_path, one.host_path) for one in container.volume_mounts or () if one.host_path)
+    return Command(argv, _environment(pod, container, uid), container.working_dir or "/", user, links)
 
 
 def check(pod: Pod) -> None:
@@ -132,6 +146,8 @@ def _mounts(at: str, pod: Pod, container: Container) -> Iterator[str]:
     for index, mount in enumerate(container.volume_mounts or ()):
         field = f"{at}volumeMounts[{index}]"
         volume = volumes.get(mount.name)
+        if mount.host_path:
+            continue
         if volume is None:
             yield f'{field}.name: "{mount.name}": no volume has this name'
         elif volume.host_path is None:

@@ -26,7 +26,7 @@ class NodeRuntime(PodRuntime, PodStarter, Protocol):
     """
 
     mounts: bool
-    """Whether a container sees volumes where its volumeMounts say."""
+    """Whether it mounts volumes by itself. If not, each mount names its place (``VolumeMount.host_path``)."""
     untimed_logs: bool
     """Whether its logs have no times of their own, so that ``note_log_times`` is to be called about every second."""
 
@@ -44,6 +44,10 @@ class NodeRuntime(PodRuntime, PodStarter, Protocol):
         ``attempt`` is 0 for the first run and grows. InvalidInput for what this runtime cannot do, Unavailable if the
         container cannot be started. A call that is cancelled may have started it: ``refresh`` tells.
         """
+        ...
+
+    def unmounted(self, run: str) -> str:
+        """Why that run of a container does not see its volumes at their mountPaths; empty if it does."""
         ...
 
     def tell_again(self) -> None:

@@ -51,6 +51,7 @@ class Starter:
             raise Held("somebody else ends the pods of this node")
         run = await self._means.runtime.launch(live.pod, ready, attempt=attempt)
         self.live = LivePod(pod=live.pod, containers={**live.containers, container["name"]: run}, sandbox=live.sandbox)
+        self._tell_unmounted(pod, container, self._means.runtime.unmounted(run))
         return run
 
     def post_start(self, container: Object) -> Handler | None:
@@ -58,6 +59,13 @@ class Starter:
         hook = (container.get("lifecycle") or {}).get("postStart") or {}
         known = decode.convert(hook, Handler, f"container {container['name']}: lifecycle.postStart")
         return known if known.exec or known.http_get or known.sleep else None
+
+    def _tell_unmounted(self, pod: Object, container: Object, why: str) -> None:
+        """That a process finds its volumes, its token among them, by variables alone."""
+        if why:
+            paths = ", ".join(one["mountPath"] for one in container.get("volumeMounts") or ())
+            message = f"Volumes are not shown at {paths} ({why}): the process finds them by $VOLUME_<NAME>"
+            self._means.tell(pod, "Warning", "VolumesNotShown", message, container["name"])
 
     async def _mount(self, pod: Object) -> None:
         for volume in pod["spec"].get("volumes") or ():

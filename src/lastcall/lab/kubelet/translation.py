@@ -16,7 +16,7 @@ Paths = Mapping[str, str]
 def runtime_pod(pod: Object, *, paths: Paths, address: str, mounts: bool) -> Pod:
     """The pod without variables that come from elsewhere; InvalidInput if it cannot be read."""
     spec = pod["spec"]
-    containers = {name: [_plain(one, paths, mounts=mounts) for one in spec.get(name) or ()] for name in _LISTS}
+    containers = {name: [_plain(one, paths, {}, mounts=mounts) for one in spec.get(name) or ()] for name in _LISTS}
     shown = {
         "metadata": pod["metadata"],
         "spec": {**spec, **containers, "volumes": list(_volumes(pod, paths))},
@@ -35,7 +35,7 @@ def runtime_container(
     values = {**({} if mounts else _volume_variables(container, paths, pins)), **known}
     words = {name: [expanded(word, values) for word in container.get(name) or ()] for name in ("command", "args")}
     shown = {
-        **_plain(container, paths, mounts=mounts),
+        **_plain(container, paths, pins, mounts=mounts),
         **{name: line for name, line in words.items() if line},
         "env": [{"name": name, "value": value} for name, value in values.items()],
     }
@@ -45,16 +45,19 @@ def runtime_container(
 _LISTS = ("initContainers", "containers")
 
 
-def _plain(container: Object, paths: Paths, *, mounts: bool) -> Object:
+def _plain(container: Object, paths: Paths, pins: Parts, *, mounts: bool) -> Object:
     kept = {name: value for name, value in container.items() if name not in ("env", "envFrom", "volumeMounts")}
-    return {**kept, "volumeMounts": list(_mounts(container, paths, mounts=mounts))}
+    return {**kept, "volumeMounts": list(_mounts(container, paths, pins, mounts=mounts))}
 
 
-def _mounts(container: Object, paths: Paths, *, mounts: bool) -> Iterator[Object]:
-    """Without mount namespaces only what is at its own place already."""
+def _mounts(container: Object, paths: Paths, pins: Parts, *, mounts: bool) -> Iterator[Object]:
+    """A runtime that does not mount volumes itself is told of each where it is, unless it is at its own place already."""
     for one in container.get("volumeMounts") or ():
+        mount = {"name": _volume_name(one), "mountPath": one["mountPath"]}
         if mounts or paths.get(one["name"]) == one["mountPath"]:
-            yield {"name": _volume_name(one), "mountPath": one["mountPath"]}
+            yield mount
+        elif one["name"] in paths:
+            yield {**mount, "hostPath": _whole(one, paths, pins)}
 
 
 def _volume_name(mount: Object) -> str:
@@ -67,7 +70,8 @@ def _volumes(pod: Object, paths: Paths) -> Iterator[Object]:
     for name, path in paths.items():
         yield {"name": name, "hostPath": {"path": path}}
     mounts = [mount for one in every_container(pod) for mount in one.get("volumeMounts") or ()]
-    for mount in {_volume_name(mount): mount for mount in mounts if mount.get("subPath")}.values():
+    parts = {_volume_name(mount): mount for mount in mounts if mount.get("subPath") and mount["name"] in paths}
+    for mount in parts.values():
         yield {"name": _volume_name(mount), "hostPath": {"path": f"{paths[mount['name']]}/{mount['subPath']}"}}
 
 
@@ -75,7 +79,12 @@ def _volume_variables(container: Object, paths: Paths, pins: Parts) -> dict[str,
     """Where a process finds its volumes: the volume ``data`` at ``$VOLUME_DATA``."""
     found = {}
     for one in container.get("volumeMounts") or ():
-        part = one.get("subPath", "")
-        whole = f"{paths[one['name']]}/{part}" if part else paths[one["name"]]
-        found[f"VOLUME_{one['name'].upper().replace('-', '_')}"] = pins.get((one["name"], part), whole)
+        found[f"VOLUME_{one['name'].upper().replace('-', '_')}"] = _whole(one, paths, pins)
     return found
+
+
+def _whole(mount: Object, paths: Paths, pins: Parts) -> str:
+    """Where a volume, or the part of one that is mounted, is on this machine."""
+    part = mount.get("subPath", "")
+    whole = f"{paths[mount['name']]}/{part}" if part else paths[mount["name"]]
+    return pins.get((mount["name"], part), whole)
