@@ -1,7 +1,9 @@
 """What admission policies and their bindings may say."""
 
+import asyncio
+
 import pytest
-from support.cluster_api import DUPLICATE, FORBIDDEN, INVALID, REQUIRED, UNSUPPORTED, causes, unique
+from support.cluster_api import DUPLICATE, FORBIDDEN, INVALID, REQUIRED, SECONDS, UNSUPPORTED, causes, unique
 from support.cluster_policies import (
     MUTATING,
     MUTATING_BINDINGS,
@@ -13,6 +15,8 @@ from support.cluster_policies import (
     patched,
     rule,
 )
+
+from lastcall.adapters.kube.resources import resource
 
 source = pytest.mark.source
 RULES = "pkg/apis/admissionregistration/validation/validation.go"
@@ -286,3 +290,41 @@ async def test_bindings_of_policies(api):
         (REQUIRED, "spec.paramRef.parameterNotFoundAction"),
     ]
     assert await said(MUTATING_BINDINGS) == [(REQUIRED, "spec.policyName")]
+
+
+@source("pkg/registry/admissionregistration/validatingadmissionpolicy/authz.go")
+async def test_who_uses_parameters_must_be_allowed_to_read_them(api):
+    """Else a policy would tell what is in a Secret."""
+    user, name = unique("user"), unique("role")
+    group, access = "admissionregistration.k8s.io", "rbac.authorization.k8s.io"
+    plurals = ["validatingadmissionpolicies", "validatingadmissionpolicybindings"]
+    rules = [{"apiGroups": [group], "resources": plurals, "verbs": ["create"]}]
+    await api.create(resource(access, "v1", "clusterroles"), {"metadata": {"name": name}, "rules": rules})
+    role = {"kind": "ClusterRole", "name": name, "apiGroup": access}
+    bound = {"subjects": [{"kind": "User", "name": user, "apiGroup": access}], "roleRef": role}
+    await api.create(resource(access, "v1", "clusterrolebindings"), {"metadata": {"name": name}, **bound})
+    headers = {"impersonate-user": user}
+
+    async def post(what, body):
+        async with asyncio.timeout(SECONDS):  # a real server hears of roles a moment later
+            while True:
+                reply = await api.ask("POST", api.at(what), body, headers=headers, dryRun="All").reply()
+                if reply.status != 403:
+                    return reply
+                await asyncio.sleep(0.1)
+
+    assert (await post(VALIDATING, validating(holds("true")))).status == 201
+    with_params = validating(holds("true"), paramKind={"apiVersion": "v1", "kind": "Secret"})
+    status = (await post(VALIDATING, with_params)).refused(422, "Invalid")
+    assert causes(status) == [(FORBIDDEN, "spec.paramKind")]
+    assert (
+        'must have "get" permission on all objects of the referenced paramKind (kind=Secret, apiVersion=v1)'
+        in status["message"]
+    )
+    await api.create(VALIDATING, with_params)
+    reference = {"name": "x", "parameterNotFoundAction": "Deny"}
+    policy_name = with_params["metadata"]["name"]
+    spec = {"policyName": policy_name, "validationActions": ["Deny"], "paramRef": reference}
+    status = (await post(VALIDATING_BINDINGS, {"metadata": {"name": name}, "spec": spec})).refused(422, "Invalid")
+    assert causes(status) == [(FORBIDDEN, "spec.paramRef")]
+    assert 'does not have "get" permission on the object referenced by paramRef' in status["message"]

@@ -17,6 +17,7 @@ from lastcall.lab.apiserver.admission.policies import mutating as mutating_polic
 from lastcall.lab.apiserver.admission.policies import validating as validating_policies
 from lastcall.lab.apiserver.admission.policies.definitions import AdmissionPolicies
 from lastcall.lab.apiserver.admission.policies.mutating import MutatingPolicies
+from lastcall.lab.apiserver.admission.policies.param_access import ParamAccess
 from lastcall.lab.apiserver.admission.policies.validating import ValidatingPolicies
 from lastcall.lab.apiserver.admission.webhooks import MutatingWebhooks, ValidatingWebhooks, Webhooks
 from lastcall.lab.apiserver.audit import Audit
@@ -176,6 +177,7 @@ class ApiServer:
             MutatingWebhooks(self.webhooks),
             ValidatingPolicies(validating),
             ValidatingWebhooks(self.webhooks),
+            ParamAccess(*asked),
         ]
         addresses = ServiceAddresses(self.store, self.random)
         return [Terminating(self.definitions), *built_in, *extensions, addresses, EscalationCheck(self.authorizer)]
