@@ -248,6 +248,11 @@ M_NODES = _name(
     "lastcall_failover_nodes",
     "gauge: nodes by `state`: All, InTrouble (looked at closely), Marked (failed over)",
 )
+M_NOT_FENCED = _name(
+    "metric",
+    "lastcall_failover_not_fenced_nodes",
+    "gauge: lost nodes that are not fenced now, by the `reason`: a limit such as PerDomain, or Fencers, which fail or are refused",
+)
 M_BROKEN_OFF = _name(
     "metric",
     "lastcall_failover_broken_off_total",
@@ -260,6 +265,11 @@ E_BEGUN = _name("reason", "FailoverBegun", "of a Node's event: lastcall has mark
 E_SWITCHING_OFF = _name("reason", "FenceOff", "of a Node's event: a fencer is told to switch its machine off")
 E_SWITCHING_ON = _name("reason", "FenceOn", "of a Node's event: a fencer is told to switch its machine on again")
 E_FENCING_FAILED = _name("reason", "FenceFailed", "of a Node's event: a fencer has not done what it was told")
+E_NOT_FENCED = _name(
+    "reason",
+    "NotFenced",
+    "of a Node's event: it is lost, and a limit stands against fencing it, or its fencers fail or are refused",
+)
 E_DEAD = _name(
     "reason", "NodeDead", "of a Node's event: its boot is proved to be over, and it is tainted out-of-service"
 )

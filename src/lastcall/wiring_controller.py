@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 import socket
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from random import SystemRandom
@@ -28,8 +29,9 @@ from lastcall.failover.deciding.concluding import Terms
 from lastcall.failover.doing.controller import CONCURRENCY, Controller, Outside, Status
 from lastcall.failover.doing.event_writer import Telling
 from lastcall.failover.knowing.proofs import Kind, switched
-from lastcall.failover.telling import audit, heard
-from lastcall.failover.telling.happenings import Acted, Broke, Happening, Learned, Stepped
+from lastcall.failover.limits.storms import Limit
+from lastcall.failover.telling import announcing, audit, heard
+from lastcall.failover.telling.happenings import Acted, Broke, Decided, Happening, Learned, Rested, Stepped, Stopped
 from lastcall.failover.telling.progress import Progress
 from lastcall.failover.telling.stages import Stage
 from lastcall.model.fence_policy import Mode
@@ -69,10 +71,13 @@ class Counting:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._progress = Progress()
+        self._held: dict[str, str] = {}
+        """What keeps a lost node from being fenced now, by its name."""
         self._metrics = ControllerMetrics(
             steps=[one.value for one in Stage],
             evidence=[one.value for one in Kind],
             answers=[one.value for one in Power],
+            reasons=[*(one.value for one in Limit), announcing.FENCERS],
         )
 
     def hear(self, happening: Happening) -> None:
@@ -83,6 +88,12 @@ class Counting:
         for kind in measured.kinds:
             self._metrics.judged(kind.value)
         match happening:
+            case Decided(node=node, step=decided):
+                self._held[node] = announcing.held_by(decided)
+            case Rested(node=node):
+                self._held.pop(node, None)
+            case Stopped():
+                self._held.clear()
             case Stepped(step=step, seconds=seconds):
                 self._metrics.carried_out(type(step).__name__, seconds)
             case Learned(fact=fact):
@@ -98,7 +109,8 @@ class Counting:
         """All of them as they are now, as text/plain; version=0.0.4."""
         nodes = {"All": status.nodes, "InTrouble": status.in_trouble, "Marked": status.marked}
         steps = {stage.value: count for stage, count in self._progress.nodes.items()}
-        self._metrics.status(leads=status.leads, nodes=nodes, steps=steps)
+        held = Counter(self._held.values())
+        self._metrics.status(leads=status.leads, nodes=nodes, steps=steps, not_fenced=held)
         return self._metrics.text()
 
 

@@ -206,7 +206,7 @@ def test_when_all_have_failed_all_are_tried_again_after_a_pause():
     step = chosen(one, two, now=6)
     assert isinstance(step, Wait)
     assert step.until == 5 + PAUSE
-    assert "bmc: x; pdu: y" in step.why
+    assert "bmc: x, attempts: 2; pdu: y, attempts: 1" in step.why
     again = chosen(one, two, now=5 + PAUSE)
     assert (again.fencer, isinstance(again, SwitchOff)) == ("bmc", True)
     assert "attempt 1 of 2" in again.why

@@ -22,7 +22,14 @@ class ControllerMetrics:
     The values of labels that are given are there from the beginning, with 0: what happens once in months is an increase.
     """
 
-    def __init__(self, *, steps: Iterable[str] = (), evidence: Iterable[str] = (), answers: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        *,
+        steps: Iterable[str] = (),
+        evidence: Iterable[str] = (),
+        answers: Iterable[str] = (),
+        reasons: Iterable[str] = (),
+    ) -> None:
         registry = self._registry = CollectorRegistry()
         meaning = {name.text: name.meaning.split(": ", 1)[-1] for name in names.ALL if name.kind == "metric"}
 
@@ -45,8 +52,10 @@ class ControllerMetrics:
         self._answers = counter(names.M_FENCE_ANSWERS, "answer")
         self._orders = counter(names.M_ORDERS, "order", "outcome")
         self._nodes = gauge(names.M_NODES, "state")
+        self._not_fenced = gauge(names.M_NOT_FENCED, "reason")
         self._broken_off = counter(names.M_BROKEN_OFF)
         self._leads = gauge(names.M_LEADS)
+        self._reasons = tuple(reasons)
         for order, outcome in itertools.product(("off", "on"), ("Accepted", "Failed")):
             self._orders.labels(order=order, outcome=outcome)
         for step in steps:
@@ -60,8 +69,12 @@ class ControllerMetrics:
         """All of them as text/plain; version=0.0.4."""
         return generate_latest(self._registry)
 
-    def status(self, *, leads: bool, nodes: Mapping[str, int], steps: Mapping[str, int]) -> None:
-        """As it is now; ``nodes``: how many are in each state; ``steps``: how many are in each step."""
+    def status(
+        self, *, leads: bool, nodes: Mapping[str, int], steps: Mapping[str, int], not_fenced: Mapping[str, int]
+    ) -> None:
+        """As it is now; how many nodes are in each state, in each step, and not fenced for each reason."""
+        for reason in self._reasons:
+            self._not_fenced.labels(reason=reason).set(not_fenced.get(reason, 0))
         self._leads.set(leads)
         for state, count in nodes.items():
             self._nodes.labels(state=state).set(count)

@@ -1,5 +1,6 @@
 """From suspicion to the mark (pure): what still speaks against beginning, and the mark with which it begins."""
 
+from dataclasses import replace as replace_step
 from shlex import quote
 
 from msgspec.structs import replace
@@ -75,7 +76,7 @@ def fencer(case: Case, now: float) -> Step | None:
         return Wait(f"node {case.name} would not be fenced: {why}") if why else None
     choice = fencing.next_for(case, now)
     if isinstance(choice, Wait):
-        return Wait(f"node {case.name} is not fenced: {choice.why}", until=choice.until)
+        return replace_step(choice, why=f"node {case.name} is not fenced: {choice.why}")
     return None if isinstance(choice, SwitchOff) else choice
 
 

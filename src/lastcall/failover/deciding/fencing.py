@@ -15,6 +15,7 @@ from lastcall.failover.deciding.steps import AskPower, AskTarget, SwitchOff, Wai
 from lastcall.failover.knowing.facts import InstanceSeen, PowerSeen
 from lastcall.failover.knowing.facts import apart as gap
 from lastcall.failover.knowing.proofs import switched
+from lastcall.failover.limits.targets import Judgement, Match
 from lastcall.model import duration
 from lastcall.model.power import Power
 
@@ -75,7 +76,7 @@ def choose(
     faults = [_fault(device, why) for device, why in zip(devices, verifying, strict=True)]
     usable = [device for device, fault in zip(devices, faults, strict=True) if not fault]
     if not usable:
-        return Wait(why="; ".join(faults) or "the policy has no fencer")
+        return Wait(why="; ".join(faults) or "the policy has no fencer", stuck=True)
     turn = min(usable, key=_rounds)
     if wait := _pause(usable, turn, now) or _delay(devices, turn, suspected, now):
         return wait
@@ -86,7 +87,7 @@ def choose(
         fencer=turn.name,
         boot_id=boot_id,
         within=turn.timeout,
-        why=f"{turn.name} is told to switch off, {ordinal}: {turn.judgement.why}",
+        why=f"{turn.name} is told to switch off, {ordinal}: {_checked(turn.judgement)}",
     )
 
 
@@ -109,6 +110,13 @@ def unusable(devices: Sequence[Device]) -> str:
     """Why none of them can be used, as far as that is known without a question to any; empty if one can be, or there is none."""
     faults = [_fault(device, None) for device in devices]
     return "; ".join(faults) if all(faults) else ""
+
+
+def _checked(judgement: Judgement) -> str:
+    """By what the machine behind a fencer is taken for the node's."""
+    if judgement.match is Match.SAME:
+        return judgement.why
+    return "the policy says which machine is behind it, and has it not checked (targetCheck: Disabled)"
 
 
 def holds(device: Device, now: float) -> bool:
@@ -220,11 +228,10 @@ def _pause(usable: Sequence[Device], turn: Device, now: float) -> Wait | None:
     if now >= until:
         return None
     if not all_failed:
-        return Wait(why=f"{turn.name} has failed: {_error(turn)}", until=until)
-    each = "; ".join(f"{device.name}: {_error(device)}" for device in usable)
-    return Wait(
-        why=f"no fencer has switched it off ({each}); tried again every {duration.of_seconds(PAUSE)}", until=until
-    )
+        return Wait(why=f"{turn.name} has failed: {_error(turn)}", until=until, stuck=True)
+    each = "; ".join(f"{device.name}: {_error(device)}, attempts: {_spent(device)}" for device in usable)
+    why = f"no fencer has switched it off ({each}); tried again every {duration.of_seconds(PAUSE)}"
+    return Wait(why=why, until=until, stuck=True)
 
 
 def _delay(devices: Sequence[Device], turn: Device, suspected: float, now: float) -> Wait | None:

@@ -27,6 +27,8 @@ class Wait:
     until: float | None = None
     limit: Limit | None = None
     """Which of the limits that protect the cluster it is that stands against fencing the node; None if none does."""
+    stuck: bool = False
+    """No fencer can switch the machine off now: each has failed, or cannot be used, or is refused."""
 
 
 @dataclass(frozen=True, kw_only=True)

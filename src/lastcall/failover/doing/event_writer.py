@@ -1,6 +1,7 @@
 """Events are written one after the other, beside the work that they tell of; too many at once are dropped."""
 
 import logging
+import re
 from collections import deque
 
 from lastcall import names
@@ -42,12 +43,18 @@ class Telling:
             self._new.set()
 
     def _repeats(self, told: Told) -> bool:
-        """Whether the last event of a Node had the same reason: a step that is tried again, or goes on."""
+        """Whether the last event of a Node had the same reason: a step that is tried again, or goes on.
+
+        Why it is not fenced is told again if that has changed by more than numbers, such as of attempts.
+        """
         if told.namespace:
             return False
         before = self._last.get(told.name)
-        self._last[told.name] = told.reason
-        return before == told.reason
+        new = told.reason
+        if new == names.E_NOT_FENCED:
+            new += re.sub("[0-9]+", "", told.message)
+        self._last[told.name] = new
+        return before == new
 
     async def run(self) -> None:
         """Never ends. An event that cannot be written is told in the log."""

@@ -11,6 +11,10 @@ _MOST = 1024
 """Characters of a message that the API takes (``core/validation``: 1 KiB of a note)."""
 
 
+FENCERS = "Fencers"
+"""No fencer of the node can switch its machine off now."""
+
+
 def told(happening: Happening, uids: dict[str, str]) -> Sequence[Told]:
     """The events for it, if it is for people. ``uids``: those of nodes, which is noted here."""
     if isinstance(happening, Removed):
@@ -19,13 +23,23 @@ def told(happening: Happening, uids: dict[str, str]) -> Sequence[Told]:
     return [one] if one else []
 
 
+def held_by(step: steps.Step) -> str:
+    """What keeps a suspected node from being fenced: one of the limits, or its fencers; empty if it is neither."""
+    if not isinstance(step, steps.Wait):
+        return ""
+    return step.limit.value if step.limit else FENCERS if step.stuck else ""
+
+
 def _one(happening: Happening, uids: dict[str, str]) -> Told | None:
     match happening:
+        case Decided(node=node, uid=uid, step=steps.Wait(why=why) as step) if held_by(step):
+            uids[node] = uid
+            return _told(node, uid, names.E_NOT_FENCED, why, warning=True)
         case Decided(node=node, uid=uid, step=step, would=would):
             uids[node] = uid
             return _told(node, uid, names.E_WOULD, step.why, warning=True) if would else _decided(node, uid, step)
-        case Acted(ended=None, verb="off", node=node, fencer=fencer, why=why):
-            return _told(node, uids.get(node, ""), names.E_SWITCHING_OFF, f"{fencer}: {why}", warning=True)
+        case Acted(ended=None, verb="off", node=node, why=why):
+            return _told(node, uids.get(node, ""), names.E_SWITCHING_OFF, why, warning=True)
         case Acted(ended=float(), verb="off" | "on", node=node, error=error, fencer=fencer) if error:
             return _told(node, uids.get(node, ""), names.E_FENCING_FAILED, f"{fencer}: {error}", warning=True)
         case Acted(verb="taint", node=node, error="", why=why):

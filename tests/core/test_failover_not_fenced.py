@@ -1,0 +1,71 @@
+"""A lost node that is not fenced says why: by an event, by a metric, and in what explains it."""
+
+from dataclasses import replace
+
+import pytest
+from support.failing_over import failing_over
+from support.failover_cases import BMC, NOW, SAME
+
+from lastcall.adapters.kube.failover_cluster import POLICIES
+from lastcall.adapters.kube.resources import EVENTS
+from lastcall.errors import Unavailable
+from lastcall.failover.deciding.fencing import choose
+from lastcall.failover.limits.targets import Judgement, Match
+
+METRIC = "lastcall_failover_not_fenced_nodes"
+
+
+def events(world, reason="NotFenced"):
+    return [one["message"] for one in world.cluster.all(EVENTS) if one["reason"] == reason]
+
+
+@pytest.mark.parametrize("how", ["deaf", "no library"])
+def test_a_fencer_that_always_fails_is_told(how):
+    """Its BMC answers nothing, or what speaks to it cannot be made: the last error, and when it is tried again."""
+
+    @failing_over
+    async def run(world):
+        candidate, gone = world.start(), world.place()
+        world.fences[gone].away = True
+        if how == "no library":
+
+            async def of(node, policy):
+                raise Unavailable("No module named 'sushy'")
+
+            world.fences.of = of
+        world.nodes.pull(gone)
+        await world.until(lambda: events(world), 60)
+        await world.cluster.settle(180)
+        said = events(world)
+        error = "no answer" if how == "deaf" else "bmc cannot be used: No module named 'sushy'"
+        assert all(one.startswith(f"node {gone} is not fenced: ") and error in one for one in said)
+        assert len(said) == (2 if how == "deaf" else 1), "it is told again if it is another error, not at each attempt"
+        if how == "deaf":
+            assert any("(bmc: no answer, attempts: 2); tried again every 30s" in one for one in said)
+        assert candidate.counted[METRIC, "Fencers"] == 1
+        assert not events(world, "FailoverBegun")
+
+    run()
+
+
+@failing_over(policy={"limits": {"minHealthy": 5, "settle": "5s"}})
+async def test_a_limit_that_stands_against_it_is_told(world):
+    candidate, gone = world.start(), world.place()
+    world.nodes.pull(gone)
+    await world.until(lambda: events(world), 60)
+    assert events(world) == [f"node {gone} is not fenced: 4 of 5 nodes are healthy without it, and 5 have to be"]
+    assert candidate.counted[METRIC, "MinHealthy"] == 1
+    await world.cluster.patch(POLICIES, "p", {"spec": {"limits": {"minHealthy": 1}}}, namespace="")
+    await world.until(lambda: world.place() not in (None, gone), 90)
+    assert candidate.counted[METRIC, "MinHealthy"] == 0
+
+
+def test_an_order_to_a_device_that_names_no_machine_does_not_read_like_an_error():
+    silent = replace(BMC, judgement=Judgement(Match.UNKNOWN, "the fence's target names neither"), unchecked=True)
+    step = choose([silent], boot_id="a", apart=1.0, now=NOW)
+    assert step.why == (
+        "bmc is told to switch off, attempt 1 of 2: the policy says which machine is behind it, and has it not checked"
+        " (targetCheck: Disabled)"
+    )
+    checked = choose([replace(BMC, judgement=SAME)], boot_id="a", apart=1.0, now=NOW)
+    assert checked.why == "bmc is told to switch off, attempt 1 of 2: it is the same machine"
