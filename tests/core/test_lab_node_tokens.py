@@ -120,3 +120,27 @@ def test_what_a_node_writes_of_a_claim():
         assert (await world.ask(kubelet("n2"), "PATCH", path, grown, MERGE))[0] == 403
 
     virtual.run(main())
+
+
+def test_the_token_of_a_pod_names_its_node():
+    """As policies of admission see it, such as that of ``lastcall manifests agent --own-node``."""
+
+    async def main():
+        world = World()
+        uids = await world.begin()
+        for name in ("n1", "n2"):
+            node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}
+            assert (await world.ask(ADMIN, "POST", "/api/v1/nodes", node))[0] == 201
+        token = (await world.token(pod(uid=uids["n1"])))[1]["status"]["token"]
+
+        def extra():
+            found = world.server.identities.of(token)
+            return found and found.extra["authentication.kubernetes.io/node-name"]
+
+        assert extra() == ["n1"]
+        await world.ask(ADMIN, "DELETE", "/api/v1/nodes/n1")
+        assert extra() == ["n1"], "the node of the pod was told, and may be gone"
+        await world.ask(ADMIN, "DELETE", f"{CORE}/pods/on-n1?gracePeriodSeconds=0")
+        assert extra() is None
+
+    virtual.run(main())

@@ -1,13 +1,14 @@
 """As whom the lab's own programs ask the API server: identities of least rights, as in a cluster."""
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import TypeVar
 
 from lastcall.lab.apiserver.authorization import bootstrap
 from lastcall.lab.apiserver.authorization.policy_rules import PolicyRule, rules_of
 from lastcall.lab.apiserver.authorization.rbac import GROUP
 from lastcall.lab.apiserver.request import Identity, Object
-from lastcall.manifests import agent
+from lastcall.manifests import agent, own_node
 from lastcall.manifests.rbac import ANYWHERE, rules
 from lastcall.names import SYSTEM_NAMESPACE
 
@@ -74,6 +75,11 @@ MANAGER = Identity("system:kube-controller-manager", (_AUTHENTICATED,))
 SCHEDULER = Identity("system:kube-scheduler", (_AUTHENTICATED,))
 PROXY = Identity("system:kube-proxy", (_AUTHENTICATED,))
 AGENT = service_account(SYSTEM_NAMESPACE, agent.NAME)
+
+
+def agent_on(node: str) -> Identity:
+    """Lastcall's agent on a node, whose token is bound to it, as ``lastcall manifests agent --own-node`` wants it."""
+    return replace(AGENT, extra={own_node.CLAIM: [node]})
 
 
 def writers(client: Callable[[Identity], T]) -> Callable[[str, str], T]:

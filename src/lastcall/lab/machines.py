@@ -47,7 +47,7 @@ class LocalMachines:
     def _add(self, name: str, number: int) -> None:
         cable = Cable(InProcess(self._plane.server, identities.kubelet(name)))
         branch = Cable(InProcess(self._plane.server, identities.PROXY), trunk=cable)
-        agent = Cable(InProcess(self._plane.server, identities.AGENT), trunk=cable)
+        agent = Cable(InProcess(self._plane.server, identities.agent_on(name)), trunk=cable)
         clients = Clients(
             Client(cable, manager="kubelet"),
             Client(branch, manager="kube-proxy"),

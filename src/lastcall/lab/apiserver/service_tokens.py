@@ -49,6 +49,7 @@ class ServiceTokens:
         }
         if issued.bound:
             account[issued.bound["kind"].lower()] = {"name": issued.bound["name"], "uid": issued.bound["uid"]}
+            account |= self._node_of(issued)
         claims = {
             "aud": list(issued.audiences),
             "exp": int(wall) + issued.seconds,
@@ -81,8 +82,20 @@ class ServiceTokens:
             _extra(claims["jti"], account),
         )
 
+    def _node_of(self, issued: Issued) -> Object:
+        """The node of the pod that the token is bound to, if it has one."""
+        assert issued.bound
+        pod = self._store.get(Key("pods", issued.namespace, issued.bound["name"]))
+        if issued.bound["kind"] != "Pod" or pod is None:
+            return {}
+        name = pod.fields.get("spec.nodeName", "")
+        node = self._store.get(Key("nodes", "", name)) if name else None
+        return {"node": {"name": name, "uid": node.object()["metadata"]["uid"]}} if node else {}
+
     def _bound_there(self, account: Object) -> bool:
         bound = [(plural, account[kind.lower()]) for kind, plural in _BOUND.items() if kind.lower() in account]
+        if "pod" in account:  # the node of the pod is told, and may be gone
+            bound = [one for one in bound if one[0] != "nodes"]
         return all(self._there(plural, "" if plural == "nodes" else account["namespace"], one) for plural, one in bound)
 
     def _there(self, plural: str, namespace: str, wanted: Object) -> bool:

@@ -179,7 +179,7 @@ class Cluster:
                 architecture=group.architecture,
             )
 
-        agent = Cable(self.plane.reach(identities.AGENT, name), trunk=cable)
+        agent = Cable(self.plane.reach(identities.agent_on(name), name), trunk=cable)
         host = self.hosts[name] = SimulatedHost(profile, name, self._site, cable, agent, group.delay_limit)
         heartbeat = host.renewals = NodeHeartbeat(
             name,
@@ -192,7 +192,7 @@ class Cluster:
         machine = self.machines[name] = Machine(name, host, cable)
         machine.on_fault = lambda fault: self.truth.harmed(name, fault)
         if self.watchdogs:
-            reach = Cable(self.plane.reach(identities.AGENT, name), trunk=cable)
+            reach = Cable(self.plane.reach(identities.agent_on(name), name), trunk=cable)
             host.watchdog = self.watchdogs.of(machine, reach, host.clock)
 
     def _behave(self, pod: Pod, container: str, attempt: int) -> Behaviour:
