@@ -5,7 +5,7 @@ import logging
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.lab_custom import DEFINITIONS, custom, definition
 
@@ -128,7 +128,15 @@ async def prepared():
     return server
 
 
+def merge(path, **said):
+    return [Request("PATCH", path, headers={"content-type": PATCHES[1]}, body=json.dumps(said).encode())]
+
+
 @pytest.mark.timeout(600)
+@example(merge("/apis/apps/v1/namespaces/default/deployments/x/status", status={"replicas": -1}))
+@example(merge("/apis/batch/v1/namespaces/default/jobs/x/status", status={"active": -1}))
+@example([Request("GET", f"{SPACE}/configmaps", {"limit": ["9" * 5000]})])
+@example([Request("POST", f"{SPACE}/configmaps", body=rb'{"metadata": {"name": "y"}, "data": {"k": "\ud800"}}')])
 @settings(max_examples=100, deadline=None)
 @given(st.lists(requests(), min_size=1, max_size=15))
 def test_every_request_is_answered(asked):
