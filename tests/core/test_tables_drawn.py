@@ -1,16 +1,20 @@
 """What the verbs draw as tables: it can be pasted, compared and committed as it is."""
 
 import cProfile
+import io
 import re
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from rich.console import Console
+from support import core
 from support.clusters import lease, out, pod, state
 
 from lastcall.cli.drawing import Row, table_of_numbers
 from lastcall.cli.main import cli
+from lastcall.lab.demo.view import View
+from lastcall.model.shutdown import PhaseStarted, PodStarted
 
 LADDER = Path(__file__).parents[2] / "docs" / "examples" / "ladder"
 GONE = state(out("n1"), lease("n1", 90), pod("db-0", "n1", terminating=True), pod("a-longer-name", "n1"))
@@ -70,3 +74,29 @@ def test_a_table_of_many_pods_is_drawn_in_steps_that_grow_with_its_lines():
     calls(1)
     few, many = calls(100), calls(1100)
     assert (many - few) / 1000 < 60
+
+
+@pytest.mark.parametrize("width", [20, 40, 69, 70, 80, 200])
+def test_the_demo_loses_no_name_in_a_narrow_terminal(width):
+    console = Console(width=width, file=io.StringIO())
+    view = View(console, lambda: 5.0)
+    long = core.pod("log-shipper-of-the-system-qqlv5")
+    view.event(PhaseStarted(at=0.0, index=0, seconds=10.0))
+    view.add(long, "Running")
+    view.event(
+        PodStarted(
+            at=1.0,
+            uid=long.metadata.uid,
+            namespace=long.metadata.namespace,
+            name=long.metadata.name,
+            priority=0,
+            phase=0,
+            grace=10.0,
+            asked=30,
+            containers=("main",),
+        )
+    )
+    console.print(view.render())
+    columns = "".join(line.split()[0] for line in console.file.getvalue().splitlines() if line.strip())
+    assert long.key in columns
+    assert "running" in console.file.getvalue()

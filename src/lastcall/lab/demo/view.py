@@ -37,6 +37,10 @@ _STYLES = {
     "waits": "blue",
 }
 
+_COLUMNS = ("pod", "state", "phase", "seconds")
+_WIDE = 70
+"""Columns of a terminal that has room for all; a narrower one shows a pod's name, which folds, and its state."""
+
 
 @dataclass
 class _Row:
@@ -120,11 +124,12 @@ class View:
         """The table as of now."""
         table = Table(title=self.headline, title_justify="left", title_style="bold", expand=False, box=None)
         table.caption, table.caption_justify = self._footer() or None, "left"
-        for column in ("phase", "pod", "state", "seconds"):
-            table.add_column(column, no_wrap=column != "pod")  # names give way in a narrow terminal
+        columns = _COLUMNS if self._console.width >= _WIDE else _COLUMNS[:2]
+        for column in columns:
+            table.add_column(column, no_wrap=column != "pod", overflow="fold")
         for row in sorted(self._rows.values(), key=lambda row: (row.priority, row.name)):
-            name = Text(row.name, no_wrap=True, overflow="ellipsis")
-            table.add_row(self._phase(row), name, Text(row.state, _STYLES.get(row.state, "")), self._seconds(row))
+            cells = (Text(row.name), Text(row.state, _STYLES.get(row.state, "")), self._phase(row), self._seconds(row))
+            table.add_row(*cells[: len(columns)])
         return table
 
     def _phase(self, row: _Row) -> str:
