@@ -156,7 +156,7 @@ def check(step, case, mark):
         case SwitchOff():
             assert silent >= case.policy.suspect_after
             assert case.held_until is None or case.held_until <= NOW
-            assert case.storm.allowed
+            assert case.limits.allowed
             assert case.policy.mode is not Mode.OBSERVE
             assert (mark.boot_id, mark.fencer, mark.switched_off) == (case.node.boot_id, step.fencer, True)
             assert not mark.powered_on

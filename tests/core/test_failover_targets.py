@@ -1,11 +1,14 @@
 """Is the machine behind the fence the node's own?"""
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lastcall.failover.limits.targets import Match, judge, sharing
+from lastcall.failover.limits.noted import Noted
+from lastcall.failover.limits.targets import Match, judge
 from lastcall.model.fence_node import FenceNode
+from lastcall.model.observed import WatchedNode
 from lastcall.ports_fences import FenceTarget
 
 UUID = "4c4c4544-0051-3510-8052-b4c04f4a3332"
@@ -131,9 +134,19 @@ def test_what_may_be_switched_off(target, checked, unchecked):
     assert judgement.allows(unchecked=True) is unchecked
 
 
+def showing(*found):
+    """The index of nodes, each with its system UUID."""
+    noted = Noted()
+    for name, uuid in found:
+        said = {"metadata": {"name": name}, "status": {"nodeInfo": {"systemUUID": uuid}}}
+        noted.put(name, msgspec.convert(said, WatchedNode))
+    return noted
+
+
 @pytest.mark.parametrize("told", [UUID, UUID.upper(), SWAPPED])
 def test_a_machine_on_which_another_node_may_run_is_never_the_nodes_own(told):
-    assert sharing(UUID, [("worker-2", ANOTHER), ("worker-3", told)]) == "worker-3"
+    noted = showing(("worker-1", UUID), ("worker-2", ANOTHER), ("worker-3", told))
+    assert noted.sharing("worker-1", UUID) == "worker-3"
     judgement = judge(FenceTarget(system_uuid=UUID), node(system_uuid=UUID, shared_with="worker-3"))
     assert judgement.match is Match.OTHER
     assert not judgement.allows(unchecked=True)
@@ -142,4 +155,4 @@ def test_a_machine_on_which_another_node_may_run_is_never_the_nodes_own(told):
 
 @pytest.mark.parametrize("unset", ["", "00000000-0000-0000-0000-000000000000"])
 def test_a_uuid_that_nobody_has_set_is_shared_with_nobody(unset):
-    assert sharing(unset, [("worker-2", unset)]) == ""
+    assert showing(("worker-1", unset), ("worker-2", unset)).sharing("worker-1", unset) == ""

@@ -4,8 +4,9 @@ Times are seconds on the observer's monotonic clock, unless said otherwise. Noth
 a controller that has just begun gathers the same Case as one that has run for long, but for what was observed and asked.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from lastcall.failover.deciding.pacing import NEVER, Forced
 from lastcall.failover.knowing.evidence import State, Verdict
@@ -199,8 +200,11 @@ class Case:
     """Until when its own last word holds fencing back (``evidence.held_until``)."""
     gone: frozenset[str] = frozenset()
     """The pods that this boot has ended and unmounted, as it said itself (``evidence.gone``)."""
-    storm: Answer = field(default_factory=lambda: Answer(allowed=True, why="no limit stands against it"))
-    """Whether it may be fenced now (``storms.may_fence``)."""
+    storm: Answer | Callable[[], Answer] = field(
+        default_factory=lambda: Answer(allowed=True, why="no limit stands against it")
+    )
+    """Whether it may be fenced now (``storms.may_fence``), or what says so: it is only called where a rule asks, since the
+    limits look at all nodes. ``limits`` is the answer."""
     devices: tuple[Device, ...] = ()
     """The policy's fencers, in its order."""
     pods: tuple[PodLeft, ...] = ()
@@ -216,6 +220,11 @@ class Case:
     """The pods that this controller has removed by force, also before there was a mark that could name them."""
     back_since: float | None = None
     """Since when the Node has been seen Ready with another boot than its mark's, without a break; None if it is not."""
+
+    @cached_property
+    def limits(self) -> Answer:
+        """``storm``, as it was answered when a rule has first asked."""
+        return self.storm() if callable(self.storm) else self.storm
 
     @property
     def mark(self) -> OwnerMark | None:

@@ -59,10 +59,10 @@ def acknowledge(case: Case) -> str:
 
 def limits(case: Case, now: float) -> Step | None:
     """The limits that protect the cluster stand against it."""
-    if case.storm.allowed:
+    if case.limits.allowed:
         return None
-    again = case.storm.again if case.storm.again is not None and case.storm.again > now else None
-    return Wait(f"node {case.name} is not fenced: {case.storm.why}", until=again, limit=case.storm.limit)
+    again = case.limits.again if case.limits.again is not None and case.limits.again > now else None
+    return Wait(f"node {case.name} is not fenced: {case.limits.why}", until=again, limit=case.limits.limit)
 
 
 def fencer(case: Case, now: float) -> Step | None:

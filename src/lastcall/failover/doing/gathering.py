@@ -24,7 +24,6 @@ from lastcall.failover.knowing.lost import Lost
 from lastcall.failover.limits import overview
 from lastcall.failover.limits.knot import Knot
 from lastcall.failover.limits.storms import Answer
-from lastcall.failover.limits.targets import sharing
 from lastcall.model.fence_node import FenceNode
 from lastcall.model.fence_policy import FencePolicy
 from lastcall.model.fencer import Fencer
@@ -149,12 +148,7 @@ class Gathering:
     def _machine(self, node: LiveNode) -> FenceNode:
         """What fences are checked by, with the other Node that shows the same system UUID, if there is one."""
         mine = node.fence_node
-        others = (
-            (name, knot.node.status.node_info.system_uuid)
-            for name, knot in self._observing.knots.items()
-            if name != mine.name
-        )
-        return structs.replace(mine, shared_with=sharing(mine.system_uuid, others))
+        return structs.replace(mine, shared_with=self._observing.noted.sharing(mine.name, mine.system_uuid))
 
     def refusal(self, name: str, node: LiveNode, fencer: Fencer) -> str:
         """Why a fencer is not used for a node as it was read; asked anew right before an order (``Device.rival``)."""
@@ -219,13 +213,15 @@ class Gathering:
             verdict=evidence.assess(boot, facts, now, proofs.Terms(fresh=seen.fresh)) if boot else None,
             held_until=evidence.held_until(boot, facts, now) if boot else None,
             gone=evidence.gone(boot, facts) if boot else frozenset(),
-            storm=self._storm(seen.name, boot, policy, now, wall),
+            storm=lambda: self._storm(seen.name, boot, policy),
             back_since=seen.back[1] if seen.back else None,
         )
 
-    def _storm(self, name: str, boot: Boot | None, policy: FencePolicy | None, now: float, wall: float) -> Answer:
+    def _storm(self, name: str, boot: Boot | None, policy: FencePolicy | None) -> Answer:
+        """By what is known when it is asked: nothing may happen between the answer and the claim that follows from it."""
         if policy is None or boot is None:
             return Answer(allowed=False, why="no policy holds for it")
+        now, wall = self._clock.boottime(), self._clock.wall()
         return self.guard.may_fence(name, boot.id, policy, etcd=self._etcd, now=now, wall=wall)
 
     def _missing(self, name: str) -> Gathered:

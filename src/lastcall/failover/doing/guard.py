@@ -76,7 +76,8 @@ class Guard:
     ) -> Answer:
         """``storms.may_fence``; failure domains are those of the policy that holds for the node."""
         domain, blind = policy.spec.domain_label, self._cluster.blind
-        knots = self._observing.knots.values()
+        found, noted = self._observing.knots, self._observing.noted
+        knots = [found[one] for one in {**dict.fromkeys(noted.fencings), **self._claims} if one in found]
         told = list(overview.fencings(knots, self._claims, self._done, domain=domain, now=now, wall=wall))
         known = {(one.node, one.boot_id) for one in told}
         view = View(
@@ -92,7 +93,7 @@ class Guard:
     def complaints(self) -> list[str]:
         """About what stands on Nodes and cannot be read, each text once: it counts as a fencing that is over just now."""
         said = []
-        texts = ((name, knot.node.fenced) for name, knot in self._observing.knots.items() if knot.node.fenced)
+        texts = ((name, self._observing.knots[name].node.fenced) for name in self._observing.noted.histories)
         for name, text in texts:
             found = fenced.read(text)
             if isinstance(found, fenced.Unreadable) and self._bad.get(name) != text:

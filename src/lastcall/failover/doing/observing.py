@@ -20,6 +20,7 @@ from lastcall.failover.knowing.storage_leases import StorageLeases
 from lastcall.failover.limits import lookalikes, policies
 from lastcall.failover.limits.knot import Knot
 from lastcall.failover.limits.lookalikes import Lookalikes
+from lastcall.failover.limits.noted import Noted
 from lastcall.model.fence_node import FenceNode
 from lastcall.model.fence_policy import FencePolicy
 from lastcall.model.fencer import Fencer
@@ -59,6 +60,7 @@ class Observing:
         self._policies: dict[str, Any] = {}
         self._entries: Sequence[policies.Entry] = ()
         self._lookalikes = Lookalikes()
+        self._noted = Noted()
         self._synced: set[Watched] = set()
         self._alarms = Alarms()
 
@@ -99,6 +101,7 @@ class Observing:
             if before:
                 del self._knots[name]
                 self._lookalikes.put(name, frozenset())
+                self._noted.put(name, None)
                 before.seen.gone(now)
                 self._count_nodes()
                 self._touched(name)
@@ -113,6 +116,7 @@ class Observing:
         knot = self._knots[name] = Knot(node, seen, choice)
         if before is None or choice != before.choice or before.node.fence_node != node.fence_node:
             self._note_traces(knot)
+        self._noted.put(name, node)
         if before is None:
             self._count_nodes()
         if before is None or choice != before.choice:
@@ -211,6 +215,11 @@ class Observing:
     def knots(self) -> Mapping[str, Knot]:
         """All nodes by name."""
         return self._knots
+
+    @property
+    def noted(self) -> Noted:
+        """Which of them tell of fencings, and which show a system UUID."""
+        return self._noted
 
     @property
     def policies(self) -> Mapping[str, Any]:

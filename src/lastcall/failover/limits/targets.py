@@ -11,7 +11,7 @@ Boards also come with the same UUID or serial number each, which nobody has ever
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
@@ -48,14 +48,6 @@ class Judgement:
         What is known to be another machine is never switched off.
         """
         return self.match is Match.SAME or (unchecked and self.match is Match.UNKNOWN)
-
-
-def sharing(uuid: str, others: Iterable[tuple[str, str]]) -> str:
-    """The first of ``others``, as names and UUIDs, that shows the same one in either spelling; empty if none does."""
-    mine = spellings(uuid)
-    if not mine:
-        return ""
-    return next((name for name, its in others if its.replace("-", "").lower() in mine), "")
 
 
 def judge(target: FenceTarget, node: FenceNode) -> Judgement:
