@@ -7,6 +7,7 @@ one in ten has a volume that is attached to its node.
 import asyncio
 import contextlib
 import datetime as dt
+import re
 import time
 
 from lab_work import pod, rate
@@ -24,6 +25,9 @@ EACH = 10
 CLIENTS = 32
 LEASE = 40
 """Seconds that a kubelet's Lease lasts by default. Half of them after the last sign of life a person is believed."""
+
+REVISION = re.compile(rb'"resourceVersion":"([0-9]+)"')
+"""Of an object in a line of a watch: its first one is the object's own."""
 
 _INSTALLED = ("Namespace", "CustomResourceDefinition", "Lease")
 
@@ -87,7 +91,7 @@ class Ground:
     @contextlib.asynccontextmanager
     async def _deletions(self, kind, namespace):
         revision = (await self._client.list_raw(kind, namespace=namespace, fields="metadata.name=nobody"))[1]
-        crowd = Deletions(await self._client.watch(kind, revision, namespace=namespace, seconds=3600))
+        crowd = Deletions(lambda since: self._client.watch(kind, since, namespace=namespace, seconds=3600), revision)
         try:
             yield crowd
         finally:
@@ -136,12 +140,12 @@ class Ground:
 
 
 class Deletions:
-    """Reads a watch, and counts what is deleted."""
+    """Reads a watch, and counts what is deleted. A server ends the watch of a reader who is too slow: then another begins."""
 
-    def __init__(self, stream):
+    def __init__(self, watch, revision):
         self._count = 0
         self._changed = asyncio.Event()
-        self._task = asyncio.create_task(self._read(stream))
+        self._task = asyncio.create_task(self._follow(watch, revision))
 
     async def heard_of(self, count):
         """Until so many have been."""
@@ -154,15 +158,24 @@ class Deletions:
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
 
-    async def _read(self, stream):
+    async def _follow(self, watch, revision):
+        try:
+            while True:
+                revision = await self._read(await watch(revision), revision)
+        finally:
+            self._changed.set()
+
+    async def _read(self, stream, revision):
+        """Until the stream ends; the last revision that it has told of."""
         rest = b""
-        async with contextlib.AsyncExitStack() as stack:
-            stack.callback(self._changed.set)
-            await stack.enter_async_context(contextlib.aclosing(stream))
+        async with contextlib.aclosing(stream):
             async for chunk in stream:
                 *lines, rest = (rest + chunk).split(b"\n")
                 self._count += sum(line.startswith(b'{"type":"DELETED"') for line in lines)
+                if lines:
+                    revision = REVISION.search(lines[-1])[1].decode()
                 self._changed.set()
+        return revision
 
 
 def _now():

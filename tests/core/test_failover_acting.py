@@ -365,6 +365,13 @@ async def test_a_pod_that_is_not_terminating_yet_takes_no_more_calls_than_one_th
     assert [call for call in world.cluster.calls if call[1] == "c"] == [("delete", "c", 0)]
 
 
+async def test_what_was_removed_by_force_is_not_known_any_more_but_what_finalizers_keep_is():
+    world = World()
+    kept = msgspec.structs.replace(pod("b").metadata, finalizers=("example.com/x",))
+    subject = await world.carry_out(steps.ForceDelete, pod("a"), msgspec.structs.replace(pod("b"), metadata=kept))
+    assert [*subject.gathered.pods] == ["b"]
+
+
 async def test_pods_are_deleted_with_their_own_grace_and_never_with_none():
     world = World()
     await world.carry_out(steps.Delete, pod("a", terminating=False), pod("b", grace=0, terminating=False))

@@ -112,6 +112,7 @@ def live(uid="u1", *, grace=None, terminating=True, finalizers=(), node="n"):
 
 
 DELETE = steps.Delete(pods=(DB,), boot_id="a", why="w")
+FORCE = steps.ForceDelete(pods=(DB,), boot_id="a", why="w")
 
 
 @pytest.mark.parametrize(
@@ -125,7 +126,10 @@ DELETE = steps.Delete(pods=(DB,), boot_id="a", why="w")
         (DELETE, [], 101, True),
         (DELETE, [live(terminating=False)], 101, False),
         (DELETE, [live()], 116, False),
-        (steps.ForceDelete(pods=(DB,), boot_id="a", why="w"), [], 101, False),
+        (FORCE, [], 101, True),
+        (FORCE, [live("other")], 101, True),
+        (FORCE, [live()], 101, False),
+        (FORCE, [], 116, False),
         (steps.Detach(attachments=(), boot_id="a", why="w"), [], 101, True),
         (steps.SwitchOff(fencer="f", boot_id="a", within=1.0, why="w"), [], 101, False),
         (steps.Wait("w"), [], 101, False),

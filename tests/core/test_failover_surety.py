@@ -81,6 +81,20 @@ async def test_all_who_wait_for_a_look_have_it_however_long_it_takes():
     await asyncio.gather(*tasks)
 
 
+async def test_where_looks_take_long_the_next_one_is_answered_before_the_last_is_too_old():
+    """Else all calls would wait for each look, once a second."""
+    world, surety, held = await slow()
+    first = await waiting(surety, 1)
+    await held.answer(after=0.5)
+    ahead = await waiting(surety, 1)
+    others = await waiting(surety)
+    assert [one.done() for one in ahead] == [False], "it looks again, half a second after the last look was begun"
+    assert [one.done() for one in others] == [True, True, True], "what was made sure of is half a second old"
+    await held.answer(after=0.5)
+    assert len(held.begun) == 2
+    await asyncio.gather(*first, *ahead, *others)
+
+
 async def test_a_look_that_was_under_way_already_is_none_for_who_comes_then():
     """What it says may be older than what his call follows from; one more look is for all who came meanwhile."""
     world, surety, held = await slow()

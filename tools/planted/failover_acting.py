@@ -141,8 +141,8 @@ BUGS = [
     Bug(
         "a pod that is not as it was listed is removed",
         "failover/doing/removing.py",
-        "if not listed.still(await self._cluster.fail_pod(pod, condition), pod):",
-        "if not await self._cluster.fail_pod(pod, condition):",
+        "if not listed.still(latest, pod):",
+        "if False:",
         ACTING,
     ),
     Bug(
@@ -290,9 +290,9 @@ BUGS = [
     ),
     Bug(
         "what was removed by force is not listed anew",
-        "failover/deciding/listed.py",
-        "steps.Taint() | steps.Detach():",
-        "steps.Taint() | steps.ForceDelete():",
+        "failover/doing/worker.py",
+        "if gathered.removed and not isinstance(",
+        "if False and not isinstance(",
         OFTEN,
     ),
     Bug(

@@ -46,7 +46,7 @@ BUGS: list[Bug] = [
     _bug(
         "the storm limits are ignored",
         "failover/deciding/claiming.py",
-        "    if case.storm.allowed:\n",
+        "    if case.limits.allowed:\n",
         "    if True:\n",
         seeds=3,
         scenario="half-lost.yaml",

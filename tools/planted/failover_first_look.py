@@ -99,14 +99,14 @@ BUGS = [
     ),
     Bug(
         "each node waits until all others have begun",
-        "failover/doing/pool.py",
+        "failover/doing/room.py",
         "heapq.heappush(self._waiting, (rank, next",
         "heapq.heappush(self._waiting, (0, next",
         FIRST_LOOK,
     ),
     Bug(
         "who is cancelled as he is given room keeps it for ever",
-        "failover/doing/pool.py",
+        "failover/doing/room.py",
         "if not turn.cancelled():",
         "if False:",
         FIRST_LOOK,

@@ -1,7 +1,8 @@
 """How long the list of a node's pods is good for (pure): the steps of one failover do not each list the same pods again.
 
-What is listed live before the first step serves those that follow at once, as the answers to our own calls change it. What
-was removed by force is listed anew, so that nothing ends but by what the API server says of the whole node.
+What is listed live before the first step serves those that follow at once, as the answers to our own calls change it. After
+pods were removed by force it serves the detaching of volumes alone: for all else the pods are listed anew, so that nothing ends
+but by what the API server says of the whole node.
 """
 
 from collections.abc import Mapping
@@ -19,7 +20,8 @@ That a pod of this UID is bound to the node, terminates or has finished does not
 def serves(step: steps.Step, pods: Mapping[str, LivePod], *, listed: float, now: float) -> bool:
     """Whether what comes after ``step`` is decided by the same list. ``pods``, by UID, are as the answers have shown them.
 
-    A pod whose deletion was answered by anything but itself, terminating, is not known any more.
+    A pod whose deletion was answered by anything but itself, terminating, is not known any more; nor what is left if a pod
+    was not removed by force as it was to be.
     """
     if now >= listed + LASTS:
         return False
@@ -28,6 +30,8 @@ def serves(step: steps.Step, pods: Mapping[str, LivePod], *, listed: float, now:
             return True
         case steps.Delete(pods=deleted):
             return all(pods[one.uid].terminating for one in deleted if one.uid in pods)
+        case steps.ForceDelete(pods=removed):
+            return not any(one.uid in pods for one in removed)
         case _:
             return False
 

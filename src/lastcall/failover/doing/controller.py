@@ -70,8 +70,10 @@ class Controller:
         self._listeners = tuple(listeners)
         self.observing = Observing(self._touched)
         self._gathering = Gathering(outside.cluster, outside.leadership, self.observing, outside.clock, terms)
-        pool = Pool(concurrency, outside.clock)
-        self._acting = Acting(outside.cluster, outside.leadership, outside.clock, pool, me=terms.me, tell=self._tell)
+        self._pool = Pool(concurrency, outside.clock)
+        self._acting = Acting(
+            outside.cluster, outside.leadership, outside.clock, self._pool, me=terms.me, tell=self._tell
+        )
         self._heeding = Heeding(outside.cluster, self.observing, outside.clock)
         self._workers: dict[str, Worker] = {}
         self._group: Group | None = None
@@ -141,6 +143,7 @@ class Controller:
             Reading(self._cluster, self._clock),
             self._clock,
             self._tell,
+            lambda: self._pool.busy,
         )
         self._workers[name] = worker
         self._group.start(self._work(worker), f"failover of {name}")

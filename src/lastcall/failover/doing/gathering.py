@@ -18,6 +18,7 @@ from lastcall.failover.doing.guard import Guard
 from lastcall.failover.doing.observing import Observing
 from lastcall.failover.doing.outside import Cluster, Leadership
 from lastcall.failover.doing.reading import Reading
+from lastcall.failover.doing.room import Room
 from lastcall.failover.knowing import armed, calm, evidence, last_words, proofs
 from lastcall.failover.knowing.facts import Boot, Fact, WatchdogSeen
 from lastcall.failover.knowing.lost import Lost
@@ -29,6 +30,9 @@ from lastcall.model.fence_policy import FencePolicy
 from lastcall.model.fencer import Fencer
 from lastcall.model.observed import LiveNode, LivePod, WatchedAttachment
 from lastcall.ports import Clock
+
+AT_A_TIME = 10
+"""Nodes that are read at a time: where hundreds are lost at once the first one is done before the last one is read."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +47,8 @@ class Gathered:
     facts: tuple[Fact, ...]
     listed: float = 0.0
     """When the pods were asked for."""
+    removed: bool = False
+    """Pods were removed since: that nothing is left is known by the answers to that alone, and by no list of the whole node."""
 
 
 class Gathering:
@@ -57,6 +63,7 @@ class Gathering:
         self._clock = clock
         self._terms = terms
         self._claims = Claims(cluster)
+        self._room = Room(AT_A_TIME)
         self._etcd: frozenset[str] = frozenset()
         self.guard = Guard(cluster, observing)
         self.leads_since = float("-inf")
@@ -72,14 +79,16 @@ class Gathering:
         forced: Forced = NEVER,
         removed: tuple[Lost, ...] = (),
         before: Gathered | None = None,
+        rank: int = 0,
     ) -> Gathered:
         """Reads the node and its Lease, or takes ``reading``, and its pods, or takes those from ``before``.
 
-        One that the watch does not know (any more) is missing.
+        Where many are to be read at once those with the lowest ``rank`` are read first. One that the watch does not know (any more) is missing.
         """
-        listed = before.listed if before else self._clock.boottime()
         try:
-            node, pods, more = await self._read(name, reading, tuple(before.pods.values()) if before else None)
+            async with self._room.place(rank):
+                listed = before.listed if before else self._clock.boottime()
+                node, pods, more = await self._read(name, reading, tuple(before.pods.values()) if before else None)
         except NotFound:
             return self._missing(name)
         knot = self._observing.knots.get(name)
@@ -100,7 +109,15 @@ class Gathering:
             removed=removed,
         )
         by_uid = {pod.metadata.uid: pod for pod in pods}
-        return Gathered(case=case, node=node, pods=by_uid, attachments=attachments, facts=facts, listed=listed)
+        return Gathered(
+            case=case,
+            node=node,
+            pods=by_uid,
+            attachments=attachments,
+            facts=facts,
+            listed=listed,
+            removed=before is not None and before.removed,
+        )
 
     def asked_again(self, gathered: Gathered) -> Gathered:
         """The same with the limits as they are at this moment: what others were allowed since counts.
@@ -127,7 +144,7 @@ class Gathering:
             reading.shutdown(name, self._observing),
             self._cluster.pods(name) if before is None else _nothing(),
         )
-        pods = before or listed or ()
+        pods = (listed or ()) if before is None else before
         if not node.mark:
             self.guard.unclaimed(name)
         if any(one in node.metadata.labels for one in overview.CONTROL_PLANE):

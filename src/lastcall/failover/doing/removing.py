@@ -58,13 +58,17 @@ class Removing:
             pod = subject.gathered.pods[uid]
             await surety.check()
             batch.sent.add(uid)
+            latest = pod
             if marks.mark(pod.status.phase, Removal.OUT_OF_SERVICE):
                 condition = None if pod.terminating else marks.disrupted(pod, marks.EVICTED, self._clock.wall())
-                if not listed.still(await self._cluster.fail_pod(pod, condition), pod):
+                latest = await self._cluster.fail_pod(pod, condition)
+                if not listed.still(latest, pod):
                     raise RefusedForSafety(f"pod {'/'.join(pod.key)} is not as it was listed")
                 await surety.check()
             await self._cluster.delete_pod(*pod.key, uid=uid, grace=0)
             removed.append((*pod.key, uid))
+            if not latest.metadata.finalizers:
+                subject.gathered.pods.pop(uid, None)
 
         try:
             await batch.make([(one.uid, one.namespace, one.name) for one in step.pods], force)

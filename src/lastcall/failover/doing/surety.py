@@ -56,6 +56,8 @@ class Surety:
         self._decided = node
         self._refusal = refusal
         self._at = NEVER
+        self._took = 0.0
+        """Seconds until the last look was answered."""
         self._lock = asyncio.Lock()
         self._looking = False
         self._looks = 0
@@ -90,7 +92,7 @@ class Surety:
 
     async def _already(self) -> bool:
         """Whether what was read last is new enough; so may be the last renewal of our own lease."""
-        if self._reading.now(self._seen) is None:
+        if self._reading.now(self._seen) is None or self._clock.boottime() >= self._reading.asked + self._ahead:
             return False
         now, led = self._clock.boottime(), self._leadership.renewed
         if now >= led + AHEAD:
@@ -111,7 +113,7 @@ class Surety:
         if (passed := self._clock.boottime() - began) >= LATE:
             raise RefusedForSafety(f"how node {self._seen.name} is was answered after {passed:.0f} s only")
         self._judge(node)
-        self._at = began
+        self._at, self._took = began, passed
         return node
 
     def recent(self) -> None:
@@ -181,7 +183,12 @@ class Surety:
 
     def _fresh(self) -> bool:
         """Whether the next call may go; what was heard of the node meanwhile by the watch counts at once."""
-        return self._younger(HOLDS if self._looking else AHEAD)
+        return self._younger(HOLDS if self._looking else self._ahead)
+
+    @property
+    def _ahead(self) -> float:
+        """``AHEAD``, or so many seconds fewer that the next look is answered before this one is too old, if looks take long."""
+        return max(0.0, min(AHEAD, HOLDS - 1.5 * self._took))
 
     def _looked(self, asked: float) -> bool:
         """Whether who has waited since ``asked`` has the look of another, as one of his own: it was begun since.

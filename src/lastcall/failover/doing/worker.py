@@ -2,6 +2,7 @@
 
 import logging
 import re
+from collections.abc import Callable
 from dataclasses import replace
 
 from lastcall.aio import Signal, first
@@ -25,7 +26,7 @@ from lastcall.ports import Clock
 LOOK = 2.0
 """Seconds between two looks at a node that is being failed over: pods and replacements are not watched."""
 LOOK_AT_REST = 30.0
-"""The same, for one on which nothing of ours is."""
+"""The same, for one on which nothing of ours is; and the most for one that waits while the server is busy with others."""
 TOLD = 0.1
 """Seconds in which the watch tells which attachments have gone: who looks before looks twice, and asks for them again."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 15.0
@@ -52,7 +53,9 @@ class Worker:
         reading: Reading,
         clock: Clock,
         tell: Listener,
+        busy: Callable[[], bool] = lambda: False,
     ) -> None:
+        """``busy``: whether calls wait for room, by which pods and volumes of any node are removed."""
         self.name = name
         self.step: steps.Step | None = None
         self.gathered: Gathered | None = None
@@ -63,6 +66,7 @@ class Worker:
         self._devices = devices
         self._clock = clock
         self._tell = tell
+        self._busy = busy
         self._refusals: dict[str, Refusal] = {}
         self._replacements = replacements
         self._reading = reading
@@ -73,6 +77,8 @@ class Worker:
         self._forced = pacing.NEVER
         self._removed: tuple[Lost, ...] = ()
         self._before: Gathered | None = None
+        self._unlisted = False
+        """Whether pods were removed, and those that are left are still to be listed."""
         self._follows = False
         """Whether the round before has carried out a step after which the reading still serves."""
 
@@ -98,10 +104,41 @@ class Worker:
             if wait is None:
                 return
             if wait > 0 and not woken.done():
-                await first(woken, self._clock.sleep(wait))
+                await first(woken, self._rest(wait))
+
+    async def _rest(self, seconds: float) -> None:
+        """Longer while the server is busy: a look at a node where nothing is to do would be in the way of the calls for others.
+
+        The pods of a node are listed at each look, which costs some servers a look at all pods of the cluster.
+        """
+        began = self._clock.boottime()
+        await self._clock.sleep(seconds)
+        while self._idle and self._busy() and self._clock.boottime() < began + LOOK_AT_REST:
+            await self._clock.sleep(min(LOOK, began + LOOK_AT_REST - self._clock.boottime()))
+
+    @property
+    def _idle(self) -> bool:
+        """Whether the boot is over, and the next thing comes at no known time: another look is only to see what others do."""
+        if self._unlisted:
+            return True
+        over = self.gathered is not None and self.gathered.case.dead and self.gathered.case.mark is not None
+        return over and isinstance(self.step, steps.Wait) and self.step.until is None
+
+    @property
+    def _rank(self) -> int:
+        """Who has begun goes on before others begin; who only looks comes last."""
+        if self._idle:
+            return 2
+        return 0 if self._follows else 1
 
     async def _round(self) -> steps.Step:
-        gathered = self.gathered = await self._gather()
+        gathered = await self._gather()
+        if gathered.removed and not isinstance(course.decide(gathered.case, self._clock.boottime()), steps.Detach):
+            if self._busy():
+                self._unlisted = True
+                return steps.Wait("its pods are listed again as soon as the server has fewer of others to remove")
+            gathered = await self._gather()
+        self.gathered, self._unlisted = gathered, False
         for complaint in self._gathering.guard.complaints():
             log.warning("%s", complaint)
         now = self._clock.boottime()
@@ -134,6 +171,7 @@ class Worker:
             forced=self._forced,
             removed=self._removed,
             before=before,
+            rank=self._rank,
         )
         case = gathered.case
         return replace(gathered, case=replace(case, replacements=await self._replacements.look(case)))
@@ -163,7 +201,8 @@ class Worker:
         now = self._clock.boottime()
         self._follows = serves(step)
         if listed.serves(step, gathered.pods, listed=gathered.listed, now=now):
-            self._before = gathered
+            removed = gathered.removed or isinstance(step, steps.ForceDelete)
+            self._before = replace(gathered, removed=removed)
         if isinstance(step, steps.ForceDelete):
             self._removed = united(self._removed, (pod.lost for pod in step.pods if pod.lost))
         if isinstance(step, steps.ForceDelete) and gathered.case.dead:

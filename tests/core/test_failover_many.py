@@ -1,0 +1,97 @@
+"""Where many nodes are lost at once those that are done are not in the way of those that are not."""
+
+import asyncio
+
+from support.failing_over import failing_over
+
+from lastcall.failover.doing.room import Room
+
+WITHOUT = ("podgc", "taint-eviction-controller")
+
+
+async def settled():
+    for _ in range(9):
+        await asyncio.sleep(0)
+
+
+async def test_who_waits_for_room_makes_it_busy_until_all_are_let_in():
+    room, over, held = Room(1), asyncio.Event(), []
+
+    async def hold(name, rank):
+        async with room.place(rank):
+            held.append(name)
+            await over.wait()
+
+    tasks = [asyncio.create_task(hold("first", 1))]
+    await settled()
+    assert not room.busy
+    tasks += [asyncio.create_task(hold("late", 2)), asyncio.create_task(hold("early", 0))]
+    await settled()
+    assert room.busy
+    tasks[1].cancel()
+    over.set()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert held == ["first", "early"]
+    assert not room.busy
+
+
+def listed(world):
+    """The times at which pods of a node were listed."""
+    cluster, found = world.candidates[0].controller._cluster, []
+    pods = cluster.pods
+
+    async def listing(name):
+        found.append(world.cluster.clock.boottime())
+        return await pods(name)
+
+    cluster.pods = listing
+    return found
+
+
+@failing_over(without=WITHOUT)
+async def test_a_node_that_is_failed_over_is_looked_at_rarely_while_calls_for_others_wait_for_room(world):
+    world.start()
+    found, gone = listed(world), world.place()
+    world.nodes.pull(gone)
+    await world.until(lambda: world.place() not in (None, gone))
+    await world.cluster.settle(20)
+    (worker,) = world.candidates[0].controller.workers
+    assert "is failed over" in worker.sentence
+    await quiet(world, worker, busy=True)
+    before = len(found)
+    await world.cluster.settle(25)
+    assert len(found) <= before + 4, "only what has happened to the node is looked at"
+    await quiet(world, worker, busy=False)
+    before = len(found)
+    await world.cluster.settle(25)
+    assert len(found) >= before + 10
+
+
+async def quiet(world, worker, *, busy):
+    """Until the look that is due by now is over."""
+    worker._busy = lambda: busy
+    await world.cluster.settle(5)
+
+
+@failing_over(without=WITHOUT)
+async def test_no_more_nodes_are_read_at_once_than_there_is_room_for(world):
+    world.start()
+    controller = world.candidates[0].controller
+    controller._gathering._room = Room(1)
+    cluster, now, most = controller._cluster, [], []
+    pods = cluster.pods
+
+    async def listing(name):
+        now.append(name)
+        most.append(len(now))
+        await world.cluster.clock.sleep(0.01)
+        answer = await pods(name)
+        now.remove(name)
+        return answer
+
+    cluster.pods = listing
+    for name in ("n1", "n2"):
+        world.nodes.pull(name)
+    await world.cluster.settle(30)
+    assert len(most) > 2
+    assert max(most) == 1
