@@ -1,5 +1,6 @@
 """One node in trouble: rounds of gathering, deciding and doing, until there is nothing left to do for it."""
 
+import asyncio
 import logging
 import re
 from collections.abc import Callable
@@ -103,18 +104,31 @@ class Worker:
                 wait = self._paused(error)
             if wait is None:
                 return
-            if wait > 0 and not woken.done():
-                await first(woken, self._rest(wait))
+            if wait > 0:
+                await self._rest(wait, woken)
 
-    async def _rest(self, seconds: float) -> None:
-        """Longer while the server is busy: a look at a node where nothing is to do would be in the way of the calls for others.
+    async def _rest(self, seconds: float, woken: "asyncio.Future[None]") -> None:
+        """Until it is woken, or longer while the server is busy, if nothing is to do here, and the node is as it was.
 
-        The pods of a node are listed at each look, which costs some servers a look at all pods of the cluster.
+        A look would be in the way of the calls for others: the pods of a node are listed at each look, which costs some
+        servers a look at all pods of the cluster.
         """
-        began = self._clock.boottime()
-        await self._clock.sleep(seconds)
-        while self._idle and self._busy() and self._clock.boottime() < began + LOOK_AT_REST:
-            await self._clock.sleep(min(LOOK, began + LOOK_AT_REST - self._clock.boottime()))
+        before, latest = self._state(), self._clock.boottime() + LOOK_AT_REST
+        while True:
+            if not woken.done():
+                await first(woken, self._clock.sleep(seconds))
+            left = latest - self._clock.boottime()
+            if left <= 0 or not (self._idle and self._busy() and self._state() == before):
+                return
+            woken, seconds = self._signal.next(), min(LOOK, left)
+
+    def _state(self) -> object:
+        """What the watch has told of the node, as far as it makes a difference to one that is failed over."""
+        knot = self._observing.knots.get(self.name)
+        if knot is None:
+            return None
+        node, seen = knot.node, knot.seen
+        return node.mark, node.spec, node.ready.status, node.status.node_info, seen.observed, seen.heard, knot.choice
 
     @property
     def _idle(self) -> bool:
