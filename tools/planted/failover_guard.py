@@ -109,9 +109,9 @@ BUGS = [
     ),
     Bug(
         "the limits are not asked again as a place is taken",
-        "failover/doing/worker.py",
-        "            gathered = self.gathered = self._gathering.asked_again(gathered)",
-        "            pass",
+        "failover/doing/gathering.py",
+        "            storm=lambda: self._storm(seen.name, boot, policy),",
+        "            storm=self._storm(seen.name, boot, policy),",
         BLOCKED,
     ),
     Bug(

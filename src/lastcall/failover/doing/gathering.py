@@ -31,7 +31,7 @@ from lastcall.model.fencer import Fencer
 from lastcall.model.observed import LiveNode, LivePod, WatchedAttachment
 from lastcall.ports import Clock
 
-AT_A_TIME = 10
+AT_A_TIME = 4
 """Nodes that are read at a time: where hundreds are lost at once the first one is done before the last one is read."""
 
 
@@ -118,16 +118,6 @@ class Gathering:
             listed=listed,
             removed=before is not None and before.removed,
         )
-
-    def asked_again(self, gathered: Gathered) -> Gathered:
-        """The same with the limits as they are at this moment: what others were allowed since counts.
-
-        Who claims a place by them does so before anything else can happen, so that no two get the same.
-        """
-        case, knot = gathered.case, self._observing.knots.get(gathered.case.name)
-        policy, now = knot.choice.policy if knot else None, self._clock.boottime()
-        storm = self._storm(case.name, case.boot, policy, now, self._clock.wall())
-        return replace(gathered, case=replace(case, storm=storm))
 
     # -- reading -------------------------------------------------------------------------------------------------------
 

@@ -158,9 +158,6 @@ class Worker:
         now = self._clock.boottime()
         self._gathering.guard.look(gathered.case)
         step = course.decide(gathered.case, now)
-        if isinstance(step, steps.Mark) and not gathered.case.dead:
-            gathered = self.gathered = self._gathering.asked_again(gathered)
-            step = course.decide(gathered.case, now)
         if isinstance(step, steps.Mark):
             self._gathering.guard.claim(self.name, step.mark)
         self._note(step, gathered)
