@@ -110,7 +110,7 @@ async def test_of_two_nodes_whose_devices_answer_at_the_same_moment_one_takes_th
     async def together(name, *rest, **more):
         """Who would be marked now waits for the other to be as far."""
         found = await gather(name, *rest, **more)
-        ready = found.case.devices and found.case.devices[0].judgement and found.case.storm.allowed
+        ready = found.case.devices and found.case.devices[0].judgement and found.case.limits.allowed
         if name in two and ready and not found.case.node.mark_text and name not in waiting:
             waiting.append(name)
             while len(waiting) < 2:
