@@ -73,6 +73,23 @@ def test_the_quorum_of_etcd_counts_whoever_was_asked_about_before():
 
 
 @failing_over
+async def test_who_follows_a_leader_that_was_killed_does_so_as_soon_as_its_lease_may_be_taken(world):
+    """Not at its next look by chance after that."""
+    first = world.start("a")
+    await world.until(lambda: first.election.leads, 30)
+    second = world.start("b")
+    for moment in (21.3, 8.1, 9.9):
+        await world.cluster.settle(moment)
+        leader, other = (first, second) if first.election.leads else (second, first)
+        leader.process.kill()
+        await world.cluster.settle(10)
+        over = other.election._seen.since + 15
+        await world.until(lambda who=other: who.election.leads, 30)
+        assert over <= world.now < over + 0.2
+        first, second = other, world.start(f"c{moment}")
+
+
+@failing_over
 async def test_what_was_claimed_in_an_earlier_term_is_looked_at_again(world):
     """One marks a node and is cut off; the other ends it; the first leads again, and another node is lost."""
     first = world.start("a")

@@ -55,7 +55,7 @@ BUGS = [
     Bug(
         "a duration in the record that is shorter than one's own is believed",
         "model/leadership.py",
-        "max(told, terms.lease)",
+        "max(told or 0, terms.lease)",
         "(told or terms.lease)",
         RULES,
     ),

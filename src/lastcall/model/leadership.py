@@ -120,8 +120,13 @@ def decide(seen: Seen, *, identity: str, leading_until: float, terms: Terms, now
         return Step.MAKE
     if holder in ("", identity):
         return Step.ACQUIRE  # released; or ours by a write whose answer was lost, or because nobody took over
-    told = seen.lease.spec.lease_duration_seconds or 0
-    return Step.ACQUIRE if now >= seen.since + max(told, terms.lease) else Step.WAIT
+    return Step.ACQUIRE if now >= over(seen, terms) else Step.WAIT
+
+
+def over(seen: Seen, terms: Terms) -> float:
+    """When a lease that another one holds may be taken, if it is not renewed."""
+    told = seen.lease.spec.lease_duration_seconds if seen.lease else None
+    return seen.since + max(told or 0, terms.lease)
 
 
 def held(lease: Lease | None, *, identity: str, terms: Terms, wall: float) -> Record:

@@ -15,6 +15,9 @@ from lastcall.model import leadership
 from lastcall.model.leadership import JITTER, NEVER, VACANT, Lease, Record, Seen, Step, Terms
 from lastcall.ports import Clock
 
+_SOON = 0.01
+"""Seconds: so close to a moment one waits no less."""
+
 log = logging.getLogger(__name__)
 
 _LEASES = LEASES.read_as(Lease)
@@ -115,7 +118,13 @@ class Election:
 
     async def _campaign(self) -> None:
         while not await self._attempt():
-            await self._clock.sleep(self._terms.retry * (1 + JITTER * self._random.random()))
+            await self._clock.sleep(self._until_next())
+
+    def _until_next(self) -> float:
+        """Seconds until the next attempt: client-go's pause, but not beyond the moment at which the lease may be taken."""
+        pause = self._terms.retry * (1 + JITTER * self._random.random())
+        left = leadership.over(self._seen, self._terms) - self._clock.boottime() if self._seen else 0.0
+        return min(pause, max(left, _SOON)) if left > 0 else pause
 
     async def _term(self, work: Work) -> bool:
         """Whether ``work`` has ended by itself; False if leadership was lost."""
