@@ -491,6 +491,25 @@ async def test_what_is_missing_comes_back_at_the_next_start_and_what_was_added_s
     assert (await again.ask(ADMIN, "GET", f"{RBAC}/clusterrolebindings/system:discovery"))[0] == 200
 
 
+def test_the_store_of_a_lab_without_roles_opens():
+    """As one of ``--data`` that an older version has written."""
+
+    async def main():
+        store = Store()
+        old = ApiServer(virtual.VirtualClock(), Random(1), store=store)
+        own = role("view", READ_PODS)[1]
+        body = json.dumps(own).encode()
+        request = Request.of("POST", f"{RBAC}/clusterroles", headers={"content-type": "application/json"}, body=body)
+        assert (await old.handle(request)).status == 201
+        new = World(store)
+        found = (await new.ask(ADMIN, "GET", f"{RBAC}/clusterroles/view"))[1]
+        assert (found["rules"], bool(found["aggregationRule"])) == ([READ_PODS], True)
+        assert await new.may(ALICE, "GET", "/api")
+        assert not await new.may(ALICE, "GET", "/api/v1/pods")
+
+    virtual.run(main())
+
+
 def test_a_second_start_writes_nothing():
     async def main():
         store = Store()
