@@ -123,6 +123,7 @@ async def _apply(context: Context, server: "ApiServer") -> tuple[Object | Stored
         why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
         resource = context.route.resource
         raise status.conflict(resource.plural, resource.group, context.route.name, why)
+    server.authorize_creation(context)
     return await server.writer.create(context, obj, recorded=True), True
 
 

@@ -78,6 +78,8 @@ def route(request: Request, where: Place, scheme: Scheme) -> Route:
     subresource = where.subresource.partition("/")[0]
     if subresource and (subresource not in resource.subresources or subresource != where.subresource):
         raise no_such_resource()
+    if where.watch and subresource:
+        raise no_such_resource()
     if where.name in (".", ".."):
         raise bad_request(f"Name parameter invalid: \"{where.name}\": may not be '{where.name}'")
     asked = verb(request, where)
@@ -90,9 +92,10 @@ def verb(request: Request, where: Place) -> str:
     """The verb of RBAC and the audit; empty if the method is none there."""
     if where.subresource:
         return _SUBRESOURCE.get(request.method, "")
+    if where.watch:  # whatever the method is, the authorizer was asked about a watch
+        return "watch" if request.method == "GET" else ""
     found = (_ITEM if where.name else _COLLECTION).get(request.method, "")
-    watching = (found == "list" and request.flag("watch")) or (found in ("list", "get") and where.watch)
-    return "watch" if watching else found
+    return "watch" if found == "list" and request.flag("watch") else found
 
 
 def _allowed(asked: str, method: str, where: Place, resource: Resource) -> bool:

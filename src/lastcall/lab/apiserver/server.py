@@ -22,7 +22,7 @@ from lastcall.lab.apiserver.admission.policies.validating import ValidatingPolic
 from lastcall.lab.apiserver.admission.webhooks import MutatingWebhooks, ValidatingWebhooks, Webhooks
 from lastcall.lab.apiserver.audit import Audit
 from lastcall.lab.apiserver.authorization import bootstrap, reconciliation
-from lastcall.lab.apiserver.authorization.attributes import MASTERS, access_attributes, forbidden
+from lastcall.lab.apiserver.authorization.attributes import MASTERS, AccessAttributes, access_attributes, forbidden
 from lastcall.lab.apiserver.authorization.authorizer import Authorization, Authorizer
 from lastcall.lab.apiserver.authorization.escalation import EscalationCheck
 from lastcall.lab.apiserver.authorization.impersonation import impersonated, wanted_user
@@ -127,9 +127,14 @@ class ApiServer:
 
     def authorize(self, request: Request) -> None:
         """ApiError (403) if the user of an identified request may not ask it."""
-        if MASTERS in request.user.groups:
-            return
-        asked = access_attributes(request)
+        if MASTERS not in request.user.groups:
+            self._require(access_attributes(request))
+
+    def authorize_creation(self, context: Context) -> None:
+        """ApiError (403) unless the user may create the object that a PUT or an apply would make (``withAuthorization``)."""
+        self._require(access_attributes(context.request)._replace(verb="create"))
+
+    def _require(self, asked: AccessAttributes) -> None:
         decision = self.authorizer.authorize(asked)
         if not decision.allowed:
             raise forbidden(asked, decision.reason)
@@ -242,6 +247,7 @@ class ApiServer:
         patching.check_place(context, wanted)
 
         if self._creates(context):
+            self.authorize_creation(context)
             return answers.one(context, await self.writer.create(context, wanted), form, self, code=201)
         sent = msgspec.json.encode(wanted)  # each attempt begins with what the client has sent
 
