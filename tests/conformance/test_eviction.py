@@ -161,6 +161,47 @@ async def test_an_eviction_of_another_pod_of_that_name(api):
 
 
 @source(EVICTION)
+async def test_a_precondition_for_an_unready_pod_that_may_go(api):
+    """A uid that is not the pod's is answered like a budget that is not up to date: the client asks again later."""
+    await running(api, "p", ready=False)
+    await budget(api, "b", healthy=1, desired=1, expected=2)
+    options = {"preconditions": {"uid": "00000000-0000-0000-0000-000000000000"}}
+    status = await evict(api, "p", options).refused(429, "TooManyRequests")
+    assert status["details"]["retryAfterSeconds"] == 10
+    (cause,) = status["details"]["causes"]
+    assert cause["message"] == "The disruption budget b is still being processed by the server."
+    assert "deletionTimestamp" not in (await api.get(PODS, "p"))["metadata"]
+
+
+@source(EVICTION)
+async def test_a_resource_version_for_an_unready_pod_that_may_go(api):
+    """The server's own precondition, the version that it has judged, replaces the client's."""
+    await running(api, "p", ready=False)
+    await budget(api, "b", healthy=1, desired=1, expected=2)
+    await evict(api, "p", {"preconditions": {"resourceVersion": "1"}})
+    assert "deletionTimestamp" in (await api.get(PODS, "p"))["metadata"]
+
+
+@source(EVICTION)
+async def test_an_empty_resource_version_is_no_precondition_of_an_eviction(api):
+    """The pod goes; the dry run of the same request is refused, for it does not write the condition first."""
+    await running(api, "p")
+    options = {"preconditions": {"resourceVersion": ""}}
+    await evict(api, "p", {**options, "dryRun": ["All"]}).refused(409, "Conflict")
+    await evict(api, "p", options)
+    assert "deletionTimestamp" in (await api.get(PODS, "p"))["metadata"]
+
+
+@source(EVICTION)
+async def test_an_eviction_does_not_ignore_unreadable_objects(api):
+    """The option of deletions that does so is refused, and the pod stays."""
+    await running(api, "p")
+    status = await evict(api, "p", {"ignoreStoreReadErrorWithClusterBreakingPotential": True}).refused(422, "Invalid")
+    assert causes(status) == [("FieldValueInvalid", "deleteOptions.ignoreStoreReadErrorWithClusterBreakingPotential")]
+    assert "deletionTimestamp" not in (await api.get(PODS, "p"))["metadata"]
+
+
+@source(EVICTION)
 async def test_the_grace_of_an_eviction(api):
     """gracePeriodSeconds of its deleteOptions."""
     await running(api, "p")

@@ -83,9 +83,14 @@ class Why(Enum):
 
 @dataclass(frozen=True)
 class Allowed:
-    """The pod may be evicted. ``spends`` is the budget that pays for it: none if no pod counts that is lost."""
+    """The pod may be evicted. ``spends`` is the budget that pays for it: none if no pod counts that is lost.
+
+    ``exempted_by`` is the budget that lets the pod go because it is unhealthy: the eviction must fail if the pod has
+    changed since, for it may have become healthy.
+    """
 
     spends: Budget | None = None
+    exempted_by: Budget | None = None
 
 
 @dataclass(frozen=True)
@@ -104,10 +109,11 @@ def verdict(pod: Pod, budgets: Iterable[Budget]) -> Allowed | Refused:
     own = [budget for budget in budgets if budget.covers(pod)]
     if len(own) > 1:
         return Refused(Why.SEVERAL, own)
-    if not own or _harmless(pod, own[0]):
+    if not own:
         return Allowed()
-    refusal = _refusal(own[0])
-    return Refused(refusal[0], own, refusal[1]) if refusal else Allowed(spends=own[0])
+    if _harmless(pod, own[0]):
+        return Allowed(exempted_by=own[0])
+    return _refusal(own[0]) or Allowed(spends=own[0])
 
 
 def unprotected(pod: Pod) -> bool:
@@ -133,6 +139,12 @@ def spent(budget: Budget, pod: str, at: str) -> Budget:
     return msgspec.structs.replace(budget, status=after)
 
 
+def stale_refusal(budget: Budget) -> Refused:
+    """The refusal that asks the client to come back when the status of the budget is up to date."""
+    cause = f"The disruption budget {budget.metadata.name} is still being processed by the server."
+    return Refused(Why.STALE, [budget], cause)
+
+
 def _harmless(pod: Pod, budget: Budget) -> bool:
     """Whether the pod is unhealthy, so that it does not count, and its budget lets such a pod go."""
     if ready(pod):
@@ -143,15 +155,16 @@ def _harmless(pod: Pod, budget: Budget) -> bool:
     return status.current_healthy >= status.desired_healthy > 0
 
 
-def _refusal(budget: Budget) -> tuple[Why, str] | None:
-    name, status = budget.metadata.name, budget.status
+def _refusal(budget: Budget) -> Refused | None:
+    status = budget.status
     if status.observed_generation < budget.metadata.generation:
-        return Why.STALE, f"The disruption budget {name} is still being processed by the server."
+        return stale_refusal(budget)
     if status.disruptions_allowed < 0:
-        return Why.NEGATIVE, "pdb disruptions allowed is negative"
+        return Refused(Why.NEGATIVE, [budget], "pdb disruptions allowed is negative")
     if len(status.disrupted_pods or {}) > MOST_DISRUPTED:
-        return Why.UNCONFIRMED, "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
-    return None if status.disruptions_allowed else (Why.SPENT, _lack(budget))
+        cause = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
+        return Refused(Why.UNCONFIRMED, [budget], cause)
+    return None if status.disruptions_allowed else Refused(Why.SPENT, [budget], _lack(budget))
 
 
 def _lack(budget: Budget) -> str:

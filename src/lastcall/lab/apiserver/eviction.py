@@ -6,11 +6,12 @@ pod becomes ready between the verdict and its end. The API server of Kubernetes 
 
 from collections.abc import Iterator
 from dataclasses import replace
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from lastcall.lab.apiserver import answers, deletion, media, meta, status
+from lastcall.lab.apiserver import answers, deletion, fields, media, meta, status
 from lastcall.lab.apiserver.admission.chain import Attributes
 from lastcall.lab.apiserver.context import Context
 from lastcall.lab.apiserver.delete_options import from_body
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 _BUDGETS = "poddisruptionbudgets.policy"
 _EVICTION = Kind("policy", "v1", "Eviction")
 _ALSO = ("policy/v1beta1",)
+_IGNORES_READ_ERRORS = "ignoreStoreReadErrorWithClusterBreakingPotential"
 _SUCCESS: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
 
@@ -72,10 +74,23 @@ class Evictions:
             raise _refused(verdict)
         if verdict.spends and not options.dry_run:
             self._spend(verdict.spends, route.name)
+        exempted_by, enforces = verdict.exempted_by, options.revision is not None
+        if exempted_by:
+            options = replace(options, revision=str(stored.revision))
+        try:
+            await self._delete(context, stored, options)
+        except ApiError as error:
+            if error.code == HTTPStatus.CONFLICT and exempted_by and not enforces:
+                raise _refused(budgets.stale_refusal(exempted_by)) from None
+            raise
+
+    async def _delete(self, context: Context, stored: Stored, options: Options) -> None:
+        """Marks the pod and deletes it. An empty precondition does not prevent the mark, only the deletion."""
         if not options.dry_run:
-            deletion.preconditions(_whole(context, stored), options, route.resource)
+            enforced = replace(options, uid=options.uid or None, revision=options.revision or None)
+            deletion.preconditions(_whole(context, stored), enforced, context.route.resource)
             options = self._mark(stored, options)
-        target = Context(context.request, route._replace(verb="delete", subresource=""), context.warnings)
+        target = Context(context.request, context.route._replace(verb="delete", subresource=""), context.warnings)
         await self._server.remover.delete(target, options, admitted=True)
 
     def _budgets(self, namespace: str) -> Iterator[Budget]:
@@ -111,13 +126,18 @@ class Evictions:
         _set_condition(pod.setdefault("status", {}), condition, meta.timestamp(self._server.clock.wall()))
         if pod != stored.object():
             stored = self._server.store.put(stored.key, pod, expected=stored.revision)
-        return replace(options, revision=str(stored.revision)) if options.revision else options
+        return options if options.revision is None else replace(options, revision=str(stored.revision))
 
 
 def _options(context: Context, eviction: Object) -> Options:
     """Those of the deletion; a dry run may be asked for in the query, in them, or in both."""
     asked = tuple(context.request.query.get("dryRun", ())) if context.dry_run else ()
-    said = from_body(eviction.get("deleteOptions") or {})
+    body = eviction.get("deleteOptions") or {}
+    if body.get(_IGNORES_READ_ERRORS):
+        why = "can not be set for pod eviction, try after removing the option"
+        causes = [fields.invalid(f"deleteOptions.{_IGNORES_READ_ERRORS}", True, why)]
+        raise status.invalid("Eviction", "policy", context.route.name, causes)
+    said = from_body(body)
     if not said.dry_run:
         return replace(said, dry_run=asked)
     if asked and asked != said.dry_run:
