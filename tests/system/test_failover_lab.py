@@ -9,7 +9,7 @@ from lastcall.adapters.kube.failover_cluster import COMPONENT
 from lastcall.adapters.kube.resources import EVENTS, NODES, resource
 from lastcall.lab.bmc import Faults
 from lastcall.lab.volumes.records import violations
-from lastcall.names import OUT_OF_SERVICE
+from lastcall.names import FAILOVER_ANNOTATION, OUT_OF_SERVICE
 
 pytestmark = pytest.mark.timeout(510)
 STATEFUL_SETS = resource("apps", "v1", "statefulsets")
@@ -123,33 +123,65 @@ async def test_a_node_that_is_gone_is_fenced_and_what_wrote_there_writes_elsewhe
     assert OUT_OF_SERVICE in [taint["key"] for taint in taints]
 
 
+def orders_to(bmc):
+    """The orders that a BMC has answered, from now on: the event that tells of one comes before it."""
+    answered, power = [], bmc.power
+
+    async def note(*, on):
+        await power(on=on)
+        answered.append(on)
+
+    bmc.power = note
+    return answered
+
+
+STUCK = Faults(stuck=True)
+"""Its BMC accepts each order, and the machine stays on."""
+
+
 @pytest.mark.parametrize(
-    ("faults", "reason"),
+    ("faults", "reason", "after"),
     [
-        (Faults(stuck=True), "FenceOff"),
-        (Faults(deaf=True), "FailoverBegun"),
-        (Faults(wired="lab-3"), "FailoverBegun"),
+        (STUCK, "FenceOff", STUCK),
+        (STUCK, "FenceOff", Faults(deaf=True)),
+        (STUCK, "FenceOff", Faults(wired="lab-3")),
+        (Faults(deaf=True), "NotFenced", Faults(deaf=True)),
+        (Faults(wired="lab-3"), "NotFenced", Faults(wired="lab-3")),
     ],
-    ids=["says that it has switched", "does not answer", "answers for another machine"],
+    ids=[
+        "says that it has switched",
+        "does not answer after the order",
+        "answers for another machine after the order",
+        "does not answer",
+        "answers for another machine",
+    ],
 )
-async def test_without_proof_nothing_is_forced(lab, faults, reason):
-    """And as soon as the BMC is mended the database fails over."""
+async def test_without_proof_nothing_is_forced(lab, faults, reason, after):
+    """And as soon as the BMC is mended the database fails over.
+
+    A node is marked only when a BMC can be told to switch it off, so a BMC that never answered, or that answered for another
+    machine, leaves the Node without a mark. The faults ``after`` come when the Node is marked and the order was given.
+    """
     before = await database(lab)
     node = before["spec"]["nodeName"]
     wired = next(name for name in lab.machines.names if name != node)
     bmc = lab.machines.bmc(node)
     bmc.faults = Faults(wired=wired) if faults.wired else faults
+    orders = orders_to(bmc)
     await lab.machines.switch(node, "partition")
 
     async def tried():
-        return reason in await told(lab)
+        return reason in await told(lab) and (reason == "NotFenced" or bool(orders))
 
     await lab.until(tried)
+    bmc.faults = Faults(wired=wired) if after.wired else after
     await asyncio.sleep(15)
     same = await lab.pod("db-0")
     assert same["metadata"]["uid"] == before["metadata"]["uid"]
     assert "deletionTimestamp" not in same["metadata"]
-    assert OUT_OF_SERVICE not in [one["key"] for one in (await lab.node(node))["spec"].get("taints", ())]
+    found = await lab.node(node)
+    assert OUT_OF_SERVICE not in [one["key"] for one in found["spec"].get("taints", ())]
+    assert (FAILOVER_ANNOTATION in found["metadata"].get("annotations", {})) == (reason == "FenceOff")
     assert all(one["power"] == ("partition" if one["name"] == node else "on") for one in lab.machines.status())
     bmc.faults = Faults()
     judge(lab, before, await until_failed_over(lab, before))
