@@ -9,6 +9,7 @@ from support.failover_little import MARK, MINE, POLICY, World, pod
 from lastcall.errors import Conflict, NotFound, NotNow, Refused, RefusedForSafety, TimedOut, Unavailable
 from lastcall.failover.deciding import steps
 from lastcall.failover.knowing import owner
+from lastcall.failover.telling.happenings import Removed
 from lastcall.model.fence_node import FenceNode
 from lastcall.model.observed import WatchedLease
 
@@ -387,6 +388,22 @@ async def test_one_that_is_gone_is_done_and_one_that_is_refused_waits():
     assert all(one.again > world.clock.now for one in world.refusals.values())
     assert {one.uid: one.error for one in world.acted} == {"a": "", "b": "a webhook", "c": "another", "d": ""}
     assert [one.uid for one in world.acted if one.gone] == ["a"], "nobody counts as ours what others have removed"
+
+
+async def test_a_pod_that_another_delete_removes_because_it_was_set_to_failed_was_removed_by_force():
+    """Taint eviction deletes by the same taint with the pod's own grace, which a Failed pod does not get."""
+    world = World()
+    denied = NotFound('admission webhook "w" denied the request: not here')
+    world.cluster.trouble = {"a": [None, NotFound("gone")], "b": [NotFound("gone")], "c": [None, denied]}
+    subject = await world.carry_out(steps.ForceDelete, pod("a"), pod("b", phase="Succeeded"), pod("c"))
+    assert {one.uid: (one.gone, one.error) for one in world.acted} == {
+        "a": (False, ""),
+        "b": (True, ""),
+        "c": (False, str(denied)),
+    }
+    [removed] = [one for one in world.told if isinstance(one, Removed)]
+    assert [uid for _, _, uid in removed.pods] == ["a"]
+    assert "a" not in subject.gathered.pods
 
 
 async def test_a_server_that_asks_for_a_pause_gets_it():

@@ -1,7 +1,7 @@
 """Takes pods and volumes from a node: all at once as far as there is room, each made sure of right before."""
 
-from lastcall.errors import Conflict, RefusedForSafety, TimedOut, Unavailable
-from lastcall.failover.deciding import listed, steps
+from lastcall.errors import Conflict, NotFound, RefusedForSafety, TimedOut, Unavailable
+from lastcall.failover.deciding import listed, refusing, steps
 from lastcall.failover.doing.batch import Batch
 from lastcall.failover.doing.outside import Cluster, Leadership
 from lastcall.failover.doing.pool import Pool
@@ -59,13 +59,19 @@ class Removing:
             await surety.check()
             batch.sent.add(uid)
             latest = pod
-            if marks.mark(pod.status.phase, Removal.OUT_OF_SERVICE):
+            ends = marks.mark(pod.status.phase, Removal.OUT_OF_SERVICE)
+            if ends:
                 condition = None if pod.terminating else marks.disrupted(pod, marks.EVICTED, self._clock.wall())
                 latest = await self._cluster.fail_pod(pod, condition)
                 if not listed.still(latest, pod):
                     raise RefusedForSafety(f"pod {'/'.join(pod.key)} is not as it was listed")
                 await surety.check()
-            await self._cluster.delete_pod(*pod.key, uid=uid, grace=0)
+            try:
+                await self._cluster.delete_pod(*pod.key, uid=uid, grace=0)
+            except NotFound as failure:
+                # A Failed pod has no grace: taint eviction's DELETE, by the same taint, may have come first and removed it.
+                if not (ends and refusing.gone(failure)):
+                    raise
             removed.append((*pod.key, uid))
             if not latest.metadata.finalizers:
                 subject.gathered.pods.pop(uid, None)
