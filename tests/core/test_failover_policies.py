@@ -6,11 +6,13 @@ import pytest
 from support.policy_cases import GOOD, fencer, policy
 
 from lastcall.failover.limits.policies import choose, entries, status, storm_limits
+from lastcall.failover.telling.fencer_failures import Fencers
 from lastcall.model.fence_policies import read
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 FIRST = "2026-11-21T12:00:00Z"
 BROKEN = {"suspectAfter": "1ms"}
+NOBODY_LOST = Fencers()
 
 
 def held(labels, *policies):
@@ -71,9 +73,9 @@ def test_what_is_no_object_holds_everything_back(thing):
 # -- the status --------------------------------------------------------------------------------------------------------
 
 
-def told(obj, *, nodes=0, now=NOW):
+def told(obj, *, nodes=0, now=NOW, fencers=NOBODY_LOST):
     [entry] = entries([obj])
-    return status(obj, entry, nodes=nodes, now=now)
+    return status(obj, entry, nodes=nodes, working=fencers.condition, fencers=fencers.entries, now=now)
 
 
 def at_generation(generation, found=None, **spec):
@@ -90,11 +92,24 @@ def test_a_policy_that_is_heeded():
         "observedGeneration": 3,
         "lastTransitionTime": FIRST,
     }
-    assert told(at_generation(3), nodes=7) == {"conditions": [condition], "nodes": 7, "observedGeneration": 3}
+    asked = {
+        "type": "FencersWorking",
+        "status": "Unknown",
+        "reason": "NotAsked",
+        "message": "no fencer was asked: no node is lost for which this policy holds",
+        "observedGeneration": 3,
+        "lastTransitionTime": FIRST,
+    }
+    assert told(at_generation(3), nodes=7) == {
+        "conditions": [condition, asked],
+        "fencers": [],
+        "nodes": 7,
+        "observedGeneration": 3,
+    }
 
 
 def test_a_policy_that_is_not_says_why():
-    [condition] = told(at_generation(1, fencers=[fencer(ec2={}, manual={})]))["conditions"]
+    condition, _ = told(at_generation(1, fencers=[fencer(ec2={}, manual={})]))["conditions"]
     assert (condition["status"], condition["reason"]) == ("False", "Invalid")
     assert condition["message"].startswith("spec.fencers[0]: ec2 and manual given")
 
@@ -108,7 +123,7 @@ def test_what_is_written_already_is_not_written_again():
 
 def test_the_time_is_that_of_the_last_change():
     first, later = told(at_generation(1)), NOW + timedelta(hours=1)
-    [same] = told(at_generation(2, first), now=later)["conditions"]
+    same, _ = told(at_generation(2, first), now=later)["conditions"]
     assert (same["observedGeneration"], same["lastTransitionTime"]) == (2, FIRST)
-    [other] = told(at_generation(2, first, **BROKEN), now=later)["conditions"]
+    other, _ = told(at_generation(2, first, **BROKEN), now=later)["conditions"]
     assert other["lastTransitionTime"] == "2026-11-21T13:00:00Z"

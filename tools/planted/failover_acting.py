@@ -78,8 +78,8 @@ BUGS = [
     Bug(
         "a pod is removed by force however long it took to write its phase",
         "failover/doing/removing.py",
-        "                await surety.check()\n            await self._cluster.delete_pod(",
-        "            await self._cluster.delete_pod(",
+        "                await surety.check()\n            try:\n                await self._cluster.delete_pod(",
+        "            try:\n                await self._cluster.delete_pod(",
         SURETY,
     ),
     Bug(

@@ -3,6 +3,7 @@
 from typing import Any
 
 from lastcall import names
+from lastcall.failover.telling.fencer_failures import LONGEST, MOST, Failing
 from lastcall.manifests.policy_rules import RULES
 from lastcall.manifests.structural import Extras, Schema, schema_of
 from lastcall.model.fence_policy import FencePolicy, PolicySpec
@@ -17,7 +18,7 @@ _CONDITION: Schema = {
     "description": "One aspect of the object's state (meta/v1 Condition).",
     "required": ["type", "status", "lastTransitionTime", "reason", "message"],
     "properties": {
-        "type": {"type": "string", "maxLength": 316, "description": "Which aspect: Accepted."},
+        "type": {"type": "string", "maxLength": 316, "description": "Which aspect: Accepted or FencersWorking."},
         "status": {"type": "string", "enum": ["True", "False", "Unknown"], "description": "Whether it holds."},
         "observedGeneration": {
             "type": "integer",
@@ -27,7 +28,35 @@ _CONDITION: Schema = {
         },
         "lastTransitionTime": {"type": "string", "format": "date-time", "description": "When the status changed."},
         "reason": {"type": "string", "minLength": 1, "maxLength": 1024, "description": "One word."},
-        "message": {"type": "string", "maxLength": 32768, "description": "Every rule that is broken."},
+        "message": {
+            "type": "string",
+            "maxLength": 32768,
+            "description": "Every rule that is broken, or the last error.",
+        },
+    },
+}
+
+_FENCER: Schema = {
+    "type": "object",
+    "description": "A fencer that fails for a node that is lost.",
+    "required": ["node", "name", "bootID", "reason", "lastError", "attempts"],
+    "properties": {
+        "node": {"type": "string", "maxLength": 253, "description": "The Node's name."},
+        "name": {"type": "string", "maxLength": 63, "description": "Of spec.fencers."},
+        "bootID": {"type": "string", "maxLength": 128, "description": "Which boot of the machine is to be ended."},
+        "reason": {
+            "type": "string",
+            "enum": [one.value for one in Failing],
+            "description": "Failed: a question or an order has failed. Unusable: it cannot be made, as without its Secret."
+            " Refused: it would, or may, switch off another machine.",
+        },
+        "lastError": {"type": "string", "maxLength": LONGEST, "description": "What has failed last, and why."},
+        "attempts": {"type": "integer", "format": "int64", "minimum": 0, "description": "How many have failed."},
+        "nextTry": {
+            "type": "string",
+            "format": "date-time",
+            "description": "When it is tried again; nothing while it is tried, or if that depends on something else.",
+        },
     },
 }
 
@@ -43,10 +72,19 @@ _POLICY_STATUS: Schema = {
         "nodes": {"type": "integer", "minimum": 0, "description": "For how many nodes it holds now."},
         "conditions": {
             "type": "array",
-            "description": "Accepted: whether it is heeded, and if not, why.",
+            "description": "Accepted: whether it is heeded, and if not, why. FencersWorking: False if the fencers of a lost"
+            " node fail, Unknown while no node is lost.",
             "x-kubernetes-list-type": "map",
             "x-kubernetes-list-map-keys": ["type"],
             "items": _CONDITION,
+        },
+        "fencers": {
+            "type": "array",
+            "maxItems": MOST,
+            "description": f"Fencers that fail for nodes that are lost, at most {MOST} of them.",
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["node", "name"],
+            "items": _FENCER,
         },
     },
 }

@@ -90,6 +90,8 @@ class Device:
     there is none."""
     trouble: str = ""
     """Why it cannot be used at all, such as a Secret that is missing; empty if it can."""
+    again: float | None = None
+    """When one that cannot be used is made anew; None if it can be, or if that is not known."""
     judgement: Judgement | None = None
     """Whether the machine behind it is the node's; None while that has not been asked, or was not answered."""
     judged: float = 0.0

@@ -34,6 +34,8 @@ MARGIN = 0.5
 LEAST = 1.0
 """Seconds without which a request is not begun."""
 
+_NOT_OFF = "it accepted the order, and its status was not OFF in time"
+
 Answer = PowerSeen | InstanceSeen
 Asked = AskTarget | AskPower
 Choice = Asked | SwitchOff | Wait
@@ -110,6 +112,24 @@ def unusable(devices: Sequence[Device]) -> str:
     """Why none of them can be used, as far as that is known without a question to any; empty if one can be, or there is none."""
     faults = [_fault(device, None) for device in devices]
     return "; ".join(faults) if all(faults) else ""
+
+
+def attempts(device: Device) -> int:
+    """How many attempts it has had since this boot is observed."""
+    return _spent(device)
+
+
+def last_error(device: Device) -> str:
+    """Why its last attempt that is over has failed; empty if none has, or if it has answered since.
+
+    An order that was accepted is over when its status was still not OFF after the fencer's timeout.
+    """
+
+    def is_over(order: Try) -> bool:
+        return bool(order.error) or any(answer.asked >= order.ended + device.timeout for answer in device.answers)
+
+    tries = [*(one for one in device.unanswered if one.ended > device.judged), *filter(is_over, device.offs)]
+    return (max(tries, key=lambda one: one.ended).error or _NOT_OFF) if tries else ""
 
 
 def _checked(judgement: Judgement) -> str:
@@ -248,7 +268,7 @@ def _delay(devices: Sequence[Device], turn: Device, suspected: float, now: float
 
 def _error(device: Device) -> str:
     last = max(_tries(device), key=lambda one: one.ended)
-    return last.error or "it accepted the order, and its status was not OFF in time"
+    return last.error or _NOT_OFF
 
 
 def _tries(device: Device) -> tuple[Try, ...]:

@@ -6,10 +6,11 @@ whoever leads next, from what the cluster says.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lastcall.aio import Group, Signal, first
+from lastcall.failover.deciding.case import Case
 from lastcall.failover.deciding.concluding import Terms
 from lastcall.failover.doing.acting import Acting
 from lastcall.failover.doing.devices import Devices
@@ -74,8 +75,8 @@ class Controller:
         self._acting = Acting(
             outside.cluster, outside.leadership, outside.clock, self._pool, me=terms.me, tell=self._tell
         )
-        self._heeding = Heeding(outside.cluster, self.observing, outside.clock)
         self._workers: dict[str, Worker] = {}
+        self._heeding = Heeding(outside.cluster, self.observing, outside.clock, self._cases)
         self._group: Group | None = None
         self._seen = Signal()
 
@@ -146,6 +147,7 @@ class Controller:
             lambda: self._pool.busy,
         )
         self._workers[name] = worker
+        self._heeding.changed.set()
         self._group.start(self._work(worker), f"failover of {name}")
 
     async def _work(self, worker: Worker) -> None:
@@ -177,6 +179,10 @@ class Controller:
     def workers(self) -> Sequence[Worker]:
         """One for each node in trouble, while this controller leads."""
         return tuple(self._workers.values())
+
+    def _cases(self) -> Iterator[Case]:
+        """The nodes in trouble as they were last decided about."""
+        return (worker.gathered.case for worker in self._workers.values() if worker.gathered)
 
     @property
     def status(self) -> Status:

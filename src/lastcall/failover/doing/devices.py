@@ -155,6 +155,7 @@ class Devices:
                 timeout=float(one.fencer.timeout_seconds),
                 unchecked=one.fencer.target_check is TargetCheck.DISABLED,
                 trouble=one.trouble,
+                again=self._made_at + AGAIN if one.broken else None,
                 rival=refusal(one.fencer),
                 judgement=one.judgement,
                 judged=one.judged,

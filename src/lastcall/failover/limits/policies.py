@@ -79,20 +79,34 @@ def choose(labels: Mapping[str, str], among: Sequence[Entry]) -> Choice:
     return Choice(policy=found.policy, name=found.name)
 
 
-def status(policy: Mapping[str, Any], entry: Entry, *, nodes: int, now: datetime) -> dict[str, Any] | None:
-    """What the object's status should be, ``nodes`` of them being those for which it is chosen; None if it is so already."""
+def status(
+    policy: Mapping[str, Any],
+    entry: Entry,
+    *,
+    nodes: int,
+    working: Mapping[str, str],
+    fencers: Sequence[Mapping[str, Any]],
+    now: datetime,
+) -> dict[str, Any] | None:
+    """What the object's status should be; None if it is so already.
+
+    ``nodes``: how many it is chosen for. ``working``: the condition about its fencers, without the fields that all conditions
+    share. ``fencers``: those that fail.
+    """
     before = policy.get("status") or {}
     generation = (policy.get("metadata") or {}).get("generation", 0)
-    wanted = {
+    accepted = {
         "type": ACCEPTED,
         "status": "True" if entry.policy else "False",
         "reason": ACCEPTED if entry.policy else INVALID,
         "message": "; ".join(entry.violations)[:32768] or "it is heeded",
-        "observedGeneration": generation,
     }
-    since = [one["lastTransitionTime"] for one in before.get("conditions") or () if _same(one, wanted)]
-    wanted["lastTransitionTime"] = since[0] if since else now.strftime("%Y-%m-%dT%H:%M:%SZ")
-    after = {"conditions": [wanted], "nodes": nodes, "observedGeneration": generation}
+    conditions = []
+    for one in (accepted, working):
+        since = [old["lastTransitionTime"] for old in before.get("conditions") or () if _same(old, one)]
+        date = since[0] if since else now.strftime("%Y-%m-%dT%H:%M:%SZ")
+        conditions.append({**one, "observedGeneration": generation, "lastTransitionTime": date})
+    after = {"conditions": conditions, "fencers": [*fencers], "nodes": nodes, "observedGeneration": generation}
     return None if after == before else after
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from lastcall.failover.deciding import claiming, course, remaining, returning, steps, suspicion
+from lastcall.failover.deciding import claiming, course, fencing, remaining, returning, steps, suspicion
 from lastcall.failover.deciding.case import Case, Device, PodLeft
 from lastcall.failover.deciding.steps import Done, Step, Wait
 from lastcall.failover.knowing import awaiting
@@ -206,9 +206,15 @@ def _hurdles(case: Case, step: Step, now: float) -> Iterator[Hurdle]:
     for rule in course.TABLE[course.situation(case)]:
         found = rule(case, now)
         if isinstance(found, Wait):
-            yield Hurdle(_in_the_way(case, rule, found) if rule is first else _later(case, rule, found), found.until)
+            why = _in_the_way(case, rule, found) if rule is first else _later(case, rule, found)
+            yield Hurdle(why, found.until if found.until is not None or not found.stuck else _made_anew(case))
         if found is not None and (rule in _LAST or not isinstance(found, Wait)):
             return
+
+
+def _made_anew(case: Case) -> float | None:
+    """When the first of the fencers that cannot be used is tried again."""
+    return min((one.again for one in case.devices if one.again is not None), default=None)
 
 
 def _in_the_way(case: Case, rule: course.Rule, found: Wait) -> str:
@@ -283,6 +289,7 @@ def _device(device: Device) -> str:
     if device.judgement and not device.judgement.allows(unchecked=device.unchecked):
         return f"fencer {device.name} is not used: {device.judgement.why}"
     if not device.offs:
-        return ""
+        error = fencing.last_error(device)
+        return f"fencer {device.name} has failed: {error}, attempts: {fencing.attempts(device)}" if error else ""
     failed = f", and failed: {device.offs[-1].error}" if device.offs[-1].error else ""
     return f"fencer {device.name} was told to switch off{failed}"

@@ -26,6 +26,7 @@ from lastcall.failover.limits.knot import UNCHOSEN
 from lastcall.failover.limits.lookalikes import Lookalikes
 from lastcall.failover.limits.overview import CONTROL_PLANE, ETCD, counts_from, over
 from lastcall.failover.limits.storms import Answer, Fencing, Member, View
+from lastcall.failover.telling import fencer_failures
 from lastcall.model.base import Facts
 from lastcall.model.fence_policy import FencePolicy, PowerOn, RemoveTaint
 from lastcall.model.fencer import TargetCheck
@@ -262,8 +263,10 @@ def _devices(objects: Objects, node: LiveNode, found: FencePolicy | None, now: f
         heard = _heard(objects, other, now) if other else None
         return heard is not None and now - heard < (policy.spec.suspect_after_seconds if policy else UNCHOSEN)
 
+    boot = node.status.node_info.boot_id
+    failing = fencer_failures.reported(found.status, node=node.metadata.name, boot_id=boot)
     for one in found.spec.fencers:
-        yield Device(
+        device = Device(
             name=one.name,
             attempts=one.attempts,
             delay=float(one.delay_seconds),
@@ -271,6 +274,7 @@ def _devices(objects: Objects, node: LiveNode, found: FencePolicy | None, now: f
             rival=lookalikes.refusal(node.fence_node, one, found, among, heard_of),
             unchecked=one.target_check is TargetCheck.DISABLED,
         )
+        yield fencer_failures.with_reported(device, failing.get(one.name), now)
 
 
 def _storm(objects: Objects, found: FencePolicy | None, name: str, boot_id: str, now: float) -> Answer:
