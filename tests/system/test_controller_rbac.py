@@ -123,9 +123,9 @@ async def client(lab):
         yield client
 
 
-async def prepare(client):
+async def prepare(client, attach_detach):
     """What is applied, and then the scene; a kind is served a moment after its definition was made."""
-    for obj in [*objects(Choices(replicas=0)), *SCENE]:
+    for obj in [*objects(Choices(replicas=0, attach_detach=attach_detach)), *SCENE]:
         await served(lambda obj=obj: make(client, obj))
     for name in NAMES:
         info = {"bootID": f"b{name[1:]}", "systemUUID": f"11111111-2222-4333-8444-55555555550{name[1:]}"}
@@ -175,7 +175,7 @@ def named(path):
 @pytest.mark.parametrize("attach_detach", ["external", "own"])
 async def test_every_request_is_within_the_roles_and_every_rule_is_used(lab, client, tmp_path, attach_detach):
     agents = install_agent(tmp_path / "agents")
-    await prepare(client)
+    await prepare(client, attach_detach)
     access = await as_the_controller(client, lab, tmp_path)
     hearts = asyncio.create_task(beat(client))
     controller = ControllerProcess(tmp_path, access, f"--fence-agents={agents}", f"--attach-detach={attach_detach}")
