@@ -100,45 +100,59 @@ class TestStop:
 
     async def test_a_runtime_that_has_heard_of_a_stop_and_begins_anew_is_not_told_again(self, peer, runtime):
         """It has sent SIGTERM and does not remember that: the container is only looked at."""
-        heard, version = asyncio.Event(), peer.answers["Version"]
-
-        def answer(*arguments):
-            asyncio.get_running_loop().call_soon(heard.set)
-            return version(*arguments)
 
         async def broken_off(*_):
-            await heard.wait()
-            await asyncio.sleep(0.1)
+            await eventually(lambda: not runtime._confirming.busy)
             raise GRPCError(Status.UNAVAILABLE, "it is restarted")
 
         runs = cri.ContainerStatusResponse(status=cri.ContainerStatus(state=cri.CONTAINER_RUNNING))
         over = cri.ContainerStatusResponse(status=cri.ContainerStatus(state=cri.CONTAINER_EXITED, exit_code=3))
         away = GRPCError(Status.UNAVAILABLE, "not yet")
-        peer.answers |= {"Version": answer, "StopContainer": broken_off}
+        peer.answers["StopContainer"] = broken_off
         peer.answers["ContainerStatus"] = answers_in_turn(away, runs, runs, over)
         assert await runtime.stop("c-1", 60) == 3
         assert len(peer.asked["StopContainer"]) == 1
 
-    async def test_what_still_runs_then_when_the_grace_is_over_is_killed(self, peer, runtime):
-        heard, version = asyncio.Event(), peer.answers["Version"]
+    @pytest.mark.parametrize("number", [1, 50])
+    async def test_one_answer_does_not_prove_that_sigterm_was_sent(self, peer, runtime, number):
+        """It may have read the stop in that moment only, and fifty take longer: no SIGTERM is worse than a second one."""
+        version, told = peer.answers["Version"], asyncio.Event()
 
         def answer(*arguments):
-            asyncio.get_running_loop().call_soon(heard.set)
+            if len(peer.asked["StopContainer"]) >= number:
+                asyncio.get_running_loop().call_soon(told.set)
             return version(*arguments)
 
         async def broken_off(request, _):
+            if [one.container_id for one in peer.asked["StopContainer"]].count(request.container_id) > 1:
+                return cri.StopContainerResponse()
+            await told.wait()
+            await asyncio.sleep(0.05)
+            raise GRPCError(Status.UNAVAILABLE, "it is restarted")
+
+        runs = cri.ContainerStatusResponse(status=cri.ContainerStatus(state=cri.CONTAINER_RUNNING))
+        over = cri.ContainerStatusResponse(status=cri.ContainerStatus(state=cri.CONTAINER_EXITED, exit_code=3))
+        again = 2 * number
+        peer.answers |= {"Version": answer, "StopContainer": broken_off}
+        peer.answers["ContainerStatus"] = lambda *_: over if len(peer.asked["StopContainer"]) == again else runs
+        await asyncio.gather(*(runtime.stop(f"c-{one}", 30) for one in range(number)))
+        asked = [one.container_id for one in peer.asked["StopContainer"]]
+        assert {asked.count(f"c-{one}") for one in range(number)} == {2}
+        assert 0 not in [one.timeout for one in peer.asked["StopContainer"]]
+
+    async def test_what_still_runs_then_when_the_grace_is_over_is_killed(self, peer, runtime):
+        async def broken_off(request, _):
             if request.timeout == 0:
                 return cri.StopContainerResponse()
-            await heard.wait()
-            await asyncio.sleep(0.1)
+            await eventually(lambda: not runtime._confirming.busy)
             raise GRPCError(Status.UNAVAILABLE, "it is restarted")
 
         runs = cri.ContainerStatusResponse(status=cri.ContainerStatus(state=cri.CONTAINER_RUNNING))
         over = cri.ContainerStatusResponse(status=cri.ContainerStatus(state=cri.CONTAINER_EXITED, exit_code=137))
-        peer.answers |= {"Version": answer, "StopContainer": broken_off}
+        peer.answers["StopContainer"] = broken_off
         peer.answers["ContainerStatus"] = lambda *_: over if len(peer.asked["StopContainer"]) == 2 else runs
-        assert await runtime.stop("c-1", 2) == 137
-        assert [request.timeout for request in peer.asked["StopContainer"]] == [2, 0]
+        assert await runtime.stop("c-1", 5) == 137
+        assert [request.timeout for request in peer.asked["StopContainer"]] == [5, 0]
 
     async def test_when_the_grace_is_over_the_last_try_is_a_kill(self, peer, runtime):
         peer.answers["StopContainer"] = answers_in_turn(GRPCError(Status.UNAVAILABLE, "gone fishing"))

@@ -13,6 +13,7 @@ from lastcall.adapters.cri.api import api_pb2 as cri
 from lastcall.adapters.cri.catalogue import Specs
 from lastcall.adapters.cri.connection import Connection, Refused
 from lastcall.adapters.cri.mirror import Mirror
+from lastcall.adapters.cri.stop_proof import StopProof
 from lastcall.aio import Group, timeout
 from lastcall.errors import Unavailable
 from lastcall.model.pods import Container, Handler, HTTPGetAction, Pod, TCPSocketAction
@@ -29,10 +30,7 @@ containerd gives up a stop whose caller has gone, and then never sends SIGKILL: 
 _RETRY = 0.25
 
 _CONFIRM = 0.15
-"""Seconds after a stop at which the runtime is asked something, whose answer proves that it has heard of the stop.
-
-containerd sends SIGTERM as soon as it reads the call: it has done so when it answers what was asked so much later.
-"""
+"""Seconds between two questions that find out whether the runtime has heard of a stop."""
 
 
 class CriRuntime:
@@ -54,7 +52,9 @@ class CriRuntime:
         self._clock = clock
         self._mirror = Mirror(self.connection, clock, specs=specs, node_name=node_name)
         self._ended: set[str] = set()
-        self._heard_until = self._asked = -math.inf
+        self._proof = StopProof()
+        self._asked = -math.inf
+        self._stopping = 0
         self._confirming = Group()
 
     async def open(self) -> None:
@@ -85,7 +85,7 @@ class CriRuntime:
         """Version, which containerd answers without asking anything else."""
         asked = self._clock.boottime()
         await self.connection.call("Version", cri.VersionRequest())
-        self._heard_until = max(self._heard_until, asked - _CONFIRM)
+        self._proof.add_answer(asked, self._clock.boottime(), needed=self.kill_seconds(self._stopping))
 
     async def stop(self, container_id: str, grace: float) -> int | None:
         """StopContainer, repeated with the time that is left for as long as the runtime is away.
@@ -94,6 +94,13 @@ class CriRuntime:
         stop, the container is only looked at until the grace is over. If that is not known, a container may see a second
         SIGTERM, which is better than none. Unavailable if the runtime is still away when the grace is over.
         """
+        self._stopping += 1
+        try:
+            return await self._until_stopped(container_id, grace)
+        finally:
+            self._stopping -= 1
+
+    async def _until_stopped(self, container_id: str, grace: float) -> int | None:
         deadline = self._clock.boottime() + grace
         seconds = max(1, math.ceil(grace))  # 0 would be SIGKILL at once
         heard = False
@@ -107,7 +114,7 @@ class CriRuntime:
                     code = await self._stop(container_id, seconds)
             except Unavailable as error:
                 # An answer that comes later is that of a runtime which has begun anew.
-                heard = heard or (self._heard_until >= asked and not isinstance(error, Refused))
+                heard = heard or (self._proof.sent_until >= asked and not isinstance(error, Refused))
                 left = deadline - self._clock.boottime()
                 if left <= 0:
                     raise
@@ -125,7 +132,7 @@ class CriRuntime:
 
     async def _until_heard(self) -> None:
         with contextlib.suppress(Unavailable):
-            while self._heard_until < self._asked:
+            while self._proof.sent_until < self._asked:
                 await self._clock.sleep(_CONFIRM)
                 await self.ping()
 
