@@ -3,6 +3,8 @@
 import asyncio
 import base64
 import json
+import os
+import signal
 import stat
 import sys
 
@@ -253,6 +255,32 @@ FAULTS = {
 async def test_a_plugin_that_goes_wrong_says_how(tmp_path, script, error, said):
     with pytest.raises(error, match=said):
         await plugin(tmp_path, script).current()
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+async def test_a_plugin_that_writes_without_an_end_is_ended(tmp_path, stream):
+    pid = tmp_path / "pid"
+    script = f"import sys\nopen({str(pid)!r}, 'w').write(str(os.getpid()))\nwhile True: sys.{stream}.write('x' * 65536)"
+    with pytest.raises(errors.Unavailable, match="gave an output of more than 10 MiB"):
+        await plugin(tmp_path, script, timeout=120).current()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)
+
+
+async def test_a_long_output_is_read_whole(tmp_path):
+    token = "x" * 2**20
+    assert (await plugin(tmp_path, says(token=token)).current()).token == token
+
+
+async def test_a_plugin_is_given_up_though_a_child_keeps_its_pipes(tmp_path):
+    child = "import subprocess\nchild = subprocess.Popen(['sleep', '100'])\n"
+    pid = tmp_path / "pid"
+    hangs = f"{child}open({str(pid)!r}, 'w').write(str(child.pid))\ntime.sleep(100)"
+    try:
+        with pytest.raises(errors.Unavailable, match="said nothing for"):
+            await asyncio.wait_for(plugin(tmp_path, hangs, timeout=10).current(), 60)
+    finally:
+        os.kill(int(pid.read_text()), signal.SIGKILL)
 
 
 async def test_a_plugin_that_is_missing_or_hangs(tmp_path):

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from lastcall.adapters.bounded import CONFIG_BYTES
 from lastcall.adapters.kube.credentials import Credential
 from lastcall.aio import any_done, timeout
 from lastcall.errors import NotPermitted, Unavailable
@@ -45,6 +46,37 @@ class _ExecCredential(msgspec.Struct, rename="camel"):
     api_version: str = ""
     kind: str = ""
     status: _Status | None = None
+
+
+class _Output(asyncio.SubprocessProtocol):
+    """Collects what a program writes, up to ``CONFIG_BYTES`` of each stream."""
+
+    def __init__(self) -> None:
+        loop = asyncio.get_running_loop()
+        self.stdout, self.stderr = bytearray(), bytearray()
+        self.too_long = False
+        self.complete: asyncio.Future[None] = loop.create_future()
+        """Done when the program has ended and closed its pipes, or has written too much."""
+        self.closed: asyncio.Future[None] = loop.create_future()
+        """Done when the program has ended and its pipes are closed."""
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        """Called by asyncio."""
+        stream = self.stdout if fd == 1 else self.stderr
+        if len(stream) + len(data) > CONFIG_BYTES:
+            self.too_long = True
+            self._complete()
+        elif not self.too_long:
+            stream += data
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Called by asyncio."""
+        self._complete()
+        self.closed.set_result(None)
+
+    def _complete(self) -> None:
+        if not self.complete.done():
+            self.complete.set_result(None)
 
 
 class ExecPlugin:
@@ -88,33 +120,35 @@ class ExecPlugin:
 
     async def _output(self) -> bytes:
         program = self._program
+        output = _Output()
         try:
-            process = await asyncio.create_subprocess_exec(
+            transport, _ = await asyncio.get_running_loop().subprocess_exec(
+                lambda: output,
                 program.command,
                 *program.args,
                 env={**os.environ, **(program.env or {}), "KUBERNETES_EXEC_INFO": self._info()},
                 stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
             )
         except OSError as error:
             hint = f"\n{program.hint}" if program.hint else ""
             raise NotPermitted(f"the credential plugin {program.command} cannot be started: {error}{hint}") from error
         try:
             async with timeout(program.timeout):
-                output, said = await process.communicate()
+                await any_done(output.complete)
         except TimeoutError:
             raise Unavailable(
                 f"the credential plugin {program.command} said nothing for {program.timeout:g} s"
             ) from None
         finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
-        if process.returncode:
-            words = said.decode(errors="replace").strip()[-_MOST_SAID:]
-            raise Unavailable(f"the credential plugin {program.command} failed with {process.returncode}: {words}")
-        return output
+            transport.close()  # kills it, and closes pipes that its own children may keep open
+            await any_done(output.closed)
+        if output.too_long:
+            most = f"{CONFIG_BYTES // 2**20} MiB"
+            raise Unavailable(f"the credential plugin {program.command} gave an output of more than {most}")
+        if code := transport.get_returncode():
+            words = output.stderr.decode(errors="replace").strip()[-_MOST_SAID:]
+            raise Unavailable(f"the credential plugin {program.command} failed with {code}: {words}")
+        return bytes(output.stdout)
 
     def _info(self) -> str:
         spec: dict[str, Any] = {"interactive": False}
