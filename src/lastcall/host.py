@@ -109,6 +109,13 @@ class PeersFound(Facts, frozen=True):
     host: str
 
 
+class PolicyFound(Facts, frozen=True):
+    """A FencePolicy of the cluster, and the messages of its conditions that are False."""
+
+    name: str
+    unmet: tuple[str, ...] = ()
+
+
 class HostFacts(Facts, frozen=True):
     """One host, now.
 
@@ -116,7 +123,7 @@ class HostFacts(Facts, frozen=True):
     whether a delay lock could be taken, ``drop_in`` whether our drop-in could be written, ``runtime`` whether the CRI
     runtime answers. ``agent`` is the pid of the agent that works with the state directory (0: known to run, its pid not);
     ``agent_unit`` is None if there is no such unit. ``manifests`` are those of static pods. ``watchdogs`` are all devices.
-    ``controllers`` are those of the cluster, and ``peers`` what is found there; None if it was not asked.
+    ``controllers`` and ``policies`` are those of the cluster, and ``peers`` what is found there; None if it was not asked.
     """
 
     uid: int
@@ -136,5 +143,6 @@ class HostFacts(Facts, frozen=True):
     manifests: tuple[File, ...] | Unknown
     watchdogs: tuple[Watchdog, ...] | Unknown = ()
     controllers: tuple[ControllerManager, ...] | Unknown | None = None
+    policies: tuple[PolicyFound, ...] | Unknown | None = None
     peers: PeersFound | Unknown | None = None
     watchdog_use: WatchdogUse | Unknown = Unknown(reason="it was not asked for")

@@ -10,15 +10,16 @@ import sys
 from random import Random
 
 import pytest
-from support.lab_client import client_of
+from support.lab_client import client_of, install_controller
 from support.lab_process import LabProcess
 
 from lastcall import names
 from lastcall.adapters import cluster_facts, own_port
 from lastcall.adapters.datagrams import udp
+from lastcall.adapters.kube.failover_cluster import POLICIES
 from lastcall.adapters.kube.resources import LEASES, NAMESPACES, NODES, PODS, SECRETS
 from lastcall.errors import InvalidInput
-from lastcall.host import Unknown
+from lastcall.host import PolicyFound, Unknown
 from lastcall.model.watchdog_lease import Promise, annotated
 
 
@@ -45,6 +46,23 @@ async def test_the_controller_managers_among_the_pods_of_kube_system(lab):
     assert (found.where, found.detaches_on_timeout) == ("pod kube-system/kube-controller-manager-control-1", True)
     lab.kill()
     assert isinstance(await cluster_facts.controllers(path), Unknown)
+
+
+async def test_what_the_fence_policies_say(lab):
+    path = str(lab.kubeconfig)
+    assert await cluster_facts.policies(path) == ()
+    policy = {"apiVersion": "lastcall.dev/v1alpha1", "kind": "FencePolicy", "metadata": {"name": "p"}, "spec": {}}
+    status = {"conditions": [], "fencers": []}
+    for kind, word in (("Accepted", "True"), ("FencersWorking", "False")):
+        more = {"reason": "Failed", "lastTransitionTime": "2026-11-21T12:00:00Z"}
+        status["conditions"].append({"type": kind, "status": word, "message": f"{kind}\nit is", **more})
+    with client_of(lab) as client:
+        await install_controller(client, policy)
+        assert await cluster_facts.policies(path) == (PolicyFound(name="p"),)
+        await client.patch(POLICIES, "p", {"status": status}, subresource="status")
+    assert await cluster_facts.policies(path) == (PolicyFound(name="p", unmet=("FencersWorking it is",)),)
+    lab.kill()
+    assert isinstance(await cluster_facts.policies(path), Unknown)
 
 
 async def node(client, name, address):

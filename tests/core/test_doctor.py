@@ -17,6 +17,7 @@ from lastcall.host import (
     HostFacts,
     Kubelet,
     LogindState,
+    PolicyFound,
     StateDir,
     Unit,
     Unknown,
@@ -107,6 +108,7 @@ HEALTHY = HostFacts(
     kubelet=kubelet(),
     manifests=(file(pod("system-node-critical", "  priority: 2000001000\n"), "/manifests/api.yaml"),),
     controllers=(manager(SAFE),),
+    policies=(PolicyFound(name="workers"),),
 )
 
 
@@ -358,6 +360,16 @@ TABLE = [
     ("force-detach", {"controllers": None, "manifests": WHY}, UNKNOWN, "the cluster was not asked"),
     ("force-detach", {"controllers": None, "manifests": (manifest(), file("a: ["))}, WARNING, "/manifests/kcm.yaml"),
     ("force-detach", {"controllers": None, "manifests": (manifest(SAFE),)}, OK, "detaches nothing"),
+    ("fence-policies", {}, OK, "none says that a fencer fails"),
+    ("fence-policies", {"policies": ()}, OK, "fails over no node"),
+    ("fence-policies", {"policies": None}, OK, "not looked at without --kubeconfig"),
+    ("fence-policies", {"policies": WHY}, UNKNOWN, "it was not to be found out"),
+    (
+        "fence-policies",
+        {"policies": (PolicyFound(name="a"), PolicyFound(name="b", unmet=("fencer bmc of node n1: no answer",)))},
+        WARNING,
+        "not failed over: FencePolicy b: fencer bmc of node n1: no answer; kubectl describe fencepolicies b; lastcall",
+    ),
 ]
 
 

@@ -4,19 +4,21 @@ import asyncio
 import contextlib
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from lastcall import names
 from lastcall.adapters import own_port
 from lastcall.adapters.clock import SystemClock
 from lastcall.adapters.kube import kubeconfig
 from lastcall.adapters.kube.client import Client
+from lastcall.adapters.kube.failover_cluster import POLICIES
 from lastcall.adapters.kube.http import Http
 from lastcall.adapters.kube.members import KubeMembers
 from lastcall.adapters.kube.resources import LEASES, PODS
 from lastcall.adapters.probes import answered
 from lastcall.errors import NotFound
-from lastcall.host import PeersFound, Unknown
+from lastcall.host import PeersFound, PolicyFound, Unknown
 from lastcall.model.controller_manager import ControllerManager, in_pod
 from lastcall.model.observed import WatchedLease
 from lastcall.model.watchdog_lease import Promise, promised
@@ -30,6 +32,12 @@ async def controllers(path: str) -> tuple[ControllerManager, ...] | Unknown:
     """Every kube-controller-manager that is a pod of the cluster, by a kubeconfig; InvalidInput if that is wrong."""
     with _client(path) as client:
         return await answered(_pods(client))
+
+
+async def policies(path: str) -> tuple[PolicyFound, ...] | Unknown:
+    """Every FencePolicy of the cluster; none if the cluster knows no such kind. InvalidInput as before."""
+    with _client(path) as client:
+        return await answered(_policies(client))
 
 
 async def peers(path: str, port: int) -> PeersFound:
@@ -62,6 +70,20 @@ async def _pods(client: Client) -> tuple[ControllerManager, ...]:
     return tuple(
         one for pod in found for one in in_pod(pod.get("spec") or {}, f"pod {NAMESPACE}/{pod['metadata']['name']}")
     )
+
+
+async def _policies(client: Client) -> tuple[PolicyFound, ...]:
+    try:
+        found = (await client.list(POLICIES)).items
+    except NotFound:
+        return ()
+    return tuple(PolicyFound(name=policy["metadata"]["name"], unmet=tuple(_unmet(policy))) for policy in found)
+
+
+def _unmet(policy: Mapping[str, Any]) -> Iterator[str]:
+    for one in (policy.get("status") or {}).get("conditions") or ():
+        if one["status"] == "False":
+            yield " ".join(one["message"].split())
 
 
 async def _sizes(members: KubeMembers) -> tuple[int, ...]:

@@ -34,7 +34,7 @@ _MARKS = {"ok": "ok", "warning": "warn", "failure": "FAIL", "unknown": "?"}
 @click.option(
     "--kubeconfig",
     metavar="FILE",
-    help="As kubectl has it: kube-controller-manager, and the watchdog's peers, are looked for in the cluster."
+    help="As kubectl has it: kube-controller-manager, FencePolicies, and the watchdog's peers, are looked for in the cluster."
     "  [default: the cluster is not asked]",
 )
 @click.option("--logind-root", type=click.Path(path_type=Path), default=Path("/"), hidden=True)
@@ -89,6 +89,7 @@ async def _gather(config: Path, state_dir: Path, endpoint: str, *, root: Path, k
     return msgspec.structs.replace(
         facts,
         controllers=await cluster_facts.controllers(kubeconfig),
+        policies=await cluster_facts.policies(kubeconfig),
         peers=None if asked is None else await cluster_facts.peers(kubeconfig, asked),
     )
 

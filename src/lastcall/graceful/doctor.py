@@ -30,6 +30,7 @@ CHECKS: dict[str, Callable[[HostFacts], Finding]] = {
     "watchdog": doctor_watchdog.watchdog,
     "watchdog-peers": doctor_peers.watchdog_peers,
     "force-detach": doctor_cluster.force_detach,
+    "fence-policies": doctor_cluster.fence_policies,
 }
 """Every check by its name, in the order in which they are told: what others depend on comes first."""
 

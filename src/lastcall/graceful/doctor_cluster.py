@@ -1,4 +1,4 @@
-"""What the doctor finds in the cluster: who else lets volumes go. Pure."""
+"""What the doctor finds in the cluster: who else lets volumes go, and what blocks failovers. Pure."""
 
 from collections.abc import Sequence
 
@@ -27,6 +27,24 @@ def force_detach(facts: HostFacts) -> Finding:
             f"start it with --{NO_TIMEOUT}; until then a failover that takes longer comes too late",
         )
     return ok(_told(found))
+
+
+def fence_policies(facts: HostFacts) -> Finding:
+    """Whether a FencePolicy is not heeded, or has a fencer that fails for a lost node: its conditions say so."""
+    if isinstance(facts.policies, Unknown):
+        return unknown(f"not known: {facts.policies.reason}")
+    if facts.policies is None:
+        return ok("not looked at without --kubeconfig: they have no part in the shutdown of this machine")
+    if not facts.policies:
+        return ok("there is no FencePolicy: lastcall fails over no node")
+    unmet = [f"FencePolicy {one.name}: {why}" for one in facts.policies for why in one.unmet]
+    if unmet:
+        names = ", ".join(one.name for one in facts.policies if one.unmet)
+        return warning(
+            f"nodes are not failed over: {'; '.join(unmet)}",
+            f"kubectl describe fencepolicies {names.replace(',', '')}; lastcall failover explain NODE says what is awaited",
+        )
+    return ok("each FencePolicy is heeded, and none says that a fencer fails")
 
 
 def _told(found: Sequence[ControllerManager]) -> str:
