@@ -8,6 +8,7 @@ from support.cluster_webhooks import deny, patched
 from lastcall.adapters.kube.resources import (
     CONFIG_MAPS,
     LEASES,
+    NAMESPACES,
 )
 
 source = pytest.mark.source
@@ -253,3 +254,90 @@ async def test_a_patch_is_reviewed_as_an_update(api, hooks):
     await api.patch(CONFIG_MAPS, "m", {"data": {"a": "3"}}, STRATEGIC)
     (review,) = hooks.reviews("see")
     assert (review["operation"], review["object"]["data"]) == ("UPDATE", {"a": "3", "b": "2"})
+
+
+@source(MUTATING)
+async def test_a_patch_with_a_wrong_type(api, hooks):
+    """500 with the words of the decoder; nothing is created."""
+    await hooks.answer(hooks.said("set"), mutating=True, set=patched({"op": "add", "path": "/data/x", "value": 5}))
+    status = await api.create(CONFIG_MAPS, config_map()).refused(500, "InternalError")
+    assert "cannot unmarshal number into Go struct field ConfigMap.data of type string" in status["message"]
+    assert await api.gone(CONFIG_MAPS, "m")
+
+
+@source(MUTATING)
+async def test_a_patch_with_an_unknown_field(api, hooks):
+    """The field is dropped."""
+    await hooks.answer(hooks.said("set"), mutating=True, set=patched({"op": "add", "path": "/nope", "value": 1}))
+    assert "nope" not in await api.create(CONFIG_MAPS, config_map())
+
+
+@source(MUTATING)
+@pytest.mark.parametrize(
+    ("path", "value", "reason"),
+    [("/kind", "Pod", ""), ("/kind", "Nope", "InternalError"), ("/apiVersion", "v2", "InternalError")],
+)
+async def test_a_patch_to_something_else(api, hooks, path, value, reason):
+    """500: the object has the kind and version that the request says."""
+    operation = {"op": "replace", "path": path, "value": value}
+    await hooks.answer(hooks.said("set"), mutating=True, set=patched(operation))
+    await api.create(CONFIG_MAPS, config_map()).refused(500, reason)
+    assert await api.gone(CONFIG_MAPS, "m")
+
+
+@source("staging/src/k8s.io/apiserver/pkg/registry/rest/create.go")
+async def test_a_patch_to_another_namespace(api, hooks):
+    """400, for a creation and for a change."""
+    await api.create(CONFIG_MAPS, config_map("old"))
+    operation = {"op": "replace", "path": "/metadata/namespace", "value": "other"}
+    both = hooks.said("set", operations=["CREATE", "UPDATE"])
+    await hooks.answer(both, mutating=True, set=patched(operation))
+    for write in (api.create(CONFIG_MAPS, config_map()), api.patch(CONFIG_MAPS, "old", {"data": {"k": "w"}})):
+        status = await write.refused(400, "BadRequest")
+        assert "namespace of the provided object does not match" in status["message"]
+
+
+@source("staging/src/k8s.io/apiserver/pkg/registry/rest/create.go")
+async def test_a_patch_that_removes_the_metadata(api, hooks):
+    """422: the name is required."""
+    await hooks.answer(hooks.said("set"), mutating=True, set=patched({"op": "remove", "path": "/metadata"}))
+    status = await api.create(CONFIG_MAPS, config_map()).refused(422, "Invalid")
+    assert causes(status) == [("FieldValueRequired", "metadata.name")]
+
+
+@source(REQUEST)
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        ({"allowed": "true"}, "string into Go struct field AdmissionResponse.response.allowed of type bool"),
+        ({"warnings": "x"}, "string into Go struct field AdmissionResponse.response.warnings of type []string"),
+        (deny(code="x"), "string into Go struct field Status.response.status.code of type int32"),
+        ({"raw": b""}, "0-length response with status code: 200 and content type: application/json"),
+        ({"raw": b"null"}, "received invalid webhook response: webhook response was absent"),
+        ({"raw": b'{"kind":"AdmissionReview","response":{}}'}, "received invalid webhook response: expected"),
+    ],
+    ids=["allowed", "warnings", "code", "empty", "null", "no version"],
+)
+async def test_an_answer_of_another_type(api, hooks, answer, why):
+    """It is a failed call: 500 with the reason by failurePolicy Fail, no matter by Ignore."""
+    await hooks.answer(hooks.said("strict"), strict=answer)
+    status = await api.create(CONFIG_MAPS, config_map()).refused(500, "InternalError")
+    assert 'failed calling webhook "strict.conformance.example.com"' in status["message"]
+    assert why in status["message"]
+
+
+@source(DOC + "#failure-policy")
+async def test_an_answer_of_another_type_that_does_not_matter(api, hooks):
+    """failurePolicy Ignore: the request goes on."""
+    await hooks.answer(hooks.said("lax", failurePolicy="Ignore"), lax={"allowed": "true"})
+    await api.create(CONFIG_MAPS, config_map())
+
+
+@source("staging/src/k8s.io/apiserver/pkg/endpoints/handlers/create.go")
+async def test_the_namespace_in_the_review_of_a_namespace(api, hooks):
+    """It is the object's own name."""
+    label = {"matchLabels": {"kubernetes.io/metadata.name": api.namespace}}
+    await hooks.answer(hooks.said("see", operations=["UPDATE"], resources=["namespaces"], namespaceSelector=label))
+    await api.patch(NAMESPACES, api.namespace, {"metadata": {"labels": {"a": "b"}}}, dryRun="All")
+    (review,) = hooks.reviews("see")
+    assert (review["name"], review["namespace"]) == (api.namespace, api.namespace)

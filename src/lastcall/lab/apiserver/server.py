@@ -99,7 +99,7 @@ class ApiServer:
         self.managed = ManagedFields(self.schemas.of, self.scheme)
         self.identities = Identities(self.store, clock, random)
         self._caller = HttpsCaller()
-        self.webhooks = Webhooks(self.store, self.scheme, random, self._caller)
+        self.webhooks = Webhooks(self.store, self.scheme, self.schemas, random, self._caller)
         self.admission = Chain(self._plugins())
         self.writer = Writer(self.store, clock, random, self.admission, self.managed)
         self.remover = Remover(self.store, clock, self.admission)

@@ -51,6 +51,7 @@ class Writer:
         attributes = Attributes.of(context, "CREATE", obj)
         attributes.name = obj["metadata"].get("name", "")
         await self._admission.mutate(attributes)
+        self._place(context, obj)
         context.warnings += meta.deduplicate_owners(obj, _MUTATED)
         if attributes.again.seen:
             behaviour.default(obj)
@@ -133,6 +134,7 @@ class Writer:
         _prepare(behaviour, route.subresource, new, old)
         attributes = Attributes.of(context, "UPDATE", new, old)
         await self._admission.mutate(attributes)
+        self._place(context, new)
         context.warnings += meta.deduplicate_owners(new, _MUTATED)
         if attributes.again.seen:
             behaviour.default(new)

@@ -6,7 +6,7 @@ The words are those of ``k8s.io/apiserver/pkg/admission/plugin/webhook`` (reques
 import base64
 import binascii
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,8 +47,9 @@ def request(attributes: Attributes, resource: Resource, uid: str) -> Object:
         shown["requestSubResource"] = attributes.subresource
     if attributes.name:
         shown["name"] = attributes.name
-    if attributes.namespace:
-        shown["namespace"] = attributes.namespace
+    namespace = attributes.name if attributes.resource.qualified == "namespaces" else attributes.namespace
+    if namespace:
+        shown["namespace"] = namespace
     return {
         **shown,
         "operation": attributes.operation,
@@ -111,6 +112,8 @@ def understood(body: bytes, uid: str, *, mutating: bool) -> Answer:
         said = gojson.decoded(body)
     except gojson.Malformed as error:
         raise _unread(f"couldn't get version/kind; json parse error: {error}") from None
+    if said is None:
+        raise _invalid("webhook response was absent")
     if not isinstance(said, dict):
         kind = gojson.name(said)
         shape = (
@@ -121,15 +124,49 @@ def understood(body: bytes, uid: str, *, mutating: bool) -> Answer:
         )
     _check_kind(said)
     response = said.get("response")
-    if not isinstance(response, dict):
+    _check_types({"response": response}, {"response": (dict, "AdmissionReview", "v1.AdmissionResponse")})
+    if response is None:
         raise _invalid("webhook response was absent")
-    if response.get("uid", "") != uid:
-        raise _invalid(f"expected response.uid={json.dumps(uid)}, got {json.dumps(response.get('uid', ''))}")
+    _check_types(response, _RESPONSE, "response.")
+    _check_types(response.get("status") or {}, _STATUS, "response.status.")
+    for warning in response.get("warnings") or ():
+        _check_types({"warnings": warning}, {"warnings": (str, "AdmissionResponse", "string")}, "response.")
+    if (response.get("uid") or "") != uid:
+        raise _invalid(f"expected response.uid={json.dumps(uid)}, got {json.dumps(response.get('uid') or '')}")
     version, kind = said.get("apiVersion") or "/", said.get("kind", "")
     if (version, kind) != (f"{_GROUP}/v1", _KIND):
         expected = f"{_GROUP}/v1, Kind={_KIND}"
         raise _invalid(f"expected webhook response of {expected}, got {version}, Kind={kind}")
     return _answer(response, mutating=mutating)
+
+
+_RESPONSE: Mapping[str, tuple[type, str, str]] = {
+    "uid": (str, "AdmissionResponse", "types.UID"),
+    "allowed": (bool, "AdmissionResponse", "bool"),
+    "status": (dict, "AdmissionResponse", "v1.Status"),
+    "patch": (str, "AdmissionResponse", "[]uint8"),
+    "patchType": (str, "AdmissionResponse", "v1.PatchType"),
+    "auditAnnotations": (dict, "AdmissionResponse", "map[string]string"),
+    "warnings": (list, "AdmissionResponse", "[]string"),
+}
+"""By field: the type of its value, and the names that Go's decoder gives to the struct and to the type."""
+_STATUS: Mapping[str, tuple[type, str, str]] = {
+    "status": (str, "Status", "string"),
+    "message": (str, "Status", "string"),
+    "reason": (str, "Status", "v1.StatusReason"),
+    "details": (dict, "Status", "v1.StatusDetails"),
+    "code": (int, "Status", "int32"),
+}
+
+
+def _check_types(said: Object, types: Mapping[str, tuple[type, str, str]], path: str = "") -> None:
+    """Checks the fields that are there. CallFailed if a value has another type."""
+    for name, (wanted, struct, go_type) in types.items():
+        value = said.get(name)
+        if value is None or (isinstance(value, wanted) and isinstance(value, bool) == (wanted is bool)):
+            continue
+        found = f"number {value}" if isinstance(value, float) and wanted is int else gojson.name(value)
+        raise _unread(f"json: cannot unmarshal {found} into Go struct field {struct}.{path}{name} of type {go_type}")
 
 
 def _check_kind(said: Object) -> None:
@@ -138,6 +175,8 @@ def _check_kind(said: Object) -> None:
         return  # decoded all the same, and found out later
     if (version, kind) == (f"{_GROUP}/v1beta1", _KIND):
         raise _unread("converting (v1beta1.AdmissionReview) to (v1.AdmissionReview): unknown conversion")
+    if (version, kind) == ("", _KIND):
+        raise _invalid(f"expected webhook response of {_GROUP}/v1, Kind={_KIND}, got /, Kind={_KIND}")
     if (version, kind) != (f"{_GROUP}/v1", _KIND):
         raise _unread(f'no kind "{kind}" is registered for version "{version}" in scheme "lastcall lab"')
 

@@ -17,6 +17,8 @@ from lastcall.lab.apiserver.admission.matching import Hook
 from lastcall.lab.apiserver.admission.reviews import Answer, CallFailed, Denied
 from lastcall.lab.apiserver.patches.json_patch import DoesNotApply, patched
 from lastcall.lab.apiserver.request import Object
+from lastcall.lab.apiserver.schema.bodies import Kind
+from lastcall.lab.apiserver.schema.schemas import Schemas
 from lastcall.lab.apiserver.scheme import Resource, Scheme
 from lastcall.lab.apiserver.store import Key, Store
 
@@ -29,9 +31,10 @@ VALIDATING = "validatingwebhookconfigurations.admissionregistration.k8s.io"
 class Webhooks:
     """Who is asked, and what is answered. ``caller`` may be replaced: tests and virtual time have no sockets."""
 
-    def __init__(self, store: Store, scheme: Scheme, random: Random, caller: Caller) -> None:
+    def __init__(self, store: Store, scheme: Scheme, schemas: Schemas, random: Random, caller: Caller) -> None:
         self._store = store
         self._scheme = scheme
+        self._schemas = schemas
         self._random = random
         self.caller = caller
         self._read: dict[Key, tuple[int, Sequence[Hook]]] = {}
@@ -87,6 +90,9 @@ class Webhooks:
         if not 200 <= reply.status <= 206:
             text = reply.content_type.startswith("text/")
             raise reviews.http_failure(reply.status, reply.body.decode(errors="replace").strip() if text else "unknown")
+        if not reply.body:
+            answered = f"status code: {reply.status} and content type: {reply.content_type}"
+            raise CallFailed(f"failed to call webhook: 0-length response with {answered}")
         return reviews.understood(reply.body, request["uid"], mutating=mutating)
 
     def _namespace(self, attributes: Attributes) -> Object | None:
@@ -94,10 +100,22 @@ class Webhooks:
         stored = self._store.get(Key("namespaces", "", name)) if name else None
         return stored.object() if stored else None
 
-    def shown_as(self, request: Object) -> Resource | None:
-        """The resource as which a review shows the object."""
-        said = request["resource"]
-        return self._scheme.find(said["group"], said["version"], said["resource"])
+    def patched(self, hook: Hook, attributes: Attributes, answer: Answer, request: Object) -> Object:
+        """The object with the patch of the answer. ApiError (500) if the patch does not apply.
+
+        The patch is one of the object as it was shown.
+        """
+        shown, said = request["object"], request["resource"]
+        try:
+            result = patched(copy.deepcopy(shown), answer.patch)
+        except DoesNotApply as error:
+            raise status.internal(str(error)) from None
+        if not isinstance(result, dict):
+            raise status.internal(f'admission webhook "{hook.name}" made something else of the object')
+        group, _, version = shown["apiVersion"].rpartition("/")
+        result = self._schemas.mutated(result, attributes.resource, Kind(group, version, shown["kind"]))
+        resource = self._scheme.find(said["group"], said["version"], said["resource"])
+        return reviews.back(result, attributes, resource) if resource else result
 
     def _equivalents(self, resource: Resource) -> Sequence[Resource]:
         """The same objects under other names: another version, or another group (events)."""
@@ -156,32 +174,22 @@ class MutatingWebhooks(Plugin):
         if request is None or (again.second_round and hook.identity not in again.webhooks.due):
             return
         answer = await self._webhooks.answer(hook, attributes, request, mutating=True)
-        if answer and answer.patch and _apply(hook, attributes, answer, request, self._webhooks.shown_as(request)):
+        if answer and answer.patch and _apply(self._webhooks, hook, attributes, answer, request):
             again.webhooks.require()
             again.wanted = True
         if hook.reinvoked:
             again.webhooks.asked.append(hook.identity)
 
 
-def _apply(hook: Hook, attributes: Attributes, answer: Answer, request: Object, shown_as: Resource | None) -> bool:
-    """Whether the patch has changed the object. ApiError (500) if it does not apply.
-
-    The patch is one of the object as it was shown.
-    """
+def _apply(webhooks: Webhooks, hook: Hook, attributes: Attributes, answer: Answer, request: Object) -> bool:
+    """Whether the patch has changed the object. ApiError (500) if it does not apply."""
     obj = attributes.obj
     if obj is None:
         why = (
             f'admission webhook "{hook.name}" attempted to modify the object, which is not supported for this operation'
         )
         raise status.internal(why)
-    try:
-        result = patched(copy.deepcopy(request["object"]), answer.patch)
-    except DoesNotApply as error:
-        raise status.internal(str(error)) from None
-    if not isinstance(result, dict):
-        raise status.internal(f'admission webhook "{hook.name}" made something else of the object')
-    if shown_as is not None:
-        result = reviews.back(result, attributes, shown_as)
+    result = webhooks.patched(hook, attributes, answer, request)
     changed = result != obj
     obj.clear()
     obj.update(result)

@@ -120,6 +120,31 @@ class Schemas:
             raise ValueError("strict decoding error: " + ", ".join(f'unknown field "{path}"' for path in unknown))
         return {**decoded, "kind": obj.get("kind"), "apiVersion": obj.get("apiVersion")}
 
+    def mutated(self, obj: Object, resource: Resource, wanted: Kind) -> Object:
+        """What a webhook has made of an object that was ``wanted``: typed, without unknown fields.
+
+        A custom resource is returned as it is: its schema is applied later. ApiError (500) if types are wrong, or if it
+        has become something else.
+        """
+        node = self.types.find(*wanted)
+        if resource.custom or node is None or node.struct is None:
+            return obj
+        try:
+            said = bodies.said(obj, wanted)
+        except ValueError as error:
+            raise status.internal(f"couldn't get version/kind; json parse error: {error}") from None
+        found = self.types.find(*said)
+        if found is None or found.struct is None:
+            raise status.internal(_unregistered(said))
+        if said != wanted:
+            raise ApiError(500, "", _unconverted(found, wanted))
+        try:
+            decoded, _ = _decoded(obj, node.struct, Decoder)
+        except Undecodable as error:
+            raise status.internal(str(error)) from None
+        decoded.setdefault("metadata", {})
+        return {**decoded, "kind": wanted.kind, "apiVersion": wanted.api_version}
+
     def _typed(self, body: bodies.Body, wanted: Kind, also: Sequence[str]) -> tuple[Object, list[str]]:
         said = body.said
         if said.api_version in also and said.kind == wanted.kind:
