@@ -4,6 +4,7 @@ import asyncio
 
 from support.failing_over import failing_over
 
+from lastcall.failover.deciding import steps
 from lastcall.failover.doing.room import Room
 
 WITHOUT = ("podgc", "taint-eviction-controller")
@@ -95,3 +96,24 @@ async def test_no_more_nodes_are_read_at_once_than_there_is_room_for(world):
     await world.cluster.settle(30)
     assert len(most) > 2
     assert max(most) == 1
+
+
+@failing_over(without=WITHOUT)
+async def test_a_node_whose_failover_has_begun_is_read_before_those_that_are_only_to_begin(world):
+    world.start()
+    controller, ranks = world.candidates[0].controller, {}
+    room = controller._gathering._room
+    place = room.place
+
+    def placed(rank):
+        (worker,) = controller.workers
+        ranks.setdefault(type(worker.step), set()).add(rank)
+        return place(rank)
+
+    room.place = placed
+    gone = world.place()
+    world.nodes.pull(gone)
+    await world.until(lambda: world.place() not in (None, gone))
+    assert ranks[type(None)] == {1}, "nothing is known of it yet"
+    assert ranks[steps.Taint] == {0}
+    assert ranks[steps.ForceDelete] == {0}

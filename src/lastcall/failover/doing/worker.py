@@ -171,6 +171,7 @@ class Worker:
     async def _gather(self) -> Gathered:
         """Anew, but for what still serves after the step before."""
         before, self._before = self._before, None
+        rank = self._rank  # by the step before, which is over as soon as this round begins
         if not self._follows:
             self._reading.drop()
         self._follows = False
@@ -182,7 +183,7 @@ class Worker:
             forced=self._forced,
             removed=self._removed,
             before=before,
-            rank=self._rank,
+            rank=rank,
         )
         case = gathered.case
         return replace(gathered, case=replace(case, replacements=await self._replacements.look(case)))
