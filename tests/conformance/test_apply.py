@@ -299,3 +299,13 @@ async def test_defaults_are_nobodys(api):
     (entry,) = found["metadata"]["managedFields"]
     container = entry["fieldsV1"]["f:spec"]["f:template"]["f:spec"]["f:containers"]['k:{"name":"c"}']
     assert set(container) == {".", "f:name", "f:image"}
+
+
+@source("staging/src/k8s.io/client-go/applyconfigurations/internal/internal.go")
+async def test_an_item_without_its_name(api):
+    """The key fields of built-in kinds are empty by default: validation refuses the item, not the schema."""
+    await api.create(DEPLOYMENTS, workload("d"))
+    template = {"spec": {"containers": [{"image": "i"}]}}
+    body = {"apiVersion": "apps/v1", "kind": "Deployment", **meta("d"), "spec": {"template": template}}
+    status = await api.apply(DEPLOYMENTS, "d", body).refused(422, "Invalid")
+    assert ("FieldValueRequired", "spec.template.spec.containers[1].name") in causes(status)

@@ -222,3 +222,23 @@ async def test_what_is_odd_in_a_pod_is_warned_of(api):
     assert reply.status == 201
     assert "hides previous definition of" in reply.headers["warning"]
     assert 'fractional byte value \\"100m\\" is invalid' in reply.headers["warning"]
+
+
+@source("pkg/apis/core/validation/validation.go")
+@pytest.mark.parametrize(
+    ("status", "field"),
+    [
+        ({"observedGeneration": -1}, "status.observedGeneration"),
+        (
+            {"conditions": [{"type": "x", "status": "True", "observedGeneration": -1}]},
+            "status.conditions[0].observedGeneration",
+        ),
+        ({"conditions": [{"type": "a b", "status": "True"}]}, "status.conditions[0].Type"),
+    ],
+    ids=["pod", "condition", "type"],
+)
+async def test_values_of_a_status(api, status, field):
+    """Generations are not negative, and types of conditions are qualified names."""
+    await api.create(PODS, pod())
+    refusal = await api.patch(PODS, "p", {"status": status}, sub="status").refused(422, "Invalid")
+    assert causes(refusal) == [("FieldValueInvalid", field)]

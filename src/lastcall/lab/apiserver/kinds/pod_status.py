@@ -38,12 +38,11 @@ def validate_status_change(new: Object, old: Object) -> Iterator[Cause]:
     """A new status beside the old one."""
     status, before, spec = new.get("status") or {}, old.get("status") or {}, old["spec"]
     yield from validate_mirror(new, old)
-    for index, condition in enumerate(status.get("conditions") or ()):
-        if wrong := names.qualified(condition.get("type", "")):
-            yield fields.invalid(f"metadata.conditions[{index}].Type", condition.get("type", ""), wrong)
+    yield from _conditions(status)
     nominated = status.get("nominatedNodeName", "")
     if nominated and nominated != before.get("nominatedNodeName") and (wrong := names.subdomain(nominated)):
         yield fields.invalid("status.nominatedNodeName", nominated, wrong)
+    yield from _generation(status, "status.observedGeneration")
     if status.get("qosClass") != before.get("qosClass"):
         yield fields.invalid("status.qosClass", status.get("qosClass", ""), "field is immutable")
     policy, sidecars = spec.get("restartPolicy"), _sidecars(spec)
@@ -52,6 +51,20 @@ def validate_status_change(new: Object, old: Object) -> Iterator[Cause]:
     yield from _back_to_life(status, before, "ephemeralContainerStatuses", "Never", set())
     yield from _addresses(status, "podIPs", "podIP")
     yield from _addresses(status, "hostIPs", "hostIP")
+
+
+def _conditions(status: Object) -> Iterator[Cause]:
+    for index, condition in enumerate(status.get("conditions") or ()):
+        path, kind = f"status.conditions[{index}]", condition.get("type", "")
+        yield from _generation(condition, f"{path}.observedGeneration")
+        if wrong := names.qualified(kind):
+            yield fields.invalid(f"{path}.Type", kind, wrong)
+
+
+def _generation(where: Object, path: str) -> Iterator[Cause]:
+    generation = where.get("observedGeneration", 0)
+    if generation < 0:
+        yield fields.invalid(path, generation, "must be a non-negative integer")
 
 
 def _sidecars(spec: Object) -> set[str]:

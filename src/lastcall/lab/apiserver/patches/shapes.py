@@ -20,7 +20,7 @@ _SCALARS = {
     "float64": "numeric",
 }
 _DEFAULT_KEYS = {"v1.ContainerPort": {"protocol": "TCP"}, "v1.ServicePort": {"protocol": "TCP"}}
-"""The only key fields of built-in kinds that have defaults, by the type of the items."""
+"""The only key fields of built-in kinds whose defaults are not empty, by the type of the items."""
 
 
 class Unnamed(Exception):
@@ -76,7 +76,9 @@ class Shape:
         if node is None or node.struct is None:
             return {}
         named = {key: field.default for key, field in node.fields.items() if field.default is not None}
-        return {**named, **_DEFAULT_KEYS.get(node.struct.go, {})}
+        # Go writes these fields of built-in kinds always, so their schema says that they are empty by default.
+        empty = {key: field.zero() for key, field in node.struct.written if field.write != "null"}
+        return {**empty, **named, **_DEFAULT_KEYS.get(node.struct.go, {})}
 
     @cached_property
     def scalar(self) -> str:
