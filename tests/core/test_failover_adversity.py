@@ -288,7 +288,7 @@ async def test_a_machine_that_was_renamed_is_not_switched_off_for_its_old_name(w
     assert world.verbs() == []
     assert [what for what, _ in world.fences[node].asked if what == "off"] == []
     (worker,) = candidate.controller.workers
-    assert f"the same system UUID as node {other}" in worker.sentence
+    assert f"node {other}, which is heard of, shows the same system UUID" in worker.sentence
 
 
 @failing_over

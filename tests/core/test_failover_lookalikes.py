@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from support.clusters import lease
 from support.explaining import CLUSTER, document, machine, policy
-from support.failing_over import NAMES, failing_over
+from support.failing_over import NAMES, failing_over, uuid
 
 from lastcall.adapters.kube.resources import NODES
 from lastcall.failover.limits.lookalikes import Lookalikes, refusal, traces
@@ -19,6 +19,10 @@ PLUGS = {
         "parametersByNode": {"plug": {"a": "5", "b": "5"}},
     }
 }
+
+
+UUID, SWAPPED = "00112233-4455-6677-8899-aabbccddeeff", "33221100-5544-7766-8899-AABBCCDDEEFF"
+UNSET = "03000200-0400-0500-0006-000700080009"
 
 
 def policies(*specs):
@@ -68,6 +72,7 @@ def bmc(address):
         ({"provider_id": "aws:///a/i-1"}, {"provider_id": "aws:///i-1"}, fencer(ec2={}), "same instance"),
         ({"boot_id": "7"}, {"boot_id": "7"}, fencer(manual={}), "same boot id"),
         ({"machine_id": "7"}, {"machine_id": "7"}, fencer(manual={}), "machineIDCheck: Disabled"),
+        ({"system_uuid": UUID}, {"system_uuid": SWAPPED}, fencer(manual={}), "same system UUID"),
         ({"serial": "S1"}, {"serial": "s1"}, fencer(manual={}), "same serial number"),
     ],
 )
@@ -94,6 +99,7 @@ def test_a_fencer_is_refused_that_would_strike_another_node_that_is_heard_of(a, 
         ({"machine_id": "7"}, {"machine_id": "7"}, {**fencer(manual={}), "machineIDCheck": "Disabled"}),
         ({"machine_id": "0" * 32}, {"machine_id": "0" * 32}, fencer(manual={})),
         ({}, {}, fencer(manual={})),
+        ({"system_uuid": UNSET}, {"system_uuid": UNSET}, fencer(manual={})),
         ({"serial": "Default string"}, {"serial": "Default string"}, fencer(manual={})),
     ],
 )
@@ -172,7 +178,7 @@ def test_the_machine_of_a_node_that_was_left_behind_is_not_switched_off(alike):
     async def run(world):
         gone = world.place()
         other = next(name for name in NAMES if name not in (gone, world.place("web")))
-        unset = {"systemUUID": "03000200-0400-0500-0006-000700080009"}
+        unset = {"systemUUID": UNSET}
         shown = {name: dict(unset) for name in NAMES}
         if alike == "plug":
             await change_policy(world, fencers=shared_plug(gone, other))
@@ -217,3 +223,22 @@ async def test_a_node_of_which_the_watch_tells_nothing_is_looked_at_right_before
     world.nodes.silent.add(other)
     await world.cluster.settle(40)
     assert await gathering.look_at_rivals(gone, node, fencer) == ""
+
+
+@failing_over
+async def test_an_order_is_given_up_when_a_node_registers_that_shows_the_same_system_uuid(world):
+    """The machine was installed anew under another name, and boots while its BMC takes its time."""
+    gone, struck = world.place(), []
+    other = next(name for name in NAMES if name not in (gone, world.place("web")))
+
+    async def off(within):
+        await show(world, **{other: {"bootID": "new", "systemUUID": uuid(gone)}})
+        await world.cluster.clock.sleep(5)
+        struck.append(gone)
+
+    world.fences[gone].off = off
+    world.start()
+    world.nodes.silent.add(gone)
+    await world.until(lambda: world.verbs("off"), 60)
+    await world.cluster.settle(60)
+    assert not struck

@@ -1,9 +1,9 @@
 """Which other Nodes may stand for the machine of a node (pure).
 
 A machine that was renamed, or installed anew, is registered as another Node, and its old Node stays behind, silent. To fence
-the old one switches off the machine, on which the new one runs. A system UUID tells the two apart from two machines, where
-the board has one and the device says it (``targets``). This module compares what else both Nodes say, and which devices
-their policies' fencers have for them: none is used while the other Node is heard of.
+the old one switches off the machine, on which the new one runs. This module compares what both Nodes say, and which devices
+their policies' fencers have for them: none is used while the other Node is heard of. Two Nodes that show the same system UUID
+are refused by ``targets`` too, also while the other one is silent; but an order that is under way asks this module alone.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,14 +14,16 @@ from lastcall.model import fencer_device
 from lastcall.model.fence_node import FenceNode
 from lastcall.model.fence_policy import FencePolicy, MachineIDCheck
 from lastcall.model.fencer import Fencer
+from lastcall.model.system_uuid import spellings
 
 Trace = tuple[str, ...]
 """Something by which two Nodes of one machine are alike; its first member says what it is."""
 
-BOOT, MACHINE, SERIAL, PROVIDER, DEVICE = "boot", "machine", "serial", "provider", "device"
+BOOT, UUID, MACHINE, SERIAL, PROVIDER, DEVICE = "boot", "uuid", "machine", "serial", "provider", "device"
 
 _SAID = {
     BOOT: "shows the same boot id: it is the same machine",
+    UUID: "shows the same system UUID: it is the same machine",
     SERIAL: "has the same serial number: it is the same machine",
     PROVIDER: "has the same providerID: it is the same instance",
     DEVICE: "has the same device in its policy: it would be switched off as well",
@@ -47,6 +49,7 @@ def traces(node: FenceNode, policy: FencePolicy | None, every: Iterable[FencePol
 def _own(node: FenceNode) -> Iterator[Trace]:
     """What it says of itself."""
     yield from ((BOOT, text) for text in (node.boot_id.strip(),) if text)
+    yield from ((UUID, min(found)) for found in (spellings(node.system_uuid),) if found)
     yield from ((MACHINE, text) for text in (node.machine_id.strip().casefold(),) if text.strip("0"))
     yield from ((SERIAL, text) for text in serial(node.serial))
     yield from ((PROVIDER, text) for text in provider(node.provider_id))
