@@ -1,6 +1,7 @@
 """A lost node that is not fenced says why: by an event, by a metric, and in what explains it."""
 
 from dataclasses import replace
+from itertools import count
 
 import pytest
 from support.failing_over import failing_over
@@ -44,6 +45,35 @@ def test_a_fencer_that_always_fails_is_told(how):
             assert any("(bmc: no answer, attempts: 2); tried again every 30s" in one for one in said)
         assert candidate.counted[METRIC, "Fencers"] == 1
         assert not events(world, "FailoverBegun")
+
+    run()
+
+
+@pytest.mark.parametrize("how", ["two fencers", "another text each time"])
+def test_fencers_that_fail_for_hours_do_not_flood_the_events(how):
+    """Several fail in turns, or the error names each request."""
+    fencers = [{"name": name, "attempts": 2, "timeoutSeconds": 10, "manual": {}} for name in ("bmc", "pdu")]
+
+    @failing_over(policy={"fencers": fencers})
+    async def run(world):
+        gone, numbers = world.place(), count()
+        world.fences[gone].away = True
+        if how == "another text each time":
+
+            async def target():
+                raise Unavailable("no answer to request " + chr(ord("a") + next(numbers) % 26))
+
+            world.fences[gone].target = target
+        world.start()
+        world.nodes.pull(gone)
+        await world.until(lambda: events(world), 60)
+        await world.cluster.settle(1200)
+        assert len(events(world)) == (3 if how == "two fencers" else 8)
+        await world.nodes.boot(gone)
+        await world.cluster.settle(60)
+        before = len(events(world))
+        world.nodes.pull(gone)
+        await world.until(lambda: len(events(world)) > before, 60)
 
     run()
 
