@@ -36,6 +36,32 @@ async def test_who_waits_for_room_makes_it_busy_until_all_are_let_in():
     assert not room.busy
 
 
+@failing_over
+async def test_a_node_that_is_back_is_seen_although_others_are_read_without_a_break(world):
+    """It had nothing left to fail over, so that it came after all others."""
+    world.start()
+    gone = world.place()
+    world.nodes.pull(gone)
+    await world.until(lambda: world.place() not in (None, gone))
+    await world.cluster.settle(20)
+    assert world.out_of_service(gone)
+    room = world.candidates[0].controller._gathering._room = Room(1)
+
+    async def look():
+        while True:
+            async with room.place(1):
+                await world.cluster.clock.sleep(0.05)
+
+    others = [asyncio.create_task(look()) for _ in range(3)]
+    try:
+        await world.nodes.boot(gone)
+        await world.until(lambda: not world.out_of_service(gone), 120)
+    finally:
+        for one in others:
+            one.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+
+
 def listed(world):
     """The times at which pods of a node were listed."""
     cluster, found = world.candidates[0].controller._cluster, []
