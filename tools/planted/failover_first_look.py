@@ -100,8 +100,8 @@ BUGS = [
     Bug(
         "each node waits until all others have begun",
         "failover/doing/room.py",
-        "heapq.heappush(self._waiting, (rank, next",
-        "heapq.heappush(self._waiting, (0, next",
+        "self._waiting.setdefault(rank, deque())",
+        "self._waiting.setdefault(0, deque())",
         FIRST_LOOK,
     ),
     Bug(
