@@ -156,6 +156,13 @@ async def test_apply_merges_lists_by_their_keys(api, widgets):
     assert found["spec"]["tags"] == ["x", "y"]
 
 
+@source("https://kubernetes.io/docs/reference/using-api/server-side-apply/#merge-strategy")
+async def test_apply_of_an_item_without_its_key(api, widgets):
+    """500: a key field has no default unless the schema gives it one."""
+    status = await api.apply(widgets[0], "w", widget(widgets, parts=[{"n": 2}])).refused(500)
+    assert 'has an element that omits all key fields ["name"]' in status["message"]
+
+
 @source(DOC + "#additional-printer-columns")
 async def test_the_columns_of_a_table(api, widgets):
     """Name first, then those of the definition, each with its priority."""

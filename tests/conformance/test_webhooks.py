@@ -17,6 +17,9 @@ VALIDATING = "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/validati
 MUTATING = "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/mutating/dispatcher.go"
 REQUEST = "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/request/admissionreview.go"
 ERRORS = "staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go"
+_FORBIDDEN = (
+    b'{"kind":"Status","apiVersion":"v1","status":"Failure","message":"not for you","reason":"Forbidden","code":403}'
+)
 NOBODY = {"url": "https://127.0.0.1:1/nobody"}
 
 
@@ -314,9 +317,10 @@ async def test_a_patch_that_removes_the_metadata(api, hooks):
         (deny(code="x"), "string into Go struct field Status.response.status.code of type int32"),
         ({"raw": b""}, "0-length response with status code: 200 and content type: application/json"),
         ({"raw": b"null"}, "received invalid webhook response: webhook response was absent"),
+        ({"raw": _FORBIDDEN, "status": 403}, "failed to call webhook: not for you"),
         ({"raw": b'{"kind":"AdmissionReview","response":{}}'}, "received invalid webhook response: expected"),
     ],
-    ids=["allowed", "warnings", "code", "empty", "null", "no version"],
+    ids=["allowed", "warnings", "code", "empty", "null", "status", "no version"],
 )
 async def test_an_answer_of_another_type(api, hooks, answer, why):
     """It is a failed call: 500 with the reason by failurePolicy Fail, no matter by Ignore."""

@@ -230,17 +230,29 @@ class Denied(ApiError):
         super().__init__(max(code, 400), reason, message, result.get("details"))
 
 
-def http_failure(code: int, text: str) -> CallFailed:
-    """An answer with an HTTP status that is no success; ``text`` is its body if that is text, else ``unknown``.
+def http_failure(code: int, content_type: str, body: bytes) -> CallFailed:
+    """An answer with an HTTP status that is no success: the message of a Status, or one that is made from the code.
 
     ``k8s.io/apimachinery/pkg/api/errors.NewGenericServerResponse``.
     """
+    if message := _status_message(body):
+        return _unread(message)
+    text = body.decode(errors="replace").strip() if content_type.startswith("text/") else "unknown"
     said = _BY_CODE.get(code, f"the server responded with the status code {code} but did not return more information")
     if code in (403, 415) or (code == 406 and text != "unknown"):
         said = text
     elif code >= 500 and code not in _BY_CODE:
         said = f"an error on the server ({json.dumps(text)}) has prevented the request from succeeding"
     return _unread(said)
+
+
+def _status_message(body: bytes) -> str:
+    try:
+        said = gojson.decoded(body)
+    except gojson.Malformed:
+        return ""
+    failure = isinstance(said, dict) and (said.get("kind"), said.get("status")) == ("Status", "Failure")
+    return str(said.get("message") or "") if failure else ""
 
 
 _BY_CODE = {

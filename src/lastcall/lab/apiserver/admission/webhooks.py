@@ -88,8 +88,7 @@ class Webhooks:
         except NotReached as error:
             raise CallFailed(f'failed to call webhook: Post "{url}": {error}') from None
         if not 200 <= reply.status <= 206:
-            text = reply.content_type.startswith("text/")
-            raise reviews.http_failure(reply.status, reply.body.decode(errors="replace").strip() if text else "unknown")
+            raise reviews.http_failure(reply.status, reply.content_type, reply.body)
         if not reply.body:
             answered = f"status code: {reply.status} and content type: {reply.content_type}"
             raise CallFailed(f"failed to call webhook: 0-length response with {answered}")
