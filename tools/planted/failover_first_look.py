@@ -3,6 +3,7 @@
 from planted.bug import Bug
 
 FIRST_LOOK = ("tests/core/test_failover_first_look.py",)
+MANY = ("tests/core/test_failover_many.py",)
 READING = ("tests/core/test_failover_reading.py",)
 
 BUGS = [
@@ -103,6 +104,13 @@ BUGS = [
         "self._waiting.setdefault(rank, deque())",
         "self._waiting.setdefault(0, deque())",
         FIRST_LOOK,
+    ),
+    Bug(
+        "a node that is back is not read for as long as others are",
+        "failover/doing/room.py",
+        "longest = self._places % FAIR == 0",
+        "longest = False",
+        MANY,
     ),
     Bug(
         "who is cancelled as he is given room keeps it for ever",

@@ -87,6 +87,13 @@ BUGS = [
         LOOKALIKES,
     ),
     Bug(
+        "an order goes on although another Node shows the same system UUID",
+        "failover/limits/lookalikes.py",
+        "yield from ((UUID, min(found))",
+        "yield from () and ((UUID, min(found))",
+        LOOKALIKES,
+    ),
+    Bug(
         "a Node that may be struck is not looked at right before the order",
         "failover/doing/gathering.py",
         "            if other is not None and other.silent(self._clock.boottime()):",
