@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from support.core import phases, pod
 from support.shutdown_run import Shutdown
 
-from lastcall.lab.actors import Behaviour
+from lastcall.lab.actors import ActorRuntime, Behaviour
 from lastcall.model.shutdown import (
     HookEnded,
     Mode,
@@ -353,3 +353,36 @@ behaviours = st.builds(
     after_kill=st.sampled_from([0.0, 0.02, 0.05]),
     hook=st.sampled_from([0.0, 1.5, 12.0, 100.0]),
 )
+
+
+@pytest.mark.parametrize("known", ["", "web", "db"])
+@pytest.mark.parametrize("plan", [TWO, phases((0, 20))])
+def test_a_shutdown_is_not_over_before_the_first_fresh_list_has_come(plan, known):
+    """It takes longer than a phase waits for it, and has pods that the list at hand has not."""
+
+    class Slow(ActorRuntime):
+        async def pods(self):
+            return [live for live in await super().pods() if live.pod.metadata.name == known]
+
+        async def refresh(self):
+            await self._clock.sleep(3)
+            return await ActorRuntime.pods(self)
+
+    both = [(pod("web", uid="web", hook=2), None), (pod("db", uid="db", hook=2, priority=1000), None)]
+    shutdown = Shutdown(plan, both, runtime=Slow)
+    assert {one.uid for one in shutdown.deliveries("TERM")} == {"web", "db"}
+    assert not shutdown.deliveries("KILL")
+    assert {one.ok for one in shutdown.of(HookEnded)} == {True}
+    assert len(shutdown.of(HookEnded)) == 2
+    assert shutdown.over < 10
+
+
+def test_a_runtime_that_never_lists_holds_a_shutdown_up_for_seconds_only():
+    class Silent(ActorRuntime):
+        async def pods(self):
+            return []
+
+        async def refresh(self):
+            await self._clock.sleep(1000)
+
+    assert Shutdown(TWO, [(pod("web"), None)], runtime=Silent).over < 10

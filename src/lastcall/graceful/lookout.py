@@ -13,6 +13,9 @@ LOOK_AFTER = 0.05
 LOOK_SECONDS = 1.0
 """How long one fresh list is waited for, in all, before the one at hand has to do: the phases' time is worth more."""
 
+LAST_LOOK_SECONDS = 5.0
+"""The same, where nothing but the first fresh list is left to wait for: what only it has would get no SIGTERM."""
+
 
 class Lookout:
     """Keeps the roster up to date. ``note`` is told why a list could not be had, ``found`` is called after each look."""
@@ -35,6 +38,8 @@ class Lookout:
         self._look: asyncio.Task[None] | None = None
         self._asked = 0.0
         self._noted = ""
+        self.seen = False
+        """Whether a fresh list has come."""
 
     async def at_hand(self) -> bool:
         """Takes the list that the runtime has ready; False if it does not answer."""
@@ -46,10 +51,10 @@ class Lookout:
             self._asked = self._clock.boottime()
             self._look = asyncio.create_task(self._refresh(after), name="look for pods")
 
-    async def fresh(self) -> None:
-        """Waits for the list that ``begin`` asks for, until LOOK_SECONDS after it was asked for."""
+    async def fresh(self, within: float = LOOK_SECONDS) -> None:
+        """Waits for the list that ``begin`` asks for, until so many seconds after it was asked for."""
         self._needed.set()
-        left = self._asked + LOOK_SECONDS - self._clock.boottime()
+        left = self._asked + within - self._clock.boottime()
         if self._look and left > 0:
             await first(any_done(self._look), self._clock.sleep(left))
 
@@ -61,7 +66,7 @@ class Lookout:
     async def _refresh(self, after: float) -> None:
         if after:
             await first(self._needed.wait(), self._clock.sleep(after))
-        await self._remember(self._runtime.refresh())
+        self.seen = await self._remember(self._runtime.refresh()) or self.seen
         self._found()
 
     async def _remember(self, asked: Awaitable[Sequence[LivePod]]) -> bool:

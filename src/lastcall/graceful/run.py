@@ -11,7 +11,7 @@ from lastcall.aio import Group, any_done, cancel
 from lastcall.graceful import pacing
 from lastcall.graceful.allotment import Allotment
 from lastcall.graceful.journal import pods
-from lastcall.graceful.lookout import LOOK_AFTER, Lookout
+from lastcall.graceful.lookout import LAST_LOOK_SECONDS, LOOK_AFTER, Lookout
 from lastcall.graceful.pod_end import Tell
 from lastcall.graceful.pulse import Pulse
 from lastcall.graceful.roster import Roster
@@ -192,7 +192,7 @@ class Run:
     async def _phase(self, index: int) -> None:
         if self._before and self._before.phases[index].end not in (None, PhaseEnd.CANCELLED):
             return
-        waiting = self._roster.waiting(index)
+        waiting = self._roster.waiting(index) or await self._missed(index)
         if not waiting:
             begun = self._before is not None and self._before.phases[index].started is not None
             over = PhaseEnd.DONE if begun else PhaseEnd.EMPTY
@@ -202,6 +202,12 @@ class Run:
         if over is PhaseEnd.RAN_OUT:
             over = self._give_up()
         self._tell(PhaseEnded(at=self._clock.boottime(), index=index, end=over))
+
+    async def _missed(self, index: int) -> Sequence[LivePod]:
+        """Pods that are found when the last phase has no other: the shutdown is not over before a fresh list has come."""
+        if index == len(self._plan) - 1 and not (self._lookout.seen or self._pulse.silent or self._stopped):
+            await self._lookout.fresh(LAST_LOOK_SECONDS)
+        return self._roster.waiting(index)
 
     def _give_up(self) -> PhaseEnd:
         """The seconds are over: what is open is waited for no more. It ran out if a container may still run."""
@@ -255,8 +261,11 @@ class Run:
                     alarm = self._alarm(time.end)
                 for live in self._roster.waiting(index):
                     self._begin(live, index, time, begun)
-                if not self._roster.open:
+                if not self._roster.open and not await self._missed(index):
                     return PhaseEnd.DONE
+                if not self._roster.open:
+                    begun = self._clock.boottime()
+                    continue
                 if alarm.done():
                     return PhaseEnd.RAN_OUT
                 self._changed.clear()
