@@ -63,7 +63,7 @@ class TestHooks:
         live, _ = await started(world)
         running_hook = asyncio.create_task(world.runtime.run_hook(live, "main", shell(GATED_HOOK), 600))
         await says(world, "web.main", "ready", "HOOK")
-        await asyncio.sleep(0.5)  # the runtime has heard from its shim, too, that the hook has started
+        await asyncio.sleep(2)  # the runtime has heard from its shim, too, that the hook has started
         await cancel(running_hook)
         open_gate(world, "web.main")
         await asyncio.sleep(1)

@@ -30,7 +30,7 @@ async def test_a_runtime_that_does_not_answer_is_closed_all_the_same(monkeypatch
     monkeypatch.setattr(hosts.runtimes, "opened", opened)
     storage = SimpleNamespace(power_lost=lambda node: done.append(f"{node} lost its power"))
     site = SimpleNamespace(clock=SystemClock(), random=Random(1), directory=tmp_path, delay=0.0, storage=storage)
-    host = LocalHost("lab-1", 0, site, Clients(None, None))
+    host = LocalHost("lab-1", 0, site, Clients(None, None, None))
     host._runtime = await host._opened.enter_async_context(hosts.runtimes.opened())  # noqa: SLF001
     await host.die()
     assert done == ["closed", "lab-1 lost its power"]

@@ -141,7 +141,6 @@ def merge(path, **said):
 @given(st.lists(requests(), min_size=1, max_size=15))
 def test_every_request_is_answered(asked):
     """And what is stored afterwards can still be listed in every form."""
-    logging.getLogger("lastcall").setLevel(logging.CRITICAL)
 
     async def run():
         server = await prepared()
@@ -156,4 +155,10 @@ def test_every_request_is_answered(asked):
             for accept in (JSON, YAML, "application/json;as=Table;v=v1;g=meta.k8s.io"):
                 assert (await server.handle(Request("GET", path, headers={"accept": accept}))).status == 200
 
-    virtual.run(run())
+    logger = logging.getLogger("lastcall")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        virtual.run(run())
+    finally:
+        logger.setLevel(before)

@@ -34,13 +34,22 @@ class Lock:
     def holders(self):
         """The processes that have the writing end, as often as they have it."""
         found = []
-        for link in Path("/proc").glob("[0-9]*/fd/*"):
+        for link in open_files():
             try:
                 if str(link.readlink()) == f"pipe:[{self.inode}]" and not is_reader(link):
                     found.append(int(link.parts[2]))
             except OSError:
                 pass
         return sorted(found)
+
+
+def open_files():
+    """The links of all descriptors of all processes. Processes that end meanwhile are passed over."""
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            yield from list((process / "fd").iterdir())
+        except OSError:
+            pass
 
 
 def is_reader(link):
