@@ -41,7 +41,7 @@ def table_of_numbers(console: "Console", titles: Sequence[str], rows: Sequence[R
             yield _line(first, row.cells, width, widths)
             yield from (f" {one}" for one in rest)
             for note in row.notes:
-                yield from (_style(console, f" {one}", fg="yellow") for one in _wrapped(note, width, 4))
+                yield from (_style(console, f" {one}", fg="yellow") for one in _wrap_text(note, width, 4))
 
     _print(lines)
 
@@ -55,7 +55,7 @@ def table_of_reasons(console: "Console", rows: Sequence[tuple[str, str]]) -> Non
 
     def lines() -> Iterator[str]:
         for name, why in rows:
-            left, right = _folded(name, width, 2), _wrapped(why, room, 0)
+            left, right = _folded(name, width, 2), _wrap_text(why, room, 0)
             for at in range(max(len(left), len(right))):
                 one = left[at] if at < len(left) else ""
                 yield f" {one:<{width}}  {right[at] if at < len(right) else ''}".rstrip()
@@ -73,7 +73,7 @@ def _folded(name: str, width: int, indent: int) -> list[str]:
     return [" " * indent + name[at : at + room] for at in range(0, len(name), room)] or [""]
 
 
-def _wrapped(text: str, width: int, indent: int) -> list[str]:
+def _wrap_text(text: str, width: int, indent: int) -> list[str]:
     if indent + len(text) <= width:
         return [" " * indent + text]
     return textwrap.wrap(text, width, initial_indent=" " * indent, subsequent_indent=" " * indent)

@@ -60,10 +60,10 @@ def entries(objects: Iterable[Any]) -> tuple[Entry, ...]:
 
 def same(before: Sequence[Entry], now: Sequence[Entry]) -> bool:
     """Whether two lists of policies say the same of every node: a policy's status has no part in it."""
-    return [_said(one) for one in before] == [_said(one) for one in now]
+    return [_compared_fields(one) for one in before] == [_compared_fields(one) for one in now]
 
 
-def _said(entry: Entry) -> tuple[object, ...]:
+def _compared_fields(entry: Entry) -> tuple[object, ...]:
     spec = entry.policy.spec if entry.policy else None
     return entry.name, entry.priority, entry.selector, entry.violations, spec
 

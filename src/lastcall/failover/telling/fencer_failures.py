@@ -93,7 +93,7 @@ class Fencers:
     def condition(self) -> dict[str, str]:
         """``FencersWorking``, without the fields that say since when."""
         if self.failing:
-            first = self._sorted[0]
+            first = self._failures_in_order[0]
             more = f", and {len(self.failing) - 1} more" if len(self.failing) > 1 else ""
             message = f"fencer {first.name} of node {first.node}{more}: {first.last_error[:LONGEST]}"
             return {"type": WORKING, "status": "False", "reason": first.reason.value, "message": message}
@@ -106,10 +106,10 @@ class Fencers:
     @property
     def entries(self) -> list[dict[str, Any]]:
         """``status.fencers``."""
-        return [_written(one) for one in self._sorted[:MOST]]
+        return [_written(one) for one in self._failures_in_order[:MOST]]
 
     @property
-    def _sorted(self) -> list[FencerFailure]:
+    def _failures_in_order(self) -> list[FencerFailure]:
         return sorted(self.failing, key=lambda one: (one.node, one.name))
 
 

@@ -98,7 +98,7 @@ class AdmissionPolicies:
                     continue
                 params = self._param_resource(policy)
             except (status.ApiError, ConfigurationFault) as error:
-                yield PolicyFault(policy, None, f"failed to configure policy: {_said(error)}")
+                yield PolicyFault(policy, None, f"failed to configure policy: {_error_text(error)}")
                 continue
             for binding in bound:
                 try:
@@ -108,7 +108,7 @@ class AdmissionPolicies:
                         continue
                     found = self._params(params, binding, attributes)
                 except (status.ApiError, ConfigurationFault) as error:
-                    yield PolicyFault(policy, binding, f"failed to configure binding: {_said(error)}")
+                    yield PolicyFault(policy, binding, f"failed to configure binding: {_error_text(error)}")
                     continue
                 yield from (Invocation(policy, binding, param, resource) for param in found)
 
@@ -223,5 +223,5 @@ def _binding(obj: Object) -> AdmissionBinding:
     return AdmissionBinding(obj["metadata"]["name"], spec["policyName"], spec, criteria)
 
 
-def _said(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return error.message if isinstance(error, status.ApiError) else str(error)

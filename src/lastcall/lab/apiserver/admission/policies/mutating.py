@@ -100,7 +100,7 @@ def _refuse(attributes: Attributes, faults: list[PolicyFault]) -> None:
     """ApiError if a policy that fails closed could not do its work."""
     if not faults:
         return
-    messages = [_said(one) for one in faults]
+    messages = [_fault_text(one) for one in faults]
     error: ApiError = refusal(attributes, "admission request denied by policy")
     error.message = messages[0]
     if not faults[0].why.startswith("failed to configure"):
@@ -109,7 +109,7 @@ def _refuse(attributes: Attributes, faults: list[PolicyFault]) -> None:
     raise error
 
 
-def _said(fault: PolicyFault) -> str:
+def _fault_text(fault: PolicyFault) -> str:
     if fault.binding is None:
         return f'policy "{fault.policy.name}" denied request: {fault.why}'
     return f"policy '{fault.policy.name}' with binding '{fault.binding.name}' denied request: {fault.why}"

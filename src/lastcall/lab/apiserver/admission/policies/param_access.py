@@ -41,29 +41,29 @@ class ParamAccess(Plugin):
             self._check_policy(attributes, spec["paramKind"])
 
     def _check_policy(self, attributes: Attributes, kind: Object) -> None:
-        asked = self._asked(attributes.user, "get", kind)._replace(name="*", namespace="*")
+        asked = self._read_attributes(attributes.user, "get", kind)._replace(name="*", namespace="*")
         if not self._authorize(asked).allowed:
             said = f"kind={kind.get('kind', '')}, apiVersion={kind.get('apiVersion', '')}"
             why = f'must have "get" permission on all objects of the referenced paramKind ({said})'
-            raise _refused(attributes, "spec.paramKind", f"user {_shown(attributes.user)} {why}")
+            raise _refused(attributes, "spec.paramKind", f"user {_user_text(attributes.user)} {why}")
 
     def _check_binding(self, attributes: Attributes, spec: Object) -> None:
         reference, name = spec["paramRef"], spec.get("policyName", "")
         verb = "get" if reference.get("name") else "list"
         stored = self._store.get(Key(_POLICIES[attributes.resource.qualified], "", name))
         kind = stored.object()["spec"].get("paramKind") if stored else None
-        asked = self._asked(attributes.user, verb, kind or {})
+        asked = self._read_attributes(attributes.user, verb, kind or {})
         where: dict[str, Any] = {"name": reference.get("name") or "", "namespace": reference.get("namespace") or ""}
         if self._authorize(asked._replace(**where)).allowed:
             return
-        user = f'user {_shown(attributes.user)} does not have "{verb}" permission'
+        user = f'user {_user_text(attributes.user)} does not have "{verb}" permission'
         why = f"{user} on the object referenced by paramRef"
         if stored is None:
             unknown = f"unable to get policy {name} to determine minimum required permissions"
             why = f"{unknown} and {user} for all groups, versions and resources"
         raise _refused(attributes, "spec.paramRef", why)
 
-    def _asked(self, user: Identity, verb: str, kind: Object) -> AccessAttributes:
+    def _read_attributes(self, user: Identity, verb: str, kind: Object) -> AccessAttributes:
         """Everything, where the kind is not known."""
         version = kind.get("apiVersion", "")
         named = (version, kind.get("kind", ""))
@@ -77,6 +77,6 @@ def _refused(attributes: Attributes, path: str, why: str) -> status.ApiError:
     return status.invalid(resource.kind, resource.group, attributes.name, [fields.forbidden(path, why)])
 
 
-def _shown(user: Identity) -> str:
+def _user_text(user: Identity) -> str:
     """As Go prints it."""
     return f"&{{{user.name} {user.uid} [{' '.join(user.groups)}] map[]}}"
