@@ -6,7 +6,6 @@ of pods and watches, and in how many events. Prints ``ready``; SIGTERM ends it.
 """
 
 import asyncio
-import datetime as dt
 import signal
 import sys
 import tempfile
@@ -15,7 +14,7 @@ from pathlib import Path
 from random import Random
 
 import msgspec
-from failover_ground import NAME, Ground
+from failover_ground import NAME, Ground, now
 from lab_work import pod
 
 from lastcall.adapters.clock import SystemClock
@@ -109,7 +108,7 @@ class Fleet:
         return Key("pods", "default", f"p-{number:05d}-{one:02d}"), made
 
     def _lease_object(self, number):
-        spec = {"holderIdentity": f"{NAME}-{number:05d}", "leaseDurationSeconds": 40, "renewTime": _now()}
+        spec = {"holderIdentity": f"{NAME}-{number:05d}", "leaseDurationSeconds": 40, "renewTime": now()}
         return {"metadata": {}, "spec": spec}
 
     def _node_object(self, number):
@@ -119,7 +118,7 @@ class Fleet:
         labels |= {"topology.kubernetes.io/zone": f"zone-{number % 3}", "topology.kubernetes.io/region": "region"}
         kinds = ("MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable", "Ready")
         conditions = [
-            {"type": kind, "status": str(kind == "Ready"), "lastHeartbeatTime": _now()[:19] + "Z", "reason": "Kubelet"}
+            {"type": kind, "status": str(kind == "Ready"), "lastHeartbeatTime": now()[:19] + "Z", "reason": "Kubelet"}
             for kind in kinds
         ]
         size = {"cpu": "64", "memory": "263856852Ki", "pods": "110", "ephemeral-storage": "1007934Mi"}
@@ -144,10 +143,6 @@ def _whole(key, obj, revision):
     return obj | {"metadata": about | obj["metadata"]}
 
 
-def _now():
-    return dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
 async def main(access, nodes, each):
     store = Store()
     fleet = Fleet(store, int(nodes))
@@ -164,7 +159,7 @@ async def main(access, nodes, each):
 
 async def _ready(plane):
     await plane.up.wait()
-    await Ground(Client(InProcess(plane.server)), nodes=0).install()
+    await Ground(Client(InProcess(plane.server))).install()
     print("ready", flush=True)
     await asyncio.Event().wait()
 

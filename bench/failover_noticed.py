@@ -2,8 +2,9 @@
 
 import json
 
+from failover_table import FailoverRow
 from figures import Figures
-from lab import LabRow, Target
+from lab import Target
 
 NOTICED = 0.1
 """Seconds at most from an event to what is done about it."""
@@ -16,12 +17,11 @@ def rows(log):
     """Answers 429, and for each way in which taints came how long it took until the controller looked at that node."""
     with log.open("rb") as lines:
         records = sorted((json.loads(line) for line in lines), key=lambda one: one["wall"])
-    yield LabRow(
-        "answers 429", "lab", Figures((sum(one["code"] == 429 for one in records),), ""), target=Target(most=0)
-    )
+    refused = Figures((sum(one["code"] == 429 for one in records),), "")
+    yield FailoverRow("answers 429, to all in all turns", "lab", refused, target=Target(most=0))
     for part, how in HOW.items():
         what = f"from a node's taint to the controller's look at it, {how}"
-        yield LabRow(what, "lab", Figures(tuple(_looks(records, part)), "ms"), target=Target(most=NOTICED))
+        yield FailoverRow(what, "lab", Figures(tuple(_looks(records, part)), "ms"), target=Target(most=NOTICED))
 
 
 def _looks(records, part):

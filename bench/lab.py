@@ -68,22 +68,25 @@ class LabRow:
     @property
     def met(self):
         """None without a target."""
-        if self.target is None:
-            return None
-        value, least, most = self.figures.median, self.target.least, self.target.most
-        return value >= least if least is not None else value <= most
+        return judged(self.target, self.figures)[0]
 
     def cells(self):
-        verdict = {None: "", True: "met", False: "MISSED"}[self.met]
-        return [self.what, self.by, str(self.figures), self.beside, self._said(), verdict]
+        _, said, verdict = judged(self.target, self.figures)
+        return [self.what, self.by, str(self.figures), self.beside, said, verdict]
 
-    def _said(self):
-        if self.target is None:
-            return ""
-        word, value = (
-            ("at least", self.target.least) if self.target.least is not None else ("at most", self.target.most)
-        )
-        return f"{word} {Figures((value,), self.figures.unit)}"
+
+def judged(target, figures):
+    """Whether the median meets it (None without a target), and the cells that say the target and the verdict."""
+    if target is None:
+        return None, "", ""
+    value, least, most = figures.median, target.least, target.most
+    met = value >= least if least is not None else value <= most
+    said = (
+        f"at least {Figures((least,), figures.unit)}"
+        if least is not None
+        else f"at most {Figures((most,), figures.unit)}"
+    )
+    return met, said, "met" if met else "MISSED"
 
 
 HEAD = ["what", "by", "lab", "beside it", "target", "verdict"]

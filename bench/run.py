@@ -72,7 +72,9 @@ class Bench:
         for chance in self.chances:
             self.rows += await asyncio.to_thread(chance.rows)
         if "failover" in self.parts:
-            self.failover_rows = await failover.Failover(quick=self.quick, tell=_tell, access=self.api).rows()
+            part = failover.Failover(quick=self.quick, turns=self.pairs, tell=_tell, access=self.api)
+            self.failover_rows = await part.rows()
+            self.left_out += part.left_out
         if no_logind:
             self._leave_out(("processes", "containerd", "rest"), no_logind)
             return

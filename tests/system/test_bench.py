@@ -1,6 +1,8 @@
 """The bench runs and its table comes out; no figure is judged here."""
 
 import asyncio
+import os
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -12,19 +14,31 @@ from lastcall.lab.private_logind import PrivateLogind
 ROOT = Path(__file__).parents[2]
 
 
-async def output(*command):
+PROGRAMS = {"ETCD": "etcd", "KUBE_APISERVER": "kube-apiserver", "KUBE_CONTROLLER_MANAGER": "kube-controller-manager"}
+"""Of a real control plane: the variables by which the bench finds them, and their names in PATH."""
+
+
+async def output(*command, seconds=300, **variables):
     """What it prints; told by SIGINT to clean up and end if it takes too long."""
-    pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(sys.executable, *command, cwd=ROOT, stdout=pipe, stderr=pipe)
+    pipe, environment = asyncio.subprocess.PIPE, {**os.environ, **variables}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, *command, cwd=ROOT, stdout=pipe, stderr=pipe, env=environment
+    )
     reading = asyncio.ensure_future(process.communicate())
     try:
-        printed, told = await asyncio.wait_for(asyncio.shield(reading), 300)
+        printed, told = await asyncio.wait_for(asyncio.shield(reading), seconds)
     except TimeoutError:
         process.send_signal(signal.SIGINT)
         _, told = await reading
-        raise AssertionError(f"not done after 300 s:\n{told.decode()}") from None
+        raise AssertionError(f"not done after {seconds} s:\n{told.decode()}") from None
     assert process.returncode == 0, told.decode()
     return printed.decode()
+
+
+def table(printed):
+    """Its head, and its rows by their first two cells; each is a dict by the head."""
+    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in printed.splitlines() if line[:1] == "|"]
+    return lines[0], {(row[0], row[1]): dict(zip(lines[0], row, strict=True)) for row in lines[2:]}
 
 
 @pytest.mark.timeout(360)
@@ -32,8 +46,7 @@ async def test_a_quick_run_over_processes_prints_the_table():
     if reason := await asyncio.to_thread(PrivateLogind.why_not):
         pytest.skip(reason)
     printed = await output("bench/run.py", "--quick", "processes")
-    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in printed.splitlines() if line[:1] == "|"]
-    head, rows = lines[0], {(row[0], row[1]): dict(zip(lines[0], row, strict=True)) for row in lines[2:]}
+    head, rows = table(printed)
     assert head == ["what", "pods", "lastcall", "floor", "over the floor", "at most", "verdict", "a kubelet"]
     first = rows["processes: first SIGTERM", "3"]
     assert all(first[column].endswith("ms") for column in head[2:6])
@@ -41,6 +54,44 @@ async def test_a_quick_run_over_processes_prints_the_table():
     assert rows["processes: last pod gone to StartUnit", "3"]["at most"] == "10.0 ms"
     assert rows["processes: 10 + 3 pods, StartUnit", "13"]["a kubelet"] == "780 to 890 ms"
     assert printed.splitlines()[-1].endswith("of 2 targets met.")
+
+
+HEAD = ["what", "by", "lastcall", "bare calls", "kube-controller-manager"]
+HEAD += ["kube-controller-manager, 500 requests a second", "target", "verdict"]
+
+
+@pytest.mark.timeout(660)
+async def test_a_failover_without_a_real_control_plane_says_why(tmp_path):
+    missing = tmp_path / "kube-apiserver"
+    etcd = shutil.which("true")
+    printed = await output("bench/run.py", "--quick", "failover", seconds=600, ETCD=etcd, KUBE_APISERVER=str(missing))
+    head, rows = table(printed)
+    assert head == HEAD
+    assert {by for _, by in rows} == {"lab", "fleet"}
+    for what in ("50 pods of 5 nodes gone", "50 terminating pods of 5 nodes gone", "100 pods of 10 of 50 nodes gone"):
+        row = rows[what, "lab"]
+        assert [bool(row[one]) for one in HEAD[2:6]] == [True, True, False, False]
+    why = f"failover at kube-apiserver, and by kube-controller-manager: KUBE_APISERVER={missing} is no program"
+    assert f"Not measured: {why}." in printed.splitlines()
+
+
+@pytest.mark.timeout(960)
+async def test_a_failover_at_a_real_control_plane_has_all_four_in_one_table(tmp_path):
+    programs = {variable: os.environ.get(variable) or name for variable, name in PROGRAMS.items()}
+    if absent := sorted(variable for variable, program in programs.items() if not shutil.which(program)):
+        pytest.skip(f"no real control plane: {', '.join(absent)} must name the program, or PATH must have it")
+    printed = await output("bench/run.py", "--quick", "failover", seconds=900, TMPDIR=str(tmp_path))
+    head, rows = table(printed)
+    assert head == HEAD
+    assert "Not measured" not in printed
+    real = {what: row for (what, by), row in rows.items() if by.startswith("kube-apiserver 1.")}
+    gone = real["50 pods of 5 nodes gone"]
+    assert all(gone[who].endswith(" s") for who in HEAD[2:6])
+    assert all(real["their 5 attachments gone"][who] for who in HEAD[2:4])
+    assert real["answers 429"]["verdict"]
+    assert real["100 pods of 10 of 50 nodes gone"]["lastcall"]
+    assert ("50 pods of 5 nodes gone", "lab") in rows
+    assert list(tmp_path.iterdir()) == []
 
 
 async def test_an_unknown_part_is_refused():
