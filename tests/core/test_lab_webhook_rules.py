@@ -8,6 +8,7 @@ from lastcall.lab import virtual
 from lastcall.lab.apiserver import warnings
 from lastcall.lab.apiserver.admission import matching, reviews
 from lastcall.lab.apiserver.admission.chain import Attributes
+from lastcall.lab.apiserver.admission.policies.expressions import PolicyScope
 from lastcall.lab.apiserver.request import Identity
 from lastcall.lab.apiserver.status import ApiError
 
@@ -76,7 +77,9 @@ async def test_conditions():
             {"metadata": {"name": "c"}, "webhooks": [hook("h", matchConditions=conditions, **rest)]}
         )
         write = attributes(world)
-        return matching.conditions_met(parsed, write, reviews.request(write, write.resource, "u"))
+        request = reviews.request(write, write.resource, "u")
+        variables = {"object": request.pop("object"), "oldObject": request.pop("oldObject"), "request": request}
+        return matching.conditions_met(parsed, write, PolicyScope(variables, {}, None))
 
     assert met("request.userInfo.username == 'bob'", "object.kind == 'Pod'")
     assert not met("'x' in request.userInfo.groups")
@@ -112,7 +115,11 @@ async def test_another_version_of_a_resource_is_shown_as_the_one_the_rules_name(
 
 ANSWERS = {
     "a list": (b"[]", "failed to call webhook: couldn't get version/kind; json parse error"),
-    "empty": (b"", "failed to call webhook: couldn't get version/kind; json parse error: unexpected end of JSON input"),
+    "blank": (b"  ", "received invalid webhook response: webhook response was absent"),
+    "broken": (
+        b"{",
+        "failed to call webhook: couldn't get version/kind; json parse error: unexpected end of JSON input",
+    ),
     "another kind": (b'{"apiVersion":"v1","kind":"Pod"}', 'failed to call webhook: no kind "Pod" is registered'),
     "no response": (b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}', "webhook response was absent"),
     "another uid": (

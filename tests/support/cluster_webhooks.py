@@ -25,7 +25,10 @@ def address_towards(host, port):
 
 
 class Answers:
-    """Answers reviews by the last part of the path; what nobody has said is allowed."""
+    """Answers reviews by the last part of the path; what nobody has said is allowed.
+
+    A GET, which only a redirection leads to, is noted with its method.
+    """
 
     def __init__(self):
         self.by_name, self.reviews = {}, []
@@ -33,14 +36,15 @@ class Answers:
     async def handle(self, request):
         """A front's handler."""
         name = request.path.rpartition("/")[2]
-        review = json.loads(request.body)["request"]
+        review = json.loads(request.body)["request"] if request.body else {"uid": "", "method": request.method}
         self.reviews.append((name, review))
         answer = self.by_name.get(name, {})
         answer = answer(review) if callable(answer) else answer
         if "sleep" in answer:
             await asyncio.sleep(answer["sleep"])
         if "raw" in answer:
-            return Response(answer.get("status", 200), {"content-type": "application/json"}, answer["raw"])
+            headers = {"content-type": "application/json", **answer.get("headers", {})}
+            return Response(answer.get("status", 200), headers, answer["raw"])
         response = {"uid": review["uid"], "allowed": True, **{k: v for k, v in answer.items() if k != "sleep"}}
         said = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
         return Response(200, {"content-type": "application/json"}, json.dumps(said).encode())
@@ -106,7 +110,7 @@ class Hooks:
 
 
 def _probing(review):
-    return "probe" in ((review["object"] or {}).get("metadata", {}).get("labels") or {})
+    return "probe" in ((review.get("object") or {}).get("metadata", {}).get("labels") or {})
 
 
 def deny(message="no", **status):

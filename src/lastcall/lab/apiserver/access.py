@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from lastcall.lab.apiserver import answers, fields, media, meta, status
+from lastcall.lab.apiserver import answers, fields, media, meta, posting, status
 from lastcall.lab.apiserver.admission.node_tokens import NodeTokens
 from lastcall.lab.apiserver.admission.reviews import user_info
 from lastcall.lab.apiserver.authorization.node import is_node
@@ -33,9 +33,11 @@ class Access:
     async def token_review(self, context: Context) -> Response:
         """Whose token is this?"""
         review = self._server.schemas.read(context)
+        attributes = await posting.mutate(self._server, context, review)
         token = (review.get("spec") or {}).get("token", "")
         if not token:
             raise status.bad_request("token is required for TokenReview in authentication")
+        await self._server.admission.validate(attributes)
         audiences = review["spec"].get("audiences") or [AUDIENCE]
         user = self._server.identities.of(token, audiences)
         said: Object = {"user": {}, "error": "invalid bearer token"}
@@ -46,15 +48,18 @@ class Access:
     async def self_review(self, context: Context) -> Response:
         """Who am I?"""
         review = self._server.schemas.read(context)
+        await self._server.admission.validate(await posting.mutate(self._server, context, review))
         review["metadata"] = {"creationTimestamp": meta.timestamp(self._server.clock.wall())}
         return self._answer(context, review, {"userInfo": user_info(context.user)})
 
     async def access_review(self, context: Context) -> Response:
         """May somebody, or may I, do this?"""
         review = self._server.schemas.read(context)
+        attributes = await posting.mutate(self._server, context, review)
         causes = [*_access_rules(review, context)]
         if causes:
             raise status.invalid("", context.route.resource.group, "", causes)
+        await self._server.admission.validate(attributes)
         user = (
             context.user if context.route.resource.kind == "SelfSubjectAccessReview" else reviewed_user(review["spec"])
         )
@@ -65,35 +70,38 @@ class Access:
     async def rules_review(self, context: Context) -> Response:
         """What may I do in this namespace?"""
         review = self._server.schemas.read(context)
+        attributes = await posting.mutate(self._server, context, review)
         namespace = (review.get("spec") or {}).get("namespace")
         if not namespace:
             raise status.bad_request("no namespace on request")
+        await self._server.admission.validate(attributes)
         return self._answer(
-            context, review | {"spec": {}}, reviewed_rules(self._server.authorizer, context.user, namespace)
+            context,
+            review | {"metadata": {}, "spec": {}},
+            reviewed_rules(self._server.authorizer, context.user, namespace),
         )
 
     async def token_request(self, context: Context) -> Response:
         """POST of ``serviceaccounts/token``: a new token. ApiError if there is no such account, or no such pod."""
         route = context.route
         request = self._server.schemas.read(context, _TOKEN_REQUEST)
+        spec = request.setdefault("spec", {})
+        spec["expirationSeconds"] = spec.get("expirationSeconds") or _HOUR
+        if is_node(context.user):
+            self._node_tokens.check(context.user, route.namespace, route.name, spec)
+        attributes = await posting.mutate(self._server, context, request)
         stored = self._server.store.get(Key(route.resource.storage, route.namespace, route.name))
         if stored is None:
             raise status.not_found(route.resource.plural, route.resource.group, route.name)
-        spec = request.setdefault("spec", {})
-        if is_node(context.user):
-            self._node_tokens.check(context.user, route.namespace, route.name, spec)
         spec["audiences"] = spec.get("audiences") or [AUDIENCE]
-        spec["expirationSeconds"] = spec.get("expirationSeconds") or _HOUR
-        bound = self._bound(spec.setdefault("boundObjectRef", None), route.namespace)
-        _check_seconds(spec["expirationSeconds"], route.name)
         wall, uid = self._server.clock.wall(), stored.object()["metadata"]["uid"]
+        said = {"name": route.name, "namespace": route.namespace, "uid": uid}
+        request["metadata"] |= said | {"creationTimestamp": meta.timestamp(wall)}
+        _check_seconds(spec["expirationSeconds"], route.name)
+        await self._server.admission.validate(attributes)
+        bound = self._bound(spec.setdefault("boundObjectRef", None), route.namespace)
         issued = Issued(route.namespace, route.name, uid, spec["audiences"], spec["expirationSeconds"], bound)
         token = self._server.identities.service_tokens.sign(issued, wall)
-        request["metadata"] = {
-            "name": route.name,
-            "namespace": route.namespace,
-            "creationTimestamp": meta.timestamp(wall),
-        }
         expires = meta.timestamp(wall + spec["expirationSeconds"])
         return self._answer(context, request, {"token": token, "expirationTimestamp": expires})
 

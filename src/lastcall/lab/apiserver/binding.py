@@ -1,10 +1,8 @@
 """``pods/binding``, and ``bindings``, which is its older name: a pod gets its node."""
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lastcall.lab.apiserver import answers, fields, media, meta, status
-from lastcall.lab.apiserver.admission.chain import Attributes
+from lastcall.lab.apiserver import answers, fields, media, meta, posting, status
 from lastcall.lab.apiserver.context import Context
 from lastcall.lab.apiserver.request import Object, Response
 from lastcall.lab.apiserver.schema.bodies import Kind
@@ -26,15 +24,11 @@ class Binding:
         """POST of a Binding. ApiError if it is none, or if the pod cannot be bound."""
         form = media.negotiated(context.request)
         binding = self._read(context)
-        name = binding["metadata"].get("name", "")
-        pods = self._server.scheme.find("", "v1", "pods")
-        if pods is None:
-            raise status.no_such_resource()
-        attributes = replace(Attributes.of(context, "CREATE", binding), resource=pods, subresource="binding")
-        await self._server.admission.mutate(attributes)
+        attributes = await posting.mutate(self._server, context, binding)
         _check(binding)
         await self._server.admission.validate(attributes)
-        self._bind(Key(pods.storage, context.route.namespace, name), binding, dry_run=context.dry_run)
+        key = Key("pods", context.route.namespace, binding["metadata"].get("name", ""))
+        self._bind(key, binding, dry_run=context.dry_run)
         return answers.one(context, _DONE, form, self._server, code=201)
 
     def _read(self, context: Context) -> Object:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from lastcall.lab.apiserver import answers, deletion, fields, media, meta, status
-from lastcall.lab.apiserver.admission.chain import Attributes
+from lastcall.lab.apiserver import answers, deletion, fields, media, meta, posting, status
 from lastcall.lab.apiserver.context import Context
 from lastcall.lab.apiserver.delete_options import from_body
 from lastcall.lab.apiserver.kinds.base import Options
@@ -44,8 +43,11 @@ class Evictions:
         """Evicts the pod that the route names. ApiError if that cannot be, or not now."""
         form = media.negotiated(context.request)
         eviction = self._read(context)
+        attributes = await posting.mutate(self._server, context, eviction)
         options = _options(context, eviction)
-        await self._admit(context, eviction)
+        if options.dry_run and eviction.get("deleteOptions"):
+            eviction["deleteOptions"]["dryRun"] = list(options.dry_run)
+        await self._server.admission.validate(attributes)
         await self._evict(context, options)
         return answers.one(context, _SUCCESS, form, self._server, code=201)
 
@@ -57,11 +59,6 @@ class Evictions:
         if metadata.get("name") != context.route.name:
             raise status.bad_request("name in URL does not match name in Eviction object")
         return eviction
-
-    async def _admit(self, context: Context, eviction: Object) -> None:
-        attributes = Attributes.of(context, "CREATE", eviction)
-        await self._server.admission.mutate(attributes)
-        await self._server.admission.validate(attributes)
 
     async def _evict(self, context: Context, options: Options) -> None:
         route = context.route

@@ -36,6 +36,13 @@ class ManagedFields:
         owner = owners.updater(manager, resource.api_version)
         self._keep(obj, owners.updated(claims, changes, owner, version=resource.api_version, now=meta.timestamp(wall)))
 
+    def posted(self, obj: Object, shape: Shape, manager: str, subresource: str, wall: float) -> None:
+        """The same for an object that is never stored; ``shape`` is that of its kind."""
+        obj["metadata"].pop("managedFields", None)
+        owner = owners.updater(manager, obj["apiVersion"], subresource)
+        changes = compared(shape.zero, obj, shape)
+        self._keep(obj, owners.updated({}, changes, owner, version=obj["apiVersion"], now=meta.timestamp(wall)))
+
     def updated(
         self, new: Object, old: Object, manager: str, resource: Resource, subresource: str, wall: float
     ) -> None:

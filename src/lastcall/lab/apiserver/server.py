@@ -99,7 +99,7 @@ class ApiServer:
         self.managed = ManagedFields(self.schemas.of, self.scheme)
         self.identities = Identities(self.store, clock, random)
         self._caller = HttpsCaller()
-        self.webhooks = Webhooks(self.store, self.scheme, self.schemas, random, self._caller)
+        self.webhooks = Webhooks(self.store, self.scheme, self.schemas, random, self._caller, self.authorizer.authorize)
         self.admission = Chain(self._plugins())
         self.writer = Writer(self.store, clock, random, self.admission, self.managed)
         self.remover = Remover(self.store, clock, self.admission)
@@ -178,7 +178,7 @@ class ApiServer:
         mutating = AdmissionPolicies(mutating_policies.POLICIES, mutating_policies.BINDINGS, *asked)
         validating = AdmissionPolicies(validating_policies.POLICIES, validating_policies.BINDINGS, *asked)
         extensions = [
-            MutatingPolicies(mutating, self._shape, self.schemas.typed),
+            MutatingPolicies(mutating, self.shape, self.schemas.typed),
             MutatingWebhooks(self.webhooks),
             ValidatingPolicies(validating),
             ValidatingWebhooks(self.webhooks),
@@ -186,11 +186,6 @@ class ApiServer:
         ]
         addresses = ServiceAddresses(self.store, self.random)
         return [Terminating(self.definitions), *built_in, *extensions, addresses, EscalationCheck(self.authorizer)]
-
-    def _shape(self, obj: Object, resource: Resource) -> Shape:
-        if resource.custom or obj.get("apiVersion") == resource.api_version:
-            return self.managed.shape(resource)
-        return Shape(self.schemas.of_object(obj, resource))
 
     def _changed(self, change: Change) -> None:
         self.definitions.changed(change)
@@ -298,6 +293,11 @@ class ApiServer:
     def read(self, context: Context) -> Object:
         """The object in the body of a write. ApiError if it is none, or is not of the resource's kind."""
         return self.schemas.read(context)
+
+    def shape(self, obj: Object, resource: Resource) -> Shape:
+        """How ownership of fields sees an object that belongs to the resource, which may have a kind of its own."""
+        node = self.schemas.of_object(obj, resource)
+        return self.managed.shape(resource) if node is self.schemas.of(resource) else Shape(node)
 
     def _fields(self, storage: str, obj: Object) -> Mapping[str, str]:
         resource = self.scheme.stored_in(storage)

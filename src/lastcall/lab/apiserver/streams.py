@@ -12,6 +12,7 @@ import msgspec
 from lastcall.aio import first
 from lastcall.errors import InvalidInput, Unavailable
 from lastcall.lab.apiserver import status
+from lastcall.lab.apiserver.connecting import connect_attributes
 from lastcall.lab.apiserver.context import Context
 from lastcall.lab.apiserver.kubelets import STDOUT, Execution, Kubelet, LogOptions, chosen
 from lastcall.lab.apiserver.log_options import check_log_options, log_options
@@ -67,11 +68,13 @@ class Streams:
 
     async def refuse(self, context: Context) -> Response:
         """``exec`` and ``attach`` without an upgrade of the connection."""
+        await self._admit(context)
         self._start(context)
         raise status.bad_request("Upgrade request required")
 
     async def forward(self, context: Context) -> Response:
         """``portforward``: is not served, and not needed where pods have addresses of this machine."""
+        await self._admit(context)
         self._pod(context)
         why = "pods and Services have addresses on this machine: kubectl get pods -o wide, lastcall lab status"
         raise status.ApiError(HTTPStatus.NOT_IMPLEMENTED, "", f"port-forward is not served by the lab: {why}")
@@ -90,6 +93,7 @@ class Streams:
             context = self._context(request)
             # A WebSocket begins with a GET: who may only get must not run commands.
             self._server.authorize(replace(request, method="POST"))
+            await self._admit(context)
             start = self._start(context)
         except status.ApiError as error:
             self._server.audit.end(began, request, error.code)
@@ -100,6 +104,12 @@ class Streams:
         agreed = next((one for one in PROTOCOLS if one in offered), None)
         await send({"type": "websocket.accept", "subprotocol": agreed})
         await _run(start, receive, send)
+
+    async def _admit(self, context: Context) -> None:
+        """ApiError if admission refuses that somebody connects to the pod."""
+        attributes = connect_attributes(context)
+        await self._server.admission.mutate(attributes)
+        await self._server.admission.validate(attributes)
 
     def _context(self, request: Request) -> Context:
         where = place(request.path)

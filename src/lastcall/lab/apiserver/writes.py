@@ -132,6 +132,7 @@ class Writer:
             self._managed.updated(new, old, context.manager, route.resource, route.subresource, self._clock.wall())
         meta.carry_over(new, old)
         _prepare(behaviour, route.subresource, new, old)
+        new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
         attributes = Attributes.of(context, "UPDATE", new, old)
         await self._admission.mutate(attributes)
         self._place(context, new)

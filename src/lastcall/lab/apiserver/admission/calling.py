@@ -2,14 +2,17 @@
 
 import base64
 import os
+import re
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from http import HTTPStatus
 from typing import Any, Protocol
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urljoin, urlsplit, urlunsplit
 
 from lastcall.adapters.kube.credentials import Credential, Fixed
 from lastcall.adapters.kube.http import Endpoint, Http, Limits
+from lastcall.adapters.kube.transport import Answer
 from lastcall.errors import InvalidInput, Unavailable
 from lastcall.lab.apiserver.store import Key, Store
 
@@ -36,6 +39,15 @@ class Reply:
     status: int
     content_type: str
     body: bytes
+    retry_after: str = ""
+    """The header."""
+
+    @property
+    def retry_seconds(self) -> int | None:
+        """After how many seconds the webhook asks to be called again; None if it does not (``client-go/rest/with_retry.go``)."""
+        if self.status != HTTPStatus.TOO_MANY_REQUESTS and self.status < HTTPStatus.INTERNAL_SERVER_ERROR:
+            return None
+        return max(int(self.retry_after), 0) if _NUMBER.fullmatch(self.retry_after) else None
 
 
 class NotReached(Exception):
@@ -57,16 +69,30 @@ class HttpsCaller:
         self._clients: dict[tuple[str, tuple[str, int] | None, str], Http] = {}
 
     async def call(self, destination: Destination, body: bytes) -> Reply:
-        """One POST."""
+        """One POST, and the requests that follow from redirections, as Go's HTTP client follows them."""
+        method = "POST"
+        for _ in range(_REQUESTS):
+            answer = await self._answer(method, destination, body)
+            location = answer.headers.get("location", "")
+            if answer.status not in (*_TO_GET, *_AS_BEFORE) or not location:
+                assert isinstance(answer.body, bytes)
+                headers = answer.headers
+                return Reply(
+                    answer.status, headers.get("content-type", ""), answer.body, headers.get("retry-after", "")
+                )
+            if answer.status in _TO_GET:
+                method, body = "GET", b""
+            destination = _moved(destination, location)
+        raise NotReached(f"stopped after {_REQUESTS} redirects")
+
+    async def _answer(self, method: str, destination: Destination, body: bytes) -> Answer:
         base, target = _split(destination.url)
         try:
-            answer = await self._client(base, destination).request("POST", target, HEADERS, body)
+            return await self._client(base, destination).request(method, target, HEADERS, body)
         except Unavailable as error:
             raise NotReached(_words(error.__cause__ or error, urlsplit(destination.url).netloc)) from error
         except InvalidInput as error:
             raise NotReached(str(error)) from error
-        assert isinstance(answer.body, bytes)
-        return Reply(answer.status, answer.headers.get("content-type", ""), answer.body)
 
     def close(self) -> None:
         """Gives up all connections."""
@@ -87,6 +113,20 @@ class HttpsCaller:
 
 _LIMITS = Limits(connect=30.0, answer=30.0, inactivity=30.0, body=4 * 1024 * 1024)
 """The timeout of the webhook ends a call before these do: it is 30 seconds at most."""
+
+
+_REQUESTS = 10
+"""How many requests one call may become."""
+_TO_GET = (HTTPStatus.MOVED_PERMANENTLY, HTTPStatus.FOUND, HTTPStatus.SEE_OTHER)
+_AS_BEFORE = (HTTPStatus.TEMPORARY_REDIRECT, HTTPStatus.PERMANENT_REDIRECT)
+_NUMBER = re.compile(r"[+-]?[0-9]+")
+
+
+def _moved(destination: Destination, location: str) -> Destination:
+    """Where a redirection leads; the address of a Service holds for its own name alone."""
+    url = urljoin(destination.url, location)
+    same = urlsplit(url).netloc == urlsplit(destination.url).netloc
+    return replace(destination, url=url, dial=destination.dial if same else None)
 
 
 def _split(url: str) -> tuple[str, str]:

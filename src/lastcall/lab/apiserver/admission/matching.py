@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lastcall.lab.apiserver import cel, status
+from lastcall.lab.apiserver import status
 from lastcall.lab.apiserver.admission.chain import Attributes
+from lastcall.lab.apiserver.admission.policies.expressions import PolicyScope
 from lastcall.lab.apiserver.request import Object
 from lastcall.lab.apiserver.scheme import Resource
 from lastcall.model.label_selector import Matcher, labels_of
@@ -175,36 +176,13 @@ def _labels(obj: Object) -> Mapping[str, str]:
     return (obj.get("metadata") or {}).get("labels") or {}
 
 
-def conditions_met(hook: Hook, attributes: Attributes, request: Object) -> bool:
-    """Whether all match conditions are true; ``request`` is the AdmissionRequest.
+def conditions_met(hook: Hook, attributes: Attributes, scope: PolicyScope) -> bool:
+    """Whether all match conditions are true.
 
     One that is false decides, whatever the others do. ApiError (403) if one has no value and the webhook fails closed.
     """
-    variables = {"object": request["object"], "oldObject": request["oldObject"], "request": _shown(request)}
-    wrong = []
-    for expression in hook.conditions:
-        try:
-            if cel.evaluate(expression, variables) is False:
-                return False
-        except cel.CelError as error:
-            wrong.append(f"expression '{expression}' resulted in error: {_words(expression, variables, error)}")
-    if not wrong:
-        return True
-    if hook.fails_open:
-        return False
-    resource = attributes.resource
-    why = wrong[0] if len(wrong) == 1 else f"[{', '.join(wrong)}]"
-    raise status.forbidden(resource.plural, resource.group, attributes.name, why)
-
-
-def _shown(request: Object) -> Object:
-    return {name: value for name, value in request.items() if name not in ("object", "oldObject")}
-
-
-def _words(expression: str, variables: Mapping[str, Any], error: cel.CelError) -> str:
-    """cel-go says of a field of null what it says of a field that is not there."""
-    try:
-        cel.evaluate(expression, {name: {} if value is None else value for name, value in variables.items()})
-    except cel.CelError as other:
-        return str(other)
-    return str(error)
+    unmet, wrong = scope.unmet(hook.conditions)
+    if wrong and not hook.fails_open:
+        resource = attributes.resource
+        raise status.forbidden(resource.plural, resource.group, attributes.name, wrong)
+    return not (unmet or wrong)

@@ -20,7 +20,11 @@ class NamespaceLifecycle(Plugin):
                 raise refusal(attributes, "this namespace may not be deleted")
             return
         namespace = attributes.namespace
-        if not namespace or attributes.operation == "DELETE" or attributes.resource.plural.endswith("accessreviews"):
+        if (
+            not namespace
+            or attributes.operation in ("DELETE", "CONNECT")
+            or attributes.resource.plural.endswith("accessreviews")
+        ):
             return
         stored = self._store.get(Key("namespaces", "", namespace))
         if stored is None:

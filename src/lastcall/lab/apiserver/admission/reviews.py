@@ -14,6 +14,7 @@ from lastcall.lab.apiserver import renaming
 from lastcall.lab.apiserver.admission.chain import Attributes
 from lastcall.lab.apiserver.request import Identity, Object
 from lastcall.lab.apiserver.schema import gojson
+from lastcall.lab.apiserver.schema.bodies import from_yaml
 from lastcall.lab.apiserver.scheme import Resource
 from lastcall.lab.apiserver.status import ApiError
 
@@ -109,9 +110,11 @@ def back(obj: Object, attributes: Attributes, resource: Resource) -> Object:
 def understood(body: bytes, uid: str, *, mutating: bool) -> Answer:
     """What the body of an answer says to the request ``uid``. CallFailed if it says nothing that counts."""
     try:
-        said = gojson.decoded(body)
+        said = gojson.decoded(body) if body.lstrip().startswith(b"{") else from_yaml(body)
     except gojson.Malformed as error:
         raise _unread(f"couldn't get version/kind; json parse error: {error}") from None
+    except ValueError as error:
+        raise _unread(str(error)) from None
     if said is None:
         raise _invalid("webhook response was absent")
     if not isinstance(said, dict):

@@ -11,9 +11,11 @@ import msgspec
 from lastcall.aio import timeout
 from lastcall.lab.apiserver import meta, status
 from lastcall.lab.apiserver.admission import calling, matching, reviews
-from lastcall.lab.apiserver.admission.calling import Caller, NotReached
+from lastcall.lab.apiserver.admission.calling import Caller, NotReached, Reply
 from lastcall.lab.apiserver.admission.chain import Attributes, Plugin
 from lastcall.lab.apiserver.admission.matching import Hook
+from lastcall.lab.apiserver.admission.policies.access import Authorize, CelAuthorizer
+from lastcall.lab.apiserver.admission.policies.expressions import PolicyScope
 from lastcall.lab.apiserver.admission.reviews import Answer, CallFailed, Denied
 from lastcall.lab.apiserver.patches.json_patch import DoesNotApply, patched
 from lastcall.lab.apiserver.request import Object
@@ -26,17 +28,22 @@ log = logging.getLogger(__name__)
 
 MUTATING = "mutatingwebhookconfigurations.admissionregistration.k8s.io"
 VALIDATING = "validatingwebhookconfigurations.admissionregistration.k8s.io"
+_RETRIES = 10
+"""How often a webhook is called again (``client-go/rest/request.go``)."""
 
 
 class Webhooks:
     """Who is asked, and what is answered. ``caller`` may be replaced: tests and virtual time have no sockets."""
 
-    def __init__(self, store: Store, scheme: Scheme, schemas: Schemas, random: Random, caller: Caller) -> None:
+    def __init__(
+        self, store: Store, scheme: Scheme, schemas: Schemas, random: Random, caller: Caller, authorize: Authorize
+    ) -> None:
         self._store = store
         self._scheme = scheme
         self._schemas = schemas
         self._random = random
         self.caller = caller
+        self._authorize = authorize
         self._read: dict[Key, tuple[int, Sequence[Hook]]] = {}
 
     def configured(self, storage: str) -> Sequence[Hook]:
@@ -57,7 +64,14 @@ class Webhooks:
         if resource is None:
             return None
         request = reviews.request(attributes, resource, meta.new_uid(self._random))
-        return request if not hook.conditions or matching.conditions_met(hook, attributes, request) else None
+        met = not hook.conditions or matching.conditions_met(hook, attributes, self._scope(attributes, request))
+        return request if met else None
+
+    def _scope(self, attributes: Attributes, request: Object) -> PolicyScope:
+        """What match conditions can ask about."""
+        objects = {name: request[name] for name in ("object", "oldObject")}
+        variables = {**objects, "request": {name: value for name, value in request.items() if name not in objects}}
+        return PolicyScope(variables, {}, CelAuthorizer(self._authorize, attributes))
 
     async def answer(self, hook: Hook, attributes: Attributes, request: Object, *, mutating: bool) -> Answer | None:
         """What it says; None if it cannot be had and does not matter. ApiError if it denies, or fails closed."""
@@ -81,8 +95,7 @@ class Webhooks:
         url = calling.url(hook.client, seconds=hook.seconds)
         try:
             async with timeout(hook.seconds):
-                destination = calling.destination(hook.client, self._store, seconds=hook.seconds)
-                reply = await self.caller.call(destination, body)
+                reply = await self._reply(hook, body)
         except TimeoutError:
             raise CallFailed(f'failed to call webhook: Post "{url}": context deadline exceeded') from None
         except NotReached as error:
@@ -93,6 +106,16 @@ class Webhooks:
             answered = f"status code: {reply.status} and content type: {reply.content_type}"
             raise CallFailed(f"failed to call webhook: 0-length response with {answered}")
         return reviews.understood(reply.body, request["uid"], mutating=mutating)
+
+    async def _reply(self, hook: Hook, body: bytes) -> Reply:
+        """The answer that counts: a webhook that asks for it (Retry-After) is called again."""
+        destination = calling.destination(hook.client, self._store, seconds=hook.seconds)
+        for _ in range(_RETRIES):
+            reply = await self.caller.call(destination, body)
+            if (seconds := reply.retry_seconds) is None:
+                return reply
+            await asyncio.sleep(seconds)
+        return await self.caller.call(destination, body)
 
     def _namespace(self, attributes: Attributes) -> Object | None:
         name = attributes.name if attributes.resource.qualified == "namespaces" else attributes.namespace

@@ -40,7 +40,7 @@ class Schemas:
     def of_object(self, obj: Object, resource: Resource) -> Node | None:
         """The type of an object that belongs to the resource: that of a subresource such as ``scale`` is another."""
         version = obj.get("apiVersion", "")
-        if resource.custom or version == resource.api_version:
+        if resource.custom or (version, obj.get("kind")) == (resource.api_version, resource.kind):
             return self.of(resource)
         group, _, number = version.rpartition("/")
         return self.types.find(group, number, obj.get("kind", ""))
