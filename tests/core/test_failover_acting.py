@@ -11,6 +11,7 @@ from lastcall.failover.deciding import steps
 from lastcall.failover.knowing import owner
 from lastcall.failover.telling.happenings import Removed
 from lastcall.model.fence_node import FenceNode
+from lastcall.model.fence_policy import FencePolicy
 from lastcall.model.observed import WatchedLease
 
 OFF = {"fencer": "f", "within": 30.0}
@@ -290,6 +291,20 @@ async def test_another_machine_is_another_target():
     assert world.devices.facts()[0].judgement
     await world.devices.prepare(FenceNode(name="n", system_uuid="other"), POLICY, "b1")
     assert world.devices.facts()[0].judgement is None
+
+
+@pytest.mark.parametrize(("annotation", "made"), [("other", 1), ("bmc", 2)])
+async def test_a_fence_is_made_anew_if_what_it_is_made_from_has_changed(annotation, made):
+    """Other programs change their annotations of a Node in each round; nothing would ever come of a fencer then."""
+    kind = {"program": "fence_ipmilan", "parametersFrom": {"ip": {"annotation": "bmc"}}}
+    spec = {"fencers": [{"name": "f", "agent": kind}]}
+    policy = msgspec.convert({"metadata": {"name": "p"}, "spec": spec}, FencePolicy)
+    world, node = World(), FenceNode(name="n", system_uuid="1", annotations={"bmc": "b", "other": "1"})
+    await world.devices.prepare(node, policy, "b1")
+    await world.devices.ask_target("f")
+    changed = msgspec.structs.replace(node, annotations={**node.annotations, annotation: "2"})
+    await world.devices.prepare(changed, policy, "b1")
+    assert (world.fences.made, world.devices.facts()[0].judgement is None) == (made, made == 2)
 
 
 async def test_a_fence_that_cannot_be_made_is_made_again_later():

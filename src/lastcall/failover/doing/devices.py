@@ -98,10 +98,12 @@ class Devices:
     async def prepare(self, node: FenceNode, policy: FencePolicy | None, about: str) -> None:
         """Makes the fences, unless they are as policy and node have it; those that fail, or cannot be used, are made again later.
 
+        Of the node only that counts from which they are made (``fencer_values.basis``): annotations of others change often.
         What it is ``about`` is one boot as one has observed it. Another one, or what may be another machine behind a fencer,
         begins with a clean sheet.
         """
-        now, wanted = self._clock.boottime(), (policy.spec.fencers if policy else (), node)
+        now, fencers = self._clock.boottime(), policy.spec.fencers if policy else ()
+        wanted = tuple(fencer_values.basis(fencer, node) for fencer in fencers)
         self._node = node
         if about != self._about:
             self._about = about
@@ -111,13 +113,12 @@ class Devices:
         if self._made == wanted and not (broken and now >= self._made_at + AGAIN):
             return
         before, self._asked = self._asked, {}
-        for fencer in policy.spec.fencers if policy else ():
+        for fencer, basis in zip(fencers, wanted, strict=True):
             old = before.get(fencer.name)
             same = self._made == wanted and old is not None and not old.broken
             if same and old and not old.failing(now):
                 self._asked[fencer.name] = old
                 continue
-            basis = fencer_values.basis(fencer, node)
             asked = self._asked[fencer.name] = old if old and old.basis == basis else _Asked(fencer, basis)
             asked.judgement = None  # a Secret may name another machine, too
             asked.renewed = now
