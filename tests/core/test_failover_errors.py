@@ -158,6 +158,7 @@ def test_a_watch_that_has_failed_holds_fencing_back():
 
     cluster = Cluster()
     guard = Guard(cluster, observing)
+    guard.learn([], now=99.0, wall=0.0)
     assert guard.may_fence("n1", "n1", fence_policy(), etcd=frozenset(), now=100.0, wall=0.0).allowed
     cluster.blind = "Lease: connection reset"
     answer = guard.may_fence("n1", "n1", fence_policy(), etcd=frozenset(), now=100.0, wall=0.0)

@@ -63,6 +63,7 @@ def test_the_quorum_of_etcd_counts_whoever_was_asked_about_before():
         for name in heard:
             observing.hear(Heard(Watched.LEASES, name, renewed(name, at)), at)
     guard, etcd = Guard(Healthy(), observing), frozenset({"c1", "c2", "c3"})
+    guard.learn([], now=150.0, wall=0.0)
     guard.may_fence("w1", "w1", fence_policy(), etcd=frozenset(), now=150.9, wall=0.0)
     answer = guard.may_fence("c2", "c2", fence_policy(), etcd=etcd, now=151.0, wall=0.0)
     assert not answer.allowed

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from lastcall import names
 from lastcall.adapters.kube import decoding
@@ -45,6 +45,8 @@ from lastcall.model.observed import (
 )
 from lastcall.model.snapshot import NODE_LEASES, DatedTaint, PersistentVolume
 from lastcall.ports import Clock
+
+T = TypeVar("T")
 
 POLICIES: Final = resource(names.GROUP, names.API_VERSION.partition("/")[2], "fencepolicies")
 WATCHDOG_LEASES = names.NODES_NAMESPACE
@@ -119,6 +121,10 @@ class KubeCluster:
         """NotFound if there is none."""
         return await self._client.get(_NODES, name)
 
+    async def nodes(self) -> Sequence[WatchedNode]:
+        """All Nodes but those that cannot be read, of which no watch tells either."""
+        return await self._readable(NODES.read_as(WatchedNode))
+
     async def lease(self, name: str) -> WatchedLease | None:
         """The Lease that a node's kubelet renews; None if there is none."""
         return await self._lease(name, NODE_LEASES)
@@ -129,8 +135,12 @@ class KubeCluster:
 
     async def watchdogs(self) -> Sequence[WatchedLease]:
         """All Leases by which agents tell of their watchdogs but those that cannot be read: one of them stops no other node."""
-        raw, _ = await self._client.list_raw(_LEASES, namespace=WATCHDOG_LEASES)
-        found = [decoding.decoded(one, _LEASES.shape, shared=False) for one in raw]
+        return await self._readable(_LEASES, namespace=WATCHDOG_LEASES)
+
+    async def _readable(self, resource: Resource[T], *, namespace: str = "") -> Sequence[T]:
+        """All that can be decoded."""
+        raw, _ = await self._client.list_raw(resource, namespace=namespace)
+        found = [decoding.decoded(one, resource.shape, shared=False) for one in raw]
         return [one.obj for one in found if isinstance(one, decoding.Known)]
 
     async def _lease(self, name: str, namespace: str) -> WatchedLease | None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lastcall.aio import Group, Signal, first
+from lastcall.errors import LastcallError
 from lastcall.failover.deciding.case import Case
 from lastcall.failover.deciding.concluding import Terms
 from lastcall.failover.doing.acting import Acting
@@ -33,6 +34,8 @@ CONCURRENCY = 50
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 300.0
 """Seconds after a mistake of ours about a node, and after many."""
+_SHORTEST_PAUSE, _LONGEST_TO_LEARN = 0.5, 8.0
+"""Seconds after a list of Nodes that has failed, and after many."""
 
 log = logging.getLogger(__name__)
 
@@ -113,6 +116,8 @@ class Controller:
             await self._seen.next()
         self._group = Group()
         try:
+            self._gathering.guard.begin()
+            self._group.start(self._learn(), "what others have fenced")
             now = self._clock.boottime()
             claimed = self._gathering.guard.claimed
             for name in list(self.observing.knots):
@@ -124,6 +129,26 @@ class Controller:
             self._workers.clear()
             self._tell(Stopped())
             await group.cancel()
+
+    async def _learn(self) -> None:
+        """Lists all Nodes: until that has succeeded nothing is fenced. The nodes in trouble are looked at with what it tells."""
+        pause = _SHORTEST_PAUSE
+        while not await self._has_learned():
+            await self._clock.sleep(pause)
+            pause = min(_LONGEST_TO_LEARN, 2 * pause)
+        for name in self._gathering.guard.claimed:
+            if name in self.observing.knots and name not in self._workers:
+                self._start(name)
+        for worker in self._workers.values():
+            worker.wake()
+
+    async def _has_learned(self) -> bool:
+        try:
+            found = await self._cluster.nodes()
+        except LastcallError as error:
+            log.warning("all Nodes are to be read before any is fenced, and cannot be: %s", error)
+            return False
+        return self._gathering.guard.learn(found, now=self._clock.boottime(), wall=self._clock.wall())
 
     def _touched(self, name: str) -> None:
         worker = self._workers.get(name)

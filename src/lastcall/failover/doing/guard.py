@@ -1,10 +1,11 @@
 """Asks the storm limits with all that is known: the nodes, the marks on them, and what this controller is just about to mark.
 
 Between the decision to mark a node and the moment at which its mark is seen lies a write. Whoever is decided about meanwhile
-has to know of it, or two nodes are fenced where one may be.
+has to know of it, or two nodes are fenced where one may be. So it is with what the leader before has written: the watch may
+lag, so all Nodes are listed once after each change of leader.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from lastcall import names
 from lastcall.failover.deciding import remaining
@@ -15,7 +16,10 @@ from lastcall.failover.knowing.owner import OwnerMark
 from lastcall.failover.limits import fenced, overview, policies, storms
 from lastcall.failover.limits.storms import HOUR, Answer, Fencing, Member, View
 from lastcall.model.fence_policy import FencePolicy
+from lastcall.model.observed import WatchedNode
 
+AGAIN = 5.0
+"""Seconds after which a node that may not be fenced yet is looked at again, unless it is woken before."""
 KEPT = 1.0
 """Seconds for which the list of all nodes is kept: when hundreds are in trouble, each asks."""
 
@@ -31,8 +35,33 @@ class Guard:
         self._done: dict[str, str] = {}
         """Which boot of a node is proved to be over, with nothing left to fail over."""
         self._bad: dict[str, str] = {}
+        self._informed = False
+        """Whether all Nodes were listed since this controller leads."""
         self._members: dict[tuple[str, frozenset[str]], tuple[float, Sequence[Member]]] = {}
         """By failure domains' label and who runs etcd, and since when."""
+
+    def begin(self) -> None:
+        """This controller begins to lead: nothing may be fenced until ``learn``."""
+        self._informed = False
+
+    def learn(self, nodes: Iterable[WatchedNode], *, now: float, wall: float) -> bool:
+        """All Nodes, as they were listed live since this controller leads: what stands on them counts at once.
+
+        False if the watch is to tell of it first, and has not: of a Node that has a mark, and of a text that cannot be read,
+        which counts for as long as it stands there. Nothing may be fenced until a later list.
+        """
+        self._informed = True
+        for node in nodes:
+            name, mark = node.metadata.name, overview.mark_of(node)
+            knot, claim = self._observing.knots.get(name), self._claims.get(name)
+            if mark is not None and (claim is None or claim.boot_id != mark.boot_id):
+                self._claims[name] = mark
+            unreadable = isinstance(fenced.read(node.fenced), fenced.Unreadable)
+            if knot is None and mark is not None or unreadable and (knot is None or knot.node.fenced != node.fenced):
+                self._informed = False
+            for one in () if unreadable else overview.over(name, node.fenced, now=now, wall=wall):
+                self._close(one, now)
+        return self._informed
 
     def claim(self, name: str, mark: OwnerMark) -> None:
         """A node is about to be marked; told in the same step in which that was decided."""
@@ -52,9 +81,14 @@ class Guard:
 
         The Node says so too, but the watch may tell it later.
         """
-        self._over = [one for one in self._over if now < one.began + HOUR]
         if mark.switched_off:
-            self._over.append(overview.closed(name, mark.boot_id, now))
+            self._close(overview.closed(name, mark.boot_id, now), now)
+
+    def _close(self, fencing: Fencing, now: float) -> None:
+        """A fencing that is over, once; those of more than an hour ago are dropped."""
+        key = fencing.node, fencing.boot_id
+        kept = [one for one in self._over if now < one.began + HOUR and (one.node, one.boot_id) != key]
+        self._over = [*kept, fencing]
 
     def look(self, case: Case) -> None:
         """How a node stands, as it was just gathered: one that is failed over counts less (``Fencing.failed_over``)."""
@@ -74,7 +108,10 @@ class Guard:
     def may_fence(
         self, name: str, boot_id: str, policy: FencePolicy, *, etcd: frozenset[str], now: float, wall: float
     ) -> Answer:
-        """``storms.may_fence``; failure domains are those of the policy that holds for the node."""
+        """``storms.may_fence``; failure domains are those of the policy that holds for the node. No before ``learn``."""
+        if not self._informed:
+            why = "all Nodes have not been read since this controller leads: it does not know what was fenced before"
+            return Answer(allowed=False, why=why, again=now + AGAIN)
         domain, blind = policy.spec.domain_label, self._cluster.blind
         found, noted = self._observing.knots, self._observing.noted
         knots = [found[one] for one in {**dict.fromkeys(noted.fencings), **self._claims} if one in found]

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from lastcall.model.node_shutdown_object import NodeShutdown
-from lastcall.model.observed import Heard, LiveNode, LivePod, Told, WatchedAttachment, WatchedLease
+from lastcall.model.observed import Heard, LiveNode, LivePod, Told, WatchedAttachment, WatchedLease, WatchedNode
 from lastcall.model.snapshot import DatedTaint
 
 
@@ -39,6 +39,10 @@ class Cluster(Protocol):
 
     async def node(self, name: str) -> LiveNode:
         """Read live; NotFound."""
+        ...
+
+    async def nodes(self) -> Sequence[WatchedNode]:
+        """All Nodes, read live, but those that cannot be decoded."""
         ...
 
     async def lease(self, name: str) -> WatchedLease | None:

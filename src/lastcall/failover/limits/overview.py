@@ -41,24 +41,26 @@ def fencings(
 ) -> Iterator[Fencing]:
     """Those that are open: a node is marked, or is about to be (``claims``); and those that are over, of the last hour.
 
-    ``done``: which boot of a node is failed over.
+    ``done``: which boot of a node is failed over. Where the claim and the mark that the watch has shown name two boots, both
+    were to end.
 
     What marks and taints say of their beginning is on a wall clock: it may be wrong, but is not taken to lie in the future.
     """
     for knot in knots:
-        mark = mark_of(knot.node) or claims.get(knot.node.metadata.name)
-        if mark is not None:
+        name = knot.node.metadata.name
+        marks = {mark.boot_id: mark for mark in (claims.get(name), mark_of(knot.node)) if mark is not None}
+        for mark in marks.values():
             yield Fencing(
-                node=knot.node.metadata.name,
+                node=name,
                 boot_id=mark.boot_id,
                 domain=knot.node.metadata.labels.get(domain, ""),
                 control_plane=_control_plane(knot.node),
                 began=_counts_from(knot, mark, now, wall),
                 ordered=mark.switched_off or mark.tainted,
-                failed_over=mark.tainted and done.get(knot.node.metadata.name) == mark.boot_id,
+                failed_over=mark.tainted and done.get(name) == mark.boot_id,
             )
-        ended = over(knot.node.metadata.name, knot.node.fenced, now=now, wall=wall)
-        yield from (one for one in ended if mark is None or one.boot_id != mark.boot_id)
+        ended = over(name, knot.node.fenced, now=now, wall=wall)
+        yield from (one for one in ended if one.boot_id not in marks)
 
 
 def counts_from(*, began: float, ends: Collection[float], now: float) -> float:

@@ -1,0 +1,148 @@
+"""A controller that comes to lead while its watch of Nodes lags: what others have fenced counts for the limits all the same."""
+
+import msgspec
+import pytest
+from support.failing_over import failing_over
+from support.failover_little import MINE
+
+from lastcall.adapters.kube.resources import NODES
+from lastcall.errors import Unavailable
+from lastcall.failover.doing.guard import Guard
+from lastcall.failover.doing.observing import Observing
+from lastcall.failover.knowing import owner
+from lastcall.model.observed import Heard, Watched, WatchedNode
+from lastcall.model.power import Power
+
+MARKED = owner.write(MINE)
+ZONE = {"metadata": {"labels": {"topology.kubernetes.io/zone": "a"}}}
+
+
+async def two(world):
+    """A leader and who is to follow; two nodes of one zone on each of which something runs."""
+    first, lost = world.start("a"), (world.place("db"), world.place("web"))
+    assert len({*lost}) == 2
+    await world.until(lambda: first.election.leads, 30)
+    for name in lost:
+        await world.cluster.patch(NODES, name, ZONE, namespace="")
+    second = world.start("b")
+    await world.cluster.settle(30)
+    return first, second, *lost
+
+
+def lags(candidate, node):
+    """Its watch of Nodes tells nothing of one of them any more, without failing."""
+    observing = candidate.controller.observing
+    hear = observing.hear
+
+    def heard(one, now):
+        if (one.what, one.name) != (Watched.NODES, node):
+            hear(one, now)
+
+    observing.hear = heard
+
+
+def unreadable(candidate, node, *, listed):
+    """Nor can the Node be read live, and, if not ``listed``, no Nodes can be listed; what ends the latter."""
+    cluster = candidate.controller._cluster
+    read, every = cluster.node, getattr(cluster, "nodes", None)
+
+    async def one(name):
+        if name == node:
+            raise Unavailable("the Node cannot be read")
+        return await read(name)
+
+    async def none():
+        raise Unavailable("Nodes cannot be listed")
+
+    cluster.node = one
+    if not listed:
+        cluster.nodes = none
+
+    def heal():
+        cluster.nodes = every
+
+    return heal
+
+
+def told_off(world, node):
+    return [one for one in world.verbs("off") if one.node == node]
+
+
+@pytest.mark.parametrize("listed", [False, True])
+@pytest.mark.parametrize("limit", ["PerDomain", "PerHour", "MinHealthy"])
+def test_what_the_leader_before_is_fencing_counts_though_the_watch_does_not_tell_of_it(limit, listed):
+    """Its BMC obeys no order, so that the node stays marked."""
+    bounds = {"PerDomain": {"minHealthy": 1}, "PerHour": {"minHealthy": 1, "perHour": 1}, "MinHealthy": {"minHealthy": 4}}
+    more = {} if limit == "PerDomain" else {"perDomain": 9}
+
+    @failing_over(policy={"limits": {"settle": "5s", **bounds[limit], **more}})
+    async def run(world):
+        first, second, gone, other = await two(world)
+        lags(second, gone)
+        world.fences[gone].lies = Power.ON
+        world.nodes.silent.add(gone)
+        await world.until(lambda: told_off(world, gone), 60)
+        if limit == "MinHealthy":  # the node is heard of again, but its order may still be carried out
+            world.nodes.silent.discard(gone)
+        heal = unreadable(second, gone, listed=listed)
+        first.process.kill()
+        world.nodes.pull(other)
+        await world.until(lambda: second.election.leads, 60)
+        await world.cluster.settle(60)
+        assert told_off(world, other) == []
+        sentence = next(one.sentence for one in second.controller.workers if one.name == other)
+        if not listed:
+            assert "all Nodes have not been read since this controller leads" in sentence
+        heal()
+        await world.cluster.settle(60)
+        assert told_off(world, other) == []
+
+    run()
+
+
+@pytest.mark.parametrize("listed", [False, True])
+def test_so_does_what_it_has_fenced_within_the_last_hour(listed):
+    """The node is back, and nothing but its annotation tells of it."""
+
+    @failing_over(policy={"limits": {"settle": "5s", "minHealthy": 1, "perHour": 1}})
+    async def run(world):
+        first, second, gone, _ = await two(world)
+        lags(second, gone)
+        world.nodes.pull(gone)
+        await world.until(lambda: world.place() not in (None, gone), 120)
+        await world.nodes.boot(gone)
+        await world.until(lambda: not world.mark(gone), 120)
+        heal = unreadable(second, gone, listed=listed)
+        first.process.kill()
+        other = world.place()
+        world.nodes.pull(other)
+        await world.until(lambda: second.election.leads, 60)
+        await world.cluster.settle(60)
+        assert told_off(world, other) == []
+        heal()
+        await world.cluster.settle(60)
+        assert told_off(world, other) == []
+        assert any("1 node was fenced within the last hour" in one.sentence for one in second.controller.workers)
+
+    run()
+
+
+@pytest.mark.parametrize(
+    ("annotations", "informed"),
+    [
+        ({}, True),
+        ({"lastcall.dev/failover": MARKED}, False),
+        ({"lastcall.dev/fenced": "yesterday"}, False),
+        ({"lastcall.dev/fenced": '[{"bootID": "b", "at": "2026-01-01T00:00:00Z"}]'}, True),
+    ],
+)
+def test_what_only_the_watch_can_count_is_waited_for(annotations, informed):
+    """A Node that the watch does not know has no failure domain; a text that cannot be read counts for as long as it is there."""
+    observing = Observing(lambda _: None)
+    guard = Guard(None, observing)
+    node = msgspec.convert({"metadata": {"name": "n", "annotations": annotations}}, WatchedNode)
+    assert guard.learn([node], now=0.0, wall=0.0) is informed
+    observing.hear(Heard(Watched.NODES, "n", node), 1.0)
+    assert guard.learn([node], now=1.0, wall=0.0)
+    guard.begin()
+    assert guard.learn([], now=2.0, wall=0.0)
