@@ -139,7 +139,7 @@ class Program:
             environ=settings.environ,
             agents=FenceAgents(settings.agents),
         )
-        self._telling = Telling(self._cluster)
+        self._telling = Telling(self._cluster, self._clock)
         self.controller = Controller(
             Outside(clock=self._clock, cluster=self._cluster, leadership=self._election, fences=fences),
             Terms(me=self._me, mode=settings.mode, detach=settings.detach),

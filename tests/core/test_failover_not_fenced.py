@@ -12,6 +12,7 @@ from lastcall.adapters.kube.resources import EVENTS
 from lastcall.errors import Unavailable
 from lastcall.failover.deciding.fencing import choose
 from lastcall.failover.limits.targets import Judgement, Match
+from lastcall.failover.telling.repeats import TEXTS
 
 METRIC = "lastcall_failover_not_fenced_nodes"
 
@@ -68,7 +69,8 @@ def test_fencers_that_fail_for_hours_do_not_flood_the_events(how):
         world.nodes.pull(gone)
         await world.until(lambda: events(world), 60)
         await world.cluster.settle(1200)
-        assert len(events(world)) == (3 if how == "two fencers" else 8)
+        texts = 3 if how == "two fencers" else TEXTS + 1
+        assert texts <= len(events(world)) <= 3 * texts, "each at once, and after 5 and 15 minutes"
         await world.nodes.boot(gone)
         await world.cluster.settle(60)
         before = len(events(world))
@@ -76,6 +78,28 @@ def test_fencers_that_fail_for_hours_do_not_flood_the_events(how):
         await world.until(lambda: len(events(world)) > before, 60)
 
     run()
+
+
+@failing_over(settle=5)
+async def test_a_bmc_that_refuses_each_order_for_an_hour_does_not_flood_the_events(world):
+    """It is told twice, has half a minute's pause, and is told again."""
+    gone = world.place()
+
+    async def off(within):
+        raise Unavailable("no right to do that")
+
+    world.fences[gone].off = off
+    world.start()
+    world.nodes.silent.add(gone)
+    await world.until(lambda: world.verbs("off"), 60)
+    await world.cluster.settle(3600)
+    assert len(world.verbs("off")) > 100
+    for reason in ("FenceOff", "FenceFailed", "NotFenced"):
+        told = [one for one in world.cluster.all(EVENTS) if one["reason"] == reason]
+        assert len(told) <= 8, "each text at once, and after 5, 15 and 35 minutes"
+        last = max(told, key=lambda one: one["count"])
+        assert last["count"] > 50
+        assert last["firstTimestamp"] < last["lastTimestamp"]
 
 
 @failing_over(policy={"limits": {"minHealthy": 5, "settle": "5s"}})

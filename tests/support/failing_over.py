@@ -152,7 +152,7 @@ class Candidate:
         kube = KubeCluster(transport, self.clock, random, instance=self.name)
         self.election = Election(kube.client(transport), ELECTION, self.name, clock=self.clock, random=random)
         outside = Outside(clock=self.clock, cluster=kube, leadership=self.election, fences=world.fences)
-        self.telling = Telling(outside.cluster)
+        self.telling = Telling(outside.cluster, self.clock)
         self.counting = Counting(self.clock)
         listeners = [lambda one: self._hear(world, one), self.telling.hear, self.counting.hear]
         self.controller = Controller(outside, Terms(me=self.name, **terms), listeners=listeners)

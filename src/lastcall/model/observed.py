@@ -384,6 +384,10 @@ class Told:
     message: str
     namespace: str = ""
     warning: bool = False
+    count: int = 1
+    """How often it has occurred."""
+    lasts: float = 0.0
+    """Seconds since it has occurred for the first time."""
 
 
 def _ready(conditions: tuple[Condition, ...]) -> Condition:

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any, Final, TypeVar
 
@@ -278,7 +278,6 @@ async def _told(what: Watched, watching: Watching[Any], hear: Callable[[Heard], 
 def _event(told: Told, moment: datetime, instance: str) -> Object:
     """A v1.Event: kubectl shows those of a Node by its name as their uid too, as kubelets write them."""
     micro = moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
-    seconds = moment.isoformat(timespec="seconds").replace("+00:00", "Z")
     about = {"apiVersion": "v1", "kind": "Pod" if told.namespace else "Node", "name": told.name, "uid": told.uid}
     if told.namespace:
         about["namespace"] = told.namespace
@@ -294,7 +293,11 @@ def _event(told: Told, moment: datetime, instance: str) -> Object:
         "source": {"component": COMPONENT},
         "reportingComponent": COMPONENT,
         "reportingInstance": instance,
-        "firstTimestamp": seconds,
-        "lastTimestamp": seconds,
-        "count": 1,
+        "firstTimestamp": _seconds(moment - timedelta(seconds=told.lasts)),
+        "lastTimestamp": _seconds(moment),
+        "count": told.count,
     }
+
+
+def _seconds(moment: datetime) -> str:
+    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -73,7 +73,7 @@ class Replica:
         election = Election(
             cluster.client(self.cable), Key(SYSTEM_NAMESPACE, COMPONENT), me, clock=self.clock, random=random
         )
-        telling = Telling(cluster)
+        telling = Telling(cluster, self.clock)
         outside = Outside(clock=self.clock, cluster=cluster, leadership=election, fences=self._fences)
         controller = self.controller = Controller(outside, Terms(me=me), listeners=[self._hear, telling.hear])
         try:

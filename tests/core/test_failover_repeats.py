@@ -1,0 +1,58 @@
+"""Events that repeat are told rarely, with a count."""
+
+from itertools import count
+
+import pytest
+
+from lastcall.failover.telling.repeats import FIRST, LONGEST, TEXTS, Repeats
+from lastcall.model.observed import Told
+
+
+def event(message="m", reason="r"):
+    return Told(name="n", uid="u", reason=reason, message=message)
+
+
+def written(events):
+    """When each was told, and with which count and duration."""
+    repeats, found = Repeats(), []
+    for now, message, reason, limit in events:
+        if told := repeats.due(event(message, reason), now, limit=limit):
+            found.append((now, told.message, told.count, told.lasts))
+    return found
+
+
+def test_two_that_take_turns_are_told_ever_more_rarely_with_their_count():
+    turns = [(float(now), f"attempt {now}", ("off", "failed")[now // 30 % 2], "") for now in range(0, 7200, 30)]
+    offs = [(now, times, lasts) for now, _, times, lasts in written(turns) if now // 30 % 2 == 0]
+    assert offs == [(0.0, 1, 0.0), (300.0, 6, 300.0), (900.0, 16, 900.0), (2100.0, 36, 2100.0), (4500.0, 76, 4500.0)]
+
+
+def test_the_pause_has_an_end():
+    turns = ((60.0 * now, "m", ("a", "b")[now % 2], "") for now in range(24 * 60))
+    at = [now for now, *_ in written(one for one in turns)][-4:]
+    assert {after - before for before, after in zip(at[::2], at[2::2], strict=False)} == {LONGEST}
+
+
+def test_what_goes_on_has_occurred_once():
+    assert written((10.0 * now, f"since {now}", "r", "") for now in range(31)) == [
+        (0.0, "since 0", 1, 0.0),
+        (FIRST, "since 30", 2, FIRST),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("limits", "told"), [(("PerHour", "PerHour"), 1), (("PerHour", "PerDomain"), 2), (("", ""), 2)]
+)
+def test_a_limit_is_one_event_whatever_its_text_says(limits, told):
+    assert len(written((float(now), "ab"[now], "r", limit) for now, limit in enumerate(limits))) == told
+
+
+def test_texts_that_all_differ_are_combined():
+    texts = (chr(ord("a") + number % 26) + chr(ord("a") + number // 26) for number in count())
+    found = written((float(now), next(texts), "r", "") for now in range(600))
+    assert [now for now, *_ in found] == [*map(float, range(TEXTS + 1)), TEXTS + FIRST]
+    assert found[-1][2] == FIRST + 1
+
+
+def test_what_is_well_known_does_not_hold_up_another_reason():
+    assert len(written([(0.0, "m", "a", ""), (1.0, "m", "b", ""), (2.0, "m", "a", "")])) == 2
