@@ -72,7 +72,11 @@ def told_off(world, node):
 @pytest.mark.parametrize("limit", ["PerDomain", "PerHour", "MinHealthy"])
 def test_what_the_leader_before_is_fencing_counts_though_the_watch_does_not_tell_of_it(limit, listed):
     """Its BMC obeys no order, so that the node stays marked."""
-    bounds = {"PerDomain": {"minHealthy": 1}, "PerHour": {"minHealthy": 1, "perHour": 1}, "MinHealthy": {"minHealthy": 4}}
+    bounds = {
+        "PerDomain": {"minHealthy": 1},
+        "PerHour": {"minHealthy": 1, "perHour": 1},
+        "MinHealthy": {"minHealthy": 4},
+    }
     more = {} if limit == "PerDomain" else {"perDomain": 9}
 
     @failing_over(policy={"limits": {"settle": "5s", **bounds[limit], **more}})

@@ -124,7 +124,7 @@ BUGS = [
     Bug(
         "a node that is not proved to be over counts as failed over",
         "failover/limits/overview.py",
-        "                failed_over=mark.tainted and done.get(knot.node.metadata.name) == mark.boot_id,",
+        "                failed_over=mark.tainted and done.get(name) == mark.boot_id,",
         "                failed_over=True,",
         BLOCKED,
     ),

@@ -56,11 +56,13 @@ class Guard:
             knot, claim = self._observing.knots.get(name), self._claims.get(name)
             if mark is not None and (claim is None or claim.boot_id != mark.boot_id):
                 self._claims[name] = mark
-            unreadable = isinstance(fenced.read(node.fenced), fenced.Unreadable)
-            if knot is None and mark is not None or unreadable and (knot is None or knot.node.fenced != node.fenced):
-                self._informed = False
-            for one in () if unreadable else overview.over(name, node.fenced, now=now, wall=wall):
-                self._close(one, now)
+            if isinstance(fenced.read(node.fenced), fenced.Unreadable):
+                shown = knot is not None and knot.node.fenced == node.fenced
+            else:
+                shown = knot is not None or mark is None
+                for one in overview.over(name, node.fenced, now=now, wall=wall):
+                    self._close(one, now)
+            self._informed = self._informed and shown
         return self._informed
 
     def claim(self, name: str, mark: OwnerMark) -> None:
