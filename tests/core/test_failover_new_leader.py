@@ -131,6 +131,26 @@ def test_so_does_what_it_has_fenced_within_the_last_hour(listed):
     run()
 
 
+@pytest.mark.parametrize("error", [Unavailable("no answer"), RuntimeError("a mistake")])
+def test_a_list_that_has_failed_is_asked_for_again(error):
+    @failing_over
+    async def run(world):
+        candidate, gone, fails = world.start(), world.place(), [error, error]
+        cluster = candidate.controller._cluster
+        read = cluster.nodes
+
+        async def nodes():
+            if fails:
+                raise fails.pop()
+            return await read()
+
+        cluster.nodes = nodes
+        world.nodes.pull(gone)
+        await world.until(lambda: world.place() not in (None, gone), 120)
+
+    run()
+
+
 @pytest.mark.parametrize(
     ("annotations", "informed"),
     [

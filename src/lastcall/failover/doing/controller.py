@@ -145,10 +145,12 @@ class Controller:
     async def _has_learned(self) -> bool:
         try:
             found = await self._cluster.nodes()
+            return self._gathering.guard.learn(found, now=self._clock.boottime(), wall=self._clock.wall())
         except LastcallError as error:
             log.warning("all Nodes are to be read before any is fenced, and cannot be: %s", error)
-            return False
-        return self._gathering.guard.learn(found, now=self._clock.boottime(), wall=self._clock.wall())
+        except Exception:
+            log.exception("no node is fenced: what is on all Nodes is not understood, by a mistake of this program")
+        return False
 
     def _touched(self, name: str) -> None:
         worker = self._workers.get(name)
