@@ -7,10 +7,11 @@ import pytest
 from support.clocks import Hand
 from support.failover_little import MARK, World, pod
 
-from lastcall.errors import NotFound, RefusedForSafety
+from lastcall.errors import NotFound, RefusedForSafety, Unavailable
 from lastcall.failover.deciding import steps
 from lastcall.failover.doing.observing import Observing
 from lastcall.failover.doing.pool import Pool
+from lastcall.failover.doing.room import Room
 from lastcall.failover.knowing import owner
 from lastcall.model.observed import Heard, Watched, WatchedNode
 
@@ -168,6 +169,96 @@ async def test_who_is_cancelled_while_he_waits_or_as_he_is_given_room_leaves_it_
         await asyncio.sleep(0)
     assert order == [1]
     assert [one.done() for one in tasks] == [True, True, True]
+
+
+async def test_who_waits_is_told_once_when_the_turn_is_near():
+    """Half the room ahead: what the call needs first is there when its turn has come."""
+    room, over, near = Room(4), asyncio.Event(), []
+
+    async def hold(number):
+        async with room.place(0, lambda: near.append(number)):
+            await over.wait()
+
+    tasks = [asyncio.create_task(hold(number)) for number in range(4 + 5)]
+    await asyncio.sleep(0)
+    assert near == [4, 5], "the two whose turns come first"
+    tasks[0].cancel()
+    for _ in range(9):
+        await asyncio.sleep(0)
+    assert near == [4, 5, 6]
+    over.set()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert near == [4, 5, 6, 7, 8]
+
+
+async def test_a_node_is_looked_at_before_it_is_its_pods_turn():
+    """No call keeps its place while it waits for the answer: others use it."""
+    world = World(room=2)
+    subject = await world.subject(pod("a"), pod("b"), read=False)
+    asked = []
+    look = world.cluster.node
+
+    async def node(name):
+        asked.append(name)
+        return await look(name)
+
+    world.cluster.node = node
+    async with world.full(), world.full():
+        forcing = asyncio.create_task(
+            world.acting.carry_out(steps.ForceDelete(boot_id="b1", why="w", pods=world.left(subject)), subject)
+        )
+        await asyncio.sleep(0.01)
+        assert asked == ["n"]
+        assert world.cluster.calls == []
+    await forcing
+    assert asked == ["n"], "the calls need no other look"
+    assert sorted(call[1] for call in world.cluster.calls) == ["a", "a", "b", "b"]
+
+
+async def test_a_look_ahead_that_fails_is_told_by_the_calls_and_outlives_no_step():
+    world = World(room=1)
+    subject = await world.subject(pod("a"))
+    hanging, begun = asyncio.Event(), []
+
+    async def node(_):
+        begun.append(asyncio.current_task())
+        await hanging.wait()
+        raise Unavailable("away")
+
+    world.cluster.node = node
+    async with world.full():
+        forcing = asyncio.create_task(
+            world.acting.carry_out(steps.ForceDelete(boot_id="b1", why="w", pods=world.left(subject)), subject)
+        )
+        await asyncio.sleep(0.01)
+        assert len(begun) == 1
+    await asyncio.sleep(0.01)
+    hanging.set()
+    with pytest.raises(Unavailable):
+        await forcing
+    assert world.cluster.calls == []
+
+
+async def test_a_step_that_is_cancelled_ends_its_look_ahead():
+    world = World(room=1)
+    subject = await world.subject(pod("a"))
+    ended = []
+
+    async def node(_):
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(True)
+
+    world.cluster.node = node
+    async with world.full():
+        forcing = asyncio.create_task(
+            world.acting.carry_out(steps.ForceDelete(boot_id="b1", why="w", pods=world.left(subject)), subject)
+        )
+        await asyncio.sleep(0.01)
+        forcing.cancel()
+        await asyncio.gather(forcing, return_exceptions=True)
+        assert ended == [True]
 
 
 async def test_a_node_that_has_begun_is_done_before_the_next_begins():

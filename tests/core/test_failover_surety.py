@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from support.failover_little import World, pod
+from support.failover_little import World, attachment, pod
 
 from lastcall.errors import RefusedForSafety, Unavailable
 from lastcall.failover.deciding import steps
@@ -157,6 +157,7 @@ async def test_who_stands_still_after_he_has_waited_looks_again():
 async def test_nothing_is_detached_from_a_machine_that_has_booted_meanwhile():
     world = World()
     world.cluster.attached = {"va1": ("u1", "71", "n")}
+    world.watched = (attachment("va1", "u1", "71", "n"),)
     subject = await world.subject()
     world.cluster.boot, world.cluster.revision = "b2", 2
     step = steps.Detach(boot_id="b1", why="w", attachments=(AttachmentLeft(uid="u1", name="va1", volume="v1"),))

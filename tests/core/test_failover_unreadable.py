@@ -6,7 +6,7 @@ from random import Random
 import pytest
 from support.clocks import Hand
 from support.failing_over import NAMES, failing_over
-from support.failover_little import World
+from support.failover_little import World, attachment
 
 from lastcall.adapters.kube.failover_cluster import COMPONENT, KubeCluster
 from lastcall.adapters.kube.failures import Status, of
@@ -97,12 +97,15 @@ async def test_where_a_pod_of_etcd_is_must_be_known():
 
 
 async def test_an_attachment_that_the_server_fails_at_when_it_is_read_is_left_out_of_the_next_step(monkeypatch):
+    """It has changed since the watch has shown it, so that it is read."""
     world = World()
+    world.watched = (attachment("va", "a", "70", "n"),)
+    world.cluster.attached = {"va": ("a", "71", "n")}
 
-    async def attachment(name):
+    async def fails(name):
         raise of(Status(message=SICK, code=500))
 
-    monkeypatch.setattr(world.cluster, "attachment", attachment, raising=False)
+    monkeypatch.setattr(world.cluster, "attachment", fails)
     subject = await world.subject()
     step = steps.Detach(boot_id="b1", why="w", attachments=(AttachmentLeft(uid="a", name="va", volume=""),))
     with pytest.raises(Unavailable):

@@ -5,7 +5,7 @@ import contextlib
 
 import msgspec
 
-from lastcall.errors import NotFound
+from lastcall.errors import Conflict, NotFound
 from lastcall.failover.deciding import left
 from lastcall.failover.deciding.case import Case, NodeNow
 from lastcall.failover.doing.acting import Acting
@@ -54,6 +54,9 @@ class Cluster:
         self.most = self.now = 0
         self.taints = ()
         self.attached = {}
+        """By name: uid, resourceVersion and node of the attachment that is there."""
+        self.read = []
+        """The attachments that were read."""
         """By name: uid, revision and node."""
 
     async def node(self, name):
@@ -93,11 +96,15 @@ class Cluster:
     async def attachment(self, name):
         if name not in self.attached:
             raise NotFound(name)
-        uid, revision, place = self.attached[name]
-        said = {"metadata": {"name": name, "uid": uid, "resourceVersion": revision}, "spec": {"nodeName": place}}
-        return msgspec.convert(said, WatchedAttachment)
+        self.read.append(name)
+        return attachment(name, *self.attached[name])
 
     async def delete_attachment(self, name, *, uid, revision):
+        there = self.attached.get(name)
+        if there is None:
+            raise NotFound(name)
+        if there[:2] != (uid, revision):
+            raise Conflict("the preconditions do not hold")
         await self._call("detach", uid, name, revision)
 
     async def _call(self, *what):
@@ -169,10 +176,18 @@ class Rivals:
         return self.why
 
 
+def attachment(name, uid, revision, place):
+    """A VolumeAttachment."""
+    said = {"metadata": {"name": name, "uid": uid, "resourceVersion": revision}, "spec": {"nodeName": place}}
+    return msgspec.convert(said, WatchedAttachment)
+
+
 class World:
     """One node, and all that acts on it."""
 
     def __init__(self, room=50):
+        self.watched = ()
+        """The attachments that the watch has shown."""
         self.clock, self.cluster, self.leads, self.fences = Hand(100.0), Cluster(), Leads(), Fences()
         self.told = []
         self.rivals = Rivals()
@@ -193,7 +208,7 @@ class World:
             name="n", me="me", leader="me", wall=0.0, node=now, policy=None, observed=0.0, heard=self.seen.heard
         )
         by_uid = {one.metadata.uid: one for one in pods}
-        gathered = Gathered(case=case, node=node, pods=by_uid, attachments=(), facts=())
+        gathered = Gathered(case=case, node=node, pods=by_uid, attachments=self.watched, facts=())
         self.refusals = {}
         if read:
             await self.reading.anew(self.seen)

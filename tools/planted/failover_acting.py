@@ -186,8 +186,8 @@ BUGS = [
     Bug(
         "an attachment that cannot be read ends each step",
         "failover/doing/removing.py",
-        "                batch.sent.add(uid)  # what cannot be read",
-        "                # what cannot be read",
+        "            batch.sent.add(uid)\n            await self._cluster.delete_attachment(",
+        "            await self._cluster.delete_attachment(",
         UNREADABLE,
     ),
     Bug(
@@ -263,7 +263,7 @@ BUGS = [
     Bug(
         "of all attachments of one name one is as good as the other",
         "failover/doing/removing.py",
-        "if there.metadata.uid != uid or there.spec.node_name != subject.name:",
+        "if there.metadata.uid != uid or there.spec.node_name != node:",
         "if False:",
         DETACH,
     ),

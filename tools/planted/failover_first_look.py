@@ -119,4 +119,18 @@ BUGS = [
         "if False:",
         FIRST_LOOK,
     ),
+    Bug(
+        "each call keeps its place while its node is looked at",
+        "failover/doing/batch.py",
+        "rank=rank, soon=self._check_ahead",
+        "rank=rank",
+        FIRST_LOOK,
+    ),
+    Bug(
+        "a look ahead outlives its step",
+        "failover/doing/batch.py",
+        "                self._checking.cancel()\n                await asyncio.gather(self._checking, return_exceptions=True)",
+        "                pass",
+        FIRST_LOOK,
+    ),
 ]

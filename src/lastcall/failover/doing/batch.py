@@ -1,7 +1,8 @@
 """The calls of one step for many objects: all at once, as far as the pool has room, and each one told of."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 
 from lastcall.errors import ApiFailure, LastcallError, RefusedForSafety, TimedOut, Unavailable
@@ -18,15 +19,28 @@ _RANKS = {"detach": 0, "force-delete": 1, "delete": 2}
 class Batch:
     """Of one step of one node. What is refused for one object is no trouble of the others.
 
-    ``acted`` is what holds for each call; ``refusals`` are the node's, by uid, and are kept up.
+    ``acted`` is what holds for each call; ``refusals`` are the node's, by uid, and are kept up. ``check`` is what each call
+    begins with. It is begun while calls wait for room, shortly before it is their turn: they would all keep their places
+    until it is answered else, and nothing else would be done meanwhile.
     """
 
-    def __init__(self, acted: Acted, refusals: dict[str, Refusal], pool: Pool, clock: Clock, tell: Listener) -> None:
+    def __init__(
+        self,
+        acted: Acted,
+        refusals: dict[str, Refusal],
+        pool: Pool,
+        clock: Clock,
+        tell: Listener,
+        check: Callable[[], Awaitable[None]],
+    ) -> None:
         self._acted = acted
         self._refusals = refusals
         self._pool = pool
         self._clock = clock
         self._tell = tell
+        self._check = check
+        self._checking: asyncio.Task[None] | None = None
+        """The check that was begun ahead of calls."""
         self._failures: list[LastcallError] = []
         self.sent: set[str] = set()
         """Uids that a call notes as it sends its first write, which may be carried out also if nothing is answered; or at
@@ -37,14 +51,16 @@ class Batch:
 
         The first failure that holds for all ends the step and is raised, when what was under way has come back.
         """
-        await asyncio.gather(*(self._one(*found, call) for found in objects))
+        async with self._ended():
+            await asyncio.gather(*(self._one(*found, call) for found in objects))
         if self._failures:
             raise self._failures[0]
 
     async def _one(self, uid: str, namespace: str, name: str, call: Callable[[str], Awaitable[None]]) -> None:
         began = self._clock.boottime()
         try:
-            if not await self._pool.run(lambda: self._attempt(uid, call), rank=_RANKS[self._acted.verb]):
+            rank = _RANKS[self._acted.verb]
+            if not await self._pool.run(lambda: self._attempt(uid, call), rank=rank, soon=self._check_ahead):
                 return
             self._refusals.pop(uid, None)
             error, gone = "", False
@@ -73,6 +89,25 @@ class Batch:
             return False
         await call(uid)
         return True
+
+    def _check_ahead(self) -> None:
+        """Begins a check that nobody waits for; the calls make their own, and have its answer if it is new enough."""
+        if self._checking is None or self._checking.done():
+            self._checking = asyncio.create_task(self._checked())
+
+    async def _checked(self) -> None:
+        with suppress(LastcallError):  # a call that checks is told the same
+            await self._check()
+
+    @asynccontextmanager
+    async def _ended(self) -> AsyncGenerator[None, None]:
+        """No check outlives the step."""
+        try:
+            yield
+        finally:
+            if self._checking:
+                self._checking.cancel()
+                await asyncio.gather(self._checking, return_exceptions=True)
 
     def _stands(self, uid: str, failure: LastcallError) -> bool:
         """Whether it says something of this object: a call that nothing was sent for says nothing but that the step ends."""

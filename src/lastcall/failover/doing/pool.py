@@ -30,14 +30,17 @@ class Pool:
         """Whether calls wait for room."""
         return self._room.busy
 
-    async def run(self, call: Callable[[], Awaitable[T]], *, rank: int = 0) -> T:
+    async def run(
+        self, call: Callable[[], Awaitable[T]], *, rank: int = 0, soon: Callable[[], object] | None = None
+    ) -> T:
         """The call's result; one that is answered by 429 is made again, after the pause that the server asks for.
 
         All others wait for the same pause: it is the server that is busy, not one object. NotNow at once if it is a
         webhook that asks for it, which says nothing of other objects; and if it is longer than ``LONGEST``, for which
-        all wait then. Of those that wait for room the lowest ``rank`` is next, and of the same rank who came first.
+        all wait then. Of those that wait for room the lowest ``rank`` is next, and of the same rank who came first;
+        ``soon`` is called when the turn of one that waits is near.
         """
-        async with self._room.place(rank):
+        async with self._room.place(rank, soon):
             return await self._tried(call)
 
     async def _tried(self, call: Callable[[], Awaitable[T]]) -> T:

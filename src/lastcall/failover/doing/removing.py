@@ -1,6 +1,6 @@
 """Takes pods and volumes from a node: all at once as far as there is room, each made sure of right before."""
 
-from lastcall.errors import Conflict, NotFound, RefusedForSafety, TimedOut, Unavailable
+from lastcall.errors import Conflict, NotFound, RefusedForSafety
 from lastcall.failover.deciding import listed, refusing, steps
 from lastcall.failover.doing.batch import Batch
 from lastcall.failover.doing.outside import Cluster, Leadership
@@ -29,7 +29,7 @@ class Removing:
     async def delete(self, step: steps.Delete, subject: Subject) -> None:
         """As taint eviction does: with the condition that says so, and with the pod's own time, or a second at least."""
         surety = self._surety(subject, step.boot_id)
-        batch = self._batch("delete", step, subject, None)
+        batch = self._batch("delete", step, subject, surety, None)
 
         async def delete(uid: str) -> None:
             pod = subject.gathered.pods[uid]
@@ -51,7 +51,7 @@ class Removing:
         Two calls a pod. A pod that is not terminating gets the condition of taint eviction with its phase, in one patch.
         """
         surety = self._surety(subject, step.boot_id)
-        batch = self._batch("force-delete", step, subject, Removal.OUT_OF_SERVICE)
+        batch = self._batch("force-delete", step, subject, surety, Removal.OUT_OF_SERVICE)
         removed: list[tuple[str, str, str]] = []
 
         async def force(uid: str) -> None:
@@ -82,24 +82,34 @@ class Removing:
             self._tell(Removed(node=subject.name, pods=tuple(removed)))
 
     async def detach(self, step: steps.Detach, subject: Subject) -> None:
-        """Each attachment as it is read at that moment, and no other of that name."""
+        """Each attachment as the watch has shown it; one that has changed since as it is read at that moment.
+
+        UID and resourceVersion are preconditions of each deletion, so no other attachment of that name is hit.
+        """
         surety = self._surety(subject, step.boot_id)
-        batch = self._batch("detach", step, subject, Removal.OUT_OF_SERVICE)
+        batch = self._batch("detach", step, subject, surety, Removal.OUT_OF_SERVICE)
         names_of = {one.uid: one.name for one in step.attachments}
+        revisions = {one.metadata.uid: one.metadata.resource_version for one in subject.gathered.attachments}
+
+        async def delete(uid: str, revision: str) -> None:
+            await surety.check()
+            batch.sent.add(uid)
+            await self._cluster.delete_attachment(names_of[uid], uid=uid, revision=revision)
 
         async def detach(uid: str) -> None:
             try:
-                there = await self._cluster.attachment(names_of[uid])
-            except (TimedOut, Unavailable):
-                batch.sent.add(uid)  # what cannot be read is left out as what cannot be written
-                raise
-            if there.metadata.uid != uid or there.spec.node_name != subject.name:
-                raise Conflict(f"{names_of[uid]} is another attachment by now")
-            await surety.check()
-            batch.sent.add(uid)
-            await self._cluster.delete_attachment(names_of[uid], uid=uid, revision=there.metadata.resource_version)
+                await delete(uid, revisions[uid])
+            except Conflict:
+                await delete(uid, await self._revision(names_of[uid], uid, subject.name))
 
         await batch.make([(one.uid, "", one.name) for one in step.attachments], detach)
+
+    async def _revision(self, name: str, uid: str, node: str) -> str:
+        """The resourceVersion of an attachment, read live. Conflict if it is another one, NotFound if it is gone."""
+        there = await self._cluster.attachment(name)
+        if there.metadata.uid != uid or there.spec.node_name != node:
+            raise Conflict(f"{name} is another attachment by now")
+        return there.metadata.resource_version
 
     # -- within --------------------------------------------------------------------------------------------------------
 
@@ -107,7 +117,12 @@ class Removing:
         return subject.surety(self._leadership, self._clock, me=self._me, boot_id=boot_id)
 
     def _batch(
-        self, verb: str, step: steps.Delete | steps.ForceDelete | steps.Detach, subject: Subject, why: Removal | None
+        self,
+        verb: str,
+        step: steps.Delete | steps.ForceDelete | steps.Detach,
+        subject: Subject,
+        surety: Surety,
+        why: Removal | None,
     ) -> Batch:
         acted = subject.about(verb, step.why, step.boot_id, began=self._clock.boottime(), reason=why)
-        return Batch(acted, subject.refusals, self._pool, self._clock, self._tell)
+        return Batch(acted, subject.refusals, self._pool, self._clock, self._tell, surety.check)

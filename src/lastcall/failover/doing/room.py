@@ -2,12 +2,22 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from itertools import count
 
 FAIR = 16
 """One of so many places goes to who has waited longest, whatever its rank: as long as others come, it would never have its turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiter:
+    """One that waits; ``soon`` is called when its turn is near."""
+
+    number: int
+    turn: asyncio.Future[None]
+    soon: Callable[[], object] | None
 
 
 class Room:
@@ -15,7 +25,9 @@ class Room:
 
     def __init__(self, size: int) -> None:
         self._free = size
-        self._waiting: dict[int, deque[tuple[int, asyncio.Future[None]]]] = {}
+        self._near = max(1, size // 2)
+        """A turn is near when it is one of so many next ones of its rank."""
+        self._waiting: dict[int, deque[_Waiter]] = {}
         """By rank, in the order in which they came."""
         self._numbers = count()
         self._places = 0
@@ -24,23 +36,26 @@ class Room:
     @property
     def busy(self) -> bool:
         """Whether anything waits."""
-        return any(not turn.done() for queue in self._waiting.values() for _, turn in queue)
+        return any(not one.turn.done() for queue in self._waiting.values() for one in queue)
 
     @asynccontextmanager
-    async def place(self, rank: int) -> AsyncGenerator[None, None]:
-        """Waits for a place, and has it within."""
-        await self._enter(rank)
+    async def place(self, rank: int, soon: Callable[[], object] | None = None) -> AsyncGenerator[None, None]:
+        """Waits for a place, and has it within. If it has to wait, ``soon`` is called at most once, when its turn is near."""
+        await self._enter(rank, soon)
         try:
             yield
         finally:
             self._leave()
 
-    async def _enter(self, rank: int) -> None:
+    async def _enter(self, rank: int, soon: Callable[[], object] | None) -> None:
         if self._free:
             self._free -= 1
             return
         turn = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(rank, deque()).append((next(self._numbers), turn))
+        queue = self._waiting.setdefault(rank, deque())
+        queue.append(_Waiter(next(self._numbers), turn, soon))
+        if soon and len(queue) <= self._near:
+            soon()
         try:
             await turn
         except asyncio.CancelledError:
@@ -60,13 +75,20 @@ class Room:
         """Who is let in; None if nothing waits."""
         heads = []
         for rank, queue in self._waiting.items():
-            while queue and queue[0][1].done():  # it waits no more
-                queue.popleft()
+            while queue and queue[0].turn.done():  # it waits no more
+                self._take(queue)
             if queue:
-                heads.append((rank, queue[0][0]))
+                heads.append((rank, queue[0].number))
         if not heads:
             return None
         self._places += 1
         longest = self._places % FAIR == 0
         rank, _ = min(heads, key=lambda head: head[1] if longest else head[0])
-        return self._waiting[rank].popleft()[1]
+        return self._take(self._waiting[rank])
+
+    def _take(self, queue: deque[_Waiter]) -> "asyncio.Future[None]":
+        """The first of them; the turn of another one is near then."""
+        first = queue.popleft()
+        if len(queue) >= self._near and (soon := queue[self._near - 1].soon):
+            soon()
+        return first.turn
