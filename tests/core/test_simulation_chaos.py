@@ -1,4 +1,4 @@
-"""300 seeds of three machines to which everything happens: no promise is broken, and every fault strikes.
+"""300 seeds of three to seven machines to which everything happens: no promise is broken, and every fault strikes.
 
 ``LASTCALL_SIMULATION_SEEDS`` names others: how many from 1 on, or ``FIRST:LAST``.
 """
@@ -6,6 +6,7 @@
 import json
 import os
 import sys
+from collections import Counter
 
 import pytest
 from support.other_python import check_same, other_python, told_by
@@ -61,6 +62,37 @@ def test_no_promise_is_broken_and_every_fault_strikes(batch, noted):
         everywhere = {kind for part in parts for kind in part}
         assert [verb.value for verb in chaos.VERBS if not everywhere & {*kinds(verb)}] == []
         assert {kind for verb in chaos.VERBS for kind in kinds(verb)} - everywhere == set()
+
+
+def test_most_stories_have_three_machines_and_others_up_to_seven():
+    counts = Counter(chaos.scenario(seed).nodes[0].count for seed in range(1, 1001))
+    assert set(counts) == {3, 4, 5, 6, 7}
+    assert counts[3] > 600
+    many = [one for seed in range(1, 301) for one in shutdowns(chaos.scenario(seed)) if len(one.nodes) > 1]
+    assert {len(one.nodes) for one in many} >= {2, 3, 4}
+
+
+def test_every_machine_of_a_larger_cluster_may_be_hit_and_no_other():
+    hit = set()
+    for seed in range(1, 301):
+        story = chaos.scenario(seed)
+        named = {node for event in story.timeline for node in event.nodes}
+        assert named <= {*story.nodes[0].names}
+        assert all(event.nodes for event in shutdowns(story))
+        hit |= {event.nodes for event in story.timeline if event.verb is Verb.KILL_AGENT and len(event.nodes) == 1}
+    assert hit == {(f"node-{number}",) for number in range(1, 8)}
+
+
+def test_where_programs_begin_with_old_lists_some_begin():
+    for seed in range(1, 301):
+        timeline = chaos.scenario(seed).timeline
+        starts = [one for one in timeline if one.verb in (Verb.KILL_AGENT, Verb.KILL_CONTROLLERS)]
+        for old in (one for one in timeline if one.verb is Verb.STALE_STARTS):
+            assert any(old.at <= one.at <= old.at + min(old.lasts, 5.0) for one in starts)
+
+
+def shutdowns(story):
+    return [event for event in story.timeline if event.verb in (Verb.REBOOT, Verb.CANCEL)]
 
 
 # -- the same seed, the same run ---------------------------------------------------------------------------------------

@@ -71,18 +71,18 @@ def test_what_is_told_in_sentences(what, rule):
 
 
 @pytest.mark.parametrize(
-    ("restored", "broken"), [(60.0, ["ONE_IDENTITY", "UNASKED"]), (45.0, ["ONE_IDENTITY"]), (30.0, [])]
+    ("set_back", "broken"), [(60.0, ["ONE_IDENTITY", "UNASKED"]), (45.0, ["ONE_IDENTITY"]), (30.0, [])]
 )
-def test_after_a_restore_of_etcd_objects_prove_nothing(restored, broken):
+def test_after_objects_were_set_back_they_prove_nothing(set_back, broken):
     story = Story().pod("db-0", owner="StatefulSet", uid="old").pod("b")
     story.pod("db-0", owner="StatefulSet", uid="new", node="n2", began=40.0).at(50, "b", "TERM", "exit")
-    story.more["restored"] = restored
+    story.more["set_back"] = set_back
     assert story.broken() == broken
 
 
-def test_after_a_restore_of_etcd_phases_and_machines_are_judged_all_the_same():
+def test_after_objects_were_set_back_phases_and_machines_are_judged_all_the_same():
     story = pressed().pod("low").pod("high", priority=CRITICAL).at(100, "low", "TERM").at(109, "high", "TERM", "exit")
-    story.more["restored"] = 1.0
+    story.more["set_back"] = 1.0
     assert gone(story.at(110, "low", "exit"), 110).broken() == ["ORDER"]
 
 

@@ -1,11 +1,15 @@
 """What is lost on the way to the API server and back, and what becomes of it."""
 
+import math
+from dataclasses import replace
+
 import pytest
 
 from lastcall.adapters.kube.resources import LEASES, NODES, PODS
 from lastcall.adapters.kube.transport import Answer
 from lastcall.errors import Unavailable
 from lastcall.lab import virtual
+from lastcall.lab.simulation.invariants import Rule, judge
 from lastcall.lab.simulation.measure import outcome
 from lastcall.lab.simulation.rehearsal import Rehearsal
 from lastcall.lab.simulation.scenario import Event, Kind, NodeGroup, Scenario, Verb, Workload
@@ -161,6 +165,42 @@ async def test_a_list_that_is_behind_is_asked_for_at_an_older_revision():
     assert way.server.asked[-1] == f"GET {pods}", "what is compacted cannot be listed"
 
 
+@virtually
+async def test_only_the_first_list_of_a_life_is_behind_where_programs_start():
+    way = Way(stale_starts=5.0)
+    for revision in (1, 2, 3, 4):
+        way.weather.note_revision(revision)
+        await way.weather.clock.sleep(3.0)
+    pods, nodes = "/api/v1/pods", "/api/v1/nodes"
+
+    async def live():
+        for target in (pods, nodes, pods):
+            await way.exposed.request("GET", target, {}, b"")
+
+    for _ in range(2):
+        await virtual.Process("node-1").start(live(), "a life")
+    old = "?resourceVersion=3&resourceVersionMatch=Exact"
+    assert way.server.asked == [f"GET {pods}{old}", f"GET {nodes}{old}", f"GET {pods}"] * 2
+    assert way.struck == [("old first list", "node-1: GET pods"), ("old first list", "node-1: GET nodes")] * 2
+
+
+@virtually
+async def test_a_first_list_that_was_refused_is_still_the_first():
+    way = Way(stale_starts=5.0)
+    way.weather.note_revision(1)
+    await way.weather.clock.sleep(6.0)
+    answers = iter((429, 200, 200))
+
+    async def request(method, target, *_, **__):
+        way.server.asked.append(target)
+        return Answer(next(answers), {}, b"")
+
+    way.server.request = request
+    for _ in range(3):
+        await way.exposed.request("GET", "/api/v1/pods", {}, b"")
+    assert ["resourceVersion=1" in target for target in way.server.asked] == [True, True, False]
+
+
 # -- what becomes of it ------------------------------------------------------------------------------------------------
 
 
@@ -191,6 +231,35 @@ def test_when_the_api_server_has_started_again_everybody_knows_what_was_lost():
     assert ended
     assert min(ended) > 100
     assert any(one.kind == "lost watch event" and "WATCH pods" in one.step for one in found.faults)
+
+
+def misled(verb):
+    """A kubelet is killed right after its pods have come, and begins again with a list that may be older than they."""
+    web = Workload(kind=Kind.DEPLOYMENT, name="web", replicas=4)
+    here = ("node-1",)
+    timeline = (
+        Event(at=10, verb=Verb.DRAIN, nodes=("node-2",), lasts=1),
+        Event(at=15, verb=verb, nodes=here, lasts=10.0, amount=8.0),
+        Event(at=16, verb=Verb.KILL_AGENT, nodes=here, lasts=1.0),
+    )
+
+    async def main():
+        rehearsal = Rehearsal(Scenario("m", nodes=(NodeGroup(count=2),), workloads=(web,), timeline=timeline), 1)
+        await rehearsal.run()
+        return rehearsal.record(), rehearsal.start
+
+    return virtual.run(main())
+
+
+def test_a_kubelet_that_begins_with_an_old_list_ends_what_it_has_not_heard_of_and_that_is_told():
+    """As ``HandlePodCleanups`` does with pods that no source tells of; nobody can promise a grace by objects then."""
+    run, start = misled(Verb.STALE_STARTS)
+    assert 17 < run.set_back - start < 20
+    assert judge(run) == []
+    assert {one.rule for one in judge(replace(run, set_back=math.inf))} >= {Rule.UNASKED}
+    run, _ = misled(Verb.WATCH_LATE)
+    assert run.set_back == math.inf
+    assert judge(run) == []
 
 
 def test_while_events_are_lost_nobody_demands_that_anything_ends():

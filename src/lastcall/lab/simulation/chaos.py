@@ -1,4 +1,4 @@
-"""A seed's story: three machines, a few workloads, shutdowns and faults, and quiet in the end (pure)."""
+"""A seed's story: three to seven machines, a few workloads, shutdowns and faults, and quiet in the end (pure)."""
 
 from collections.abc import Mapping, Sequence
 from random import Random
@@ -11,7 +11,7 @@ from lastcall.lab.simulation.seeds import random_of
 from lastcall.model.shutdown import PhasePlan
 from lastcall.names import AGENT_CONFIGURATION
 
-DESCRIPTION = "Three machines, a few workloads, shutdowns and faults, all by chance."
+DESCRIPTION = "Three to seven machines, a few workloads, shutdowns and faults, all by chance."
 
 STORM = 240.0
 """Seconds in which everything happens."""
@@ -20,6 +20,13 @@ QUIET = 900.0
 """Seconds afterwards in which everything must come to its end."""
 
 _NODES = ("node-1", "node-2", "node-3")
+"""The machines that a story is told of. In a larger cluster each of them stands for one or more."""
+
+_COUNTS = (3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 4, 5, 6, 7)
+"""How many machines there are: three mostly, since every further one costs time."""
+
+_ZONES: Sequence[dict[str, tuple[str, ...]]] = ({}, {"topology.kubernetes.io/zone": ("a", "b", "c")})
+
 FAULTS = {
     Verb.KILL_AGENT: 12,
     Verb.KILL_HOLDER: 1,
@@ -43,7 +50,7 @@ FAULTS = {
     Verb.API_SLOW: 2,
     Verb.REQUESTS_LOST: 2,
     Verb.ANSWERS_LOST: 2,
-    Verb.STALE_LISTS: 2,
+    Verb.STALE_STARTS: 2,
     Verb.API_TORN: 2,
     Verb.WATCH_LATE: 2,
     Verb.WATCH_DOUBLE: 2,
@@ -55,10 +62,7 @@ FAULTS = {
 }
 """How often each comes, in proportion."""
 
-UNPLAYED = Verb.STALE_LISTS
-"""Drawn, and left out: no kubelet and no controller of Kubernetes asks for a list older than what it has seen."""
-
-VERBS = (Verb.REBOOT, Verb.CANCEL, *(verb for verb in FAULTS if verb is not UNPLAYED))
+VERBS = (Verb.REBOOT, Verb.CANCEL, *FAULTS)
 """All that can happen."""
 
 _AT_ONCE = {Verb.KILL_HOLDER, Verb.RESTART_LOGIND, Verb.API_COMPACT}
@@ -67,7 +71,7 @@ _WEATHER = {
     Verb.API_ERRORS,
     Verb.REQUESTS_LOST,
     Verb.ANSWERS_LOST,
-    Verb.STALE_LISTS,
+    Verb.STALE_STARTS,
     Verb.API_SLOW,
     Verb.API_TORN,
     Verb.WATCH_LATE,
@@ -96,7 +100,7 @@ _AMOUNTS = {
     Verb.CLOCK_STEP: (-3600.0, -5.0, 30.0, 86400.0),
     Verb.CLOCK_DRIFT: (-30.0, 2.0, 60.0),
     Verb.DISK_SLOW: (0.05, 0.5, 5.0),
-    Verb.STALE_LISTS: (1.0, 5.0, 15.0),
+    Verb.STALE_STARTS: (1.0, 5.0, 15.0),
 }
 
 
@@ -107,17 +111,53 @@ def scenario(seed: int) -> Scenario:
     groups = _groups(random, ladder)
     shutdowns = _shutdowns(random)
     timeline = [*shutdowns, *_faults(random, [one for one in shutdowns if one.verb is Verb.REBOOT])]
-    return Scenario(
+    timeline += _starts(random_of(str(seed), "chaos/starts"), timeline)
+    story = Scenario(
         name=f"chaos-{seed}",
         description=DESCRIPTION,
-        nodes=(NodeGroup(count=3, delay_limit=_delay_limit(ladder, groups)),),
+        nodes=(NodeGroup(count=len(_NODES), delay_limit=_delay_limit(ladder, groups)),),
         objects=tuple(_class(name, value) for name, value in CLASSES.items()),
         workloads=(*_workloads(random), *_more_priorities(ladder)),
         agent=AgentConfig(kind=AGENT_CONFIGURATION, groups=groups),
         boot=random.choice((5.0, 30.0)),
-        timeline=tuple(sorted((one for one in timeline if one.verb is not UNPLAYED), key=lambda event: event.at)),
+        timeline=tuple(sorted(timeline, key=lambda event: event.at)),
         lasts=STORM + QUIET,
     )
+    return _in_a_larger_cluster(random_of(str(seed), "chaos/machines"), story)
+
+
+def _in_a_larger_cluster(random: Random, story: Scenario) -> Scenario:
+    """The same story where there are more machines, in zones or in none; as it is if there are no more.
+
+    Each machine of the story stands for one or more. Shutdowns come to all of these at once, as does one fault in three;
+    the others come to one of them.
+    """
+    machines = replace(story.nodes[0], count=random.choice(_COUNTS), domains=random.choice(_ZONES))
+    if machines.count == len(_NODES):
+        return story
+    names = random.sample(machines.names, machines.count)
+    roles = dict(zip(names, [*_NODES, *random.choices(_NODES, k=machines.count - len(_NODES))], strict=True))
+    stands_for = {node: tuple(name for name in machines.names if roles[name] == node) for node in _NODES}
+    return replace(
+        story,
+        nodes=(machines,),
+        workloads=tuple(_with_more_replicas(one, machines.count - len(_NODES)) for one in story.workloads),
+        timeline=tuple(_to_all_or_one(random, event, stands_for) for event in story.timeline),
+    )
+
+
+def _with_more_replicas(workload: Workload, more: int) -> Workload:
+    """Also with the pods for as many machines ``more``."""
+    if workload.kind in (Kind.DEPLOYMENT, Kind.STATEFUL_SET):
+        return replace(workload, replicas=workload.replicas + more)
+    return workload
+
+
+def _to_all_or_one(random: Random, event: Event, stands_for: Mapping[str, tuple[str, ...]]) -> Event:
+    """What happens to the machines that those of the story stand for."""
+    if event.verb in (Verb.REBOOT, Verb.CANCEL) or random.random() < 1 / 3:
+        return replace(event, nodes=tuple(name for node in event.nodes for name in stands_for[node]))
+    return replace(event, nodes=tuple(random.choice(stands_for[node]) for node in event.nodes))
 
 
 def _groups(random: Random, ladder: Random) -> tuple[PhasePlan, ...]:
@@ -238,6 +278,19 @@ def _fault(random: Random, verb: Verb, near: Event | None) -> Event:
     if verb in _WEATHER and random.random() < 0.5:
         local = True
     return Event(at=at, verb=verb, nodes=nodes if local else (), lasts=lasts, amount=amount)
+
+
+def _starts(random: Random, faults: Sequence[Event]) -> Sequence[Event]:
+    """Where programs that start are served old lists, some start."""
+    found = []
+    for fault in faults:
+        if fault.verb is Verb.STALE_STARTS:
+            at = _moment(random, fault.at, fault.at + min(fault.lasts or 0.0, 5.0))
+            verb = Verb.KILL_AGENT if fault.nodes or random.random() < 0.7 else Verb.KILL_CONTROLLERS
+            nodes = fault.nodes or (random.choice(_NODES),)
+            on = nodes if verb is Verb.KILL_AGENT else ()
+            found.append(Event(at=at, verb=verb, nodes=on, lasts=random.choice(_SHORT[:-1])))
+    return found
 
 
 def _moment(random: Random, first: float, last: float) -> float:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from lastcall.lab.simulation.outcome import Outcome
 from lastcall.lab.simulation.scenario import Verb
+from lastcall.lab.simulation.weather import OLD_START
 
 _REFUSALS = ("409", "429", "500", "broken before", "broken after")
 _IN_WORDS: Mapping[Verb, Sequence[str]] = {
@@ -17,6 +18,7 @@ _IN_WORDS: Mapping[Verb, Sequence[str]] = {
     Verb.REQUESTS_LOST: ("lost request",),
     Verb.ANSWERS_LOST: ("lost answer",),
     Verb.STALE_LISTS: ("old list",),
+    Verb.STALE_STARTS: (OLD_START,),
     Verb.API_SLOW: ("slow answer",),
     Verb.API_TORN: ("torn answer",),
     Verb.WATCH_LATE: ("late watch event",),

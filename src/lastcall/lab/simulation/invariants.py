@@ -37,5 +37,5 @@ _BY_OBJECTS = (
 
 
 def _excused(violation: Violation, run: Run) -> bool:
-    """An etcd that is restored brings back pods that have ended, and forgets pods that run (docs/known-limits.md)."""
-    return violation.at >= run.restored and violation.rule in _BY_OBJECTS
+    """Objects as they were before bring back pods that have ended, and forget pods that run (docs/known-limits.md)."""
+    return violation.at >= run.set_back and violation.rule in _BY_OBJECTS

@@ -19,6 +19,7 @@ from lastcall.lab.simulation.failover import leftovers
 from lastcall.lab.simulation.invariants import Run
 from lastcall.lab.simulation.scenario import Event, Manager, Scenario, Workload
 from lastcall.lab.simulation.traffic import Clients
+from lastcall.lab.simulation.weather import OLD_START
 from lastcall.lab.simulation.writers import Writers
 from lastcall.model.shutdown import PhasePlan
 
@@ -79,6 +80,7 @@ class Rehearsal:
     def record(self) -> Run:
         """The truth so far, to be judged."""
         truth, cluster = self.cluster.truth, self.cluster
+        begun = [one.at for one in truth.faults if one.kind == OLD_START]
         return Run(
             happenings=truth.happenings,
             powers=truth.powers,
@@ -93,7 +95,7 @@ class Rehearsal:
             changed=theirs.changed(cluster),
             orders=truth.orders,
             failover=self.scenario.failover,
-            restored=min(truth.restores, default=math.inf),
+            set_back=min([*truth.restores, *begun], default=math.inf),
             bounded=self.scenario.manager is Manager.LASTCALL,
         )
 

@@ -56,6 +56,12 @@ class Verb(Enum):
     """All of them, and all watch events: what is asked for is done, and who asked hears nothing."""
     STALE_LISTS = "serve old lists"
     """By a cache that is ``amount`` seconds behind, as one of several API servers may be."""
+    STALE_STARTS = "serve old lists to what starts"
+    """The same for a program's first lists in its life alone.
+
+    A kubelet or a kube-controller-manager of Kubernetes before 1.35 begins so: it asks any API server for any state
+    (``resourceVersion=0``), and later for none that is older than what it knows (kubernetes issue 59848).
+    """
     ETCD_RESTORE = "restore etcd"
     """From a backup that is made now, ``lasts`` later; then all controllers of the control plane are started again."""
     API_SLOW = "delay answers"

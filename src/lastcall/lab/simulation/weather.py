@@ -16,6 +16,7 @@ import msgspec
 from lastcall.adapters.kube.transport import Answer, Chunks, Transport
 from lastcall.errors import Unavailable
 from lastcall.lab.simulation.seeds import random_of
+from lastcall.lab.virtual.ownership import OWNER, Owner
 from lastcall.ports import Clock
 
 UNANSWERED = 5.0
@@ -50,9 +51,14 @@ class Condition:
     """No answer arrives, though what was asked for is done."""
     stale: float = 0.0
     """Lists are as they were so long ago; a watch from there on brings what has happened since."""
+    stale_starts: float = 0.0
+    """The same of the first list of each kind that a program asks for in its life, and of no later one."""
     silent: bool = False
     """Watches hear nothing any more, and are not told so."""
 
+
+OLD_START = "old first list"
+"""The kind of fault that strikes by ``Condition.stale_starts``."""
 
 _EACH, _KEPT = 0.5, 40
 """How often the newest revision is noted, in seconds, and how many are kept."""
@@ -143,6 +149,9 @@ class Exposed:
         self._random = weather.random_for(program)
         self._listing: set[str] = set()
         """What has been watched from the beginning since lists are old."""
+        self._life: Owner | None = None
+        self._listed: set[str] = set()
+        """What the program has listed in this life."""
 
     async def request(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes, *, stream: bool = False
@@ -159,6 +168,8 @@ class Exposed:
         if isinstance(refusal, Answer):
             return refusal
         answer = await self._transport.request(method, target, headers, body, stream=stream)
+        if answer.status < 300 and step.lists:
+            self._listed.add(step.target)
         if refusal:
             raise Unavailable("the connection broke before the answer came")
         self._check(step)
@@ -203,14 +214,25 @@ class Exposed:
 
     def _older(self, step: "_Step") -> str:
         """The target of a list that is answered from a cache which is behind; others stay as they are."""
-        behind = self._weather.most(self._program, "stale")
-        if not behind or step.method != "GET" or step.stream or not _is_list(step.target):
+        if not step.lists:
+            return step.target
+        first = self._is_first(step.target)
+        told, behind = "old list", self._weather.most(self._program, "stale")
+        if first and (starts := self._weather.most(self._program, "stale_starts")) > behind:
+            told, behind = OLD_START, starts
+        if not behind:
             return step.target
         revision = self._weather.revision_at(self._weather.clock.boottime() - behind)
         if revision is None:
             return step.target
-        self._weather.struck("old list", str(step))
+        self._weather.struck(told, str(step))
         return f"{step.target}{'&' if '?' in step.target else '?'}resourceVersion={revision}&resourceVersionMatch=Exact"
+
+    def _is_first(self, target: str) -> bool:
+        """Whether nobody has answered this list to the program since it was started."""
+        if (life := OWNER.get()) is not self._life:
+            self._life, self._listed = life, set()
+        return target not in self._listed
 
     def _break_off(self, step: "_Step") -> None:
         """A client has whole answers only (``transport.Transport``): of half a one it knows that there was one."""
@@ -240,6 +262,11 @@ class _Step(NamedTuple):
     method: str
     target: str
     stream: bool
+
+    @property
+    def lists(self) -> bool:
+        """Whether a collection is asked for, at no revision in particular."""
+        return self.method == "GET" and not self.stream and _is_list(self.target)
 
     def __str__(self) -> str:
         return f"{self.program}: {step_of(self.method, self.target, stream=self.stream)}"

@@ -54,6 +54,7 @@ DEEDS: Mapping[Verb, Deed] = {
     Verb.REQUESTS_LOST: api.weather(lambda _, nodes: Condition(programs=nodes, unheard=True)),
     Verb.ANSWERS_LOST: api.weather(lambda _, nodes: Condition(programs=nodes, unanswered=True, silent=True)),
     Verb.STALE_LISTS: api.another_server,
+    Verb.STALE_STARTS: api.weather(lambda seconds, nodes: Condition(programs=nodes, stale_starts=seconds)),
     Verb.API_SLOW: api.weather(lambda seconds, nodes: Condition(programs=nodes, slow=seconds)),
     Verb.API_TORN: api.weather(lambda part, nodes: Condition(programs=nodes, halved=part)),
     Verb.WATCH_LATE: api.weather(lambda seconds, nodes: Condition(programs=nodes, late=seconds)),

@@ -71,8 +71,8 @@ class Run:
     orders: Sequence[Order] = ()
     """To BMCs."""
     failover: Failover | None = None
-    restored: float = NEVER
-    """When etcd was first restored from a backup."""
+    set_back: float = NEVER
+    """When objects were first what they had been before: etcd was restored, or a program began with an old list."""
     bounded: bool = True
     """Whether grace and phase also bound how long an end takes: lastcall promises that, a kubelet does not."""
 

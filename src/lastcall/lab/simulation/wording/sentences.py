@@ -118,6 +118,12 @@ EVENTS: Sequence[Form[Verb]] = (
         "as an API server does whose cache is so far behind; watches begin where the list ended",
     ),
     _event(
+        Verb.STALE_STARTS,
+        "serve first lists that are {up_to} old[ to {nodes}][ for {lasts}]",
+        "the same for programs that start: as with kubelets and controllers of Kubernetes before 1.35, only what one asks"
+        " for first may be older than what it knew before",
+    ),
+    _event(
         Verb.ETCD_RESTORE,
         "restore etcd[ {lasts} later]",
         "from a backup that is made at this time, 30s later unless it is said; the control plane's controllers start anew",
