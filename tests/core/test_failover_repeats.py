@@ -4,6 +4,7 @@ from itertools import count
 
 import pytest
 
+from lastcall import names
 from lastcall.failover.telling.repeats import FIRST, LONGEST, TEXTS, Repeats
 from lastcall.model.observed import Told
 
@@ -45,6 +46,16 @@ def test_what_goes_on_has_occurred_once():
 )
 def test_a_limit_is_one_event_whatever_its_text_says(limits, told):
     assert len(written((float(now), "ab"[now], "r", limit) for now, limit in enumerate(limits))) == told
+
+
+def test_another_duration_is_no_other_text():
+    texts = ("silent for 30s", "silent for 1m0s", "silent for 1h2m3s", "silent for 250ms")
+    assert len(written((float(now), text, "r", "") for now, text in enumerate(texts))) == 1
+
+
+def test_what_would_be_done_is_told_once_whatever_speaks_for_it():
+    texts = ("its Node reported this boot id 15s ago", "no sign of life has followed")
+    assert len(written((float(now), text, names.E_WOULD, "") for now, text in enumerate(texts))) == 1
 
 
 def test_texts_that_all_differ_are_combined():

@@ -7,6 +7,7 @@ A device that refuses is tried twice a minute for as long as its node is lost. A
 import re
 from dataclasses import dataclass, replace
 
+from lastcall import names
 from lastcall.model.observed import Told
 
 FIRST, LONGEST = 300.0, 3600.0
@@ -14,6 +15,8 @@ FIRST, LONGEST = 300.0, 3600.0
 
 The API server keeps events for an hour.
 """
+_NUMBERS = re.compile(r"(?:[0-9]+(?:h|m|s|ms))+|[0-9]+")
+"""Durations as ``lastcall`` writes them, and other numbers."""
 TEXTS = 8
 """The most texts of one reason that are told each for itself: those of some errors differ at each attempt."""
 
@@ -38,10 +41,12 @@ class Repeats:
     def due(self, told: Told, now: float, *, limit: str = "") -> Told | None:
         """The event as it is to be written, with how often it has occurred; None if it is not to be written now.
 
-        ``limit``: the limit that it tells of, whatever its text says. Numbers, such as of attempts, make no other text. What
-        goes on without another event in between has occurred once.
+        ``limit``: the limit that it tells of, whatever its text says. Durations and numbers, such as of attempts, make no other
+        text, nor does the evidence of what a policy that observes would do. What goes on without another event in between has
+        occurred once.
         """
-        what = (told.reason, limit or re.sub("[0-9]+", "", told.message))
+        text = "" if told.reason == names.E_WOULD else limit or _NUMBERS.sub("", told.message)
+        what = (told.reason, text)
         goes_on, self._last = what == self._last, what
         key = self._key(what)
         one = self._series.get(key)
