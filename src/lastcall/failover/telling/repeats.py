@@ -15,7 +15,7 @@ FIRST, LONGEST = 300.0, 3600.0
 
 The API server keeps events for an hour.
 """
-_NUMBERS = re.compile(r"(?:[0-9]+(?:h|m|s|ms))+|[0-9]+")
+_NUMBERS = re.compile(r"(?:[0-9]+(?:h|ms|m|s))+|[0-9]+")
 """Durations as ``lastcall`` writes them, and other numbers."""
 TEXTS = 8
 """The most texts of one reason that are told each for itself: those of some errors differ at each attempt."""
