@@ -280,3 +280,31 @@ async def test_a_word_for_field_validation_that_is_none(api, widgets):
     """Refused before the object is looked at."""
     status = await api.create(widgets[0], widget(widgets, size=0), fieldValidation="Nope").refused(422, "Invalid")
     assert status["message"].startswith('CreateOptions.meta.k8s.io "" is invalid: fieldValidation: Unsupported value')
+
+
+@source("staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go")
+@pytest.mark.parametrize("accept", ["application/vnd.kubernetes.protobuf", "text/plain"])
+async def test_forms_that_custom_resources_do_not_have(api, widgets, accept):
+    """406, which names all forms; the client may not read the Status."""
+    for path in (api.at(widgets[0]), api.at(widgets[0], "w")):
+        reply = await api.ask("GET", path, accept=accept).reply()
+        assert reply.status == 406
+        assert b"only the following media types are accepted: application/json, application/yaml" in reply.data
+
+
+@source("staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go")
+@pytest.mark.parametrize("accept", ["application/vnd.kubernetes.protobuf, application/json", "application/*"])
+async def test_forms_of_which_one_is_there(api, widgets, accept):
+    """JSON."""
+    await api.create(widgets[0], widget(widgets))
+    reply = await api.get(widgets[0], "w", accept=accept).reply()
+    assert (reply.status, reply.body["kind"]) == (200, widgets[1])
+
+
+@source("staging/src/k8s.io/apiserver/pkg/endpoints/handlers/response.go")
+async def test_a_custom_resource_is_no_list(api, widgets):
+    """500 for who asks for one object as a list of metadata."""
+    await api.create(widgets[0], widget(widgets))
+    accept = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
+    status = await api.get(widgets[0], "w", accept=accept).refused(500)
+    assert status["message"] == "content is not a list"

@@ -1,10 +1,18 @@
 """Subresources: status, scale, binding, and who may write what by them."""
 
 import pytest
-from support.cluster_api import causes
+from support.cluster_api import STRATEGIC, causes
 from support.cluster_objects import NOWHERE, changed, meta, pod, running, workload
 
-from lastcall.adapters.kube.resources import CONFIG_MAPS, DEPLOYMENTS, PODS, REPLICA_SETS, STATEFUL_SETS, resource
+from lastcall.adapters.kube.resources import (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    NAMESPACES,
+    PODS,
+    REPLICA_SETS,
+    STATEFUL_SETS,
+    resource,
+)
 
 source = pytest.mark.source
 POD = "pkg/registry/core/pod/strategy.go"
@@ -227,3 +235,18 @@ async def test_a_condition_without_a_type(api):
     status = await api.patch(budgets, "b", patch, sub="status").refused(422, "Invalid")
     found = [field.removeprefix("status.conditions[0].") for _, field in causes(status)]
     assert found == ["type", "type", "lastTransitionTime", "reason"]
+
+
+@source("pkg/apis/core/v1/defaults.go")
+@pytest.mark.parametrize("status", [None, {}, {"phase": None}, {"phase": ""}])
+async def test_a_namespace_without_a_phase(api, status):
+    """It is active, whichever way the status is written."""
+    body = {**meta(api.namespace), "status": status}
+    whole = {"apiVersion": "v1", "kind": "Namespace", **body}
+    for found in (
+        await api.patch(NAMESPACES, api.namespace, {"status": status}, sub="status"),
+        await api.patch(NAMESPACES, api.namespace, {"status": status}, STRATEGIC, sub="status"),
+        await api.update(NAMESPACES, body, "status"),
+        await api.apply(NAMESPACES, api.namespace, whole, sub="status", force="true"),
+    ):
+        assert found["status"] == {"phase": "Active"}

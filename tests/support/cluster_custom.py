@@ -28,6 +28,8 @@ SPEC = {
             },
         },
         "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+        "anything": {"x-kubernetes-preserve-unknown-fields": True},
+        "closed": {"type": "object"},
         "maybe": {"type": "string", "nullable": True},
         "low": {"type": "integer"},
         "high": {"type": "integer"},

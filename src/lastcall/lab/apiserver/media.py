@@ -45,24 +45,27 @@ class _Clause(NamedTuple):
     parameters: Mapping[str, str]
 
 
-def negotiated(request: Request, *, collection: bool = False, stream: bool = False) -> Form:
+def negotiated(request: Request, *, collection: bool = False, stream: bool = False, custom: bool = False) -> Form:
     """The form that the client likes best of those that there are. ApiError (406) if there is none.
 
-    ``collection``: of a list or watch; ``stream``: of a watch.
+    ``collection``: of a list or watch; ``stream``: of a watch; ``custom``: of custom resources, which have no protobuf
+    but that of their metadata, and are served without go-restful.
     """
-    form = _form(request.headers.get("accept", ""), collection, stream)
+    form = _form(request.headers.get("accept", ""), collection, stream, custom)
     return form._replace(pretty=True) if not form.pretty and _for_people(request) else form
 
 
 @lru_cache(maxsize=256)
-def _form(accept: str, collection: bool, stream: bool) -> Form:
+def _form(accept: str, collection: bool, stream: bool, custom: bool) -> Form:
     if not accept:
         return Form()
-    if not any(one.partition(";")[0].strip(" ") in ("*/*", *_MEDIA) for one in accept.split(",")):
+    if not custom and not any(one.partition(";")[0].strip(" ") in ("*/*", *_MEDIA) for one in accept.split(",")):
         raise status.no_representation(", ".join((*_MEDIA, *_STREAMS) if collection else _MEDIA))
     for clause in sorted(_clauses(accept), key=lambda one: (-one.quality, one.media.count("*"))):
         for media in _MEDIA:
-            if clause.media in (media, "application/*", "*/*") and (form := _allowed(media, clause.parameters)):
+            if clause.media in (media, "application/*", "*/*") and (
+                form := _allowed(media, clause.parameters, custom=custom)
+            ):
                 if stream and media == YAML:
                     raise status.not_acceptable(", ".join(_STREAMS))
                 return form
@@ -81,7 +84,7 @@ def _clauses(accept: str) -> Iterator[_Clause]:
         yield _Clause("*/*" if media == "*" else media, quality, parameters)
 
 
-def _allowed(media: str, parameters: Mapping[str, str]) -> Form | None:
+def _allowed(media: str, parameters: Mapping[str, str], *, custom: bool) -> Form | None:
     """None if this media type cannot be had with these parameters."""
     stream = parameters.get("stream", "")
     if parameters.get("sv") or stream not in ("", "watch") or (stream and media == YAML):
@@ -89,6 +92,8 @@ def _allowed(media: str, parameters: Mapping[str, str]) -> Form | None:
     served = JSON if media == _PROTOBUF else media
     pretty = parameters.get("pretty") == "1"
     if not parameters.keys() & {"as", "g", "v"}:
+        if custom and media == _PROTOBUF:
+            return None
         return Form(served, pretty=pretty)
     transform, version = parameters.get("as", ""), parameters.get("v", "")
     known = ("PartialObjectMetadata", "PartialObjectMetadataList", *(() if media == _PROTOBUF else ("Table",)))

@@ -137,7 +137,7 @@ def _applied(context: Context, server: "ApiServer", live: Object | None) -> Obje
     except Conflicts as error:
         raise _conflict(error) from None
     _complain(context, strict)
-    result = server.schemas.checked(new, context)
+    result = server.schemas.checked(new, context, applied=True)
     check_place(context, result)
     return result
 

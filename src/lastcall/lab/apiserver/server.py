@@ -36,6 +36,7 @@ from lastcall.lab.apiserver.identity import Identities
 from lastcall.lab.apiserver.kinds.base import Options
 from lastcall.lab.apiserver.kubelets import Kubelets
 from lastcall.lab.apiserver.managed_fields import ManagedFields
+from lastcall.lab.apiserver.media import Form
 from lastcall.lab.apiserver.nonresource import NonResources
 from lastcall.lab.apiserver.patches.shapes import Shape
 from lastcall.lab.apiserver.reads import Reader
@@ -218,26 +219,26 @@ class ApiServer:
     # -- the verbs -----------------------------------------------------------------------------------------------------
 
     async def _get(self, context: Context) -> Response:
-        form = media.negotiated(context.request)
+        form = self._form(context)
         return answers.one(context, self.reader.get(context), form, self)
 
     async def _list(self, context: Context) -> Response:
-        form = media.negotiated(context.request, collection=True)
+        form = self._form(context, collection=True)
         return answers.page(context, self.reader.list(context), form, self)
 
     async def _watch(self, context: Context) -> Response:
-        form = media.negotiated(context.request, collection=True, stream=True)
+        form = self._form(context, collection=True, stream=True)
         return answers.events(context, self.watcher.open(context), form, self)
 
     async def _create(self, context: Context) -> Response:
         if handler := self._subresources.get((context.route.resource.qualified, "")):
             return await handler(context)
-        form = media.negotiated(context.request)
+        form = self._form(context)
         obj = await self.writer.create(context, self.read(context))
         return answers.one(context, obj, form, self, code=201)
 
     async def _update(self, context: Context) -> Response:
-        form = media.negotiated(context.request)
+        form = self._form(context)
         wanted = self.read(context)
         patching.check_place(context, wanted)
 
@@ -259,18 +260,18 @@ class ApiServer:
         return route.resource.behaviour.creates_on_update and not route.subresource and self.store.get(key) is None
 
     async def _patch(self, context: Context) -> Response:
-        form = media.negotiated(context.request)
+        form = self._form(context)
         obj, created = await patching.patch(context, self)
         return answers.one(context, obj, form, self, code=201 if created else 200)
 
     async def _delete(self, context: Context) -> Response:
-        form = media.negotiated(context.request)
+        form = self._form(context)
         options = self._deletion(context)
         removed = await self.remover.delete(context, options)
         return answers.deleted(context, removed, options, form, self)
 
     async def _delete_all(self, context: Context) -> Response:
-        form = media.negotiated(context.request, collection=True)
+        form = self._form(context)
         options = self._deletion(context)
         page = self.reader.list(context)
         for stored in page.items:
@@ -289,6 +290,10 @@ class ApiServer:
         return options
 
     # -- for the verbs -------------------------------------------------------------------------------------------------
+
+    def _form(self, context: Context, *, collection: bool = False, stream: bool = False) -> Form:
+        custom = context.route.resource.custom
+        return media.negotiated(context.request, collection=collection, stream=stream, custom=custom)
 
     def read(self, context: Context) -> Object:
         """The object in the body of a write. ApiError if it is none, or is not of the resource's kind."""

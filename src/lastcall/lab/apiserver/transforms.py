@@ -30,6 +30,8 @@ def one(context: Context, obj: Object, form: Form, server: "ApiServer") -> Objec
     if form.transform == "Table":
         return Asked(context, form.version).one(obj, server.clock.wall())
     if form.transform.endswith("List"):
+        if context.route.resource.custom:
+            raise status.ApiError(500, "", "content is not a list")
         what = f"the requested object is not a list ({_go_type(context.route.resource)})"
         raise _impossible(form, what)
     return partial(renaming.shown(obj["metadata"], context.route.resource), form)

@@ -55,19 +55,27 @@ def _kept(schema: Object | None, items: Object | None) -> Object | None:
     return items
 
 
-def drop_nulls(value: Any, schema: Object | None) -> None:
-    """Takes out nulls where there can be none and no default comes in their place."""
+def drop_nulls(value: Any, schema: Object | None, *, untyped: bool = False) -> None:
+    """Takes out nulls where there can be none and no default comes in their place.
+
+    ``untyped``: only where the schema says no type.
+    """
     if isinstance(value, list):
         for item in value:
-            drop_nulls(item, (schema or {}).get("items"))
+            drop_nulls(item, (schema or {}).get("items"), untyped=untyped)
     if not isinstance(value, dict):
         return
     for name in list(value):
         inner = _field(schema, name)[1] if schema else None
-        if value[name] is None and inner and not inner.get("nullable") and inner.get("default") is None:
+        kept = not inner or inner.get("nullable") or (untyped and _typed(inner))
+        if value[name] is None and not kept and inner and inner.get("default") is None:
             del value[name]
         else:
-            drop_nulls(value[name], inner)
+            drop_nulls(value[name], inner, untyped=untyped)
+
+
+def _typed(schema: Object) -> bool:
+    return bool(schema.get("type") or schema.get("x-kubernetes-int-or-string"))
 
 
 def default(value: Any, schema: Object | None) -> None:

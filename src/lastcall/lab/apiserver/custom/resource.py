@@ -44,7 +44,6 @@ class Custom(Behaviour):
 
     def default(self, obj: Object) -> None:
         """The defaults of the schema."""
-        pruning.drop_nulls(obj, self.schema)
         pruning.default(obj, self.schema)
 
     def validate(self, obj: Object) -> Iterable[Cause]:

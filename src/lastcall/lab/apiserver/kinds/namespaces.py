@@ -23,11 +23,13 @@ class Namespace(Behaviour):
     has_status = True
 
     def default(self, obj: Object) -> None:
-        """The label cannot be taken away."""
+        """The label cannot be taken away, and a namespace is active unless it says otherwise."""
         metadata = obj.setdefault("metadata", {})
         if name := metadata.get("name"):
             metadata["labels"] = {**(metadata.get("labels") or {}), NAME_LABEL: name}
-        obj.setdefault("spec", {})
+        obj["spec"] = obj.get("spec") or {}
+        status = obj["status"] = obj.get("status") or {}
+        status["phase"] = status.get("phase") or "Active"
 
     def prepare_create(self, obj: Object) -> None:
         """A namespace begins as active, and what is in it keeps it."""

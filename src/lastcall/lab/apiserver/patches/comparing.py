@@ -37,7 +37,7 @@ def _values(old: Any, new: Any, shape: Shape) -> _Pair:
         return _maps(old or {}, new or {}, shape)
     if shape.keys is not None and isinstance(old, list | None) and isinstance(new, list | None):
         return _lists(old, new, shape)
-    return LEAF, None
+    return LEAF, _everything(old, shape) if isinstance(old, dict) else None
 
 
 def _maps(old: Mapping[str, Any], new: Mapping[str, Any], shape: Shape) -> _Pair:

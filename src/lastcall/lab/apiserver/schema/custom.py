@@ -25,8 +25,11 @@ _EXTENSIONS = {
 }
 
 
-def read(obj: Object, resource: Resource, types: Types) -> tuple[Object, list[str]]:
-    """The object as it is stored, and the paths of what is not. Undecodable if the metadata have wrong types."""
+def read(obj: Object, resource: Resource, types: Types, *, applied: bool = False) -> tuple[Object, list[str]]:
+    """The object as it is stored, and the paths of what is not. Undecodable if the metadata have wrong types.
+
+    ``applied``: by a server-side apply, which leaves nulls where the schema says a type that has none; its rules refuse them.
+    """
     metadata, decoder = obj.get("metadata"), Decoder()
     metadata = {} if metadata is None else metadata
     if not isinstance(metadata, dict):
@@ -36,7 +39,7 @@ def read(obj: Object, resource: Resource, types: Types) -> tuple[Object, list[st
     rest = copy.deepcopy({name: value for name, value in obj.items() if name != "metadata"})
     schema = _schema(resource)
     unknown += pruning.prune(rest, schema)
-    pruning.drop_nulls(rest, schema)
+    pruning.drop_nulls(rest, schema, untyped=applied)
     return {**rest, "metadata": typed}, unknown
 
 
@@ -88,6 +91,8 @@ class _Made(Types):
                 return self.define(f".{path}", fields, schema)
             case "object" if isinstance(schema.get("additionalProperties"), dict):
                 return "{}" + self._type(schema["additionalProperties"], f"{path}.*")
+            case "object":
+                return "{}any"
             case "array" if isinstance(schema.get("items"), dict):
                 return "[]" + self._type(schema["items"], f"{path}[]")
             case "integer":

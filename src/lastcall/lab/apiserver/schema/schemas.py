@@ -73,12 +73,14 @@ class Schemas:
         repeated: Sequence[str] = (),
         strategic: bool = False,
         before: Object | None = None,
+        applied: bool = False,
     ) -> Object:
         """What a patch has made of an object, as it is stored, with kind and apiVersion.
 
         ``shown`` says what an error shows of it, the object itself if None; ``repeated`` are complaints about the patch,
         and ``strategic`` patches have other words for wrong types. ``before`` is the object as it is stored: what both
-        share is not read again, and is shared by the result as well, but for the metadata.
+        share is not read again, and is shared by the result as well, but for the metadata. ``applied``: by a
+        server-side apply, which has judged the fields of its configuration itself.
         ApiError (422) if types are wrong or if the client does not allow unknown fields and there are some.
         """
         resource = context.route.resource
@@ -91,13 +93,14 @@ class Schemas:
         struct = node.struct if node else None
         try:
             if resource.custom:
-                decoded, unknown = custom.read(obj, resource, self.types)
+                decoded, unknown = custom.read(obj, resource, self.types, applied=applied)
             elif struct is not None:
                 decoded, unknown = self._patched(obj, resource, struct, strategic=strategic, before=before)
             else:
                 return obj
         except Undecodable as error:
             raise unfit(str(error)) from None
+        unknown = [] if applied else unknown
         self._complain([*repeated, *(f'unknown field "{path}"' for path in unknown)], context, unfit)
         metadata = decoded.get("metadata")
         if before and metadata is before["metadata"]:

@@ -28,7 +28,8 @@ class Asked:
         """
         if obj.get("kind") == "Status":
             return obj
-        metadata = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
+        version = obj["metadata"].get("resourceVersion")
+        metadata = {"resourceVersion": version} if version else {}
         return self._table([renaming.kept(obj, self._resource)], metadata, now)
 
     def page(self, page: Page, metadata: Object, now: float) -> Object:
