@@ -65,6 +65,7 @@ class Failover:
     async def rows(self):
         try:
             if self._access:
+                self.left_out.append("failover at the lab, and by kube-controller-manager: --api names the API server")
                 place = Place("kube-apiserver", self._access, self._access)
                 return list(failover_table.rows(place.name, await self._failovers(place)))
             return [*await self._at_lab(), *await self._at_real(), *await self._fleet()]
@@ -78,8 +79,8 @@ class Failover:
         said = ("lab", "up", "--nodes=0", f"--kubeconfig={access}", f"--audit-log={log}", *lab.alone())
         program = await Program.lastcall(*said, log=self._directory / "up.log", bus="")
         try:
-            await program.until_says("The lab is up")
-            found = await self._failovers(Place("lab", access, access, (program.process.pid,)))
+            await program.until_says("The lab is up", 120)
+            found = await self._failovers(Place("lab", access, access, (program.process.pid,)), alone=True)
             return [*failover_table.rows("lab", found), *failover_noticed.rows(log)]
         finally:
             await program.stop()
@@ -92,18 +93,19 @@ class Failover:
             self.left_out.append(f"failover by kube-controller-manager: {why}")
         directory = self._directory / "real"
         directory.mkdir()
-        name = f"kube-apiserver {await asyncio.to_thread(real_control_plane.version)}"
+        name = await asyncio.to_thread(real_control_plane.versions)
         async with RealControlPlane(directory).running() as real:
             place = Place(name, real.kubeconfig("admin"), real.kubeconfig("controller"), real.pids, real)
             return list(failover_table.rows(name, await self._failovers(place, upstream=not why)))
 
-    async def _failovers(self, place, *, upstream=False):
-        """The turns by case."""
+    async def _failovers(self, place, *, upstream=False, alone=False):
+        """The turns by case. ``alone``: nodes are lost one by one too, for who reads the server's audit log."""
         async with connected(place.admin) as client:
             turns = Turns(place, client, lease=self._sizes["lease"], directory=self._directory, tell=self._tell)
             await turns.ground.install()
             found = {case: await turns.of(case) for case in self._cases(upstream=upstream)}
-            await turns.one_by_one(self._sizes["nodes"])
+            if alone:
+                await turns.one_by_one(self._sizes["nodes"])
             if not self._access:
                 gone, among = self._sizes["many"]
                 self._tell(f"  {place.name}: {gone} of {among} nodes")

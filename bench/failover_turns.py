@@ -164,7 +164,8 @@ class Turns:
             used, served = cpu_seconds(process) - used, (self._served() - served) if self._place.pids else None
             refused = None if refused is None else await self._refused() - refused
             pods, attachments = gone.pods.times, gone.attachments.times
-        assert who in SETTINGS or len(pods) == case.pods, f"{len(pods)} of {case} gone"
+        left = case.pods - len(pods) + case.attachments - len(attachments)
+        assert who in SETTINGS or left <= 0, f"{who}: {left} of {case} and their attachments are left"
         return Turn(
             pods=pods[case.pods - 1] - began if len(pods) >= case.pods else None,
             attachments=attachments[case.attachments - 1] - began if len(attachments) >= case.attachments else None,

@@ -58,10 +58,9 @@ def why_not(*names):
     return ""
 
 
-def version():
-    """Of kube-apiserver: ``1.36.2``."""
-    said = subprocess.run([_path("kube-apiserver"), "--version"], capture_output=True, text=True, check=True)
-    return said.stdout.strip().rpartition(" v")[2]
+def versions():
+    """``kube-apiserver 1.36.2, etcd 3.5.16``."""
+    return ", ".join(f"{program} {_version(program)}" for program in ("kube-apiserver", "etcd"))
 
 
 class RealControlPlane:
@@ -72,7 +71,7 @@ class RealControlPlane:
         self._certificate = directory / "certificates" / "apiserver.crt"
         self._key = directory / "service-accounts.key"
         self._port = _free_port()
-        self._pids = []
+        self._processes = []
 
     @contextlib.asynccontextmanager
     async def running(self):
@@ -83,14 +82,14 @@ class RealControlPlane:
         async with contextlib.AsyncExitStack() as stack:
             client, peer = (f"http://127.0.0.1:{_free_port()}" for _ in range(2))
             for program, arguments in (("etcd", self._etcd(client, peer)), ("kube-apiserver", self._api(client))):
-                self._pids.append(await stack.enter_async_context(self._run(program, *arguments)))
+                self._processes.append(await stack.enter_async_context(self._run(program, *arguments)))
             await self._ready()
             yield self
 
     @property
     def pids(self):
         """Of etcd and kube-apiserver."""
-        return tuple(self._pids)
+        return tuple(process.pid for process in self._processes)
 
     def kubeconfig(self, who):
         """The file with which ``admin``, ``controller`` or ``upstream`` reaches the API server."""
@@ -114,8 +113,8 @@ class RealControlPlane:
             f"--secure-port={_free_port()}",
             f"--cert-dir={self._certificate.parent}",
         )
-        async with self._run("kube-controller-manager", *said, *arguments) as pid:
-            yield pid
+        async with self._run("kube-controller-manager", *said, *arguments) as process:
+            yield process.pid
 
     async def refused(self):
         """How many requests kube-apiserver has answered with 429 since its start."""
@@ -161,20 +160,27 @@ class RealControlPlane:
                 _path(program), *arguments, stdin=asyncio.subprocess.DEVNULL, stdout=file, stderr=file
             )
         try:
-            yield process.pid
-            if process.returncode is not None:
-                raise RuntimeError(f"{program} ended with exit code {process.returncode}:\n{log.read_text()[-3000:]}")
+            yield process
         finally:
+            ended = process.returncode
             await _end(process)
+            if ended is not None:
+                raise RuntimeError(f"{program} ended with exit code {ended}:\n{log.read_text()[-3000:]}")
 
     async def _ready(self):
         async with timeout(START):
             while not all(self._certificate.with_suffix(end).exists() for end in (".crt", ".key")):
-                await asyncio.sleep(0.1)
+                await self._pause()
             known = access.load([self.kubeconfig("admin")], SystemClock())
             with contextlib.closing(Http(known.endpoint, known.credentials)) as http:
                 while not await _answers(http):
-                    await asyncio.sleep(0.2)
+                    await self._pause()
+
+    async def _pause(self):
+        """RuntimeError if nobody is left who could become ready."""
+        await asyncio.sleep(0.1)
+        if any(process.returncode is not None for process in self._processes):
+            raise RuntimeError("the control plane has ended before it was ready")
 
 
 async def _answers(http):
@@ -193,6 +199,13 @@ async def _end(process):
         except TimeoutError:
             process.kill()
             await process.wait()
+
+
+def _version(program):
+    """The first one that it says."""
+    said = subprocess.run([_path(program), "--version"], capture_output=True, text=True, check=True).stdout
+    found = re.search(r"\d+(\.\d+)+", said)
+    return found[0] if found else "of an unknown version"
 
 
 def _path(program):

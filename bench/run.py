@@ -30,7 +30,12 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; all of them if none is named")
     parser.add_argument("--quick", action="store_true", help="few pods, once: shows that the bench works, no more")
-    parser.add_argument("--pairs", type=int, default=3, help="measurements with many pods; 3 times as many with few")
+    parser.add_argument(
+        "--pairs",
+        type=int,
+        default=3,
+        help="measurements with many pods, and turns of a failover; 3 times as many with few",
+    )
     parser.add_argument(
         "--api", metavar="KUBECONFIG", type=Path, help="failover: at this API server, instead of a lab's"
     )
