@@ -31,7 +31,17 @@ from lastcall.failover.doing.event_writer import Telling
 from lastcall.failover.knowing.proofs import Kind, switched
 from lastcall.failover.limits.storms import Limit
 from lastcall.failover.telling import announcing, audit, heard
-from lastcall.failover.telling.happenings import Acted, Broke, Decided, Happening, Learned, Rested, Stepped, Stopped
+from lastcall.failover.telling.happenings import (
+    Acted,
+    Blocked,
+    Broke,
+    Decided,
+    Happening,
+    Learned,
+    Rested,
+    Stepped,
+    Stopped,
+)
 from lastcall.failover.telling.progress import Progress
 from lastcall.failover.telling.stages import Stage
 from lastcall.model.fence_policy import Mode
@@ -88,8 +98,8 @@ class Counting:
         for kind in measured.kinds:
             self._metrics.judged(kind.value)
         match happening:
-            case Decided(node=node, step=decided):
-                self._held[node] = announcing.held_by(decided)
+            case Decided(node=node) | Blocked(node=node):
+                self._held[node] = announcing.held_by(happening)
             case Rested(node=node):
                 self._held.pop(node, None)
             case Stopped():

@@ -360,7 +360,7 @@ TABLE = [
     ("force-detach", {"controllers": None, "manifests": WHY}, UNKNOWN, "the cluster was not asked"),
     ("force-detach", {"controllers": None, "manifests": (manifest(), file("a: ["))}, WARNING, "/manifests/kcm.yaml"),
     ("force-detach", {"controllers": None, "manifests": (manifest(SAFE),)}, OK, "detaches nothing"),
-    ("fence-policies", {}, OK, "none says that a fencer fails"),
+    ("fence-policies", {}, OK, "none says that a fencer fails, or that a limit holds fencing back"),
     ("fence-policies", {"policies": ()}, OK, "fails over no node"),
     ("fence-policies", {"policies": None}, OK, "not looked at without --kubeconfig"),
     ("fence-policies", {"policies": WHY}, UNKNOWN, "it was not to be found out"),

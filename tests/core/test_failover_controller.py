@@ -187,10 +187,10 @@ async def test_the_status_of_a_policy_says_whether_it_is_heeded(world):
     status = world.cluster.get(POLICIES, "p")["status"]
     assert status["nodes"] == 5
     conditions = {one["type"]: one["status"] for one in status["conditions"]}
-    assert conditions == {"Accepted": "True", "FencersWorking": "Unknown"}
+    assert conditions == {"Accepted": "True", "FencersWorking": "Unknown", "FencingAllowed": "Unknown"}
     await world.cluster.patch(POLICIES, "p", {"spec": {"suspectAfter": "0s"}}, namespace="")
     await world.cluster.settle(5)
-    told, _ = world.cluster.get(POLICIES, "p")["status"]["conditions"]
+    told, *_ = world.cluster.get(POLICIES, "p")["status"]["conditions"]
     assert told["status"] == "False"
     assert "suspectAfter" in told["message"]
     node = world.place()

@@ -75,7 +75,8 @@ def test_what_is_no_object_holds_everything_back(thing):
 
 def told(obj, *, nodes=0, now=NOW, fencers=NOBODY_LOST):
     [entry] = entries([obj])
-    return status(obj, entry, nodes=nodes, working=fencers.condition, fencers=fencers.entries, now=now)
+    lists = {"fencers": fencers.entries, "heldBack": []}
+    return status(obj, entry, nodes=nodes, conditions=[fencers.condition], told=lists, now=now)
 
 
 def at_generation(generation, found=None, **spec):
@@ -103,6 +104,7 @@ def test_a_policy_that_is_heeded():
     assert told(at_generation(3), nodes=7) == {
         "conditions": [condition, asked],
         "fencers": [],
+        "heldBack": [],
         "nodes": 7,
         "observedGeneration": 3,
     }

@@ -174,6 +174,39 @@ def test_the_quorum_of_etcd_is_kept_without_the_node(voters, healthy, allowed):
     assert ask([gone("x"), *others, *workers(9)]).allowed  # a node without a member costs none
 
 
+EAST = fencing("y", domain="east", control_plane=True)
+HOURLY = [fencing("w2", NOW - 1000, is_open=False), fencing("w1", NOW - 3000, is_open=False)]
+LOST = ("l1", "l2", "l3", "l4", "l5", "x")
+LATER = NOW + 50
+
+
+@pytest.mark.parametrize(
+    ("view", "limits", "limit", "blocked_by", "not_before"),
+    [
+        ({"fencings": HOURLY}, {"per_hour": 2}, Limit.PER_HOUR, ("w1", "w2"), NOW + 600),
+        ({"fencings": [EAST]}, {"per_domain": 1}, Limit.PER_DOMAIN, ("y",), None),
+        ({"fencings": [EAST]}, {}, Limit.CONTROL_PLANE, ("y",), None),
+        ({}, {}, Limit.QUORUM, ("y",), None),
+        ({"etcd": False}, {"min_healthy": 5}, Limit.MIN_HEALTHY, ("y",), None),
+        ({"etcd": False, "fencings": [fencing("w4")]}, {"min_healthy": 4}, Limit.MIN_HEALTHY, ("w4", "y"), None),
+        ({"api_failed": NOW - 10, "api_trouble": "5 requests failed"}, {}, Limit.API_SERVER, (), LATER),
+        ({"clock_stepped": NOW - 10}, {}, Limit.CLOCK, (), LATER),
+        ({"most_lost": NOW - 10}, {}, Limit.NODES_LOST, (), LATER),
+        ({"more": [gone("l1"), gone("l2"), gone("l3"), gone("l4"), gone("l5")]}, {}, Limit.NODES_LOST, LOST, None),
+    ],
+)
+def test_a_limit_names_the_nodes_that_fill_it_and_its_end_if_nodes_do_not_change_it(
+    view, limits, limit, blocked_by, not_before
+):
+    view = {**view}
+    place = {"domain": "east", "control_plane": True, "etcd": view.pop("etcd", True)}
+    members = [gone("x", **place), node("y", healthy=False, **place), *workers(4), *view.pop("more", ())]
+    answer = ask(members, replace(OPEN, **limits), **view)
+    assert (answer.limit, answer.blocked_by, answer.not_before) == (limit, blocked_by, not_before)
+    assert " ago" not in answer.cause
+    assert answer.why.startswith(answer.cause)
+
+
 def test_a_node_that_nobody_knows_is_not_fenced():
     answer = ask(workers(3))
     assert (answer.allowed, answer.why) == (False, "no node x is known of")

@@ -30,7 +30,7 @@ def force_detach(facts: HostFacts) -> Finding:
 
 
 def fence_policies(facts: HostFacts) -> Finding:
-    """Whether a FencePolicy is not heeded, or has a fencer that fails for a lost node: its conditions say so."""
+    """Whether a FencePolicy is not heeded, or has a lost node that is not fenced: its conditions say so."""
     if isinstance(facts.policies, Unknown):
         return unknown(f"not known: {facts.policies.reason}")
     if facts.policies is None:
@@ -44,7 +44,7 @@ def fence_policies(facts: HostFacts) -> Finding:
             f"nodes are not failed over: {'; '.join(unmet)}",
             f"kubectl describe fencepolicies {names.replace(',', '')}; lastcall failover explain NODE says what is awaited",
         )
-    return ok("each FencePolicy is heeded, and none says that a fencer fails")
+    return ok("each FencePolicy is heeded, and none says that a fencer fails, or that a limit holds fencing back")
 
 
 def _told(found: Sequence[ControllerManager]) -> str:

@@ -3,6 +3,8 @@
 from typing import Any
 
 from lastcall import names
+from lastcall.failover.limits.storms import Limit
+from lastcall.failover.telling import held_back
 from lastcall.failover.telling.fencer_failures import LONGEST, MOST, Failing
 from lastcall.manifests.policy_rules import RULES
 from lastcall.manifests.structural import Extras, Schema, schema_of
@@ -18,7 +20,11 @@ _CONDITION: Schema = {
     "description": "One aspect of the object's state (meta/v1 Condition).",
     "required": ["type", "status", "lastTransitionTime", "reason", "message"],
     "properties": {
-        "type": {"type": "string", "maxLength": 316, "description": "Which aspect: Accepted or FencersWorking."},
+        "type": {
+            "type": "string",
+            "maxLength": 316,
+            "description": "Which aspect: Accepted, FencersWorking or FencingAllowed.",
+        },
         "status": {"type": "string", "enum": ["True", "False", "Unknown"], "description": "Whether it holds."},
         "observedGeneration": {
             "type": "integer",
@@ -31,7 +37,7 @@ _CONDITION: Schema = {
         "message": {
             "type": "string",
             "maxLength": 32768,
-            "description": "Every rule that is broken, or the last error.",
+            "description": "Every rule that is broken, the last error, or what is waited for.",
         },
     },
 }
@@ -60,6 +66,39 @@ _FENCER: Schema = {
     },
 }
 
+_HELD_BACK: Schema = {
+    "type": "object",
+    "description": "A limit that keeps nodes which are lost from being fenced.",
+    "required": ["reason", "message", "nodes", "waiting", "blockedBy", "since"],
+    "properties": {
+        "reason": {"type": "string", "enum": [one.value for one in Limit], "description": "Which limit."},
+        "message": {"type": "string", "maxLength": held_back.LONGEST, "description": "Its value, and what fills it."},
+        "nodes": {
+            "type": "array",
+            "maxItems": held_back.MOST,
+            "description": f"The Nodes that wait, at most {held_back.MOST} of them, by name.",
+            "items": {"type": "string", "maxLength": 253},
+        },
+        "waiting": {"type": "integer", "format": "int64", "minimum": 1, "description": "How many Nodes wait."},
+        "blockedBy": {
+            "type": "array",
+            "maxItems": held_back.MOST,
+            "description": f"The Nodes that fill the limit, at most {held_back.MOST} of them, by name.",
+            "items": {"type": "string", "maxLength": 253},
+        },
+        "since": {
+            "type": "string",
+            "format": "date-time",
+            "description": "Since when, as far as the controller that leads has seen it.",
+        },
+        "notBefore": {
+            "type": "string",
+            "format": "date-time",
+            "description": "Until when at least; nothing if it ends as soon as nodes are back or failed over.",
+        },
+    },
+}
+
 _POLICY_STATUS: Schema = {
     "type": "object",
     "description": "What the controller makes of it.",
@@ -73,7 +112,7 @@ _POLICY_STATUS: Schema = {
         "conditions": {
             "type": "array",
             "description": "Accepted: whether it is heeded, and if not, why. FencersWorking: False if the fencers of a lost"
-            " node fail, Unknown while no node is lost.",
+            " node fail. FencingAllowed: False if a limit keeps a lost node from being fenced. Unknown while no node is lost.",
             "x-kubernetes-list-type": "map",
             "x-kubernetes-list-map-keys": ["type"],
             "items": _CONDITION,
@@ -85,6 +124,14 @@ _POLICY_STATUS: Schema = {
             "x-kubernetes-list-type": "map",
             "x-kubernetes-list-map-keys": ["node", "name"],
             "items": _FENCER,
+        },
+        "heldBack": {
+            "type": "array",
+            "maxItems": len(Limit),
+            "description": "Limits that keep nodes which are lost from being fenced.",
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["reason"],
+            "items": _HELD_BACK,
         },
     },
 }

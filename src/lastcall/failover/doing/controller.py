@@ -6,7 +6,7 @@ whoever leads next, from what the cluster says.
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lastcall.aio import Group, Signal, first
@@ -79,7 +79,9 @@ class Controller:
             outside.cluster, outside.leadership, outside.clock, self._pool, me=terms.me, tell=self._tell
         )
         self._workers: dict[str, Worker] = {}
-        self._heeding = Heeding(outside.cluster, self.observing, outside.clock, self._cases)
+        self._heeding = Heeding(
+            outside.cluster, self.observing, outside.clock, self._gathering.guard, self._troubled, self._tell
+        )
         self._group: Group | None = None
         self._seen = Signal()
 
@@ -207,9 +209,10 @@ class Controller:
         """One for each node in trouble, while this controller leads."""
         return tuple(self._workers.values())
 
-    def _cases(self) -> Iterator[Case]:
-        """The nodes in trouble as they were last decided about."""
-        return (worker.gathered.case for worker in self._workers.values() if worker.gathered)
+    def _troubled(self) -> Mapping[str, Case | None]:
+        """The nodes in trouble as they were last decided about, by name; None: not yet."""
+        found = self._workers.items()
+        return {name: worker.gathered.case if worker.gathered else None for name, worker in found}
 
     @property
     def status(self) -> Status:

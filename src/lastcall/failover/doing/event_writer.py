@@ -7,7 +7,7 @@ from lastcall.aio import Signal
 from lastcall.errors import LastcallError
 from lastcall.failover.doing.outside import Cluster
 from lastcall.failover.telling import announcing
-from lastcall.failover.telling.happenings import Decided, Happening, Rested
+from lastcall.failover.telling.happenings import Happening, Rested
 from lastcall.failover.telling.repeats import Repeats
 from lastcall.model.observed import Told
 from lastcall.ports import Clock
@@ -49,7 +49,7 @@ class Telling:
         """None for an event of a Node that is not to be told again now."""
         if told.namespace:
             return told
-        limit = announcing.held_by(happening.step) if isinstance(happening, Decided) else ""
+        limit = announcing.held_by(happening)
         repeats = self._repeats.setdefault(told.name, Repeats())
         return repeats.due(told, self._clock.boottime(), limit="" if limit == announcing.FENCERS else limit)
 

@@ -114,20 +114,30 @@ class Guard:
         if not self._informed:
             why = "all Nodes have not been read since this controller leads: it does not know what was fenced before"
             return Answer(allowed=False, why=why, again=now + AGAIN)
-        domain, blind = policy.spec.domain_label, self._cluster.blind
+        domain = policy.spec.domain_label
         found, noted = self._observing.knots, self._observing.noted
         knots = [found[one] for one in {**dict.fromkeys(noted.fencings), **self._claims} if one in found]
         told = list(overview.fencings(knots, self._claims, self._done, domain=domain, now=now, wall=wall))
         known = {(one.node, one.boot_id) for one in told}
-        view = View(
-            members=self._all(domain, etcd, now),
-            fencings=[*told, *(one for one in self._over if (one.node, one.boot_id) not in known)],
+        fencings = [*told, *(one for one in self._over if (one.node, one.boot_id) not in known)]
+        view = self._view(policy, fencings, etcd=etcd, now=now)
+        return storms.may_fence(name, boot_id, view, policies.storm_limits(policy.spec.limits), now)
+
+    def view_trouble(self, policy: FencePolicy, now: float) -> Answer | None:
+        """``storms.view_trouble``: why no node that the policy holds for may be fenced, whichever; None if one may."""
+        view = self._view(policy, (), etcd=frozenset(), now=now)
+        return storms.view_trouble(view, policies.storm_limits(policy.spec.limits), now)
+
+    def _view(self, policy: FencePolicy, fencings: Sequence[Fencing], *, etcd: frozenset[str], now: float) -> View:
+        blind = self._cluster.blind
+        return View(
+            members=self._all(policy.spec.domain_label, etcd, now),
+            fencings=fencings,
             api_failed=now if blind else self._cluster.api_failed,
             api_trouble=f"a watch has failed ({blind})" if blind else self._cluster.api_trouble,
             clock_stepped=self._observing.clock.stepped,
             most_lost=self._observing.most_lost,
         )
-        return storms.may_fence(name, boot_id, view, policies.storm_limits(policy.spec.limits), now)
 
     def complaints(self) -> list[str]:
         """About what stands on Nodes and cannot be read, each text once: it counts as a fencing that is over just now."""

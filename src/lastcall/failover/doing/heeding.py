@@ -1,23 +1,28 @@
-"""Tells in the status of each FencePolicy whether it is heeded, for how many nodes it holds, and which fencers fail."""
+"""Tells in the status of each FencePolicy whether it is heeded, and what keeps its lost nodes from being fenced."""
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
 from lastcall.aio import Signal, first
 from lastcall.errors import LastcallError
 from lastcall.failover.deciding.case import Case
+from lastcall.failover.doing.guard import Guard
 from lastcall.failover.doing.observing import Observing
 from lastcall.failover.doing.outside import Cluster
 from lastcall.failover.limits import policies
+from lastcall.failover.limits.storms import Answer
+from lastcall.failover.telling import held_back
 from lastcall.failover.telling.fencer_failures import Fencers, by_policy
+from lastcall.failover.telling.happenings import Blocked, Listener
+from lastcall.failover.telling.held_back import HeldBack
 from lastcall.ports import Clock
 
 LOOK = 60.0
 """Seconds between two looks: how many nodes there are changes by itself."""
 PACE = 5.0
-"""The same while nodes are in trouble; what is told of their fencers is renewed no more often, whatever else changes."""
+"""The same while nodes are in trouble; what is told of them is renewed no more often, whatever else changes."""
 CALM = 0.5
 """Seconds in which several changes are told as one."""
 
@@ -27,17 +32,26 @@ log = logging.getLogger(__name__)
 class Heeding:
     """``run`` while this controller leads; ``changed`` is set when a policy is another, or a node comes to be in trouble.
 
-    ``cases`` are the nodes in trouble as they were last decided about.
+    ``troubled`` are the nodes in trouble, each as it was last decided about; None: it was not decided about yet.
     """
 
     def __init__(
-        self, cluster: Cluster, observing: Observing, clock: Clock, cases: Callable[[], Iterable[Case]]
+        self,
+        cluster: Cluster,
+        observing: Observing,
+        clock: Clock,
+        guard: Guard,
+        troubled: Callable[[], Mapping[str, Case | None]],
+        tell: Listener,
     ) -> None:
         self._cluster = cluster
         self._observing = observing
         self._clock = clock
-        self._cases = cases
+        self._guard = guard
+        self._troubled = troubled
+        self._tell = tell
         self._fencers: Mapping[str, Fencers] = {}
+        self._held: Mapping[str, HeldBack] = {}
         self._looked = float("-inf")
         self.changed = Signal()
 
@@ -45,25 +59,61 @@ class Heeding:
         """Never ends. What cannot be written is tried again at the next look."""
         while True:
             changed = self.changed.next()
-            await self._tell()
-            await first(changed, self._clock.sleep(PACE if any(True for _ in self._cases()) else LOOK))
+            await self._write()
+            await first(changed, self._clock.sleep(PACE if self._troubled() else LOOK))
             await self._clock.sleep(CALM)
 
-    async def _tell(self) -> None:
+    def _look(self, boottime: float, wall: float) -> None:
+        troubled = self._troubled()
+        self._fencers = by_policy(filter(None, troubled.values()), boottime, wall)
+        self._held = self._held_back(troubled, boottime)
+        self._looked = boottime
+
+    def _held_back(self, troubled: Mapping[str, Case | None], now: float) -> Mapping[str, HeldBack]:
+        """By policy; only what stands against all nodes is asked for anew, each limit was when a node was decided about."""
+        found: dict[str, HeldBack] = {}
+        troubles: dict[str, Answer | None] = {}
+        for name, case in troubled.items():
+            knot = self._observing.knots.get(name)
+            if knot is None or knot.choice.policy is None:
+                continue
+            policy = knot.choice.policy
+            if policy.name not in troubles:
+                troubles[policy.name] = self._guard.view_trouble(policy, now)
+            trouble = troubles[policy.name]
+            if case:
+                answer = held_back.standing(case, now, trouble)
+            else:
+                answer = held_back.standing_unread(trouble) if knot.silent(now) else None
+            if answer:
+                found.setdefault(policy.name, HeldBack()).add(name, answer)
+            if trouble and trouble.limit and answer is trouble:
+                self._tell(
+                    Blocked(
+                        node=name,
+                        uid=knot.node.metadata.uid,
+                        limit=trouble.limit,
+                        why=f"node {name} is not fenced: {trouble.why}",
+                    )
+                )
+        return found
+
+    async def _write(self) -> None:
         chosen = Counter(knot.choice.name for knot in self._observing.knots.values())
         boottime, wall = self._clock.boottime(), self._clock.wall()
         if boottime >= self._looked + PACE:
-            self._fencers, self._looked = by_policy(self._cases(), boottime, wall), boottime
+            self._look(boottime, wall)
         now = datetime.fromtimestamp(wall, UTC)
         found = self._observing.policies
         for entry in policies.entries(found.values()):
-            fencers = self._fencers.get(entry.name, Fencers())
+            fencers, held = self._fencers.get(entry.name, Fencers()), self._held.get(entry.name, HeldBack())
+            entries = held.entries(found[entry.name].get("status") or {}, boottime, wall)
             wanted = policies.status(
                 found[entry.name],
                 entry,
                 nodes=chosen[entry.name],
-                working=fencers.condition,
-                fencers=fencers.entries,
+                conditions=(fencers.condition, held.condition(entries)),
+                told={"fencers": fencers.entries, "heldBack": entries},
                 now=now,
             )
             if wanted is None:

@@ -84,14 +84,14 @@ def status(
     entry: Entry,
     *,
     nodes: int,
-    working: Mapping[str, str],
-    fencers: Sequence[Mapping[str, Any]],
+    conditions: Sequence[Mapping[str, str]],
+    told: Mapping[str, Sequence[Mapping[str, Any]]],
     now: datetime,
 ) -> dict[str, Any] | None:
     """What the object's status should be; None if it is so already.
 
-    ``nodes``: how many it is chosen for. ``working``: the condition about its fencers, without the fields that all conditions
-    share. ``fencers``: those that fail.
+    ``nodes``: how many it is chosen for. ``conditions``: those beside ``Accepted``, without the fields that all conditions
+    share. ``told``: what else is in it, by field.
     """
     before = policy.get("status") or {}
     generation = (policy.get("metadata") or {}).get("generation", 0)
@@ -101,12 +101,13 @@ def status(
         "reason": ACCEPTED if entry.policy else INVALID,
         "message": "; ".join(entry.violations)[:32768] or "it is heeded",
     }
-    conditions = []
-    for one in (accepted, working):
+    dated = []
+    for one in (accepted, *conditions):
         since = [old["lastTransitionTime"] for old in before.get("conditions") or () if _same(old, one)]
         date = since[0] if since else now.strftime("%Y-%m-%dT%H:%M:%SZ")
-        conditions.append({**one, "observedGeneration": generation, "lastTransitionTime": date})
-    after = {"conditions": conditions, "fencers": [*fencers], "nodes": nodes, "observedGeneration": generation}
+        dated.append({**one, "observedGeneration": generation, "lastTransitionTime": date})
+    lists = {field: [*entries] for field, entries in told.items()}
+    after = {"conditions": dated, **lists, "nodes": nodes, "observedGeneration": generation}
     return None if after == before else after
 
 

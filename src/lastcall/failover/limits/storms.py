@@ -126,6 +126,12 @@ class Answer:
     why: str
     again: float | None = None
     limit: Limit | None = None
+    cause: str = ""
+    """``why`` without how long ago that was."""
+    blocked_by: tuple[str, ...] = ()
+    """The nodes that fill the limit, by name."""
+    not_before: float | None = None
+    """The limit stands at least until then, whatever nodes do; None if nodes that come back, or are failed over, may end it."""
 
 
 def may_fence(name: str, boot_id: str, view: View, limits: Limits, now: float) -> Answer:
@@ -133,7 +139,7 @@ def may_fence(name: str, boot_id: str, view: View, limits: Limits, now: float) -
     node = next((one for one in view.members if one.name == name), None)
     if node is None:
         return Answer(allowed=False, why=f"no node {name} is known of", again=now + limits.settle)
-    if refused := next(_sick(view, limits, now), None):
+    if refused := view_trouble(view, limits, now):
         return refused
     own = [one for one in view.fencings if one.open and (one.node, one.boot_id) == (name, boot_id)]
     if any(one.ordered for one in own):
@@ -146,57 +152,65 @@ def may_fence(name: str, boot_id: str, view: View, limits: Limits, now: float) -
     return refused or Answer(allowed=True, why=f"no limit stands against fencing node {name}")
 
 
+def view_trouble(view: View, limits: Limits, now: float) -> Answer | None:
+    """Why no node at all is fenced: the view cannot be trusted, and what looks lost may only be so from here; None: it can."""
+    return next(_sick(view, limits, now), None)
+
+
 def _sick(view: View, limits: Limits, now: float) -> Iterator[Answer]:
-    """The view itself cannot be trusted: what looks lost may only be so from here."""
-    lost, every = sum(one.lost for one in view.members), len(view.members)
-    if 2 * lost > every:
-        why = f"{lost} of {every} nodes are lost at once: rather the controller is cut off than they"
-        yield _no(Limit.NODES_LOST, why, now + limits.settle)
+    lost, every = [one.name for one in view.members if one.lost], len(view.members)
+    if 2 * len(lost) > every:
+        why = f"{len(lost)} of {every} nodes are lost at once: rather the controller is cut off than they"
+        yield _no(Limit.NODES_LOST, why, now + limits.settle, blocked_by=lost)
     for limit, at, what in (
         (Limit.API_SERVER, view.api_failed, view.api_trouble or "the API server failed"),
         (Limit.CLOCK, view.clock_stepped, "the controller's clock jumped"),
         (Limit.NODES_LOST, view.most_lost, "more than half of the nodes were lost at once"),
     ):
         if at is not None and now < at + limits.settle:
-            yield _no(limit, f"{what} {duration.passed(now - at)} ago", at + limits.settle)
+            again = at + limits.settle
+            yield _no(limit, f"{what} {duration.passed(now - at)} ago", again, cause=what, not_before=again)
 
 
 def _counts(node: Member, view: View, limits: Limits, now: float) -> Iterator[Answer]:
-    recent = sorted(one.began for one in view.fencings if now < one.began + HOUR)
+    recent = sorted((one for one in view.fencings if now < one.began + HOUR), key=lambda one: one.began)
     if len(recent) >= limits.per_hour:
+        again = recent[-limits.per_hour].began + HOUR
         yield _no(
             Limit.PER_HOUR,
             f"{_nodes(len(recent))} fenced within the last hour, and {limits.per_hour} may be",
-            recent[-limits.per_hour] + HOUR,
+            again,
+            blocked_by=(one.node for one in recent),
+            not_before=again,
         )
     if not node.domain:
         return
     there = {one.node for one in _others(node, view) if one.domain == node.domain and not one.failed_over}
     if len(there) >= limits.per_domain:
         why = f"in failure domain {node.domain} {_names(there)} not back yet, and {limits.per_domain} may be away"
-        yield _no(Limit.PER_DOMAIN, why, now + limits.settle)
+        yield _no(Limit.PER_DOMAIN, why, now + limits.settle, blocked_by=there)
 
 
 def _control_plane(node: Member, view: View, limits: Limits, now: float) -> Iterator[Answer]:
     others = {one.node for one in _others(node, view) if one.control_plane}
     if node.control_plane and others:
         why = f"{_names(others)} of the control plane not back yet, and one at a time is fenced"
-        yield _no(Limit.CONTROL_PLANE, why, now + limits.settle)
+        yield _no(Limit.CONTROL_PLANE, why, now + limits.settle, blocked_by=others)
     voters = [one for one in view.members if one.etcd]
-    left = _left(node, voters, view)
-    needed = len(voters) // 2 + 1
+    away = _away(node, voters, view)
+    left, needed = len(voters) - len(away), len(voters) // 2 + 1
     if node.etcd and left < needed:
         why = f"without it {left} of {len(voters)} etcd members are healthy, and the quorum is {needed}"
-        yield _no(Limit.QUORUM, why, now + limits.settle)
+        yield _no(Limit.QUORUM, why, now + limits.settle, blocked_by=away - {node.name})
 
 
 def _healthy(node: Member, view: View, limits: Limits, now: float) -> Iterator[Answer]:
     every = len(view.members)
-    left = _left(node, view.members, view)
-    needed = portion(limits.min_healthy, every, up=True)
+    away = _away(node, view.members, view)
+    left, needed = every - len(away), portion(limits.min_healthy, every, up=True)
     if left < needed:
         why = f"{left} of {every} nodes are healthy without it, and {needed} have to be"
-        yield _no(Limit.MIN_HEALTHY, why, now + limits.settle)
+        yield _no(Limit.MIN_HEALTHY, why, now + limits.settle, blocked_by=away - {node.name})
 
 
 def _others(node: Member, view: View) -> list[Fencing]:
@@ -204,14 +218,31 @@ def _others(node: Member, view: View) -> list[Fencing]:
     return [one for one in view.fencings if one.open and one.node != node.name]
 
 
-def _left(node: Member, members: Iterable[Member], view: View) -> int:
-    """How many are healthy without the node, and without those that are being fenced, whatever they look like."""
+def _away(node: Member, members: Iterable[Member], view: View) -> set[str]:
+    """Who is not healthy without the node: itself, and those that are being fenced, whatever they look like, among them."""
     away = {node.name, *(one.node for one in _others(node, view))}
-    return sum(one.healthy for one in members if one.name not in away)
+    return {one.name for one in members if not one.healthy or one.name in away}
 
 
-def _no(limit: Limit, why: str, again: float) -> Answer:
-    return Answer(allowed=False, why=why, again=again, limit=limit)
+def _no(
+    limit: Limit,
+    why: str,
+    again: float,
+    *,
+    cause: str = "",
+    blocked_by: Iterable[str] = (),
+    not_before: float | None = None,
+) -> Answer:
+    names = tuple(sorted({*blocked_by}))
+    return Answer(
+        allowed=False,
+        why=why,
+        again=again,
+        limit=limit,
+        cause=cause or why,
+        blocked_by=names,
+        not_before=not_before,
+    )
 
 
 def _nodes(count: int) -> str:

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from lastcall import names
 from lastcall.failover.deciding import pacing, steps
-from lastcall.failover.telling.happenings import Acted, Decided, Happening, Removed, Repeated
+from lastcall.failover.limits.storms import Limit
+from lastcall.failover.telling.happenings import Acted, Blocked, Decided, Happening, Removed, Repeated
 from lastcall.model.observed import Told
 
 _MOST = 1024
@@ -23,16 +24,21 @@ def told(happening: Happening, uids: dict[str, str]) -> Sequence[Told]:
     return [one] if one else []
 
 
-def held_by(step: steps.Step) -> str:
+def held_by(happening: Happening) -> str:
     """What keeps a suspected node from being fenced: one of the limits, or its fencers; empty if it is neither."""
-    if not isinstance(step, steps.Wait):
-        return ""
-    return step.limit.value if step.limit else FENCERS if step.stuck else ""
+    match happening:
+        case Blocked(limit=limit) | Decided(step=steps.Wait(limit=Limit() as limit)):
+            return limit.value
+        case Decided(step=steps.Wait(stuck=True)):
+            return FENCERS
+        case _:
+            return ""
 
 
 def _one(happening: Happening, uids: dict[str, str]) -> Told | None:
+    held = held_by(happening)
     match happening:
-        case Decided(node=node, uid=uid, step=steps.Wait(why=why) as step) if held_by(step):
+        case Blocked(node=node, uid=uid, why=why) | Decided(node=node, uid=uid, step=steps.Wait(why=why)) if held:
             uids[node] = uid
             return _told(node, uid, names.E_NOT_FENCED, why, warning=True)
         case Decided(node=node, uid=uid, step=step, would=would):

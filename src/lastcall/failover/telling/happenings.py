@@ -10,6 +10,7 @@ from lastcall.failover.deciding.case import Case
 from lastcall.failover.deciding.steps import Step
 from lastcall.failover.knowing.facts import InstanceSeen, PowerSeen
 from lastcall.failover.knowing.owner import OwnerMark
+from lastcall.failover.limits.storms import Limit
 from lastcall.failover.upstream.verdict import Removal
 
 
@@ -25,6 +26,16 @@ class Decided:
     """What it was decided from."""
     would: bool = False
     """It would be failed over now, but its policy only observes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Blocked:
+    """A lost node is not fenced, as no node is; nothing can be decided about it, since the API server does not answer."""
+
+    node: str
+    uid: str
+    limit: Limit
+    why: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,5 +116,5 @@ class Stopped:
     """This controller leads no more: what it had begun with any node is given up."""
 
 
-Happening = Decided | Learned | Acted | Stepped | Removed | Repeated | Rested | Broke | Stopped
+Happening = Decided | Blocked | Learned | Acted | Stepped | Removed | Repeated | Rested | Broke | Stopped
 Listener = Callable[[Happening], None]

@@ -26,7 +26,7 @@ from lastcall.failover.limits.knot import UNCHOSEN
 from lastcall.failover.limits.lookalikes import Lookalikes
 from lastcall.failover.limits.overview import CONTROL_PLANE, ETCD, counts_from, over
 from lastcall.failover.limits.storms import Answer, Fencing, Member, View
-from lastcall.failover.telling import fencer_failures
+from lastcall.failover.telling import fencer_failures, held_back
 from lastcall.model.base import Facts
 from lastcall.model.fence_policy import FencePolicy, PowerOn, RemoveTaint
 from lastcall.model.fencer import TargetCheck
@@ -278,8 +278,11 @@ def _devices(objects: Objects, node: LiveNode, found: FencePolicy | None, now: f
 
 
 def _storm(objects: Objects, found: FencePolicy | None, name: str, boot_id: str, now: float) -> Answer:
+    """As the controller that leads has told it, or else as far as the objects say."""
     if found is None:
         return Answer(allowed=False, why="no FencePolicy holds for it")
+    if told := held_back.reported(found.status, node=name):
+        return told
     spec = found.spec
     members, fencings = [], []
     for node in objects.nodes:

@@ -1,0 +1,167 @@
+"""What the status of a FencePolicy says of lost nodes that a limit keeps from being fenced (pure), and how it is read again.
+
+Errors of the API server are one of these limits. The status is written anew only if something else is in it: other nodes,
+another limit, or a time that was told and has passed.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from lastcall.failover.deciding import course, suspicion
+from lastcall.failover.deciding.case import Case
+from lastcall.failover.deciding.steps import AskTarget, Mark, SwitchOff, Wait
+from lastcall.failover.limits.storms import Answer, Limit
+
+ALLOWED = "FencingAllowed"
+"""The condition of a policy: False while a limit keeps one of its lost nodes from being fenced."""
+MOST = 16
+"""Nodes that are named in one list: an object must stay small, also if hundreds of nodes are lost."""
+LONGEST = 1024
+"""Characters of a message about one limit."""
+
+_ALL_NODES = frozenset({Limit.NODES_LOST, Limit.API_SERVER, Limit.CLOCK})
+"""They stand against every node: the controller does not trust what it sees."""
+_FREE = Answer(allowed=True, why="no limit keeps it from being fenced")
+
+
+def standing(case: Case, now: float, trouble: Answer | None) -> Answer | None:
+    """What stands against fencing a node: an answer that allows it if nothing does; None if it is not lost, or not yet known.
+
+    ``trouble``: why no node at all is fenced now, if that is so. The case may be older than that, since an API server that
+    fails delays the next one.
+    """
+    if case.policy is None or case.node is None or suspicion.heard_of(case, now):
+        return None
+    step = course.decide(case, now)
+    if isinstance(step, Wait) and not case.dead and not case.limits.allowed:
+        return case.limits if step.limit else None
+    if trouble and not case.dead and isinstance(step, AskTarget | Mark | SwitchOff):
+        return trouble
+    return _FREE
+
+
+def standing_unread(trouble: Answer | None) -> Answer:
+    """The same of a lost node about which nothing could be read yet."""
+    return trouble or _FREE
+
+
+@dataclass
+class HeldBack:
+    """The lost nodes of one policy, by the limit that stands against each."""
+
+    lost: bool = False
+    """Whether there is one, held back or not."""
+    _answers: dict[Limit, Answer] = field(default_factory=dict)
+    """The first one of each limit."""
+    _nodes: dict[Limit, set[str]] = field(default_factory=dict)
+
+    def add(self, node: str, answer: Answer) -> None:
+        """One more, and what ``standing`` says of it."""
+        self.lost = True
+        if answer.limit:
+            self._answers.setdefault(answer.limit, answer)
+            self._nodes.setdefault(answer.limit, set()).add(node)
+
+    def entries(self, before: Mapping[str, Any], now: float, wall: float) -> list[dict[str, Any]]:
+        """``status.heldBack``. ``before``: the status as it is. ``now``, on the clock of the answers, is the moment ``wall``."""
+        old = {entry.get("reason"): entry for entry in _told(before)}
+        return [
+            _entry(self._answers[limit], self._nodes[limit], old.get(limit.value), now, wall)
+            for limit in Limit
+            if limit in self._answers
+        ]
+
+    def condition(self, entries: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+        """``FencingAllowed``, without the fields that say since when; ``entries`` as above."""
+        if entries:
+            message = "; ".join(map(_sentence, entries))
+            return {"type": ALLOWED, "status": "False", "reason": entries[0]["reason"], "message": message}
+        if self.lost:
+            message = "no limit keeps a lost node from being fenced"
+            return {"type": ALLOWED, "status": "True", "reason": "NoLimitReached", "message": message}
+        message = "the limits were not asked: no node is lost for which this policy holds"
+        return {"type": ALLOWED, "status": "Unknown", "reason": "NotAsked", "message": message}
+
+
+def _entry(answer: Answer, nodes: set[str], old: Mapping[str, Any] | None, now: float, wall: float) -> dict[str, Any]:
+    assert answer.limit
+    entry: dict[str, Any] = {
+        "reason": answer.limit.value,
+        "message": answer.cause[:LONGEST],
+        "nodes": sorted(nodes)[:MOST],
+        "waiting": len(nodes),
+        "blockedBy": [*answer.blocked_by[:MOST]],
+        "since": old["since"] if old else _date(wall),
+    }
+    ends = None if answer.not_before is None else wall + answer.not_before - now
+    if ends is not None:
+        entry["notBefore"] = _date(ends)
+    return {**old} if old and _still_true(old, entry, ends, wall) else entry
+
+
+def _still_true(old: Mapping[str, Any], entry: Mapping[str, Any], ends: float | None, wall: float) -> bool:
+    """Whether what was told holds: it ends not before a time that has not come yet, though that may be later by now.
+
+    Errors of the API server differ with each of them.
+    """
+    told = _seconds(old.get("notBefore"))
+    if (told is None) != (ends is None) or (told is not None and ends is not None and not wall < told <= ends + 1):
+        return False
+    moving = {"notBefore", *({"message"} if entry["reason"] == Limit.API_SERVER.value else ())}
+    return {key: old[key] for key in old if key not in moving} == {
+        key: entry[key] for key in entry if key not in moving
+    }
+
+
+def _sentence(entry: Mapping[str, Any]) -> str:
+    waiting = _names(entry["nodes"], entry["waiting"])
+    verb = "waits" if entry["waiting"] == 1 else "wait"
+    until = f"; not before {entry['notBefore']}" if "notBefore" in entry else ""
+    return f"{waiting} {verb} since {entry['since']} by limit {entry['reason']}: {_cause(entry)}{until}"
+
+
+def _cause(entry: Mapping[str, Any]) -> str:
+    """With the nodes that fill the limit, unless the message names them."""
+    message, blocking = entry["message"], entry["blockedBy"]
+    return message if all(node in message for node in blocking) else f"{message} ({_names(blocking, len(blocking))})"
+
+
+def _names(names: Sequence[str], count: int) -> str:
+    more = f" and {count - len(names)} more" if count > len(names) else ""
+    return f"{'node' if count == 1 else 'nodes'} {', '.join(names)}{more}"
+
+
+def reported(status: Mapping[str, Any], *, node: str) -> Answer | None:
+    """What ``status.heldBack`` says of a node; None if it says nothing. Times are seconds since 1970."""
+    for entry in _told(status):
+        limit = Limit(entry["reason"])
+        if node in entry["nodes"] or limit in _ALL_NODES:
+            why = f"{_cause(entry)}, since {entry['since']}"
+            return Answer(allowed=False, why=why, again=_seconds(entry.get("notBefore")), limit=limit)
+    return None
+
+
+def _told(status: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The entries that can be read."""
+    entries = status.get("heldBack")
+    for entry in entries if isinstance(entries, list) else ():
+        if isinstance(entry, Mapping) and entry.get("reason") in [one.value for one in Limit]:
+            texts = [entry.get("message"), entry.get("since")]
+            for names in (entry.get("nodes"), entry.get("blockedBy")):
+                texts += names if isinstance(names, list) else [None]
+            if all(isinstance(text, str) for text in texts):
+                yield entry
+
+
+def _date(seconds: float) -> str:
+    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _seconds(text: Any) -> float | None:
+    """Since 1970; None if it is no time."""
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (TypeError, ValueError):
+        return None
