@@ -343,8 +343,8 @@ BUGS = [
     Bug(
         "half of etcd's members is a quorum",
         "failover/limits/storms.py",
-        "needed = len(voters) // 2 + 1",
-        "needed = (len(voters) + 1) // 2",
+        "len(voters) // 2 + 1",
+        "(len(voters) + 1) // 2",
         STORMS,
     ),
     Bug(
@@ -364,8 +364,8 @@ BUGS = [
     Bug(
         "a controller that is cut off fences the others",
         "failover/limits/storms.py",
-        "if 2 * lost > every:",
-        "if lost == every:",
+        "if 2 * len(lost) > every:",
+        "if len(lost) == every:",
         STORMS,
     ),
     Bug(
