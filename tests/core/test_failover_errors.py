@@ -1,5 +1,6 @@
 """Errors of the API server: one among answers holds nothing back, a share or a run of them does."""
 
+import asyncio
 import json
 from random import Random
 
@@ -8,7 +9,7 @@ from support.failing_over import NAMES, failing_over
 from support.failover_little import Hand
 
 from lastcall.adapters.kube.failover_cluster import COMPONENT, KubeCluster
-from lastcall.adapters.kube.noting import Health, Noting
+from lastcall.adapters.kube.noting import PATIENCE, Health, Noting
 from lastcall.adapters.kube.transport import Answer
 from lastcall.errors import ApiUnavailable, LastcallError, Unavailable
 from lastcall.failover.doing.guard import Guard
@@ -64,6 +65,39 @@ async def test_a_share_of_errors_is_one_of_those_of_late_alone():
     assert (await failed(*(200, 200, 500) * 4)).trouble.startswith("4 of 12 requests to the API server failed")
     assert (await failed(*(200, 200, 500) * 4, apart=6.0)).failed is None, "they are too few to be a share"
     assert (await failed(*[500, 200] * 3, *[200] * 9, 500, apart=0.6)).failed is None
+
+
+async def test_one_object_at_which_the_server_fails_again_and_again_counts_once():
+    """It says something of what is read there; another one, or an answer to the same, ends that."""
+    clock = Hand(100.0)
+    health = Health(clock)
+    transport = Noting(Sequence(*[500] * 12), health)
+    for _ in range(9):
+        await transport.request("GET", "/api/v1/nodes/n1", {}, b"")
+    assert (health.run, health.failed) == (1, None)
+    await transport.request("GET", "/api/v1/nodes/n2", {}, b"")
+    await transport.request("GET", "/api/v1/nodes/n1", {}, b"")
+    assert health.run == 3
+
+
+class Deaf:
+    """A transport that never answers."""
+
+    async def request(self, method, target, headers, body, *, stream=False):
+        await asyncio.get_running_loop().create_future()
+
+
+@pytest.mark.parametrize(("waited", "run"), [(PATIENCE, 1), (PATIENCE - 0.1, 0)])
+async def test_who_gives_up_waiting_for_an_answer_got_none_if_he_has_waited_for_long(waited, run):
+    clock = Hand(100.0)
+    health = Health(clock)
+    asking = asyncio.create_task(Noting(Deaf(), health).request("GET", "/x", {}, b""))
+    await asyncio.sleep(0)
+    clock.now += waited
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    assert health.run == run
 
 
 async def test_what_is_written_for_people_alone_never_counts():

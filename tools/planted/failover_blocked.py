@@ -89,11 +89,11 @@ BUGS = [
     Bug(
         "nothing is ever busy",
         _ROOM,
-        "return any(not turn.done() for",
-        "return False and any(not turn.done() for",
+        "return any(not one.turn.done() for",
+        "return False and any(not one.turn.done() for",
         MANY,
     ),
-    Bug("a place that nobody wants is lost", _ROOM, "queue and queue[0][1].done():", "False:", MANY),
+    Bug("a place that nobody wants is lost", _ROOM, "queue and queue[0].turn.done():", "False:", MANY),
     Bug(
         "more nodes are read at once than there is room for",
         "failover/doing/gathering.py",
