@@ -223,6 +223,36 @@ async def test_a_node_gets_tokens_of_its_own_pods_alone(api):
 
 
 @source(RESTRICTION)
+async def test_a_token_for_what_a_missing_driver_might_ask(api):
+    """It is refused with what is missing; an audience that the pod names is not."""
+    sources = [{"serviceAccountToken": {"path": "token", "audience": "vault"}}]
+    volumes = [
+        {"name": "t", "projected": {"sources": sources}},
+        {"name": "c", "csi": {"driver": "none.example.com"}},
+        {"name": "p", "persistentVolumeClaim": {"claimName": "none"}},
+    ]
+    name = await node_with_pod(api, volumes=volumes)
+    path = TOKENS.format(api.namespace)
+    await allowed(api, "POST", path, kubelet(name))
+    bound = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": (await api.get(PODS, "p"))["metadata"]["uid"]}
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"boundObjectRef": bound}}
+    missing = '[csidriver.storage.k8s.io "none.example.com" not found, persistentvolumeclaim "none" not found]'
+    assert (await message(api, "POST", path, body, kubelet(name))).endswith(f'audience "": {missing}')
+    body["spec"]["audiences"] = ["vault"]
+    assert (await api.ask("POST", path, body, headers=kubelet(name)).reply()).status == 201
+
+
+@source(RESTRICTION)
+async def test_a_node_evicts_no_pod_that_is_not_there(api):
+    """NodeRestriction looks for it before it is evicted."""
+    name = await node_with_pod(api)
+    path = api.at(PODS, "none", "eviction")
+    body = {"apiVersion": "policy/v1", "kind": "Eviction", **meta("none")}
+    said = await api.ask("POST", path, body, headers=kubelet(name)).refused(404, "NotFound")
+    assert said["message"] == 'pod "none" not found'
+
+
+@source(RESTRICTION)
 async def test_a_node_changes_its_own_node_alone(api):
     """And neither its taints nor the labels of others."""
     name, merge = await node_with_pod(api), "application/merge-patch+json"

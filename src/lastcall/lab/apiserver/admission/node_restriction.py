@@ -46,7 +46,7 @@ class NodeRestriction(Plugin):
     async def mutate(self, attributes: Attributes) -> None:
         """ApiError if the node may not."""
         node = attributes.user.node
-        if not node or "system:nodes" not in attributes.user.groups:
+        if not node or "system:nodes" not in attributes.user.groups or attributes.operation == "CONNECT":
             return
         check = self._checks.get(attributes.resource.storage)
         if check and (why := check(attributes, node)):
@@ -74,7 +74,7 @@ class NodeRestriction(Plugin):
     def _existing(self, attributes: Attributes) -> Object:
         stored = self._store.get(Key("pods", attributes.namespace, attributes.name))
         if stored is None:
-            raise status.not_found("pods", "", attributes.name)
+            raise status.not_found("pod", "", attributes.name)  # upstream's informer names the kind
         return stored.object()
 
 

@@ -1,6 +1,6 @@
 """The tokens that a kubelet may ask for: those of service accounts of pods on its node (``NodeRestriction``)."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Sequence
 
 from lastcall.lab.apiserver import status
 from lastcall.lab.apiserver.authorization.attributes import AccessAttributes
@@ -47,36 +47,54 @@ class NodeTokens:
         if len(audiences) > 1:
             return "node may only request 0 or 1 audiences"
         audience = audiences[0] if audiences else ""
+        found, missing = self._audiences(pod)
+        if audience in found:
+            return ""
+        if missing:
+            why = missing[0] if len(missing) == 1 else f"[{', '.join(missing)}]"
+            return f'error validating audience "{audience}": {why}'
         asked = AccessAttributes(user, _VERB, resource=audience, namespace=namespace, name=account)
-        if audience in self._audiences(pod) or self._authorizer.authorize(asked).allowed:
+        if self._authorizer.authorize(asked).allowed:
             return ""
         return (
             f'audience "{audience}" not found in pod spec volume,'
             f" {user.name} is not authorized to request tokens for this audience"
         )
 
-    def _audiences(self, pod: Object) -> Iterator[str]:
-        """Those of the pod's volumes, and of the drivers of its volumes."""
+    def _audiences(self, pod: Object) -> tuple[Collection[str], Sequence[str]]:
+        """Those of the pod's volumes, and of the drivers of its volumes; and what of these is not there."""
+        found: set[str] = set()
+        missing: dict[str, None] = {}
         for volume in pod["spec"].get("volumes") or ():
             for source in (volume.get("projected") or {}).get("sources") or ():
                 if source.get("serviceAccountToken"):
-                    yield source["serviceAccountToken"].get("audience") or ""
-            driver = self._object("csidrivers.storage.k8s.io", "", self._driver(pod, volume))
-            for request in (driver.get("spec") or {}).get("tokenRequests") or ():
-                yield request.get("audience") or ""
+                    found.add(source["serviceAccountToken"].get("audience") or "")
+            try:
+                if driver := self._driver(pod, volume):
+                    requests = self._object("csidriver", "", driver, group="storage.k8s.io")["spec"].get(
+                        "tokenRequests"
+                    )
+                    found.update(request.get("audience") or "" for request in requests or ())
+            except status.ApiError as error:
+                missing[error.message] = None
+        return found, [*missing]
 
     def _driver(self, pod: Object, volume: Object) -> str:
-        """The CSI driver of a volume; empty if it has none."""
+        """The CSI driver of a volume; empty if it has none. ApiError if its claim or its volume is not there."""
         if volume.get("csi"):
             return str(volume["csi"].get("driver") or "")
         metadata = pod["metadata"]
         claim = (volume.get("persistentVolumeClaim") or {}).get("claimName") or ""
         claim = f"{metadata['name']}-{volume['name']}" if volume.get("ephemeral") else claim
-        found = self._object("persistentvolumeclaims", metadata["namespace"], claim)
-        bound = self._object("persistentvolumes", "", (found.get("spec") or {}).get("volumeName") or "")
-        return str(((bound.get("spec") or {}).get("csi") or {}).get("driver") or "")
+        if not claim:
+            return ""
+        bound = self._object("persistentvolumeclaim", metadata["namespace"], claim)
+        persistent = self._object("persistentvolume", "", bound["spec"].get("volumeName") or "")
+        return str((persistent["spec"].get("csi") or {}).get("driver") or "")
 
-    def _object(self, resource: str, namespace: str, name: str) -> Object:
-        """Empty if it is not there."""
-        stored = self._store.get(Key(resource, namespace, name)) if name else None
-        return stored.object() if stored else {}
+    def _object(self, singular: str, namespace: str, name: str, *, group: str = "") -> Object:
+        """ApiError (404) if it is not there, which names it as upstream's informers do."""
+        stored = self._store.get(Key(status.qualified(f"{singular}s", group), namespace, name))
+        if stored is None:
+            raise status.not_found(singular, group, name)
+        return stored.object()
