@@ -3,13 +3,14 @@
 import msgspec
 import pytest
 from support.failing_over import failing_over
-from support.failover_little import MINE
+from support.failover_little import MARK, MINE
 
 from lastcall.adapters.kube.resources import NODES
 from lastcall.errors import Unavailable
 from lastcall.failover.doing.guard import Guard
 from lastcall.failover.doing.observing import Observing
 from lastcall.failover.knowing import owner
+from lastcall.model.fence_policy import FencePolicy
 from lastcall.model.observed import Heard, Watched, WatchedNode
 from lastcall.model.power import Power
 
@@ -151,6 +152,16 @@ def test_a_list_that_has_failed_is_asked_for_again(error):
     run()
 
 
+class Healthy:
+    """An API server that has not failed."""
+
+    blind, api_failed, api_trouble = "", None, ""
+
+
+def known(name, annotations):
+    return msgspec.convert({"metadata": {"name": name, "annotations": annotations}}, WatchedNode)
+
+
 @pytest.mark.parametrize(
     ("annotations", "informed"),
     [
@@ -164,9 +175,30 @@ def test_what_only_the_watch_can_count_is_waited_for(annotations, informed):
     """A Node that the watch does not know has no failure domain; a text that cannot be read counts for as long as it is there."""
     observing = Observing(lambda _: None)
     guard = Guard(None, observing)
-    node = msgspec.convert({"metadata": {"name": "n", "annotations": annotations}}, WatchedNode)
+    node = known("n", annotations)
     assert guard.learn([node], now=0.0, wall=0.0) is informed
     observing.hear(Heard(Watched.NODES, "n", node), 1.0)
     assert guard.learn([node], now=1.0, wall=0.0)
     guard.begin()
     assert guard.learn([], now=2.0, wall=0.0)
+
+
+def test_two_boots_of_one_node_count_twice_in_an_hour():
+    """The watch still shows the mark of the first, which made way for that of the second."""
+    observing, other = Observing(lambda _: None), owner.OwnerMark(**{**MARK, "boot_id": "b2"})
+    first = known("n", {"lastcall.dev/failover": MARKED})
+    second = known(
+        "n",
+        {
+            "lastcall.dev/failover": owner.write(other),
+            "lastcall.dev/fenced": '[{"bootID":"b1","at":"1970-01-01T00:00:00Z"}]',
+        },
+    )
+    for one in (first, known("m", {}), known("o", {})):
+        observing.hear(Heard(Watched.NODES, one.metadata.name, one), 0.0)
+    guard = Guard(Healthy(), observing)
+    assert guard.learn([second], now=0.0, wall=0.0)
+    spec = {"limits": {"minHealthy": 0, "perHour": 2}, "fencers": [{"name": "f", "manual": {}}]}
+    policy = msgspec.convert({"metadata": {"name": "p"}, "spec": spec}, FencePolicy)
+    answer = guard.may_fence("m", "b", policy, etcd=frozenset(), now=1.0, wall=1.0)
+    assert answer.why == "2 nodes were fenced within the last hour, and 2 may be"
