@@ -1,6 +1,6 @@
 """The watchdog of a node, its Lease, and its peers, as programs know them: roles as in ``ports``."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from lastcall.model.base import Facts
@@ -91,6 +91,14 @@ class Datagrams(Protocol):
 
     def waiting(self, most: int) -> Sequence[tuple[bytes, tuple[str, int]]]:
         """Those that have come already, in order, but no more than so many; never waits."""
+        ...
+
+    def set_apart(self, peers: Collection[str]) -> "Datagrams | None":
+        """From now on this socket gets only what these addresses send from its own port, and another one gets the rest.
+
+        So nobody else can fill the buffer in which messages of peers wait. The other socket is returned; it is the same at
+        each call, and is closed with this one. None if that cannot be: this socket goes on to get everything.
+        """
         ...
 
     def close(self) -> None:

@@ -161,10 +161,10 @@ async def test_a_flood_of_unsigned_datagrams_silences_no_peer(cluster):
         first, asked, answered = agents[0], set(), set()
         await until(lambda: first._asked)
         begun = max(first._asked.values())
-        while len(answered) < 10:
+        while len(answered) < 50:
             asked |= {at for at in first._asked.values() if at > begun}
             answered |= asked & {*first.reports.values()}
-            assert len(asked) < 120, f"{len(answered)} of {len(asked)}: without rations it is one of 20 at most"
+            assert len(asked) < 60, f"{len(answered)} of {len(asked)}: with one socket it is 40 on a busy machine"
             await asyncio.sleep(0.02)
     finally:
         for flood in floods:

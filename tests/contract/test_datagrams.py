@@ -9,7 +9,7 @@ from lastcall.adapters.datagrams import udp
 from lastcall.errors import LastcallError, Unavailable
 from lastcall.lab.fake_datagrams import FakeNetwork
 
-HOSTS = [f"127.{Random().randrange(1, 250)}.{Random().randrange(1, 250)}.{last}" for last in (1, 2)]
+HOSTS = [f"127.{Random().randrange(1, 250)}.{Random().randrange(1, 250)}.{last}" for last in (1, 2, 3)]
 
 
 class Real:
@@ -78,6 +78,44 @@ async def test_those_that_wait_are_taken_at_once_but_no_more_than_asked_for(sock
             await asyncio.sleep(0)
     assert [data for data, _ in found] == [b"0", b"1", b"2", b"3"]
     assert await heard(one) == (b"4", (HOSTS[0], one.address[1]))
+
+
+async def test_peers_are_heard_apart_from_all_others(sockets):
+    """By their address and their port; whoever is no peer any more is one of the others from then on."""
+    one = sockets.open(HOSTS[0])
+    port = one.address[1]
+    peer, stranger, elsewhere = (sockets.open(*where) for where in ((HOSTS[1], port), (HOSTS[2], port), (HOSTS[1], 0)))
+    others = one.set_apart({HOSTS[0], HOSTS[1], "no address", "::1"})
+    assert others.address == one.address
+    for sender, said in ((stranger, b"stranger"), (elsewhere, b"another port"), (peer, b"peer")):
+        sender.send(said, (HOSTS[0], port))
+    assert await heard(one) == (b"peer", peer.address)
+    assert {(await heard(others))[0] for _ in range(2)} == {b"stranger", b"another port"}
+    others.send(b"answer", stranger.address)
+    assert await heard(stranger) == (b"answer", one.address)
+    assert one.set_apart({HOSTS[2]}) is others
+    for sender, said in ((peer, b"was one"), (stranger, b"is one")):
+        sender.send(said, (HOSTS[0], port))
+    assert (await heard(one))[0] == b"is one"
+    assert (await heard(others))[0] == b"was one"
+
+
+async def test_others_fill_no_buffer_of_peers(sockets):
+    one = sockets.open(HOSTS[0])
+    peer, stranger = (sockets.open(host, one.address[1]) for host in HOSTS[1:])
+    one.set_apart({HOSTS[1]})
+    for _ in range(20_000):
+        stranger.send(b"x" * 100, one.address)
+    await asyncio.sleep(0.01)
+    peer.send(b"peer", one.address)
+    assert await heard(one) == (b"peer", peer.address)
+
+
+async def test_the_port_is_taken_also_when_peers_are_set_apart(sockets):
+    one = sockets.open(HOSTS[0])
+    one.set_apart({HOSTS[1]})
+    with pytest.raises(Unavailable, match="in use"):
+        sockets.open(HOSTS[0], one.address[1])
 
 
 async def test_a_port_that_is_taken(sockets):

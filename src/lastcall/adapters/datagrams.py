@@ -4,8 +4,9 @@ import asyncio
 import contextlib
 import ipaddress
 import socket
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
+from lastcall.adapters import datagram_filter
 from lastcall.errors import LastcallError, Unavailable
 
 _LONGEST = 2048
@@ -22,6 +23,7 @@ class Udp:
 
     def __init__(self, bound: socket.socket) -> None:
         self._socket = bound
+        self._others: Udp | None = None
 
     @property
     def address(self) -> tuple[str, int]:
@@ -54,9 +56,35 @@ class Udp:
                 found.append(self._socket.recvfrom(_LONGEST))
         return found
 
+    def set_apart(self, peers: Collection[str]) -> "Udp | None":
+        """``ports_watchdog.Datagrams.set_apart``."""
+        try:
+            self._others = self._others or Udp(self._second_socket())
+            datagram_filter.steer(self._socket, peers)
+        except OSError:
+            if self._others is not None:
+                self._others.close()
+            self._others = None
+        return self._others
+
+    def _second_socket(self) -> socket.socket:
+        """Of the same address; only from now on another one may be bound to it. OSError if the kernel does not allow it."""
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        second = socket.socket(self._socket.family, socket.SOCK_DGRAM)
+        try:
+            second.setblocking(False)
+            second.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            second.bind(self._socket.getsockname())
+        except OSError:
+            second.close()
+            raise
+        return second
+
     def close(self) -> None:
         """``ports_watchdog.Datagrams.close``."""
         self._socket.close()
+        if self._others is not None:
+            self._others.close()
 
 
 def udp(address: str, port: int) -> Udp:

@@ -1,7 +1,7 @@
 """A network for datagrams that is none: addresses by name, and whoever uses it decides what is lost, and how late the rest is."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from lastcall.errors import LastcallError, Unavailable
 
@@ -55,6 +55,8 @@ class FakeDatagrams:
         self._network = network
         self._address = address
         self._waiting: asyncio.Queue[tuple[bytes, Address]] = asyncio.Queue(_ROOM)
+        self._peers: Collection[str] = ()
+        self._others: FakeDatagrams | None = None
 
     @property
     def address(self) -> Address:
@@ -63,7 +65,9 @@ class FakeDatagrams:
 
     def arrived(self, data: bytes, sender: Address) -> None:
         """One more."""
-        if not self._waiting.full():
+        if self._others and (sender[1] != self._address[1] or sender[0] not in self._peers):
+            self._others.arrived(data, sender)
+        elif not self._waiting.full():
             self._waiting.put_nowait((data, sender))
 
     def send(self, data: bytes, to: Address) -> None:
@@ -77,6 +81,12 @@ class FakeDatagrams:
     def waiting(self, most: int) -> Sequence[tuple[bytes, Address]]:
         """``ports_watchdog.Datagrams.waiting``."""
         return [self._waiting.get_nowait() for _ in range(min(most, self._waiting.qsize()))]
+
+    def set_apart(self, peers: Collection[str]) -> "FakeDatagrams":
+        """``ports_watchdog.Datagrams.set_apart``."""
+        self._others = self._others or FakeDatagrams(self._network, self._address)
+        self._peers = peers
+        return self._others
 
     def close(self) -> None:
         """``ports_watchdog.Datagrams.close``."""

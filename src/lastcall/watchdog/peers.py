@@ -33,6 +33,9 @@ _AT_ONCE = 32
 _WAITING = 256
 """Datagrams that are taken from the socket before others may go on: as many as a kernel keeps, so that none is lost."""
 
+_OTHERS_PAUSE = 0.1
+"""Seconds between two looks at what others than known peers say: a flood of it costs some 2,500 reads a second, no more."""
+
 log = logging.getLogger(__name__)
 
 Opens = Callable[[str, int], Datagrams]
@@ -78,6 +81,7 @@ class Peers:
         self._address = ""
         self._socket: Datagrams | None = None
         self._listening: asyncio.Task[None] | None = None
+        self._listening_to_others: asyncio.Task[None] | None = None
         self._asked: dict[bytes, float] = {}
         self._reports: dict[str, float] = {}
         self._notes: dict[str, hearing.Note] = {}
@@ -152,7 +156,7 @@ class Peers:
         self._membership = membership
         self._nodes = frozenset(membership.addresses)
         self._fingerprint = fingerprint(self._nodes)
-        self._rations.peers = frozenset(filter(None, membership.addresses.values()))
+        self._set_apart(frozenset(filter(None, membership.addresses.values())))
         self._notes = {name: note for name, note in self._notes.items() if name in self._nodes}
         self._complaint = ""
         return True
@@ -166,11 +170,19 @@ class Peers:
         self._socket, self._address = self._opens(address, self._port), address
         self._listening = asyncio.create_task(self._listen(self._socket), name="hearing peers")
 
+    def _set_apart(self, peers: frozenset[str]) -> None:
+        """Known peers get a socket of their own, where the kernel can do that: no flood of others reaches it."""
+        self._rations.peers = peers
+        others = self._socket.set_apart(peers) if self._socket else None
+        if others and not self._listening_to_others:
+            listening = self._listen_to_others(others)
+            self._listening_to_others = asyncio.create_task(listening, name="hearing others than peers")
+
     async def _hang_up(self) -> None:
         if self._socket and self._listening:
-            await cancel(self._listening)
+            await cancel(*filter(None, [self._listening, self._listening_to_others]))
             self._socket.close()
-        self._socket = self._listening = None
+        self._socket = self._listening = self._listening_to_others = None
 
     # -- asking --------------------------------------------------------------------------------------------------------
 
@@ -217,6 +229,14 @@ class Peers:
                 await self._clock.sleep(begun + 1 - self._clock.boottime())
             else:
                 await self._clock.sleep(0)
+
+    async def _listen_to_others(self, socket: Datagrams) -> None:
+        """Of nodes that have joined since all were read, and of whoever floods: they wait apart, and are heard slowly."""
+        while True:
+            for data, sender in [await socket.receive(), *socket.waiting(_WAITING)]:
+                if messages.plausible(data) and self._rations.take(sender, self._clock.boottime()):
+                    self._try_to_hear(socket, data, sender)
+            await self._clock.sleep(_OTHERS_PAUSE)
 
     def _try_to_hear(self, socket: Datagrams, data: bytes, sender: tuple[str, int]) -> None:
         try:

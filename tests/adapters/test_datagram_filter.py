@@ -1,0 +1,77 @@
+"""The program in the kernel that tells peers' datagrams from others': for IPv6, and where it cannot be as it is wanted."""
+
+import asyncio
+import errno
+import socket
+
+import pytest
+
+from lastcall.adapters import datagram_filter
+from lastcall.adapters.datagrams import udp
+
+
+async def heard(one):
+    async with asyncio.timeout(20):
+        return (await one.receive())[0]
+
+
+@pytest.fixture
+def bound():
+    """Opens sockets that are closed with the test."""
+    opened = []
+
+    def bind(address, port=0):
+        opened.append(udp(address, port))
+        return opened[-1]
+
+    yield bind
+    for one in opened:
+        one.close()
+
+
+async def test_peers_of_ipv6(bound):
+    try:
+        one = bound("::1")
+    except OSError:
+        pytest.skip("there is no IPv6 here")
+    others = one.set_apart({"::2", "::1", "127.0.0.1"})
+    other_port = bound("::1")
+    one.send(b"peer", one.address)
+    other_port.send(b"another port", one.address)
+    assert await heard(one) == b"peer"
+    assert await heard(others) == b"another port"
+    one.set_apart({"::2", "1::1", "0:0:0:1::1"})
+    one.send(b"was one", one.address)
+    assert await heard(others) == b"was one"
+
+
+async def test_of_more_peers_than_the_kernel_takes_the_port_alone_decides(bound):
+    one = bound("127.0.0.1")
+    others = one.set_apart({f"10.{high}.{low}.1" for high in range(40) for low in range(200)})
+    stranger = bound("127.0.0.1")
+    one.send(b"the same port", one.address)
+    stranger.send(b"another port", one.address)
+    assert await heard(one) == b"the same port"
+    assert await heard(others) == b"another port"
+
+
+async def test_a_kernel_without_such_programs(bound, monkeypatch):
+    """The one socket goes on to get everything."""
+
+    def refuse(*_):
+        raise OSError(errno.ENOPROTOOPT, "Protocol not available")
+
+    one, other = bound("127.0.0.1"), bound("127.0.0.1")
+    monkeypatch.setattr(datagram_filter, "steer", refuse)
+    assert one.set_apart({"127.0.0.9"}) is None
+    for _ in range(20):
+        other.send(b"x", one.address)
+    assert [await heard(one) for _ in range(20)] == [b"x"] * 20
+    monkeypatch.undo()
+    assert one.set_apart({"127.0.0.9"}) is not None
+
+
+@pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
+def test_no_peers_at_all(family):
+    version = 4 if family == socket.AF_INET else 6
+    assert len(datagram_filter.program((), 9468, version)) == 4 * 8
