@@ -4,6 +4,7 @@ import os
 import stat
 
 import pytest
+from cryptography import x509
 
 from lastcall.errors import InvalidInput
 from lastcall.lab import private_files, secret_files
@@ -83,6 +84,17 @@ def test_the_key_of_another_authority(tmp_path):
 
 def test_an_authority_is_made_once(tmp_path):
     assert authority(tmp_path) == authority(tmp_path)
+
+
+@pytest.mark.parametrize(("days", "kept"), [(0, True), (270, True), (280, False), (400, False)])
+def test_an_authority_that_ends_soon_is_made_anew(tmp_path, days, kept):
+    """It is valid for a year, and a lab's data may be kept for longer."""
+    made = authority(tmp_path)
+    later = NOW + days * 86400
+    found = secret_files.authority(tmp_path / "ca.pem", tmp_path / "ca.key", now=later)
+    assert (found == made) is kept
+    assert secret_files.authority(tmp_path / "ca.pem", tmp_path / "ca.key", now=later) == found
+    assert x509.load_pem_x509_certificate(found.certificate).not_valid_after_utc.timestamp() > later + 80 * 86400
 
 
 def test_what_cannot_be_read(tmp_path):

@@ -6,6 +6,7 @@ A file that cannot be what it should be is refused: an empty token or key would 
 import re
 import secrets
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from cryptography import x509
@@ -20,6 +21,8 @@ _SHORTEST = 16
 _TOKEN = re.compile(rb"[A-Za-z0-9._~+/=-]{%d,}" % _SHORTEST)
 _ANEW = "remove the file, and a new one is made"
 _PORTS = range(1, 65536)
+_LEAST_DAYS = 90
+"""So long a certificate authority must still be valid when the lab starts."""
 
 
 def text(path: Path) -> str:
@@ -51,25 +54,34 @@ def port(path: Path) -> int:
 
 
 def authority(certificate: Path, private: Path, *, now: float) -> certificates.Pair:
-    """The certificate authority; a new one if one of its files is not there. InvalidInput if they are not one."""
+    """The certificate authority; a new one if one of its files is not there, or it ends soon. InvalidInput if they are not one.
+
+    ``now`` is in seconds since 1970. The kubeconfig, which has the certificate, is written anew at each start.
+    """
     if not (certificate.exists() and private.exists()):
-        made = certificates.authority("lastcall-lab", now=now)
-        private_files.write(private, made.key)
-        private_files.write(certificate, made.certificate)
-        return made
+        return _new_authority(certificate, private, now)
     pair = certificates.Pair(private_files.read(certificate), private_files.read(private))
     anew = f"remove {certificate.name} and {private.name}, and new ones are made"
     try:
-        public = x509.load_pem_x509_certificate(pair.certificate).public_key()
+        known = x509.load_pem_x509_certificate(pair.certificate)
     except ValueError:
         raise InvalidInput(str(certificate), [f"is not a certificate in PEM: {anew}"]) from None
     try:
         found = serialization.load_pem_private_key(pair.key, None)
     except (ValueError, TypeError):
         raise InvalidInput(str(private), [f"is not a private key in PEM without a password: {anew}"]) from None
-    if not isinstance(found, ec.EllipticCurvePrivateKey) or found.public_key() != public:
+    if not isinstance(found, ec.EllipticCurvePrivateKey) or found.public_key() != known.public_key():
         raise InvalidInput(str(private), [f"is not the key of {certificate.name}: {anew}"])
+    if known.not_valid_after_utc - datetime.fromtimestamp(now, UTC) < timedelta(days=_LEAST_DAYS):
+        return _new_authority(certificate, private, now)
     return pair
+
+
+def _new_authority(certificate: Path, private: Path, now: float) -> certificates.Pair:
+    made = certificates.authority("lastcall-lab", now=now)
+    private_files.write(private, made.key)
+    private_files.write(certificate, made.certificate)
+    return made
 
 
 def _content(path: Path, make: Callable[[], bytes]) -> bytes:
