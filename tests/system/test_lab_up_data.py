@@ -8,6 +8,7 @@ from random import Random
 import pytest
 from support.kubectl import config_map
 from support.lab_process import kubectl, labs_of_a_test, run  # noqa: F401  (fixtures)
+from support.modes import modes
 
 from lastcall.adapters.clock import SystemClock
 from lastcall.adapters.kube import kubeconfig
@@ -33,12 +34,6 @@ def test_it_is_the_same_lab_again(labs, tmp_path):
     assert lab.kubeconfig.read_text() == config, "the same authority and token, and the port was free"
     assert use("get cm a -o jsonpath={.data.color}") == "red"
     assert "system:serviceaccount:default:default" in use("auth whoami --token", token)
-
-
-def modes(directory):
-    """Of the directory and all that is in it."""
-    paths = [directory, *directory.rglob("*")]
-    return {stat.S_IMODE(path.stat().st_mode) for path in paths}
 
 
 def test_data_is_its_owners_alone(labs, tmp_path):
