@@ -135,7 +135,7 @@ def quiet(caplog):
     """Nothing is logged as an error, and nothing raises in a callback of the loop."""
     caplog.set_level(logging.DEBUG)
     yield
-    bad = [record for record in caplog.records if record.exc_info or record.levelno >= logging.ERROR]
+    bad = [record for record in caplog.get_records("call") if record.exc_info or record.levelno >= logging.ERROR]
     assert not bad, bad
 
 
@@ -144,6 +144,23 @@ async def test_half_a_request_is_hung_up_on(tmp_path, monkeypatch, quiet, begun)
     monkeypatch.setattr(connections, "HEAD_SECONDS", 0.3)
     async with door(tmp_path) as (connect, _):
         assert (await told(connect, begun)).endswith(b"400 Bad Request")
+
+
+async def test_who_sends_a_byte_now_and_then_is_hung_up_on(tmp_path, monkeypatch, quiet):
+    """What comes does not give it more time."""
+    monkeypatch.setattr(connections, "HEAD_SECONDS", 0.5)
+    async with door(tmp_path) as (connect, _):
+        reader, writer = await connect()
+        said = asyncio.create_task(_all(reader))
+        try:
+            async with asyncio.timeout(SECONDS):
+                while not said.done():
+                    await _write(writer, [b"x"])
+                    await asyncio.sleep(0.05)
+            assert (await said).endswith(b"400 Bad Request")
+        finally:
+            writer.transport.abort()
+            await asyncio.wait_for(said, SECONDS)
 
 
 async def test_half_a_body_is_hung_up_on(tmp_path, monkeypatch, quiet):
@@ -248,21 +265,23 @@ async def test_garbage_on_the_channels_of_an_execution(tmp_path, quiet):
 
 
 @pytest.mark.parametrize(
-    "sent",
+    ("sent", "code"),
     [
-        frame(b"x", opcode=3),
-        frame(b"\xff\xfe", opcode=1),
-        frame(b"x", opcode=0),
-        b"\xff" * 100,
-        frame(b"x" * 60_000, fin=False) + frame(b"x" * 60_000, opcode=0, fin=False) * 20,
-        frame(b"\x03\xe8bye", opcode=8),
-        frame(b"\x00", opcode=8),
+        (frame(b"x", opcode=3), 1002),
+        (frame(b"\xff\xfe", opcode=1), 1007),
+        (frame(b"x", opcode=0), 1002),
+        (b"\xff" * 100, 1002),
+        (frame(b"x" * 60_000, fin=False) + frame(b"x" * 60_000, opcode=0, fin=False) * 20, 1009),
+        (frame(b"\x03\xe8bye", opcode=8), 1000),
+        (frame(b"\x00", opcode=8), 1002),
     ],
     ids=["opcode", "text", "continuation", "bytes", "large", "close", "close-code"],
 )
-async def test_what_is_no_message(tmp_path, quiet, sent):
+async def test_what_is_no_message(tmp_path, quiet, sent, code):
+    """The connection is closed, and why (RFC 6455, 7.4.1)."""
     async with door(tmp_path) as (connect, _):
-        assert b"\x88" in await said_to(connect, EXEC, sent)
+        _, _, closing = (await said_to(connect, EXEC, sent)).rpartition(b"\x88")
+        assert struct.unpack("!H", closing[1:3]) == (code,)
 
 
 @pytest.mark.parametrize(

@@ -142,6 +142,18 @@ async def test_objects_are_selected(api, policies):
 
 
 @source(MATCHING)
+async def test_namespaces_are_selected(api, policies):
+    """What happens in a namespace without the label does not concern the policy."""
+    await policies.validate(holds("false"), matchConstraints=on(namespaceSelector={"matchLabels": {"judged": "yes"}}))
+    await api.create(CONFIG_MAPS, config_map("a"))
+    await api.patch(NAMESPACES, api.namespace, {"metadata": {"labels": {"judged": "yes"}}})
+    async with asyncio.timeout(SECONDS):  # a real server hears of labels a moment later
+        while (reply := await api.create(CONFIG_MAPS, config_map("b"), dryRun="All").reply()).status == 201:
+            await asyncio.sleep(0.1)
+    reply.refused(422, "Invalid")
+
+
+@source(MATCHING)
 async def test_names_and_exclusions(api, policies):
     """Rules can name objects; what an exclusion matches is never concerned."""
     constraints = on(rule("configmaps", resourceNames=["x", "y"]))
@@ -173,6 +185,14 @@ async def test_match_conditions_of_policies(api, policies):
     status = await api.create(CONFIG_MAPS, config_map("x")).refused(422, "Invalid")
     why = "expression 'object.data.nothing == 'x'' resulted in error: no such key: nothing"
     assert status["message"].endswith(denial(name, why))
+
+
+@source(VALIDATOR)
+async def test_a_match_condition_that_fails_open(api, policies):
+    """With failurePolicy Ignore a policy whose condition has no value is passed over."""
+    conditions = [{"name": "fails", "expression": "object.data.nothing == 'x'"}]
+    await policies.validate(holds("false"), matchConditions=conditions, failurePolicy="Ignore")
+    await api.create(CONFIG_MAPS, config_map())
 
 
 @source("https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/")
@@ -316,9 +336,12 @@ async def test_a_parameter_that_is_not_there(api, policies, action):
 
 @source(GENERIC)
 async def test_a_kind_of_parameters_that_there_is_not(api, policies):
-    """The whole policy cannot be used."""
+    """The whole policy cannot be used; with failurePolicy Ignore it is passed over."""
     kind = {"apiVersion": "nothing.example.com/v1", "kind": "Nothing"}
     reference = {"name": "x", "parameterNotFoundAction": "Allow"}
+    ignored = {"failurePolicy": "Ignore", "binding": {"paramRef": reference}}
+    await policies.validate(holds("false"), paramKind=kind, **ignored)
+    await api.create(CONFIG_MAPS, config_map("ignored"))
     name = await policies.validate(holds("true"), paramKind=kind, binding={"paramRef": reference})
     status = await api.create(CONFIG_MAPS, config_map()).refused(422, "Invalid")
     why = "failed to find resource referenced by paramKind: 'nothing.example.com/v1, Kind=Nothing'"

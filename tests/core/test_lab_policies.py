@@ -6,11 +6,14 @@ from random import Random
 import pytest
 
 from lastcall.adapters.clock import SystemClock
-from lastcall.lab.apiserver import ApiServer, cel
+from lastcall.lab.apiserver import ApiServer, cel, selectors
+from lastcall.lab.apiserver.admission.chain import Attributes
 from lastcall.lab.apiserver.admission.policies import objects
+from lastcall.lab.apiserver.admission.policies.access import CelAuthorizer
 from lastcall.lab.apiserver.admission.policies.expressions import PolicyScope
+from lastcall.lab.apiserver.authorization.attributes import AccessAttributes, AccessDecision
 from lastcall.lab.apiserver.cel_admission import Declared
-from lastcall.lab.apiserver.request import Request
+from lastcall.lab.apiserver.request import Identity, Request
 
 DEPLOYMENT = {"metadata": {"labels": {"a/b": "x"}}, "spec": {"replicas": 3, "paused": None}}
 VARIABLES = {"double": "object.spec.replicas * 2", "sum": "variables.double + 1", "bad": "object.nothing.x"}
@@ -40,6 +43,30 @@ def scope():
 )
 def test_expressions(expression, value):
     assert scope().evaluate(expression) == value
+
+
+def test_what_the_authorizer_is_asked():
+    """Every part of the question; RBAC does not look at all of them."""
+    asked = []
+    me = Identity("me")
+    config_maps = next(one for one in ApiServer(SystemClock(), Random(1)).scheme if one.plural == "configmaps")
+    attributes = Attributes("UPDATE", config_maps, "", "here", "m", me, {}, {}, False, {})  # noqa: FBT003  (as they come)
+
+    def authorize(access):
+        asked.append(access)
+        return AccessDecision(access.user is me, "since it is me")
+
+    one = PolicyScope({}, {}, CelAuthorizer(authorize, attributes))
+    question = "authorizer.group('g').resource('r').subresource('s').namespace('n').name('x').fieldSelector('a.b=c')"
+    assert one.evaluate(f"{question}.check('v').allowed()") is True
+    assert one.evaluate("authorizer.path('/p').check('v').reason()") == "since it is me"
+    assert one.evaluate("authorizer.requestResource.check('v').allowed()") is True
+    assert one.evaluate("authorizer.serviceAccount('n', 'a').path('/p').check('v').allowed()") is False
+    resource, path, own, account = (one._replace(terms=tuple(one.terms)) for one in asked)
+    assert resource == AccessAttributes(me, "v", "g", "r", "s", "n", "x", "", tuple(selectors.terms("a.b=c")))
+    assert path == AccessAttributes(me, "v", path="/p")
+    assert own == AccessAttributes(me, "v", "", "configmaps", "", "here", "m")
+    assert account.user.name == "system:serviceaccount:n:a"
 
 
 @pytest.mark.parametrize(
