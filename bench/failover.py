@@ -110,7 +110,7 @@ class Failover:
                 gone, among = self._sizes["many"]
                 self._tell(f"  {place.name}: {gone} of {among} nodes")
                 case = Case(nodes=gone, pods=10 * gone, among=among, turns=self._turns)
-                async with Living(client, among - gone).renewed():
+                async with Living(client, among - gone, tell=self._tell).renewed():
                     found[case] = await turns.of(case)
             return found
 
