@@ -12,6 +12,7 @@ from lastcall.aio import first
 from lastcall.errors import InvalidInput
 from lastcall.lab import identities, private_files, secret_files
 from lastcall.lab.apiserver import ApiServer, certificates, kubeconfig
+from lastcall.lab.apiserver.aside import Thread
 from lastcall.lab.apiserver.audit import Audit
 from lastcall.lab.apiserver.authorization.authorizer import Authorization
 from lastcall.lab.apiserver.front import Front, Handler
@@ -62,7 +63,9 @@ class ControlPlane:
         self._without = without
         self._storage = storage
         roles = identities.cluster_roles() if authorization is Authorization.RBAC else ()
-        self.server = ApiServer(clock, random, store=store, audit=audit, authorization=authorization, roles=roles)
+        self.server = ApiServer(
+            clock, random, store=store, audit=audit, authorization=authorization, roles=roles, aside=Thread()
+        )
         self._front: Front | None = None
         self.authority = b""
         """The certificate of who has signed the server's, in PEM."""

@@ -32,7 +32,7 @@ class Access:
 
     async def token_review(self, context: Context) -> Response:
         """Whose token is this?"""
-        review = self._server.schemas.read(context)
+        review = await self._server.read(context)
         attributes = await posting.mutate(self._server, context, review)
         token = (review.get("spec") or {}).get("token", "")
         if not token:
@@ -47,14 +47,14 @@ class Access:
 
     async def self_review(self, context: Context) -> Response:
         """Who am I?"""
-        review = self._server.schemas.read(context)
+        review = await self._server.read(context)
         await self._server.admission.validate(await posting.mutate(self._server, context, review))
         review["metadata"] = {"creationTimestamp": meta.timestamp(self._server.clock.wall())}
         return self._answer(context, review, {"userInfo": user_info(context.user)})
 
     async def access_review(self, context: Context) -> Response:
         """May somebody, or may I, do this?"""
-        review = self._server.schemas.read(context)
+        review = await self._server.read(context)
         attributes = await posting.mutate(self._server, context, review)
         causes = [*_access_rules(review, context)]
         if causes:
@@ -69,7 +69,7 @@ class Access:
 
     async def rules_review(self, context: Context) -> Response:
         """What may I do in this namespace?"""
-        review = self._server.schemas.read(context)
+        review = await self._server.read(context)
         attributes = await posting.mutate(self._server, context, review)
         namespace = (review.get("spec") or {}).get("namespace")
         if not namespace:
@@ -84,7 +84,7 @@ class Access:
     async def token_request(self, context: Context) -> Response:
         """POST of ``serviceaccounts/token``: a new token. ApiError if there is no such account, or no such pod."""
         route = context.route
-        request = self._server.schemas.read(context, _TOKEN_REQUEST)
+        request = await self._server.read(context, _TOKEN_REQUEST)
         spec = request.setdefault("spec", {})
         spec["expirationSeconds"] = spec.get("expirationSeconds") or _HOUR
         if is_node(context.user):

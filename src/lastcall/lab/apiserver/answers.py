@@ -3,8 +3,6 @@
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from lastcall.lab.apiserver import media, renaming, transforms, warnings
 from lastcall.lab.apiserver.context import Context
 from lastcall.lab.apiserver.event_lines import EventLines
@@ -16,10 +14,15 @@ from lastcall.lab.apiserver.request import Object, Request, Response
 from lastcall.lab.apiserver.scheme import Resource
 from lastcall.lab.apiserver.status import ApiError
 from lastcall.lab.apiserver.store import Stored
+from lastcall.lab.apiserver.transforms import Listing
 from lastcall.lab.apiserver.watches import Event
 
 if TYPE_CHECKING:
     from lastcall.lab.apiserver.server import ApiServer
+
+
+FEW = 256
+"""Items of a list that is answered whole."""
 
 
 def one(context: Context, obj: Object | Stored, form: Form, server: "ApiServer", *, code: int = 200) -> Response:
@@ -40,7 +43,7 @@ def _named(stored: Stored, resource: Resource) -> bytes:
 
 
 def page(context: Context, page: Page, form: Form, server: "ApiServer") -> Response:
-    """A list; its items are sent as they are stored, without a detour over Python's objects."""
+    """A list; its items are sent as they are stored, without a detour over Python's objects, and many in pieces."""
     resource = context.route.resource
     metadata: Object = {"resourceVersion": str(page.revision)}
     if page.token:
@@ -51,15 +54,16 @@ def page(context: Context, page: Page, form: Form, server: "ApiServer") -> Respo
     if resource.custom and not form.transform:
         metadata.setdefault("continue", "")
     if form.transform:
-        body = media.encoded(transforms.many(context, page, metadata, form, server), form)
-    elif form.media != media.JSON:
-        body = media.encoded(
-            {**head, "items": [msgspec.json.decode(_item(item, resource)) for item in page.items]}, form
-        )
+        listing = transforms.many(context, page, metadata, form, server)
     else:
-        items = b",".join([_item(item, resource) for item in page.items])
-        body = media.written(b'%s,"items":[%s]}' % (msgspec.json.encode(head)[:-1], items), form)
-    return Response(200, _headers(context, form.media), body)
+        listing = Listing(head, "items", (_item(item, resource) for item in page.items), [])
+    body = media.pieces(*listing[:3], form) if page.items else iter((media.encoded(_empty(listing), form),))
+    few = len(page.items) <= FEW
+    return Response(200, _headers(context, form.media), b"".join(body) if few else body)
+
+
+def _empty(listing: Listing) -> Object:
+    return {**listing.head, listing.name: listing.none}
 
 
 def _item(stored: Stored, resource: Resource) -> bytes:

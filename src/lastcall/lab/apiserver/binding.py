@@ -23,7 +23,7 @@ class Binding:
     async def create(self, context: Context) -> Response:
         """POST of a Binding. ApiError if it is none, or if the pod cannot be bound."""
         form = media.negotiated(context.request)
-        binding = self._read(context)
+        binding = await self._read(context)
         attributes = await posting.mutate(self._server, context, binding)
         _check(binding)
         await self._server.admission.validate(attributes)
@@ -31,8 +31,8 @@ class Binding:
         self._bind(key, binding, dry_run=context.dry_run)
         return answers.one(context, _DONE, form, self._server, code=201)
 
-    def _read(self, context: Context) -> Object:
-        binding = self._server.schemas.read(context, Kind("", "v1", "Binding"))
+    async def _read(self, context: Context) -> Object:
+        binding = await self._server.read(context, Kind("", "v1", "Binding"))
         metadata = binding["metadata"]
         if metadata.setdefault("namespace", context.route.namespace) != context.route.namespace:
             raise status.other_namespace()

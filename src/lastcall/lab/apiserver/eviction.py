@@ -42,7 +42,7 @@ class Evictions:
     async def create(self, context: Context) -> Response:
         """Evicts the pod that the route names. ApiError if that cannot be, or not now."""
         form = media.negotiated(context.request)
-        eviction = self._read(context)
+        eviction = await self._read(context)
         attributes = await posting.mutate(self._server, context, eviction)
         options = _options(context, eviction)
         if options.dry_run and eviction.get("deleteOptions"):
@@ -51,8 +51,8 @@ class Evictions:
         await self._evict(context, options)
         return answers.one(context, _SUCCESS, form, self._server, code=201)
 
-    def _read(self, context: Context) -> Object:
-        eviction = self._server.schemas.read(context, _EVICTION, also=_ALSO)
+    async def _read(self, context: Context) -> Object:
+        eviction = await self._server.read(context, _EVICTION, also=_ALSO)
         metadata = eviction.setdefault("metadata", {})
         if metadata.setdefault("namespace", context.route.namespace) != context.route.namespace:
             raise status.other_namespace()

@@ -1,5 +1,6 @@
 """The API server's door: HTTPS on a loopback address, by uvicorn; requests go to ``ApiServer.handle``."""
 
+import asyncio
 import contextlib
 import logging
 import socket
@@ -21,6 +22,9 @@ log = logging.getLogger(__name__)
 
 _TLS_BUFFER = 32 * 1024
 """Bytes into which asyncio reads a TLS connection: two records. Its own 256 KiB make 500 watches 128 MiB."""
+
+_PIECE = 16 * 1024
+"""Bytes of a long list that are made and sent at once."""
 
 _LARGEST_MESSAGE = 1024 * 1024
 """Bytes of a WebSocket message; kubectl sends 32 KiB."""
@@ -129,6 +133,8 @@ class Front:
         await send({"type": "http.response.start", "status": response.status, "headers": _headers(response)})
         if isinstance(response.body, bytes):
             await send({"type": "http.response.body", "body": response.body})
+        elif isinstance(response.body, Iterator):
+            await first(_sent(response.body, send), _disconnected(receive))
         else:
             await self._stream(response.body, receive, send)
 
@@ -193,6 +199,18 @@ async def _body(receive: Receive) -> bytes | None:
         size += len(parts[-1])
         if size > LIMIT or not message.get("more_body"):  # more than allowed is enough to be refused
             return b"".join(parts)
+
+
+async def _sent(pieces: Iterator[bytes], send: Send) -> None:
+    """Sends a body as it is made; whoever else waits is served in between."""
+    ready: list[bytes] = []
+    for piece in pieces:
+        ready.append(piece)
+        if sum(map(len, ready)) >= _PIECE:
+            await send({"type": "http.response.body", "body": b"".join(ready), "more_body": True})
+            await asyncio.sleep(0)
+            ready = []
+    await send({"type": "http.response.body", "body": b"".join(ready)})
 
 
 async def _disconnected(receive: Receive) -> None:

@@ -1,6 +1,6 @@
 """Requests to the lab's API server without a network: the same programs in virtual time."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from lastcall.adapters.kube.transport import Answer
 from lastcall.errors import Unavailable
@@ -27,7 +27,8 @@ class InProcess:
         joined = {
             name: value if isinstance(value, str) else ", ".join(value) for name, value in response.headers.items()
         }
-        return Answer(response.status, joined, response.body)  # type: ignore[arg-type]  # a stream has aclose
+        said = b"".join(response.body) if isinstance(response.body, Iterator) else response.body
+        return Answer(response.status, joined, said)  # type: ignore[arg-type]  # a stream has aclose
 
     def close(self) -> None:
         """Nothing is answered any more."""

@@ -4,7 +4,7 @@ What a client accepts is weighed as go-restful and ``apiserver/pkg/endpoints/han
 other. Protobuf is accepted and answered by JSON, which every client that asks for it reads as well.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -113,7 +113,7 @@ def decoded(request: Request) -> Any:
     media = request.headers.get("content-type", "").partition(";")[0].strip() or JSON
     try:
         if media.endswith(("/yaml", "+yaml")):
-            return strict_yaml.first(request.body)
+            return strict_yaml.first(request.body).value
         if media.endswith(("/json", "+json")):
             return gojson.decoded(request.body)
     except (gojson.Malformed, yaml.YAMLError) as error:
@@ -126,6 +126,32 @@ def encoded(obj: Object, form: Form) -> bytes:
     if form.media == YAML:
         return yaml_answers.dumped(obj)
     return written(msgspec.json.encode(obj), form)
+
+
+def pieces(head: Object, name: str, items: Iterable[bytes], form: Form) -> Iterator[bytes]:
+    """The body of a list in pieces, each made when it is asked for: ``head`` is all but the field ``name``."""
+    if form.media == YAML:
+        before = {key: value for key, value in head.items() if key < name}
+        yield yaml_answers.dumped(before) + f"{name}:\n".encode()
+        for item in items:
+            yield yaml_answers.dumped([msgspec.json.decode(item)])
+        if after := {key: value for key, value in head.items() if key > name}:
+            yield yaml_answers.dumped(after)
+        return
+    yield from _json_pieces(msgspec.json.encode(head), name.encode(), items, pretty=form.pretty)
+
+
+def _json_pieces(head: bytes, name: bytes, items: Iterable[bytes], *, pretty: bool) -> Iterator[bytes]:
+    if pretty:
+        head = msgspec.json.format(head, indent=2)
+        begin, between, end = b'%s,\n  "%s": [\n    ' % (head[:-2], name), b",\n    ", b"\n  ]\n}"
+    else:
+        begin, between, end = b'%s,"%s":[' % (head[:-1], name), b",", b"]}\n"
+    for item in items:
+        yield begin
+        yield msgspec.json.format(item, indent=2).replace(b"\n", b"\n    ") if pretty else item
+        begin = between
+    yield end
 
 
 def written(json: bytes, form: Form) -> bytes:

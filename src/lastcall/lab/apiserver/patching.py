@@ -58,7 +58,7 @@ def change(context: Context, server: "ApiServer", kind: str) -> "Change":
     """What a patch that is no apply makes of the object; for resources and for subresources that are whole objects."""
     node = server.schemas.of(context.route.resource)
 
-    async def patched(obj: Object) -> Object:
+    def patched(obj: Object) -> Object:
         said = bodies.read(kind, context.request.body, node)
 
         def text(new: Object) -> str:
@@ -74,7 +74,10 @@ def change(context: Context, server: "ApiServer", kind: str) -> "Change":
         check_place(context, result)
         return result
 
-    return patched
+    async def patched_aside(obj: Object) -> Object:
+        return await server.aside(context.request, lambda: patched(obj))
+
+    return patched_aside
 
 
 def shares(route: Route, patch: Any) -> bool:
@@ -111,14 +114,14 @@ def check_place(context: Context, obj: Object) -> None:
 
 async def _apply(context: Context, server: "ApiServer") -> tuple[Object | Stored, bool]:
     async def changed(obj: Object) -> Object:
-        return _applied(context, server, obj)
+        return await server.aside(context.request, lambda: _applied(context, server, obj))
 
     try:
         return await server.writer.update(context, changed, recorded=True), False
     except ApiError as error:
         if error.reason != "NotFound" or context.route.subresource or _exists(context, server):
             raise
-    obj = _applied(context, server, None)
+    obj = await server.aside(context.request, lambda: _applied(context, server, None))
     if uid := obj["metadata"].get("uid"):
         why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
         resource = context.route.resource

@@ -1,6 +1,6 @@
 """What comes to the API server and what leaves it, whatever carries it: HTTPS, or a call within the process."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -65,8 +65,11 @@ def parameters(query: str) -> Mapping[str, Sequence[str]]:
 
 @dataclass
 class Response:
-    """``body`` is whole, or a stream that its reader closes with ``aclose``; header names are lower case."""
+    """``body`` is whole, or in pieces that are made as they are sent, or a stream that its reader closes with ``aclose``.
+
+    Header names are lower case.
+    """
 
     status: int
     headers: dict[str, str | list[str]]
-    body: bytes | AsyncIterator[bytes]
+    body: bytes | Iterator[bytes] | AsyncIterator[bytes]

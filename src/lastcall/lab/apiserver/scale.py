@@ -43,7 +43,7 @@ class Scales:
     async def serve(self, context: Context) -> Response:
         """Get, update and patch. ApiError if there is no such object, or if the number makes no sense."""
         form = media.negotiated(context.request)
-        change = self._change(context)
+        change = await self._change(context)
         if change is None:
             stored = self._stored(context)
             return answers.one(context, scale_of(self._whole(context, stored), paths_of(context)), form, self._server)
@@ -54,18 +54,19 @@ class Scales:
                 continue
         raise self._conflict(context)
 
-    def _change(self, context: Context) -> Callable[[Object], Object] | None:
+    async def _change(self, context: Context) -> Callable[[Object], Object] | None:
         if context.request.method == "GET":
             return None
         if context.request.method == "PUT":
-            said = self._server.schemas.read(context, _SCALE)
+            said = await self._server.read(context, _SCALE)
             patching.check_place(context, said)
             return lambda _: copy.deepcopy(said)
         kind = patching.media_type(context)
         if kind not in _PATCHES:
             raise status.unsupported_media_type(", ".join(_PATCHES))
         patching.check_options(context, kind)
-        patch = bodies.read(kind, context.request.body, self._server.schemas.types.find(*_SCALE))
+        node = self._server.schemas.types.find(*_SCALE)
+        patch = await self._server.aside(context.request, lambda: bodies.read(kind, context.request.body, node))
         return lambda scale: _checked(patch.apply(scale))
 
     async def _write(self, context: Context, change: Callable[[Object], Object]) -> Object:

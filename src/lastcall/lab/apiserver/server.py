@@ -1,5 +1,6 @@
 """The API server without its sockets: a request comes in, an answer goes out; watches are answers that go on."""
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -20,6 +21,7 @@ from lastcall.lab.apiserver.admission.policies.mutating import MutatingPolicies
 from lastcall.lab.apiserver.admission.policies.param_access import ParamAccess
 from lastcall.lab.apiserver.admission.policies.validating import ValidatingPolicies
 from lastcall.lab.apiserver.admission.webhooks import MutatingWebhooks, ValidatingWebhooks, Webhooks
+from lastcall.lab.apiserver.aside import Aside, at_once
 from lastcall.lab.apiserver.audit import Audit
 from lastcall.lab.apiserver.authorization import bootstrap, reconciliation
 from lastcall.lab.apiserver.authorization.attributes import MASTERS, AccessAttributes, access_attributes, forbidden
@@ -44,7 +46,7 @@ from lastcall.lab.apiserver.removals import Remover
 from lastcall.lab.apiserver.request import Object, Request, Response
 from lastcall.lab.apiserver.routes import place, route
 from lastcall.lab.apiserver.schema import Schemas
-from lastcall.lab.apiserver.schema.bodies import check_size
+from lastcall.lab.apiserver.schema.bodies import Kind, check_size
 from lastcall.lab.apiserver.scheme import Resource, Scheme
 from lastcall.lab.apiserver.store import Change, Key, Store
 from lastcall.lab.apiserver.subresources import subresources
@@ -60,12 +62,16 @@ _PARTS = ("", "status", "finalize", "ephemeralcontainers", "resize")
 """Subresources that are the object itself, of which they change a part."""
 
 
+_AT_ONCE = 64
+"""Objects of a collection that are deleted before others are served."""
+
+
 class ApiServer:
     """Serves the built-in kinds and those that are defined in it. ``plugins`` are the admission, in their order.
 
     ``clock`` and ``random`` decide everything that is not in a request: with a virtual clock and a seed, the same
     requests have the same answers. With ``authorization`` by RBAC the roles of every cluster are there from the beginning,
-    and ``roles``: more of them, and their bindings.
+    and ``roles``: more of them, and their bindings. ``aside`` reads what is large.
     """
 
     def __init__(
@@ -77,8 +83,10 @@ class ApiServer:
         audit: Audit | None = None,
         authorization: Authorization = Authorization.ALWAYS_ALLOW,
         roles: Iterable[Object] = (),
+        aside: Aside = at_once,
     ) -> None:
         self.clock = clock
+        self.aside = aside
         self.audit = audit or Audit(clock)
         self.random = random
         self.kubelets: Kubelets = lambda node: None
@@ -102,7 +110,7 @@ class ApiServer:
         self._caller = HttpsCaller()
         self.webhooks = Webhooks(self.store, self.scheme, self.schemas, random, self._caller, self.authorizer.authorize)
         self.admission = Chain(self._plugins())
-        self.writer = Writer(self.store, clock, random, self.admission, self.managed)
+        self.writer = Writer(self.store, clock, random, self.admission, self.managed, aside)
         self.remover = Remover(self.store, clock, self.admission)
         self.others = NonResources(self.scheme, self.store)
         self._subresources = subresources(self)
@@ -234,12 +242,12 @@ class ApiServer:
         if handler := self._subresources.get((context.route.resource.qualified, "")):
             return await handler(context)
         form = self._form(context)
-        obj = await self.writer.create(context, self.read(context))
+        obj = await self.writer.create(context, await self.read(context))
         return answers.one(context, obj, form, self, code=201)
 
     async def _update(self, context: Context) -> Response:
         form = self._form(context)
-        wanted = self.read(context)
+        wanted = await self.read(context)
         patching.check_place(context, wanted)
 
         if self._creates(context):
@@ -266,15 +274,17 @@ class ApiServer:
 
     async def _delete(self, context: Context) -> Response:
         form = self._form(context)
-        options = self._deletion(context)
+        options = await self._deletion(context)
         removed = await self.remover.delete(context, options)
         return answers.deleted(context, removed, options, form, self)
 
     async def _delete_all(self, context: Context) -> Response:
         form = self._form(context)
-        options = self._deletion(context)
+        options = await self._deletion(context)
         page = self.reader.list(context)
-        for stored in page.items:
+        for index, stored in enumerate(page.items, 1):
+            if index % _AT_ONCE == 0:
+                await asyncio.sleep(0)
             one = context.route._replace(verb="delete", namespace=stored.key.namespace, name=stored.key.name)
             try:
                 await self.remover.delete(Context(context.request, one, context.warnings), options, collective=True)
@@ -283,9 +293,9 @@ class ApiServer:
                     raise
         return answers.page(context, page, form, self)
 
-    def _deletion(self, context: Context) -> Options:
+    async def _deletion(self, context: Context) -> Options:
         """The options of a deletion, whose client is told what it should know."""
-        options = delete_options(context)
+        options = await self.aside(context.request, lambda: delete_options(context))
         context.warnings += context.route.resource.behaviour.deletion_warnings(options)
         return options
 
@@ -295,9 +305,9 @@ class ApiServer:
         custom = context.route.resource.custom
         return media.negotiated(context.request, collection=collection, stream=stream, custom=custom)
 
-    def read(self, context: Context) -> Object:
-        """The object in the body of a write. ApiError if it is none, or is not of the resource's kind."""
-        return self.schemas.read(context)
+    async def read(self, context: Context, wanted: Kind | None = None, *, also: Sequence[str] = ()) -> Object:
+        """``Schemas.read``: the object in the body of a POST or PUT."""
+        return await self.aside(context.request, lambda: self.schemas.read(context, wanted, also=also))
 
     def shape(self, obj: Object, resource: Resource) -> Shape:
         """How ownership of fields sees an object that belongs to the resource, which may have a kind of its own."""

@@ -1,6 +1,7 @@
 """Objects in the forms that clients may ask for instead: tables, and metadata alone."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -15,6 +16,18 @@ from lastcall.lab.apiserver.tables.asked import Asked
 
 if TYPE_CHECKING:
     from lastcall.lab.apiserver.server import ApiServer
+
+
+class Listing(NamedTuple):
+    """A list: all but its items, the name of the field that has those, and each of them as JSON, made when it is needed.
+
+    ``none`` stands in the field if there are none.
+    """
+
+    head: Object
+    name: str
+    items: Iterator[bytes]
+    none: list[Any] | None
 
 
 class _Partial(msgspec.Struct):
@@ -37,15 +50,18 @@ def one(context: Context, obj: Object, form: Form, server: "ApiServer") -> Objec
     return partial(renaming.shown(obj["metadata"], context.route.resource), form)
 
 
-def many(context: Context, page: Page, metadata: Object, form: Form, server: "ApiServer") -> Object:
+def many(context: Context, page: Page, metadata: Object, form: Form, server: "ApiServer") -> Listing:
     """A page of a list with its metadata. ApiError if it cannot have that form."""
     if form.transform == "Table":
-        return Asked(context, form.version).page(page, metadata, server.clock.wall())
+        table, now = Asked(context, form.version), server.clock.wall()
+        head = table.head(metadata, now)
+        return Listing(head, "rows", (msgspec.json.encode(table.row(item, now)) for item in page.items), [])
     if not form.transform.endswith("List"):
         raise _impossible(form, f"the requested object is a list ({_go_type(context.route.resource, 'List')})")
-    items = [partial(raw(item, context.route.resource), form) for item in page.items]
-    version = f"meta.k8s.io/{form.version}"
-    return {"kind": form.transform, "apiVersion": version, "metadata": metadata, "items": items or None}
+    head = {"kind": form.transform, "apiVersion": f"meta.k8s.io/{form.version}", "metadata": metadata}
+    resource = context.route.resource
+    items = (msgspec.json.encode(partial(raw(item, resource), form)) for item in page.items)
+    return Listing(head, "items", items, None)
 
 
 def partial(metadata: object, form: Form) -> Object:

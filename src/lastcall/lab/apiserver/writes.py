@@ -5,6 +5,7 @@ from random import Random
 
 from lastcall.lab.apiserver import deletion, fields, meta, renaming, status
 from lastcall.lab.apiserver.admission.chain import Attributes, Plugin
+from lastcall.lab.apiserver.aside import Aside
 from lastcall.lab.apiserver.context import Context
 from lastcall.lab.apiserver.kinds.base import Behaviour
 from lastcall.lab.apiserver.managed_fields import ManagedFields
@@ -26,12 +27,15 @@ class Writer:
     The verbs return what is answered: the object as it is stored or, if it is not, one with kind and apiVersion.
     """
 
-    def __init__(self, store: Store, clock: Clock, random: Random, admission: Plugin, managed: ManagedFields) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, random: Random, admission: Plugin, managed: ManagedFields, aside: Aside
+    ) -> None:
         self._store = store
         self._clock = clock
         self._random = random
         self._admission = admission
         self._managed = managed
+        self._aside = aside
 
     # -- create --------------------------------------------------------------------------------------------------------
 
@@ -47,7 +51,8 @@ class Writer:
             context.warnings += meta.deduplicate_owners(obj)
         behaviour.default(obj)
         if not recorded:
-            self._managed.created(obj, context.manager, route.resource, self._clock.wall())
+            made = context.manager, route.resource, self._clock.wall()
+            await self._aside(context.request, lambda: self._managed.created(obj, *made))
         attributes = Attributes.of(context, "CREATE", obj)
         attributes.name = obj["metadata"].get("name", "")
         await self._admission.mutate(attributes)
@@ -65,7 +70,7 @@ class Writer:
         )
         behaviour.prepare_create(obj)
         meta.tidy(obj)
-        self._refuse(route.resource, obj, self._rules(route.resource, obj))
+        self._refuse(route.resource, obj, await self._aside(context.request, lambda: self._rules(route.resource, obj)))
         context.warnings += behaviour.warnings(obj)
         await self._admission.validate(attributes)
         key = Key(route.resource.storage, route.namespace, obj["metadata"]["name"])
@@ -129,7 +134,8 @@ class Writer:
             context.warnings += meta.deduplicate_owners(new)
         behaviour.default_change(new, old)
         if not recorded:
-            self._managed.updated(new, old, context.manager, route.resource, route.subresource, self._clock.wall())
+            made = context.manager, route.resource, route.subresource, self._clock.wall()
+            await self._aside(context.request, lambda: self._managed.updated(new, old, *made))
         meta.carry_over(new, old)
         _prepare(behaviour, route.subresource, new, old)
         new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
@@ -143,7 +149,8 @@ class Writer:
         if behaviour.has_generation and behaviour.wanted(new) != behaviour.wanted(old):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
         shared = [*meta.check_update(new, old)]  # the generic rules and those of the kind both say it
-        causes = [*shared, *shared, *_violations(behaviour, route.subresource, new, old)]
+        own = await self._aside(context.request, lambda: [*_violations(behaviour, route.subresource, new, old)])
+        causes = [*shared, *shared, *own]
         self._refuse(route.resource, new, causes)
         context.warnings += behaviour.update_warnings(new, old)
         await self._admission.validate(attributes)

@@ -14,7 +14,6 @@ from lastcall.lab.apiserver.patches import json_patch, merge_patch, ordering, st
 from lastcall.lab.apiserver.request import Object
 from lastcall.lab.apiserver.schema import Node, gojson
 from lastcall.lab.apiserver.schema.bodies import from_yaml
-from lastcall.lab.apiserver.schema.strict_yaml import repeated
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -133,13 +132,13 @@ def configuration(body: bytes) -> Configuration:
 def _configuration(body: bytes) -> tuple[Any, list[str]]:
     try:
         said = gojson.decoded_strictly(body)
-        suspect = bool(gojson.complaints(body, said))
+        repeated = from_yaml(body).repeated if gojson.complaints(body, said) else ()
     except gojson.Malformed:
         try:
-            said, suspect = from_yaml(body), True
+            said, repeated = from_yaml(body)
         except ValueError as error:
             raise status.bad_request(f"error decoding YAML: error converting YAML to JSON: {error}") from None
-    return said, [f"error converting YAML to JSON: {one}" for one in repeated(body)] if suspect else []
+    return said, [f"error converting YAML to JSON: {one}" for one in repeated]
 
 
 def _unreadable(value: Any, what: str) -> status.ApiError:

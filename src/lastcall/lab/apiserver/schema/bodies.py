@@ -12,8 +12,8 @@ import yaml
 
 from lastcall.lab.apiserver import status
 from lastcall.lab.apiserver.request import Object, Request
-from lastcall.lab.apiserver.schema import gojson
-from lastcall.lab.apiserver.schema.strict_yaml import first, repeated
+from lastcall.lab.apiserver.schema import gojson, strict_yaml
+from lastcall.lab.apiserver.schema.strict_yaml import Document
 from lastcall.lab.apiserver.status import ApiError
 
 LIMIT = 3 * 1024 * 1024
@@ -40,17 +40,17 @@ class Kind(NamedTuple):
 
 
 class Body(NamedTuple):
-    """``said`` is what it says that it is, as wanted where it says nothing."""
+    """``said`` is what it says that it is, as wanted where it says nothing; ``repeated`` is None for JSON."""
 
     obj: Object
     said: Kind
     data: bytes
-    yaml: bool
+    repeated: Sequence[str] | None
 
     def complaints(self, unknown: Sequence[str]) -> list[str]:
         """What a strict decoder says, if ``unknown`` are the paths of the fields that nobody knows."""
-        if self.yaml:
-            return [*repeated(self.data), *(f'unknown field "{path}"' for path in unknown)]
+        if self.repeated is not None:
+            return [*self.repeated, *(f'unknown field "{path}"' for path in unknown)]
         return gojson.complaints(self.data, self.obj, unknown)
 
 
@@ -75,9 +75,9 @@ def read(request: Request, wanted: Kind) -> Body:
     """The object in the body. ApiError if there is none."""
     data, text = request.body, is_yaml(request)
     try:
-        obj = from_yaml(data) if text else gojson.decoded(data)
+        obj, repeated = from_yaml(data) if text else (gojson.decoded(data), None)
         obj = {} if obj is None else obj
-        return Body(obj, said(obj, wanted), data, text)
+        return Body(obj, said(obj, wanted), data, repeated)
     except gojson.Malformed as error:
         raise unrecognized(wanted, f"couldn't get version/kind; json parse error: {error}", data) from None
     except ValueError as error:
@@ -96,10 +96,11 @@ def unfit(said: Kind, wanted: Kind, why: str) -> ApiError:
     return status.bad_request(f'{said.kind} in version "{said.version}" cannot be handled as a {wanted.kind}: {why}')
 
 
-def from_yaml(data: bytes) -> Any:
+def from_yaml(data: bytes) -> Document:
     """The value that YAML stands for in JSON. ValueError, in the words of Kubernetes, if it is none."""
     try:
-        return _plain(first(data))
+        document = strict_yaml.first(data)
+        return document._replace(value=_plain(document.value))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 1}: " if mark and mark.line else ""

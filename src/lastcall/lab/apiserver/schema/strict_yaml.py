@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -18,6 +18,15 @@ _TAGS = {
     "merge": "<<",
 }
 """What a plain scalar is, in the order of asking (``go.yaml.in/yaml/v2/resolve.go``); anything else is text, times too."""
+
+_FIRST = {
+    "bool": "yYnNtTfFoO",
+    "int": "-+0123456789",
+    "float": "-+.0123456789",
+    "null": ["~", "n", "N", ""],
+    "merge": "<",
+}
+"""The characters with which such a scalar can begin. Without them PyYAML would try all patterns on each scalar."""
 
 
 class Loader(yaml.CSafeLoader):
@@ -42,26 +51,37 @@ class Loader(yaml.CSafeLoader):
 
 
 for _name, _pattern in _TAGS.items():
-    Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_name}", re.compile(f"^(?:{_pattern})$"), None)
+    Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_name}", re.compile(f"^(?:{_pattern})$"), list(_FIRST[_name]))
 Loader.add_constructor("tag:yaml.org,2002:int", Loader.integer)
 Loader.add_constructor("tag:yaml.org,2002:bool", Loader.boolean)
 Loader.add_constructor("tag:yaml.org,2002:binary", Loader.binary)
 
 
-def first(data: bytes) -> Any:
-    """The first document, as Kubernetes reads no more of them. yaml.YAMLError if it is none."""
+class Document(NamedTuple):
+    """``repeated`` is one complaint about all fields that are there more than once, or none."""
+
+    value: Any
+    repeated: Sequence[str] = ()
+
+
+def first(data: bytes) -> Document:
+    """The first document, as Kubernetes reads no more of them; None if there is none. yaml.YAMLError if it is no YAML."""
     yaml_limits.check(data)
+    loader = Loader(data)
     try:
-        return next(yaml.load_all(data, Loader=Loader), None)
+        root = loader.get_node() if loader.check_node() else None
+        if root is None:
+            return Document(None)
+        repeated = _complaint(root)  # before merge keys are replaced in the nodes
+        return Document(loader.construct_document(root), repeated)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise yaml.YAMLError(f"cannot decode a scalar by its tag: {error}") from None  # PyYAML checks no tags' values
+    finally:
+        loader.dispose()
 
 
-def repeated(data: bytes) -> Sequence[str]:
-    """One complaint about all of them, or none. yaml.YAMLError if the text is no YAML."""
-    yaml_limits.check(data)
-    root = next(yaml.compose_all(data, Loader=Loader), None)
-    lines = [f'  line {line}: key "{key}" already set in map' for line, key in _twice(root)] if root else []
+def _complaint(root: yaml.Node) -> Sequence[str]:
+    lines = [f'  line {line}: key "{key}" already set in map' for line, key in _twice(root)]
     return ["yaml: unmarshal errors:\n" + "\n".join(lines)] if lines else []
 
 

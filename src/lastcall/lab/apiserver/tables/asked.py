@@ -1,12 +1,9 @@
 """Tables as answers: of one object, of a page of a list, of the events of a watch."""
 
-import gc
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 
 from lastcall.lab.apiserver import renaming
 from lastcall.lab.apiserver.context import Context
-from lastcall.lab.apiserver.reads import Page
 from lastcall.lab.apiserver.request import Object
 from lastcall.lab.apiserver.store import Stored
 from lastcall.lab.apiserver.tables.table import Include, included, table
@@ -32,13 +29,17 @@ class Asked:
         metadata = {"resourceVersion": version} if version else {}
         return self._table([renaming.kept(obj, self._resource)], metadata, now)
 
-    def page(self, page: Page, metadata: Object, now: float) -> Object:
-        """Of a page; ``metadata`` is that of the list."""
-        with _uncollected():
-            return self._table((self._named(item) for item in page.items), metadata, now)
+    def head(self, metadata: Object, now: float) -> Object:
+        """All of a list's table but its rows; ``metadata`` is that of the list."""
+        made = self._table((), metadata, now)
+        del made["rows"]
+        return made
 
-    def _named(self, stored: Stored) -> Object:
-        return {"kind": self._resource.kind, "apiVersion": self._resource.api_version, **stored.object()}
+    def row(self, stored: Stored, now: float) -> Object:
+        """One row of a list's table."""
+        obj = {"kind": self._resource.kind, "apiVersion": self._resource.api_version, **stored.object()}
+        row: Object = self._table([obj], {}, now)["rows"][0]
+        return row
 
     def _table(self, objects: Iterable[Object], metadata: Object, now: float) -> Object:
         made = table(
@@ -52,15 +53,3 @@ class Asked:
         )
         self._headers = False
         return made
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Without the garbage collector: JSON has no cycles, and to look for some takes longer than ten thousand rows."""
-    running = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if running:
-            gc.enable()
