@@ -3,8 +3,11 @@
 import asyncio
 import base64
 import json
+import logging
 import os
 import ssl
+import struct
+import zlib
 from random import Random
 from urllib.parse import urlsplit
 
@@ -13,6 +16,7 @@ from support.lab_front import serving
 
 from lastcall.adapters.clock import SystemClock
 from lastcall.lab.apiserver import ApiServer
+from lastcall.lab.apiserver.authorization.attributes import MASTERS
 from lastcall.lab.apiserver.authorization.authorizer import Authorization
 from lastcall.lab.apiserver.request import ADMIN, Request
 from lastcall.lab.apiserver.streams import Streams
@@ -64,8 +68,8 @@ class World:
         await self.admin(f"{RBAC}/clusterroles", role("few", [*rules]))
         await self.admin(f"{RBAC}/clusterrolebindings", binding("few", "few"))
 
-    async def ask(self, method, target, body=None, kind="application/json", headers=(), token="alice"):  # noqa: S107 (a name)
-        """Code and the beginning of the answer; ``target`` is sent as it is."""
+    async def ask(self, method, target, body=None, kind="application/json", headers=(), token="alice", behind=b""):  # noqa: S107 (a name)
+        """Code and the beginning of the answer; ``target`` is sent as it is, and ``behind`` after the request."""
         data = json.dumps(body).encode() if body is not None else b""
         lines = [f"{method} {target} HTTP/1.1", "Host: x", f"Content-Length: {len(data)}", f"Content-Type: {kind}"]
         lines += [f"Authorization: Bearer {token}"] if token else []
@@ -73,7 +77,7 @@ class World:
             self.address.hostname, self.address.port, ssl=self.tls, server_hostname="localhost"
         )
         try:
-            writer.write("\r\n".join([*lines, *headers, "", ""]).encode("latin-1") + data)
+            writer.write("\r\n".join([*lines, *headers, "", ""]).encode("latin-1") + data + behind)
             head = (await reader.readuntil(b"\r\n\r\n")).decode()
             code = int(head.split()[1])
             more = b"" if code < 200 or "content-length: 0" in head.lower() else await reader.read(65536)
@@ -204,6 +208,39 @@ async def test_nobody_gets_a_stream_by_another_way(world, rule, target, method, 
     await world.give(rule)
     code, said = await world.ask(method, target, None, "", headers)
     assert code in (400, 403, 404, 405, 501), said
+
+
+def spdy(number, content, flags=0, length=None):
+    """A control frame of SPDY 3.1, which may lie about its length."""
+    return struct.pack("!II", 0x80030000 | number, flags << 24 | (len(content) if length is None else length)) + content
+
+
+BOMB = struct.pack("!IIH", 1, 0, 0) + zlib.compress(bytes(2**24))
+FRAMES = {
+    "streams": b"".join(spdy(1, struct.pack("!IIH", number, 0, 0)) for number in (1, 3, 3, 2, 0, 2**31 - 1)),
+    "headers that grow a thousandfold": spdy(1, BOMB),
+    "a length without end": spdy(1, b"", length=2**24 - 1),
+    "a cut-off frame": spdy(6, b"\0\0"),
+    "data of no stream": struct.pack("!II", 7, 2**24 - 1) + bytes(9),
+    "a goodbye": spdy(7, bytes(8)),
+    **{f"random bytes {seed}": Random(seed).randbytes(2000) for seed in range(6)},
+}
+
+
+@pytest.mark.parametrize("part", ["exec?command=sh&stdin=1&stdout=1", "attach?stdout=1", "portforward?ports=80"])
+async def test_spdy_is_refused_and_its_frames_are_never_read(world, caplog, part):
+    """The lab has WebSockets alone: what comes behind the request is no HTTP, and ends the connection."""
+    world.server.identities.add("master", "master", (MASTERS,))
+    refusal = (501, "port-forward is not served") if "portforward" in part else (400, "Upgrade request required")
+    for method in ("GET", "POST"):
+        for name, frames in FRAMES.items():
+            target = f"{CORE}/pods/p/{part}"
+            code, said = await world.ask(method, target, None, "", SPDY, token="master", behind=frames)
+            assert code == refusal[0], (name, said)
+            assert refusal[1] in said, name
+    assert not [one for one in caplog.records if one.exc_info or one.levelno >= logging.ERROR]
+    code, _ = await world.ask("GET", f"{CORE}/pods/p", token="master")
+    assert code == 200, "others are served"
 
 
 NODE = {
