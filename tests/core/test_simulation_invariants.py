@@ -199,6 +199,14 @@ def test_an_agent_that_was_dead_has_no_more_time_than_there_was():
     assert gone(story.at(132, "a", "TERM").at(134, "a", "exit"), 134).broken() == []
 
 
+@pytest.mark.parametrize(("kill", "broken"), [(101.5, ["KILL"]), (101.8494, [])])
+def test_the_kill_of_a_pod_that_was_ending_before_does_not_show_when_its_phase_began(kill, broken):
+    """3.95 s for both phases: the first has 1.95 s from the button on, and SIGKILL goes out 0.1 s before they are over."""
+    story = Story(plan=((0, 5), (CRITICAL, 2))).pod("a", grace=60)
+    story.at(97, "a", ("asked", 60.0)).at(97, "a", "TERM").at(100, "n1", ("pressed", 4.0))
+    assert gone(story.at(kill, "a", "KILL", "exit"), 102.0).broken() == broken
+
+
 @pytest.mark.parametrize(("away", "broken"), [(True, []), (False, ["KILL"])])
 def test_a_signal_that_could_not_be_sent_in_time_leaves_no_two_seconds(away, broken):
     story = pressed().pod("a", grace=1)

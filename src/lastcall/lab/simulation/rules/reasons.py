@@ -87,6 +87,8 @@ class Reasons:
 
     def _time(self, shutdown: Shutdown, life: Life, first: float, index: int) -> Reason:
         start = self.start(shutdown, index)
+        if start is None and _was_ending(life, shutdown):
+            start = shutdown.at
         if shutdown.stale or start is None:
             return Reason(shutdown.at, shutdown.at, shutdown.at, shutdown.at)
         machine = self._facts.machines[shutdown.node]
@@ -112,7 +114,7 @@ class Reasons:
         found: dict[int, float] = {}
         for life in self._facts.on(shutdown.node) if self._facts.run.plan else ():
             at = life.reached(shutdown.at)
-            if at is not None and at <= shutdown.until and life.began <= at:
+            if at is not None and at <= shutdown.until and life.began <= at and not _was_ending(life, shutdown):
                 index = self._facts.phase(life.uid)
                 found[index] = min(at, found.get(index, NEVER))
         return found
@@ -121,4 +123,9 @@ class Reasons:
 def _reached(life: Life, shutdown: Shutdown) -> float | None:
     """When a shutdown reached it: that it took over the end of one that had got SIGTERM before, nothing shows."""
     first = life.reached(shutdown.at)
-    return shutdown.at if first is not None and life.term is not None and life.term < shutdown.at else first
+    return shutdown.at if first is not None and _was_ending(life, shutdown) else first
+
+
+def _was_ending(life: Life, shutdown: Shutdown) -> bool:
+    """Whether it had got SIGTERM before the shutdown: its SIGKILL does not show when its phase began."""
+    return life.term is not None and life.term < shutdown.at
