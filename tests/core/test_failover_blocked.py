@@ -153,3 +153,17 @@ async def test_a_node_that_got_an_order_keeps_its_place_until_it_is_proved_to_be
     assert {one.node for one in world.verbs("off")} == {first}
     await world.cluster.patch(POLICIES, "p", {"spec": {"limits": {"perDomain": 2}}}, namespace="")
     await world.until(lambda: second in {one.node for one in world.verbs("off")}, 60)
+
+
+@failing_over(policy=WIDE)
+async def test_without_zones_a_node_that_got_an_order_holds_no_other_back(world):
+    """Its device accepts each order, and the machine stays on: it can never be proved to be dead."""
+    first, second = world.place(), spare(world)
+    await world.cluster.create(PODS, pod("extra", nodeName=second))
+    world.fences[first].lies = Power.ON
+    world.start()
+    world.nodes.silent.add(first)
+    await world.until(lambda: world.verbs("off"), 60)
+    world.nodes.silent.add(second)
+    await world.until(lambda: world.out_of_service(second), 120)
+    assert world.mark(first)

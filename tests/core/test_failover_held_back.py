@@ -280,6 +280,25 @@ async def test_a_node_that_is_not_lost_is_not_told_of_when_the_api_server_fails(
     assert condition(world)["status"] == "Unknown"
 
 
+@failing_over(policy={"limits": {"minHealthy": 1, "settle": "60s"}})
+async def test_a_node_that_is_failed_over_waits_for_nothing_when_a_new_leader_cannot_read_it(world):
+    candidate = world.start()
+    await world.cluster.settle(5)
+    gone = world.place()
+    world.nodes.pull(gone)
+    await world.until(lambda: world.place() not in (None, gone), 120)
+    candidate.process.kill()
+    successor = world.start("other")
+    await world.cluster.settle(5)
+    with pytest.MonkeyPatch.context() as patching:
+        sick(patching, lambda number, method, target: "watch=" not in target and COMPONENT not in target)
+        await world.until(lambda: successor.controller.workers, 120)
+        await world.cluster.settle(30)
+        assert successor.controller._cluster.api_failed
+        assert condition(world)["status"] != "False"
+        assert counted(successor) == 0
+
+
 # -- explain -----------------------------------------------------------------------------------------------------------
 
 LOST = (*OTHERS, WITH_UID, machine("n1", "Unknown"), lease("n1", 90))

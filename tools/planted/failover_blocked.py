@@ -120,11 +120,17 @@ BUGS = [
     Bug(
         "what stands against all nodes is not told of a node that was never read",
         _HEEDING,
-        "held_back.standing_unread(trouble) if knot.silent(now) else None",
+        "held_back.standing_unread(trouble) if knot.silent(now) and not _tainted(knot) else None",
         "None",
         HELD,
     ),
-    Bug("a node that is heard of is told to wait", _HEEDING, "if knot.silent(now) else None", "", HELD),
+    Bug(
+        "a node that is heard of is told to wait",
+        _HEEDING,
+        "if knot.silent(now) and not _tainted(knot) else None",
+        "",
+        HELD,
+    ),
     Bug(
         "a node that was never read is in no metric",
         _HEEDING,
@@ -170,4 +176,5 @@ BUGS = [
         "now + limits.settle)",
         STORMS,
     ),
+    Bug("a node that is failed over is told to wait", _HEEDING, "and not _tainted(knot) else", "else", HELD),
 ]

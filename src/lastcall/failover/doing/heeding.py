@@ -11,7 +11,8 @@ from lastcall.failover.deciding.case import Case
 from lastcall.failover.doing.guard import Guard
 from lastcall.failover.doing.observing import Observing
 from lastcall.failover.doing.outside import Cluster
-from lastcall.failover.limits import policies
+from lastcall.failover.limits import overview, policies
+from lastcall.failover.limits.knot import Knot
 from lastcall.failover.limits.storms import Answer
 from lastcall.failover.telling import held_back
 from lastcall.failover.telling.fencer_failures import Fencers, by_policy
@@ -84,7 +85,7 @@ class Heeding:
             if case:
                 answer = held_back.standing(case, now, trouble)
             else:
-                answer = held_back.standing_unread(trouble) if knot.silent(now) else None
+                answer = held_back.standing_unread(trouble) if knot.silent(now) and not _tainted(knot) else None
             if answer:
                 found.setdefault(policy.name, HeldBack()).add(name, answer)
             if trouble and trouble.limit and answer is trouble:
@@ -122,3 +123,9 @@ class Heeding:
                 await self._cluster.tell_policy(entry.name, wanted)
             except LastcallError as error:
                 log.warning("the status of FencePolicy %s is not written: %s", entry.name, error)
+
+
+def _tainted(knot: Knot) -> bool:
+    """Whether its mark says that its boot is proved to be over: it waits for no fencing."""
+    mark = overview.mark_of(knot.node)
+    return mark is not None and mark.tainted and mark.boot_id == knot.node.status.node_info.boot_id
