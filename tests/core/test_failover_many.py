@@ -36,6 +36,20 @@ async def test_who_waits_for_room_makes_it_busy_until_all_are_let_in():
     assert not room.busy
 
 
+async def test_of_those_that_wait_the_lowest_rank_is_next_and_of_the_same_rank_who_came_first():
+    room, held = Room(1), []
+
+    async def hold(name, rank):
+        async with room.place(rank):
+            held.append(name)
+
+    async with room.place(0):
+        tasks = [asyncio.create_task(hold(name, rank)) for name, rank in (("c", 2), ("a", 0), ("d", 2), ("b", 1))]
+        await settled()
+    await asyncio.gather(*tasks)
+    assert held == ["a", "b", "c", "d"]
+
+
 @failing_over
 async def test_a_node_that_is_back_is_seen_although_others_are_read_without_a_break(world):
     """It had nothing left to fail over, so that it came after all others."""
