@@ -4,6 +4,7 @@ import pytest
 from support.cluster_api import JSON_PATCH, STRATEGIC, causes
 from support.cluster_custom import GROUP, widget
 from support.cluster_objects import changed
+from support.cluster_webhooks import patched
 
 source = pytest.mark.source
 DOC = "https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/"
@@ -308,3 +309,36 @@ async def test_a_custom_resource_is_no_list(api, widgets):
     accept = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
     status = await api.get(widgets[0], "w", accept=accept).refused(500)
     assert status["message"] == "content is not a list"
+
+
+def added(path, value):
+    return patched({"op": "add", "path": path, "value": value})
+
+
+@source("staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/mutating/dispatcher.go")
+@pytest.mark.parametrize("path", ["/spec/unknown", "/spec/anything"])
+async def test_what_a_webhook_adds_to_a_custom_resource(api, widgets, hooks, path):
+    """Unknown fields are dropped, and so is null where no type is said."""
+    value = None if path == "/spec/anything" else 1
+    rule = hooks.said("add", resources=[widgets[0].plural], group=widgets[0].group)
+    await hooks.answer(rule, mutating=True, add=added(path, value))
+    found = await api.create(widgets[0], widget(widgets))
+    assert found["spec"] == {"size": 3, "color": "red"}
+
+
+@source("staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/mutating/dispatcher.go")
+async def test_null_that_a_webhook_writes(api, widgets, hooks):
+    """The schema refuses it where there can be none; a label that is null is empty."""
+    rule = hooks.said("add", resources=[widgets[0].plural], group=widgets[0].group)
+    bad = {"objectSelector": {"matchLabels": {"a": "bad"}}}
+    good = {"objectSelector": {"matchLabels": {"a": "good"}}}
+    one = {**rule, **bad}
+    other = {**hooks.said("label", resources=[widgets[0].plural], group=widgets[0].group), **good}
+    await hooks.answer(
+        one, other, mutating=True, add=added("/spec/nick", None), label=added("/metadata/labels/x", None)
+    )
+    body = widget(widgets)
+    body["metadata"]["labels"] = {"a": "bad"}
+    assert causes(await api.create(widgets[0], body).refused(422, "Invalid"))[0][1] == "spec.nick"
+    body["metadata"]["labels"] = {"a": "good"}
+    assert (await api.create(widgets[0], body))["metadata"]["labels"] == {"a": "good", "x": ""}

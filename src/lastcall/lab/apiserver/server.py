@@ -114,6 +114,7 @@ class ApiServer:
         self.remover = Remover(self.store, clock, self.admission)
         self.others = NonResources(self.scheme, self.store)
         self._subresources = subresources(self)
+        self._shapes: dict[tuple[str, str], Shape] = {}
         self._verbs: Mapping[str, Verb] = {
             "get": self._get,
             "list": self._list,
@@ -311,8 +312,12 @@ class ApiServer:
 
     def shape(self, obj: Object, resource: Resource) -> Shape:
         """How ownership of fields sees an object that belongs to the resource, which may have a kind of its own."""
-        node = self.schemas.of_object(obj, resource)
-        return self.managed.shape(resource) if node is self.schemas.of(resource) else Shape(node)
+        said = obj.get("apiVersion", ""), obj.get("kind", "")
+        if resource.custom or said == (resource.api_version, resource.kind):
+            return self.managed.shape(resource)
+        if said not in self._shapes:
+            self._shapes[said] = Shape(self.schemas.of_object(obj, resource))
+        return self._shapes[said]
 
     def _fields(self, storage: str, obj: Object) -> Mapping[str, str]:
         resource = self.scheme.stored_in(storage)

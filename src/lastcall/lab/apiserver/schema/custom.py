@@ -28,7 +28,8 @@ _EXTENSIONS = {
 def read(obj: Object, resource: Resource, types: Types, *, applied: bool = False) -> tuple[Object, list[str]]:
     """The object as it is stored, and the paths of what is not. Undecodable if the metadata have wrong types.
 
-    ``applied``: by a server-side apply, which leaves nulls where the schema says a type that has none; its rules refuse them.
+    ``applied``: made by a server-side apply or a webhook, which leave nulls where the schema says a type that has none; its
+    rules refuse them.
     """
     metadata, decoder = obj.get("metadata"), Decoder()
     metadata = {} if metadata is None else metadata

@@ -126,9 +126,14 @@ class Schemas:
     def mutated(self, obj: Object, resource: Resource, wanted: Kind) -> Object:
         """What a webhook has made of an object that was ``wanted``: typed, without unknown fields.
 
-        A custom resource is returned as it is: its schema is applied later. ApiError (500) if types are wrong, or if it
-        has become something else.
+        Of a custom resource only the metadata are typed: the rules of its schema are applied later. ApiError (500) if types
+        are wrong, or if it has become something else.
         """
+        if resource.custom and wanted == Kind(resource.group, resource.version, resource.kind):
+            try:
+                return custom.read(obj, resource, self.types, applied=True)[0]
+            except Undecodable as error:
+                raise status.internal(str(error)) from None
         node = self.types.find(*wanted)
         if resource.custom or node is None or node.struct is None:
             return obj
