@@ -153,7 +153,7 @@ BUGS = [
         "a watch that ends is not opened again",
         "adapters/kube/watching.py",
         "            if failure is not None:\n                await self._pause(failure, begun)\n",
-        "            if failure is not None:\n                await asyncio.Event().wait()\n",
+        "            if failure is not None:\n                await self._clock.sleep(1e9)\n",
         seeds=60,
     ),
     # -- the controllers -----------------------------------------------------------------------------------------------
