@@ -162,6 +162,11 @@ def known(name, annotations):
     return msgspec.convert({"metadata": {"name": name, "annotations": annotations}}, WatchedNode)
 
 
+def fence_policy():
+    spec = {"limits": {"minHealthy": 0, "perHour": 2}, "fencers": [{"name": "f", "manual": {}}]}
+    return msgspec.convert({"metadata": {"name": "p"}, "spec": spec}, FencePolicy)
+
+
 @pytest.mark.parametrize(
     ("annotations", "informed"),
     [
@@ -174,12 +179,14 @@ def known(name, annotations):
 def test_what_only_the_watch_can_count_is_waited_for(annotations, informed):
     """A Node that the watch does not know has no failure domain; a text that cannot be read counts for as long as it is there."""
     observing = Observing(lambda _: None)
-    guard = Guard(None, observing)
+    guard = Guard(Healthy(), observing)
     node = known("n", annotations)
     assert guard.learn([node], now=0.0, wall=0.0) is informed
     observing.hear(Heard(Watched.NODES, "n", node), 1.0)
     assert guard.learn([node], now=1.0, wall=0.0)
     guard.begin()
+    answer = guard.may_fence("n", "b", fence_policy(), etcd=frozenset(), now=2.0, wall=0.0)
+    assert "have not been read since this controller leads" in answer.why
     assert guard.learn([], now=2.0, wall=0.0)
 
 
@@ -198,7 +205,5 @@ def test_two_boots_of_one_node_count_twice_in_an_hour():
         observing.hear(Heard(Watched.NODES, one.metadata.name, one), 0.0)
     guard = Guard(Healthy(), observing)
     assert guard.learn([second], now=0.0, wall=0.0)
-    spec = {"limits": {"minHealthy": 0, "perHour": 2}, "fencers": [{"name": "f", "manual": {}}]}
-    policy = msgspec.convert({"metadata": {"name": "p"}, "spec": spec}, FencePolicy)
-    answer = guard.may_fence("m", "b", policy, etcd=frozenset(), now=1.0, wall=1.0)
+    answer = guard.may_fence("m", "b", fence_policy(), etcd=frozenset(), now=1.0, wall=1.0)
     assert answer.why == "2 nodes were fenced within the last hour, and 2 may be"

@@ -5,6 +5,7 @@ from planted.bug import Bug
 TWO = ("tests/core/test_failover_two_calls.py",)
 ACTING = ("tests/core/test_failover_acting.py",)
 REFUSING = ("tests/core/test_failover_refusing.py",)
+TABLES = ("tests/core/test_failover_course.py", "tests/core/test_failover_course_forced.py")
 LEADER = ("tests/core/test_failover_new_leader.py",)
 REPEATS = ("tests/core/test_failover_repeats.py",)
 
@@ -94,7 +95,7 @@ BUGS = [
         "failover/deciding/forcing.py",
         "return [pod for pod in remaining.going(case) if pod.refused is None or now >= pod.refused.again]",
         "return remaining.going(case)",
-        REFUSING,
+        TABLES,
     ),
     Bug(
         "a pause after what a webhook has denied is none",
