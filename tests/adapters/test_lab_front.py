@@ -151,13 +151,15 @@ async def test_who_sends_a_byte_now_and_then_is_hung_up_on(tmp_path, monkeypatch
     monkeypatch.setattr(connections, "HEAD_SECONDS", 0.5)
     async with door(tmp_path) as (connect, _):
         reader, writer = await connect()
-        said = asyncio.create_task(_all(reader))
+        said, sent = asyncio.create_task(_all(reader)), 0
         try:
             async with asyncio.timeout(SECONDS):
                 while not said.done():
                     await _write(writer, [b"x"])
                     await asyncio.sleep(0.05)
+                    sent += 1
             assert (await said).endswith(b"400 Bad Request")
+            assert sent < 60, "it is not refused for a method that is too long"
         finally:
             writer.transport.abort()
             await asyncio.wait_for(said, SECONDS)
