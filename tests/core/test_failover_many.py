@@ -31,9 +31,12 @@ async def test_who_waits_for_room_makes_it_busy_until_all_are_let_in():
     assert room.busy
     tasks[1].cancel()
     over.set()
-    await asyncio.gather(*tasks, return_exceptions=True)
+    first, late, early = await asyncio.gather(*tasks, return_exceptions=True)
     assert held == ["first", "early"]
+    assert (first, early) == (None, None)
+    assert isinstance(late, asyncio.CancelledError)
     assert not room.busy
+    await asyncio.wait_for(hold("next", 0), 1.0)
 
 
 async def test_of_those_that_wait_the_lowest_rank_is_next_and_of_the_same_rank_who_came_first():
@@ -98,6 +101,7 @@ async def test_a_node_that_is_failed_over_is_looked_at_rarely_while_calls_for_ot
     await world.cluster.settle(20)
     (worker,) = world.candidates[0].controller.workers
     assert "is failed over" in worker.sentence
+    assert worker._rank > 1, "nodes that are not failed over yet are read first"
     await quiet(world, worker, busy=True)
     before = len(found)
     await world.cluster.settle(25)
