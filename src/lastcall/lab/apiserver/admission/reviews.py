@@ -110,7 +110,7 @@ def back(obj: Object, attributes: Attributes, resource: Resource) -> Object:
 def understood(body: bytes, uid: str, *, mutating: bool) -> Answer:
     """What the body of an answer says to the request ``uid``. CallFailed if it says nothing that counts."""
     try:
-        said = gojson.decoded(body) if body.lstrip().startswith(b"{") else from_yaml(body)
+        said = gojson.decoded(body) if body.lstrip().startswith(b"{") else from_yaml(body).value
     except gojson.Malformed as error:
         raise _unread(f"couldn't get version/kind; json parse error: {error}") from None
     except ValueError as error:
