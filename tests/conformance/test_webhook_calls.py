@@ -90,6 +90,21 @@ async def test_a_webhook_that_asks_for_more_time_than_it_has(api, hooks):
     assert "context deadline exceeded" in status["message"]
 
 
+@source(GO)
+@source(RETRY)
+@pytest.mark.parametrize(
+    ("code", "headers"),
+    [(307, {"location": "https://[no-host/"}), (429, {"retry-after": "9" * 400}), (429, {"retry-after": "9" * 5000})],
+    ids=["no URL", "no number of 64 bits", "a very long number"],
+)
+async def test_a_header_that_makes_no_sense(api, hooks, code, headers):
+    """The call has failed as any other: a webhook that fails open is passed over."""
+    odd = {"status": code, "headers": headers, "raw": b"odd"}
+    await hooks.answer(hooks.said("odd", failurePolicy="Ignore"), odd=odd)
+    await api.create(CONFIG_MAPS, config_map())
+    assert len(hooks.reviews("odd")) == 1
+
+
 @source(DECODER)
 async def test_an_answer_in_yaml(api, hooks):
     """It counts as one in JSON."""

@@ -115,18 +115,29 @@ _LIMITS = Limits(connect=30.0, answer=30.0, inactivity=30.0, body=4 * 1024 * 102
 """The timeout of the webhook ends a call before these do: it is 30 seconds at most."""
 
 
+_HTTP, _HTTPS = 80, 443
 _REQUESTS = 10
 """How many requests one call may become."""
 _TO_GET = (HTTPStatus.MOVED_PERMANENTLY, HTTPStatus.FOUND, HTTPStatus.SEE_OTHER)
 _AS_BEFORE = (HTTPStatus.TEMPORARY_REDIRECT, HTTPStatus.PERMANENT_REDIRECT)
-_NUMBER = re.compile(r"[+-]?[0-9]+")
+_NUMBER = re.compile(r"[+-]?0*[0-9]{1,18}")
+"""What fits into 64 bits, but for the largest numbers."""
 
 
 def _moved(destination: Destination, location: str) -> Destination:
-    """Where a redirection leads; the address of a Service holds for its own name alone."""
-    url = urljoin(destination.url, location)
-    same = urlsplit(url).netloc == urlsplit(destination.url).netloc
+    """Where a redirection leads; the address of a Service holds for its own name and port alone. NotReached if it is no URL."""
+    try:
+        url = urljoin(destination.url, location)
+        same = _host_and_port(url) == _host_and_port(destination.url)
+    except ValueError as error:
+        raise NotReached(f'failed to parse Location header "{location}": {error}') from None
     return replace(destination, url=url, dial=destination.dial if same else None)
+
+
+def _host_and_port(url: str) -> tuple[str | None, int]:
+    """ValueError if the URL cannot have them."""
+    parts = urlsplit(url)
+    return parts.hostname, parts.port or (_HTTP if parts.scheme == "http" else _HTTPS)
 
 
 def _split(url: str) -> tuple[str, str]:
