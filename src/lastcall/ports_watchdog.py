@@ -97,7 +97,8 @@ class Datagrams(Protocol):
         """From now on this socket gets only what these addresses send from its own port, and another one gets the rest.
 
         So nobody else can fill the buffer in which messages of peers wait. The other socket is returned; it is the same at
-        each call, and is closed with this one. None if that cannot be: this socket goes on to get everything.
+        each call, and is closed with this one. None if that cannot be: this socket goes on to get everything. Where it
+        could be before and cannot be now, both sockets go on as they were.
         """
         ...
 

@@ -71,7 +71,29 @@ async def test_a_kernel_without_such_programs(bound, monkeypatch):
     assert one.set_apart({"127.0.0.9"}) is not None
 
 
+async def test_new_peers_that_the_kernel_does_not_take(bound, monkeypatch):
+    """Those of before stay set apart, and the other socket is read on."""
+
+    def refuse(*_):
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    one, other = bound("127.0.0.1"), bound("127.0.0.1")
+    others = one.set_apart({"127.0.0.1"})
+    monkeypatch.setattr(datagram_filter, "steer", refuse)
+    assert one.set_apart({"127.0.0.9"}) is others
+    one.send(b"peer", one.address)
+    other.send(b"another port", one.address)
+    assert await heard(one) == b"peer"
+    assert await heard(others) == b"another port"
+
+
+def test_two_thousand_peers_are_not_too_many():
+    """``BPF_MAXINSNS`` is 4096; an instruction has 8 bytes."""
+    peers = [f"10.0.{number // 250}.{number % 250}" for number in range(2000)]
+    assert len(datagram_filter.program(peers, 9468, 4)) <= 4096 * 8
+
+
 @pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
 def test_no_peers_at_all(family):
     version = 4 if family == socket.AF_INET else 6
-    assert len(datagram_filter.program((), 9468, version)) == 4 * 8
+    assert len(datagram_filter.program((), 9468, version)) == 5 * 8

@@ -46,7 +46,7 @@ def program(peers: Collection[str] | None, port: int, version: int) -> bytes:
         code = [*same_port, (_RETURN, 0, 0, 0)]
     else:
         lines = (line for one in peers for line in _compared(_packed(one, version), version))
-        code = [*same_port, *lines, (_RETURN, 0, 0, 1)]
+        code = [*same_port, _load_source(version, 0), *lines, (_RETURN, 0, 0, 1)]
     return b"".join(struct.pack("=HBBI", *line) for line in code)
 
 
@@ -60,14 +60,24 @@ def _packed(address: str, version: int) -> bytes:
 
 
 def _compared(address: bytes, version: int) -> Iterator[_Instruction]:
-    """Returns 0 if the source is this address, else goes on behind; nothing for an empty one."""
+    """Returns 0 if the source is this address, else goes on behind; nothing for an empty one.
+
+    An address of one word (IPv4) is loaded once for all: each instruction that is saved leaves room for more peers.
+    """
     if not address:
         return
     words = struct.unpack(f">{len(address) // 4}I", address)
-    for index, word in enumerate(words):
-        yield _LOAD_WORD, 0, 0, _NETWORK_HEADER + _SOURCE[version] + 4 * index
-        yield _JUMP_IF_EQUAL, 0, 2 * (len(words) - index) - 1, word
+    if len(words) == 1:
+        yield _JUMP_IF_EQUAL, 0, 1, words[0]
+    else:
+        for index, word in enumerate(words):
+            yield _load_source(version, index)
+            yield _JUMP_IF_EQUAL, 0, 2 * (len(words) - index) - 1, word
     yield _RETURN, 0, 0, 0
+
+
+def _load_source(version: int, word: int) -> _Instruction:
+    return _LOAD_WORD, 0, 0, _NETWORK_HEADER + _SOURCE[version] + 4 * word
 
 
 def _attach(first: socket.socket, code: bytes) -> None:

@@ -58,14 +58,16 @@ class Udp:
 
     def set_apart(self, peers: Collection[str]) -> "Udp | None":
         """``ports_watchdog.Datagrams.set_apart``."""
+        others = self._others
         try:
-            self._others = self._others or Udp(self._second_socket())
+            others = others or Udp(self._second_socket())
             datagram_filter.steer(self._socket, peers)
-        except OSError:
-            if self._others is not None:
-                self._others.close()
-            self._others = None
-        return self._others
+        except OSError:  # what was set apart before stays as it was: somebody reads that socket
+            if others is not None and others is not self._others:
+                others.close()
+            return self._others
+        self._others = others
+        return others
 
     def _second_socket(self) -> socket.socket:
         """Of the same address; only from now on another one may be bound to it. OSError if the kernel does not allow it."""
