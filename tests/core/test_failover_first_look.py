@@ -191,6 +191,23 @@ async def test_who_waits_is_told_once_when_the_turn_is_near():
     assert near == [4, 5, 6, 7, 8]
 
 
+async def test_the_turn_of_who_waits_no_more_is_never_near():
+    """Who is told begins a look: nobody would end it."""
+    room, over, near = Room(4), asyncio.Event(), []
+
+    async def hold(number):
+        async with room.place(0, lambda: near.append(number)):
+            await over.wait()
+
+    tasks = [asyncio.create_task(hold(number)) for number in range(4 + 5)]
+    await asyncio.sleep(0)
+    for task in tasks[6:]:
+        task.cancel()
+    over.set()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert near == [4, 5]
+
+
 async def test_a_node_is_looked_at_before_it_is_its_pods_turn():
     """No call keeps its place while it waits for the answer: others use it."""
     world = World(room=2)

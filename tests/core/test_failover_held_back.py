@@ -14,9 +14,11 @@ from support.lab_kubelets import pod
 
 from lastcall.adapters.kube.failover_cluster import COMPONENT, POLICIES
 from lastcall.adapters.kube.resources import EVENTS, NODES, PODS
+from lastcall.failover.deciding import course
 from lastcall.failover.limits.storms import Answer, Limit
 from lastcall.failover.telling import held_back
 from lastcall.failover.telling.held_back import LONGEST, MOST, HeldBack, reported, standing
+from lastcall.manifests.definitions import fence_policy
 from lastcall.model.power import Power
 
 WALL = 1_795_262_400.0
@@ -114,6 +116,16 @@ def test_a_rack_of_lost_nodes_does_not_fill_the_policy():
     assert entry["waiting"] == 200
     assert "n015 and 184 more wait since" in found.condition(entries)["message"]
     assert len(found.condition(entries)["message"]) < 2000
+
+
+def test_nor_do_all_limits_at_once_with_the_longest_names():
+    """A status whose condition is longer than its definition allows is refused as a whole."""
+    many = tuple("x" * 250 + f"{number:03}" for number in range(MOST))
+    found = of(*((name, replace(DOMAIN, limit=limit, blocked_by=many)) for limit in Limit for name in many))
+    [version] = fence_policy()["spec"]["versions"]
+    status = version["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]
+    most = status["conditions"]["items"]["properties"]["message"]["maxLength"]
+    assert len(found.condition(found.entries({}, NOW, WALL))["message"]) == most
 
 
 def test_what_is_told_is_written_anew_only_if_it_is_not_true_any_more():
@@ -339,3 +351,29 @@ def test_explain_says_who_fills_a_limit_to_those_that_wait_for_it():
 def test_what_cannot_be_read_of_the_status_is_left_out(change):
     assert reported({"heldBack": [None, 7, ENTRY | change]}, node="n1") is None
     assert reported({"heldBack": ENTRY}, node="n1") is None
+
+
+def test_a_mistake_of_ours_in_the_decision_about_one_node_holds_up_no_other(monkeypatch):
+    """The status of its policy, which is made from the same decision, cannot be told then."""
+    decide = course.decide
+
+    @failing_over
+    async def run(world):
+        first, bad, other = world.start(), world.place(), world.place("web")
+        assert other != bad
+
+        def decided(case, now):
+            if case.name == bad:
+                raise OverflowError("date value out of range")
+            return decide(case, now)
+
+        monkeypatch.setattr(course, "decide", decided)
+        world.nodes.pull(bad)
+        await world.cluster.settle(60)
+        assert not first.task.done()
+        world.nodes.pull(other)
+        await world.until(lambda: world.place("web") not in (None, other), 120)
+        assert world.broken
+        world.broken.clear()
+
+    run()

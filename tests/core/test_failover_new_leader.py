@@ -190,6 +190,20 @@ def test_what_only_the_watch_can_count_is_waited_for(annotations, informed):
     assert guard.learn([], now=2.0, wall=0.0)
 
 
+def test_nothing_is_fenced_by_a_list_that_was_read_in_part():
+    """What comes after the Node at which a mistake of ours has ended the reading is not known."""
+    guard = Guard(Healthy(), Observing(lambda _: None))
+
+    def listed():
+        yield known("n", {})
+        raise RuntimeError("a mistake")
+
+    with pytest.raises(RuntimeError):
+        guard.learn(listed(), now=0.0, wall=0.0)
+    answer = guard.may_fence("n", "b", fence_policy(), etcd=frozenset(), now=0.0, wall=0.0)
+    assert "have not been read since this controller leads" in answer.why
+
+
 def test_two_boots_of_one_node_count_twice_in_an_hour():
     """The watch still shows the mark of the first, which made way for that of the second."""
     observing, other = Observing(lambda _: None), owner.OwnerMark(**{**MARK, "boot_id": "b2"})

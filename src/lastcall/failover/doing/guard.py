@@ -48,9 +48,9 @@ class Guard:
         """All Nodes, as they were listed live since this controller leads: what stands on them counts at once.
 
         False if the watch is to tell of it first, and has not: of a Node that has a mark, and of a text that cannot be read,
-        which counts for as long as it stands there. Nothing may be fenced until a later list.
+        which counts for as long as it stands there. Nothing may be fenced until a later list, nor if this raises anything.
         """
-        self._informed = True
+        informed = True
         for node in nodes:
             name, mark = node.metadata.name, overview.mark_of(node)
             knot, claim = self._observing.knots.get(name), self._claims.get(name)
@@ -62,8 +62,9 @@ class Guard:
                 shown = knot is not None or mark is None
                 for one in overview.over(name, node.fenced, now=now, wall=wall):
                     self._close(one, now)
-            self._informed = self._informed and shown
-        return self._informed
+            informed = informed and shown
+        self._informed = informed
+        return informed
 
     def claim(self, name: str, mark: OwnerMark) -> None:
         """A node is about to be marked; told in the same step in which that was decided."""

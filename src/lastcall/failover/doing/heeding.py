@@ -57,10 +57,16 @@ class Heeding:
         self.changed = Signal()
 
     async def run(self) -> None:
-        """Never ends. What cannot be written is tried again at the next look."""
+        """Never ends. What cannot be written is tried again at the next look.
+
+        So is what a mistake of ours has stopped: failover would end with it.
+        """
         while True:
             changed = self.changed.next()
-            await self._write()
+            try:
+                await self._write()
+            except Exception:
+                log.exception("the statuses of FencePolicies are not written, by a mistake of this program")
             await first(changed, self._clock.sleep(PACE if self._troubled() else LOOK))
             await self._clock.sleep(CALM)
 

@@ -87,8 +87,10 @@ class Room:
         return self._take(self._waiting[rank])
 
     def _take(self, queue: deque[_Waiter]) -> "asyncio.Future[None]":
-        """The first of them; the turn of another one is near then."""
+        """The first of them; the turn of another one is near then, if that one still waits."""
         first = queue.popleft()
-        if len(queue) >= self._near and (soon := queue[self._near - 1].soon):
-            soon()
+        if len(queue) >= self._near:
+            near = queue[self._near - 1]
+            if near.soon and not near.turn.done():
+                near.soon()
         return first.turn

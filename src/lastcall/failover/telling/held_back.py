@@ -20,6 +20,8 @@ MOST = 16
 """Nodes that are named in one list: an object must stay small, also if hundreds of nodes are lost."""
 LONGEST = 1024
 """Characters of a message about one limit."""
+LONGEST_OF_ALL = 32768
+"""Characters of the message of a condition (meta/v1 Condition): the API server refuses a status with a longer one."""
 
 _ALL_NODES = frozenset({Limit.NODES_LOST, Limit.API_SERVER, Limit.CLOCK})
 """They stand against every node: the controller does not trust what it sees."""
@@ -76,7 +78,7 @@ class HeldBack:
     def condition(self, entries: Sequence[Mapping[str, Any]]) -> dict[str, str]:
         """``FencingAllowed``, without the fields that say since when; ``entries`` as above."""
         if entries:
-            message = "; ".join(map(_sentence, entries))
+            message = "; ".join(map(_sentence, entries))[:LONGEST_OF_ALL]
             return {"type": ALLOWED, "status": "False", "reason": entries[0]["reason"], "message": message}
         if self.lost:
             message = "no limit keeps a lost node from being fenced"
