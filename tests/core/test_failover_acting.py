@@ -483,3 +483,25 @@ async def test_a_step_that_has_failed_leaves_nothing_that_goes_on(failure):
         await world.acting.carry_out(steps.ForceDelete(boot_id="b1", why="w", pods=world.left(subject)), subject)
     await asyncio.sleep(0.01)
     assert world.cluster.calls == []
+
+
+async def test_nor_does_a_mistake_of_ours_about_one_pod():
+    """It is told when the calls for the others have come back: who goes on after the step does so also without leading."""
+    world = World(room=1)
+    subject = await world.subject(*(pod(name) for name in "abc"))
+    delete = world.cluster.delete_pod
+
+    async def deleted(namespace, name, **more):
+        await asyncio.sleep(0.01)
+        if name == "a":
+            raise OverflowError("a mistake")
+        return await delete(namespace, name, **more)
+
+    world.cluster.delete_pod = deleted
+    step = steps.ForceDelete(boot_id="b1", why="w", pods=world.left(subject))
+    with pytest.raises(OverflowError):
+        await world.acting.carry_out(step, subject)
+    before = len(world.cluster.calls)
+    assert [len(one.pods) for one in world.told if isinstance(one, Removed)] == [2]
+    await asyncio.sleep(0.1)
+    assert len(world.cluster.calls) == before

@@ -49,10 +49,13 @@ class Batch:
     async def make(self, objects: Sequence[tuple[str, str, str]], call: Callable[[str], Awaitable[None]]) -> None:
         """``call`` for the uid of each object (uid, namespace, name).
 
-        The first failure that holds for all ends the step and is raised, when what was under way has come back.
+        The first failure that holds for all ends the step and is raised, when what was under way has come back. So is a
+        mistake of ours, when all have: no call outlives the step.
         """
         async with self._ended():
-            await asyncio.gather(*(self._one(*found, call) for found in objects))
+            over = await asyncio.gather(*(self._one(*found, call) for found in objects), return_exceptions=True)
+        for mistake in filter(None, over):
+            raise mistake
         if self._failures:
             raise self._failures[0]
 
