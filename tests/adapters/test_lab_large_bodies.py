@@ -156,6 +156,24 @@ async def test_nothing_more_is_made_for_a_client_that_has_gone(tmp_path):
             await gone.wait()
 
 
+async def test_two_services_that_are_checked_at_once_do_not_get_one_address():
+    async def aside(request, work):
+        done = work()
+        await asyncio.sleep(0)
+        return done
+
+    server = await lab(aside)
+    spec = {"type": "NodePort", "clusterIP": "10.96.0.77", "ports": [{"port": 80, "nodePort": 30100}]}
+    answers = await asyncio.gather(*(post(server, of("Service", spec=spec), name) for name in "ab"))
+    assert sorted(answer.status for answer in answers) == [201, 422]
+
+
+async def post(server, service, name):
+    body = json.dumps(service | {"metadata": {"name": name}}).encode()
+    headers = {"content-type": JSON, "authorization": "Bearer t"}
+    return await server.handle(Request.of("POST", f"{CORE}/services", headers=headers, body=body))
+
+
 async def asked(url, context, method, target, body):
     """The answer to one request over a connection of its own."""
     reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]), ssl=context)

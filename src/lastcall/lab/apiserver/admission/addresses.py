@@ -61,6 +61,10 @@ class ServiceAddresses(Plugin):
         if needs_node_ports(spec):
             self._node_ports(attributes.obj, {port.get("nodePort") for port in (had or {}).get("ports") or ()})
 
+    async def validate(self, attributes: Attributes) -> None:
+        """ApiError if somebody has got the same since: others are served while a webhook or a thread is waited for."""
+        await self.mutate(attributes)
+
     def _address(self, service: Object) -> None:
         spec, taken = service["spec"], self._services.addresses(service)
         address = (spec.get("clusterIPs") or [""])[0]
