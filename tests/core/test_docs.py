@@ -188,6 +188,12 @@ def test_commands_that_are_printed_exist(verb, arguments):
     assert set(re.findall(r"(?<!\S)(--?[a-z][\w-]*)", arguments)) - known == set()
 
 
+def test_what_is_cloned_has_an_address():
+    """A line with a word in its place cannot be pasted."""
+    printed = [line for page in PAGES for line in re.findall(r"git clone .*", page.read_text())]
+    assert [line for line in printed if not re.match(r"git clone (-\S+ )*(https://|ssh://|git@)", line)] == []
+
+
 def test_make_targets_that_are_printed_exist():
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     printed = [re.findall(r"^ {4,}make ([a-z ]+)|`make ([a-z ]+)`", page.read_text(), re.MULTILINE) for page in PAGES]

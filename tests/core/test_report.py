@@ -18,8 +18,8 @@ from lastcall.cli.report import command
 from lastcall.errors import InvalidInput, LastcallError, RefusedForSafety
 from lastcall.model.foreign import plain
 from lastcall.model.record import fold
-from lastcall.model.shutdown import Started, to_line
-from lastcall.report.html import html
+from lastcall.model.shutdown import PodOutcome, Started, to_line
+from lastcall.report.html import Chapter, html
 from lastcall.report.markup import Markup, join, tag
 from lastcall.report.text import text
 from lastcall.report.timeline import Doing, timeline
@@ -54,6 +54,28 @@ def test_what_was_not_seen_to_end_is_open():
     assert span.end == chart.last
     kill = row(of("dozen"), "nfs-reader-0").lanes[0].spans[-1]
     assert (kill.doing, kill.open) == (Doing.KILL, True)
+
+
+@pytest.mark.parametrize("outcome", [PodOutcome.GRACEFUL, PodOutcome.KILLED])
+def test_a_pod_that_ended_while_no_agent_ran_is_told_as_such(outcome):
+    """Its outcome alone would contradict the chart, which does not know its end."""
+    script = records.Script((0, 20))
+    script.phase(0, 0.0, 9.0, seconds=20)
+    script.pod("db", 0, 0.0, grace=20, containers={"main": {"term": 0.1, "over": 9.0}}, outcome=outcome)
+    script.pod("web", 0, 0.0, grace=20, containers={"main": {"term": 0.1, "ended": 2.0}})
+    chart = timeline(fold(script.events()))
+    why = "ended while no agent ran, so that the moment is not known"
+    assert (row(chart, "db").remarks, row(chart, "web").remarks) == ((why,), ())
+    assert f"! {why}" in " ".join(text(chart).split())
+    assert Reader(html(chart)).text.count(why) == 1
+
+
+def test_chapters_are_told_below_the_shutdown():
+    chapter = Chapter("What came then", [(1.5, "NodeDead n1: <proved>")], ["none of them lost"])
+    words = Reader(html(of("dozen"), chapter)).text
+    told = ["Containers", "What came then", "1.50 s", "NodeDead n1: <proved>", "none of them lost"]
+    places = [words.index(one) for one in told]
+    assert places == sorted(places)
 
 
 def test_the_facts_at_the_head():

@@ -60,6 +60,13 @@ def test_workloads_over_time():
     assert re.search(r"db +#{6}:{4}!{50}", text(broken()))
 
 
+def test_how_long_a_workload_was_down():
+    """A StatefulSet is down while one of its pods is; the longest outage and the degraded time stand beside that."""
+    assert re.search(r"^  db +9m +8m20s +30s +- +4 of 1000$", text(broken()), re.MULTILINE), text(broken())
+    cells = re.findall(r"<td [^>]*>([^<]*)</td>", html(broken()).partition("<h2>Workloads</h2>")[2])
+    assert cells[:5] == ["StatefulSet", "0 of 3", "9m", "8m20s", "30s"]
+
+
 def test_it_fits_and_nothing_steers_the_terminal():
     told = text(broken())
     assert max(map(len, told.splitlines())) <= 100

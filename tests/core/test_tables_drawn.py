@@ -17,18 +17,21 @@ from lastcall.lab.demo.view import View
 from lastcall.model.shutdown import PhaseStarted, PodStarted
 
 LADDER = Path(__file__).parents[2] / "docs" / "examples" / "ladder"
-GONE = state(out("n1"), lease("n1", 90), pod("db-0", "n1", terminating=True), pod("a-longer-name", "n1"))
+GONE = state(
+    out("n1"), lease("n1", 90), pod("db-0", "n1", terminating=True), pod("a-name-of-thirty-and-one-letters", "n1")
+)
 PLANS = [
     (["plan", f"--config={LADDER / 'agent.yaml'}", f"--pods={LADDER / 'pods.yaml'}"], "SIGTERM"),
-    (["failover", "plan", "--state=-", "--now=2026-11-21T12:00:00Z"], "shop/a-longer-name"),
+    (["failover", "plan", "--state=-", "--now=2026-11-21T12:00:00Z"], "a-name-of-thirty-and-one-letters"),
 ]
 
 
+@pytest.mark.parametrize("columns", ["20", "39", "80", ""])
 @pytest.mark.parametrize(("line", "told"), PLANS, ids=["plan", "failover plan"])
-def test_no_line_ends_in_blanks(line, told):
-    result = CliRunner().invoke(cli, line, input=GONE)
+def test_no_line_ends_in_blanks(line, told, columns):
+    result = CliRunner(env={"COLUMNS": columns}).invoke(cli, line, input=GONE)
     assert (result.exit_code, result.stderr) == (0, "")
-    assert told in result.stdout
+    assert told in result.stdout if columns in ("", "80") else told in names_in(result.stdout)
     assert [text for text in result.stdout.splitlines() if text != text.rstrip()] == []
     assert result.stdout.endswith("\n")
 

@@ -6,7 +6,7 @@ Lines end without blanks, so that tables can be pasted and compared.
 
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -63,6 +63,12 @@ def table_of_reasons(console: "Console", rows: Sequence[tuple[str, str]]) -> Non
     _print(lines)
 
 
+def print_sentence(console: "Console", text: str, *, bold: bool | None = None, fg: str | None = None) -> None:
+    """Prints a line of words, wrapped where the terminal is narrow."""
+    for line in _wrap_text(text, max(_NARROWEST, console.width), 0):
+        click.echo(_style(console, line, bold=bold, fg=fg))
+
+
 def _line(name: str, cells: Sequence[str], width: int, widths: Sequence[int]) -> str:
     beside = "".join(f"  {cell:>{one}}" for cell, one in zip(cells, widths, strict=True))
     return f" {name:<{width}}{beside}"
@@ -76,12 +82,13 @@ def _folded(name: str, width: int, indent: int) -> list[str]:
 def _wrap_text(text: str, width: int, indent: int) -> list[str]:
     if indent + len(text) <= width:
         return [" " * indent + text]
-    return textwrap.wrap(text, width, initial_indent=" " * indent, subsequent_indent=" " * indent)
+    before = " " * indent
+    return textwrap.wrap(text, width, initial_indent=before, subsequent_indent=before, break_on_hyphens=False)
 
 
-def _style(console: "Console", line: str, *, dim: bool | None = None, fg: str | None = None) -> str:
+def _style(console: "Console", line: str, **how: Any) -> str:
     coloured = console.is_terminal and not console.no_color
-    return click.style(line, dim=dim, fg=fg) if coloured else line
+    return click.style(line, **how) if coloured else line
 
 
 def _print(lines: Callable[[], Iterator[str]]) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lastcall.cli import failover_acknowledge, failover_explain, options
-from lastcall.cli.drawing import table_of_reasons
+from lastcall.cli.drawing import print_sentence, table_of_reasons
 from lastcall.cli.options import Moment
 from lastcall.model.foreign import plain
 
@@ -100,10 +100,11 @@ def _draw(plan: "Plan", notes: Sequence[str]) -> None:
     _table(console, "Evicted", evicted)
     _table(console, "Left alone", kept)
     for note in notes:
-        console.print(f"\nnote: {plain(note)}", style="yellow")
+        click.echo()
+        print_sentence(console, f"note: {plain(note)}", fg="yellow")
 
 
 def _table(console: "Console", title: str, rows: Sequence[tuple[str, str]]) -> None:
-    console.print(f"{title}: {len(rows) or 'nothing'}", style="bold")
+    print_sentence(console, f"{title}: {len(rows) or 'nothing'}", bold=True)
     if rows:
         table_of_reasons(console, [(plain(name), plain(why)) for name, why in rows])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lastcall.cli import options
-from lastcall.cli.drawing import Row, table_of_numbers
+from lastcall.cli.drawing import Row, print_sentence, table_of_numbers
 from lastcall.model import duration
 from lastcall.model.foreign import plain
 
@@ -58,25 +58,28 @@ def _draw(result: "Plan", warnings: Sequence[str]) -> None:
     """For people: a heading and a table for each phase, then the warnings."""
     console = options.console()
     if result.enabled:
-        console.print(f"At most {duration.text(result.total_seconds * duration.SECOND)} in {_phases(result)}.")
+        most = duration.text(result.total_seconds * duration.SECOND)
+        print_sentence(console, f"At most {most} in {_phases(result)}.")
     else:
-        console.print("Graceful shutdown is disabled: all pods would be cut off at once.")
+        print_sentence(console, "Graceful shutdown is disabled: all pods would be cut off at once.")
     for number, phase in enumerate(result.phases, 1):
-        console.print()
+        click.echo()
         _draw_phase(console, number, phase)
     for warning in (*result.warnings, *warnings):
-        console.print(f"\nwarning: {plain(warning)}", style="yellow")
+        click.echo()
+        print_sentence(console, f"warning: {plain(warning)}", fg="yellow")
 
 
 def _draw_phase(console: "Console", number: int, phase: "PlannedPhase") -> None:
     at = f"+{duration.text(phase.start * duration.SECOND)}"
     begins = f"begins at {at} at the latest" if phase.start else "begins at once"
     length = duration.text(phase.seconds * duration.SECOND)
-    console.print(f"Phase {number}: priority {phase.priority} and above, {length}, {begins}", style="bold")
+    heading = f"Phase {number}: priority {phase.priority} and above, {length}, {begins}"
+    print_sentence(console, heading, bold=True)
     if phase.pods:
         table_of_numbers(console, _TITLES, list(_rows(phase)))
     else:
-        console.print("  no pods: passed over at once")
+        print_sentence(console, "  no pods: passed over at once")
 
 
 def _rows(phase: "PlannedPhase") -> Iterator[Row]:
