@@ -88,3 +88,13 @@ def test_several_versions_the_stable_and_later_first(scheme):
     assert dict(discovery.groups(Scheme(made)))["g.example"] == ["v10", "v2", "v1beta1", "v2alpha1", "x"]
     assert discovery.group(Scheme(made), "g.example")["preferredVersion"]["version"] == "v10"
     assert discovery.group(Scheme(made), "other.example") is None
+
+
+def test_who_looks_at_all_resources_is_not_disturbed_by_a_new_one():
+    """A thread may look while a definition is accepted."""
+    known = [*built_in()]
+    scheme = Scheme(known[:-1])
+    looking = iter(scheme)
+    first = next(looking)
+    scheme.add(known[-1])
+    assert [first, *looking] == known[:-1]

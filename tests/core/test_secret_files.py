@@ -120,3 +120,19 @@ def test_the_file_behind_a_link_is_left_alone(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "theirs")
     private_files.restrict(tmp_path / "link")
     assert stat.S_IMODE((tmp_path / "theirs").stat().st_mode) == 0o644
+
+
+def test_who_is_interrupted_while_an_authority_is_replaced_gets_one_at_the_next_start(tmp_path, monkeypatch):
+    authority(tmp_path)
+    write = private_files.write
+
+    def interrupted(path, content):
+        if path.name == "ca.pem":
+            raise KeyboardInterrupt
+        write(path, content)
+
+    monkeypatch.setattr(private_files, "write", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        secret_files.authority(tmp_path / "ca.pem", tmp_path / "ca.key", now=NOW + 360 * 86400)
+    monkeypatch.undo()
+    assert authority(tmp_path) == authority(tmp_path)

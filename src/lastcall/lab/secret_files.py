@@ -79,6 +79,7 @@ def authority(certificate: Path, private: Path, *, now: float) -> certificates.P
 
 def _new_authority(certificate: Path, private: Path, now: float) -> certificates.Pair:
     made = certificates.authority("lastcall-lab", now=now)
+    certificate.unlink(missing_ok=True)  # who is interrupted between the two files leaves none that fit no key
     private_files.write(private, made.key)
     private_files.write(certificate, made.certificate)
     return made

@@ -70,7 +70,7 @@ class Scheme:
         self._index()
 
     def __iter__(self) -> Iterator[Resource]:
-        return iter(self._resources.values())
+        return iter([*self._resources.values()])  # threads look while definitions come and go
 
     def find(self, group: str, version: str, plural: str) -> Resource | None:
         """By the names in a path."""
