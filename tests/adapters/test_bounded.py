@@ -50,22 +50,24 @@ def test_a_token_without_an_end_is_none():
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    ("arguments", "most"),
     [
-        ["plan", "--config", "CONFIG", "--pods", "/dev/zero"],
-        ["plan", "--config", "/dev/zero", "--pods", "CONFIG"],
-        ["failover", "plan", "--state", "/dev/zero"],
-        ["failover", "explain", "n1", "--state", "/dev/zero"],
-        ["simulate", "/dev/zero"],
-        ["simulate", "--state", "/dev/zero", "graceful-reboot"],
+        (["plan", "--config", "CONFIG", "--pods", "/dev/zero"], 2),
+        (["plan", "--config", "/dev/zero", "--pods", "CONFIG"], 10),
+        (["failover", "plan", "--state", "/dev/zero"], 2),
+        (["failover", "explain", "n1", "--state", "/dev/zero"], 2),
+        (["simulate", "/dev/zero"], 10),
+        (["simulate", "-"], 10),
+        (["simulate", "--state", "/dev/zero", "graceful-reboot"], 2),
     ],
 )
-def test_every_file_of_the_command_line_has_a_limit(arguments, tmp_path, little):
+def test_every_file_of_the_command_line_has_a_limit(arguments, most, tmp_path, little):
     config = tmp_path / "agent.yaml"
     config.write_text(CONFIG)
-    done = CliRunner().invoke(cli, [str(config) if one == "CONFIG" else one for one in arguments])
+    command = [str(config) if one == "CONFIG" else one for one in arguments]
+    done = CliRunner().invoke(cli, command, input=b"x" * (10 * 2**20 + 1) if "-" in arguments else None)
     assert isinstance(done.exception, InvalidInput), done.output
-    assert "must not have more than" in str(done.exception)
+    assert f"must not have more than {most} MiB" in str(done.exception)
 
 
 def test_a_pipe_without_an_end_is_refused_too(tmp_path):

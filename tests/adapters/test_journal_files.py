@@ -461,6 +461,26 @@ def test_nobody_else_can_read_what_is_kept_or_lock_the_lock(tmp_path):
         os.umask(before)
 
 
+def test_nobody_else_can_read_what_is_made_anew_after_it_was_removed(tmp_path):
+    state, before = tmp_path / "state", os.umask(0)
+    try:
+        JournalFiles(state).create("one")
+        assert modes(state, state / "shutdowns") == ["0o700"] * 2
+    finally:
+        os.umask(before)
+
+
+def test_nobody_else_can_open_a_lock_that_has_just_been_made(tmp_path, monkeypatch):
+    """Who opens it before its mode is set can lock it afterwards."""
+    made, before = [], os.umask(0)
+    monkeypatch.setattr(os, "fchmod", lambda *_: made.extend(modes(tmp_path / "agent.lock")))
+    try:
+        with AgentLock(tmp_path):
+            assert made == ["0o600"]
+    finally:
+        os.umask(before)
+
+
 def test_what_an_earlier_version_made_is_closed_to_others(tmp_path):
     state = tmp_path / "state"
     (state / "shutdowns").mkdir(parents=True)

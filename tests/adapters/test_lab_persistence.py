@@ -219,6 +219,49 @@ async def test_a_full_disk_refuses_writes_and_nothing_else(tmp_path):
         assert (await get(server, "before"))[1]["data"]["x"] == "z" * 100_000
 
 
+async def test_what_waits_behind_a_write_that_fails_is_refused_with_it(tmp_path, monkeypatch):
+    """The file has neither, and says so too when it is opened again: what waits may build on what has failed."""
+    go, write = threading.Event(), database._write
+
+    def full(*_):
+        monkeypatch.setattr(database, "_write", write)
+        go.wait(60)
+        raise sqlite3.OperationalError("database or disk is full")
+
+    async def check(server):
+        assert (await get(server, "there"))[1]["data"]["x"] == "y" * 10
+        assert {one["metadata"]["name"] for one in (await get(server))[1]["items"]} == {"there", "after"}
+
+    async with opened(tmp_path) as server:
+        await create(server, "there")
+        journal = server.store.journal
+        monkeypatch.setattr(database, "_write", full)
+        first = asyncio.create_task(put(server, "there", 20))
+        while journal._waiting or journal._writing.done():  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        behind = [asyncio.create_task(put(server, "there", 30)), asyncio.create_task(put(server, "there", 40))]
+        other = asyncio.create_task(create(server, "other"))
+        while len(journal._waiting) < 3:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        go.set()
+        assert [await first, *[await one for one in behind], (await other)[0]] == [500] * 4
+        assert (await create(server, "after"))[0] == 201
+        await check(server)
+    async with opened(tmp_path) as server:
+        await check(server)
+
+
+async def test_a_transaction_that_could_not_be_rolled_back_is_rolled_back_by_the_next_write(tmp_path):
+    async with opened(tmp_path) as server:
+        await create(server, "a")
+        connection = server.store.journal._connection
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("DELETE FROM objects")
+        assert (await create(server, "b"))[0] == 201
+    async with opened(tmp_path) as server:
+        assert {one["metadata"]["name"] for one in (await get(server))[1]["items"]} == {"a", "b"}
+
+
 async def test_watches_hear_nothing_of_what_was_taken_back(tmp_path):
     async with opened(tmp_path) as server:
         await create(server, "there")

@@ -4,11 +4,13 @@ import asyncio
 import logging
 import re
 import socket
+from types import SimpleNamespace
 
 import pytest
 
 from lastcall.adapters.status_server import TEXT, alive, serving
 from lastcall.errors import LastcallError
+from lastcall.wiring_controller import Program
 
 PATHS = {"/healthz": alive, "/readyz": lambda: (503, TEXT, b"starting\n")}
 
@@ -109,3 +111,21 @@ async def test_where_loopback_is_taken_the_rest_is_served(caplog):
         assert await asked_at(own, port, "/healthz") == (200, "ok\n")
         assert "/private cannot be asked for" in caplog.text
     taken.close()
+
+
+async def test_the_controllers_page_about_failovers_is_private(caplog):
+    own = own_address()
+    if own is None or own.startswith("127."):
+        pytest.skip("this machine has no address but loopback")
+    controller = SimpleNamespace(
+        _settings=SimpleNamespace(metrics=("0.0.0.0", 0)),
+        _metrics_page=alive,
+        _readiness=alive,
+        _failover_page=alive,
+    )
+    with caplog.at_level(logging.INFO):
+        async with Program._status_page(controller):
+            port = int(re.findall(r"metrics at http://0.0.0.0:(\d+)/metrics", caplog.text)[-1])
+            assert (await asked_at(own, port, "/failover"))[0] == 403
+            assert (await asked_at("127.0.0.1", port, "/failover"))[0] == 200
+            assert (await asked_at(own, port, "/readyz"))[0] == 200

@@ -24,7 +24,7 @@ def systemd(request, tmp_path, monkeypatch):
     [
         (systemd_notify.ready, "READY=1"),
         (lambda: systemd_notify.ready("armed\nwith 30 s"), "READY=1\nSTATUS=armed with 30 s"),
-        (lambda: systemd_notify.status("armed"), "STATUS=armed"),
+        (lambda: systemd_notify.status("armed\nREADY=1"), "STATUS=armed READY=1"),
         (systemd_notify.stopping, "STOPPING=1"),
         (lambda: systemd_notify.reloading(123), "RELOADING=1\nMONOTONIC_USEC=123"),
         (systemd_notify.watchdog, "WATCHDOG=1"),

@@ -3,18 +3,22 @@
 import io
 import json
 import logging
+from types import SimpleNamespace
 
+import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from support import records
-from support.clusters import lease
+from support.clusters import attachment, lease, out, pod, state
 from support.explaining import CLUSTER, document, machine, policy, run
 
 from lastcall.adapters import logs
-from lastcall.cli import options
-from lastcall.cli.main import cli
+from lastcall.cli import doctor, failover_acknowledge, options, simulate
+from lastcall.cli.main import cli, main
 from lastcall.errors import InvalidInput
+from lastcall.graceful.doctor import report
+from lastcall.graceful.finding import Check, Verdict
 from lastcall.model.decode import shown
 from lastcall.model.foreign import plain, plain_lines
 from lastcall.model.record import fold
@@ -94,18 +98,87 @@ def test_what_is_drawn_steers_no_terminal(capsys):
     assert all(line.isprintable() for line in capsys.readouterr().out.split("\n"))
 
 
+def check_harmless(output):
+    lines = output.split("\n")
+    assert any("all is well" in line for line in lines), output
+    assert all(line.isprintable() for line in lines)
+    assert not any(line.lstrip().startswith("ERROR") for line in lines)
+
+
+def test_what_the_doctor_has_found(capsys):
+    doctor._print(report([Check(name="node", verdict=Verdict.WARNING, message=EVIL, fix=EVIL)]))
+    said = capsys.readouterr().out
+    assert said.count("all is well") == 2
+    check_harmless(said)
+
+
+def test_an_error_that_ends_a_command(monkeypatch, capsys):
+    """It may have several lines."""
+    there_is_none = "/\x1b[2J\x9b31m\u202e"
+    monkeypatch.setattr("sys.argv", ["lastcall", "plan", "--config", there_is_none, "--pods", there_is_none])
+    with pytest.raises(SystemExit):
+        main()
+    said = capsys.readouterr().err
+    assert "[2J" in said
+    assert said.rstrip("\n").isprintable()
+
+
+def test_what_is_not_simulated_as_it_is(capsys):
+    own = SimpleNamespace(given="--state", read=lambda: SimpleNamespace(warnings=[EVIL]))
+    simulate._cluster(own)
+    check_harmless(capsys.readouterr().err)
+
+
+def test_what_is_acknowledged(monkeypatch):
+    async def run(*_):
+        pass
+
+    monkeypatch.setattr(failover_acknowledge, "_run", run)
+    done = CliRunner().invoke(cli, ["failover", "acknowledge", EVIL, "--boot-id", EVIL])
+    check_harmless(done.output)
+
+
+def test_a_failover_plan_of_hostile_objects(tmp_path):
+    evil = EVIL.replace("\ud800", "")
+    alive = f"{evil}-alive"
+    objects = [
+        *(out(evil), lease(evil, 90), out(alive), lease(alive, 5)),
+        *(pod(evil, evil, terminating=True), pod(f"{evil}2", alive, terminating=True)),
+    ]
+    path = tmp_path / "state.json"
+    path.write_bytes(state(*objects, attachment(f"va-{evil}", evil, evil), {"apiVersion": "v1", "kind": evil}))
+    done = CliRunner().invoke(cli, ["failover", "plan", "--state", str(path), "--now", "2026-11-21T12:00:00Z"])
+    assert done.exit_code == 0, done.output
+    assert "warning: " in done.output
+    assert "note: nothing is forced from node " in done.output
+    check_harmless(done.output)
+
+
 def test_a_plan_of_hostile_pods(tmp_path):
     config = tmp_path / "agent.yaml"
     config.write_text("apiVersion: lastcall.dev/v1alpha1\nkind: AgentConfiguration\nshutdownGracePeriod: 30s\n")
     pods = tmp_path / "pods.json"
     evil = EVIL.replace("\ud800", "")
-    spec = {"nodeName": evil, "containers": [{"name": "x"}], "terminationGracePeriodSeconds": 60}
-    items = [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": evil, "namespace": "shop"}, "spec": spec}]
+    hook = {"preStop": {"exec": {"command": ["x"]}}}
+    spec = {
+        "containers": [{"name": evil, "lifecycle": hook}],
+        "terminationGracePeriodSeconds": 60,
+        "priorityClassName": evil,
+    }
+    items = [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": evil, "namespace": node},
+            "spec": {**spec, "nodeName": node},
+        }
+        for node in ("shop", evil)
+    ]
     pods.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
     done = CliRunner().invoke(cli, ["plan", "--config", str(config), "--pods", str(pods)])
     assert done.exit_code == 0, done.output
-    assert all(line.isprintable() for line in done.output.split("\n"))
-    assert not any(line.startswith("ERROR") for line in done.output.split("\n"))
+    assert [words for words in ("warning: the", "preStop of", "priority class") if words not in done.output] == []
+    check_harmless(done.output)
     done = CliRunner().invoke(cli, ["plan", "--config", str(config), "--pods", str(pods), "-o", "json"])
     assert json.loads(done.output)["phases"][0]["pods"][0]["name"] == evil
 

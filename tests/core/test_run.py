@@ -237,6 +237,17 @@ def test_hooks_and_sidecars_of_a_phase_that_is_shortened_make_way_too():
     assert shutdown.of(PhaseEnded)[0].at == pytest.approx(4.9)
 
 
+def test_what_cannot_be_killed_is_given_up_at_the_end_of_a_phase_that_is_shortened():
+    async def appear(shutdown, clock):
+        await clock.sleep(0.01)
+        shutdown.runtime.add(pod("dns", uid="dns", priority=2_000_000_000), {"main": Behaviour(after_term=9)})
+
+    stuck = Behaviour(after_term=math.inf, after_kill=math.inf)
+    shutdown = Shutdown(TWO, [(pod("stuck", grace=60), {"main": stuck})], granted=15, until=appear)
+    assert [(e.at, e.end) for e in shutdown.of(PhaseEnded)][0] == (pytest.approx(5), PhaseEnd.RAN_OUT)
+    assert [d.at for d in shutdown.deliveries("TERM", "dns")] == [pytest.approx(5)]
+
+
 def test_a_fresh_list_without_news_shortens_nothing():
     shutdown = Shutdown(
         TWO, [(pod("a"), {"main": Behaviour(after_term=2)}), (pod("dns", priority=2_000_000_000), None)], granted=15

@@ -63,6 +63,14 @@ def test_the_phases_go_on_by_the_clock(shutdown):
     assert shutdown.over <= 25
 
 
+def test_an_empty_last_phase_does_not_wait_for_the_list_of_a_silent_runtime():
+    shutdown = Shutdown(phases((0, 3), (2_000_000_000, 10)), PODS[:1], until=hangs(0.01, 30), runtime=HangingRuntime)
+    assert [(e.at, e.end) for e in shutdown.of(PhaseEnded)] == [
+        (pytest.approx(3), PhaseEnd.RAN_OUT),
+        (pytest.approx(3), PhaseEnd.EMPTY),
+    ]
+
+
 def test_it_is_told_once_and_so_is_its_return(shutdown):
     assert [e.at for e in shutdown.of(RuntimeSilent)] == [pytest.approx(1.25 + SILENT_SECONDS, abs=1)]
     assert [e.at for e in shutdown.of(RuntimeAnswered)] == [pytest.approx(17)]

@@ -13,6 +13,20 @@ BUGS = [
         ("tests/adapters/test_journal_files.py",),
     ),
     Bug(
+        "any user of the machine can lock agent.lock as it is made",
+        "adapters/agent_lock.py",
+        "os.O_NOFOLLOW, 0o600",
+        "os.O_NOFOLLOW, 0o644",
+        ("tests/adapters/test_journal_files.py",),
+    ),
+    Bug(
+        "a state directory that was removed is open to all when a journal makes it anew",
+        "adapters/journal_files.py",
+        "for directory in (self._state_dir, self._directory):",
+        "for directory in (self._directory,):",
+        ("tests/adapters/test_journal_files.py",),
+    ),
+    Bug(
         "one odd entry of the directory hides all static pods",
         "adapters/manifests.py",
         "    except OSError as error:\n        raise InvalidInput(path.name,",

@@ -4,7 +4,30 @@ from planted.bug import Bug
 
 PARTS = ("tests/core/test_lab_patch_parts.py",)
 
+PERSISTENCE = ("tests/adapters/test_lab_persistence.py",)
+
 BUGS = [
+    Bug(
+        "what waits behind a write that has failed is written all the same",
+        "lab/apiserver/database.py",
+        "        self._waiting = []\n        self._lost.append",
+        "        self._lost.append",
+        PERSISTENCE,
+    ),
+    Bug(
+        "what waits behind a write that has failed is dropped and stays in memory",
+        "lab/apiserver/database.py",
+        "self._take_back([*changes, *self._waiting], f",
+        "self._take_back([*changes], f",
+        PERSISTENCE,
+    ),
+    Bug(
+        "a transaction that could not be rolled back stops all writes",
+        "lab/apiserver/database.py",
+        "    if connection.in_transaction:",
+        "    if False:",
+        PERSISTENCE,
+    ),
     Bug(
         "a status patch that speaks of the spec too shares that with what is stored",
         "lab/apiserver/patching.py",

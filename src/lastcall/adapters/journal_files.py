@@ -52,7 +52,8 @@ class JournalFiles:
     def create(self, shutdown_id: str) -> "JournalLines":
         """A new, empty journal; the oldest are removed. FileExistsError if there is one of this name."""
         path = self._path(shutdown_id)
-        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for directory in (self._state_dir, self._directory):  # parents that mkdir makes have no mode of ours
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._prune(self._keep - 1)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
         return JournalLines(descriptor, path)
