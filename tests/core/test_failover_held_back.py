@@ -349,8 +349,16 @@ def test_explain_says_who_fills_a_limit_to_those_that_wait_for_it():
     "change", [{"reason": "New"}, {"message": 7}, {"nodes": [7]}, {"nodes": None}, {"blockedBy": "n2"}, {"since": None}]
 )
 def test_what_cannot_be_read_of_the_status_is_left_out(change):
-    assert reported({"heldBack": [None, 7, ENTRY | change]}, node="n1") is None
-    assert reported({"heldBack": ENTRY}, node="n1") is None
+    assert reported({"heldBack": [None, 7, ENTRY | change]}, node="n1", now=WALL) is None
+    assert reported({"heldBack": ENTRY}, node="n1", now=WALL) is None
+
+
+def test_what_nobody_has_renewed_is_not_told():
+    """The controller that has written it leads no more, and none does."""
+    assert document("n1", *LOST, saying(notBefore="2026-11-21T11:59:30Z"))["inTheWay"][0]["why"].startswith(
+        f"node n1 is not fenced: {ENTRY['message']}"
+    )
+    assert document("n1", *LOST, saying(notBefore="2026-11-21T11:58:59Z")) == document("n1", *LOST, policy())
 
 
 def test_a_mistake_of_ours_in_the_decision_about_one_node_holds_up_no_other(monkeypatch):

@@ -20,6 +20,8 @@ MOST = 16
 """Nodes that are named in one list: an object must stay small, also if hundreds of nodes are lost."""
 LONGEST = 1024
 """Characters of a message about one limit."""
+RENEWED = 60.0
+"""Seconds after its ``notBefore`` within which the controller that leads has renewed or removed an entry."""
 LONGEST_OF_ALL = 32768
 """Characters of the message of a condition (meta/v1 Condition): the API server refuses a status with a longer one."""
 
@@ -135,13 +137,18 @@ def _names(names: Sequence[str], count: int) -> str:
     return f"{'node' if count == 1 else 'nodes'} {', '.join(names)}{more}"
 
 
-def reported(status: Mapping[str, Any], *, node: str) -> Answer | None:
-    """What ``status.heldBack`` says of a node; None if it says nothing. Times are seconds since 1970."""
+def reported(status: Mapping[str, Any], *, node: str, now: float) -> Answer | None:
+    """What ``status.heldBack`` says of a node at ``now``; None if it says nothing. Times are seconds since 1970.
+
+    An entry whose ``notBefore`` is over for ``RENEWED`` says nothing any more: no controller leads that could renew it.
+    """
     for entry in _told(status):
-        limit = Limit(entry["reason"])
+        limit, ends = Limit(entry["reason"]), _seconds(entry.get("notBefore"))
+        if ends is not None and now >= ends + RENEWED:
+            continue
         if node in entry["nodes"] or limit in _ALL_NODES:
             why = f"{_cause(entry)}, since {entry['since']}"
-            return Answer(allowed=False, why=why, again=_seconds(entry.get("notBefore")), limit=limit)
+            return Answer(allowed=False, why=why, again=ends, limit=limit)
     return None
 
 

@@ -281,7 +281,7 @@ def _storm(objects: Objects, found: FencePolicy | None, name: str, boot_id: str,
     """As the controller that leads has told it, or else as far as the objects say."""
     if found is None:
         return Answer(allowed=False, why="no FencePolicy holds for it")
-    if told := held_back.reported(found.status, node=name):
+    if told := held_back.reported(found.status, node=name, now=now):
         return told
     spec = found.spec
     members, fencings = [], []
