@@ -164,7 +164,7 @@ BUGS = [
     Bug(
         "explain does not read which limits stand",
         "failover/telling/objects.py",
-        "if told := held_back.reported(found.status, node=name):",
+        "if told := held_back.reported(found.status, node=name, now=now):",
         "if False:",
         HELD,
     ),
