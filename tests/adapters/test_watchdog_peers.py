@@ -145,6 +145,16 @@ while True:
 """30,000 datagrams a second that look like questions and are not signed."""
 
 
+async def test_known_peers_have_a_socket_of_their_own(cluster):
+    """Whatever the machine can take: how many questions a flood costs depends on how busy it is."""
+    agent = cluster.agent("n1")
+    await until(lambda: agent.terms)
+    others = agent._socket._others
+    assert others is not None
+    assert others.address == agent._socket.address
+    assert not agent._listening_to_others.done()
+
+
 async def test_a_flood_of_unsigned_datagrams_silences_no_peer(cluster):
     """Both agents are flooded, from an address of their network; and rounds of questions are answered all the same."""
     agents = [cluster.agent(name) for name in ("n1", "n2")]

@@ -17,7 +17,7 @@ from lastcall.aio import cancel
 
 pytestmark = pytest.mark.timeout(270)
 WHICH = {
-    "each 20th": lambda number, method, target: number % 20 == 0,
+    "each 10th": lambda number, method, target: number % 10 == 0,
     "events": lambda number, method, target: method == "POST" and "/events" in target,
 }
 
@@ -30,7 +30,7 @@ async def world(tmp_path):
     try:
         with client_of(lab) as client:
             await install(client)
-            await client.patch(POLICIES, "p", {"spec": {"limits": {"settle": "5s"}}})
+            await client.patch(POLICIES, "p", {"spec": {"limits": {"settle": "20s"}}})
             hearts = asyncio.create_task(beat(client))
             try:
                 async with proxied(lab.kubeconfig, tmp_path) as (proxy, kubeconfig):

@@ -12,6 +12,13 @@ DOCTOR = ("tests/core/test_doctor.py",)
 
 BUGS = [
     Bug(
+        "known peers have no socket of their own",
+        "watchdog/peers.py",
+        "others = self._socket.set_apart(peers) if self._socket else None",
+        "others = None",
+        ("tests/adapters/test_watchdog_peers.py",),
+    ),
+    Bug(
         "a flood takes the time in which peers are heard",
         "watchdog/peers.py",
         "if messages.plausible(data) and self._rations.take(sender, now):",
