@@ -80,8 +80,8 @@ class Failover:
         program = await Program.lastcall(*said, log=self._directory / "up.log", bus="")
         try:
             await program.until_says("The lab is up", 120)
-            found = await self._failovers(Place("lab", access, access, (program.process.pid,)), alone=True)
-            return [*failover_table.rows("lab", found), *failover_noticed.rows(log)]
+            found = await self._failovers(Place(failover_table.LAB, access, access, (program.process.pid,)), alone=True)
+            return [*failover_table.rows(failover_table.LAB, found), *failover_noticed.rows(log)]
         finally:
             await program.stop()
 

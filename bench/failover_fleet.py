@@ -10,6 +10,7 @@ import signal
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
@@ -41,12 +42,24 @@ class Counting:
         if request.path == "/bench":
             return Response(200, {"content-type": "application/json"}, msgspec.json.encode(self._sent))
         response = await self._server.handle(request)
-        if not isinstance(response.body, bytes):
+        pods = request.path.endswith("/pods")
+        if isinstance(response.body, Iterator):
+            response.body = self._counted_list(response.body, pods=pods)
+        elif not isinstance(response.body, bytes):
             response.body = self._counted(response.body)
         elif request.method == "GET" and b'List"' in response.body[:200]:
-            self._sent["list"] += len(response.body)
-            self._sent["pods"] += len(response.body) if request.path.endswith("/pods") else 0
+            self._count_list(response.body, pods=pods)
         return response
+
+    def _counted_list(self, pieces, *, pods):
+        """A long list, which is made as it is sent."""
+        for piece in pieces:
+            self._count_list(piece, pods=pods)
+            yield piece
+
+    def _count_list(self, piece, *, pods):
+        self._sent["list"] += len(piece)
+        self._sent["pods"] += len(piece) if pods else 0
 
     async def _counted(self, chunks):
         try:

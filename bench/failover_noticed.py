@@ -2,7 +2,7 @@
 
 import json
 
-from failover_table import FailoverRow
+from failover_table import LAB, FailoverRow
 from figures import Figures
 from lab import Target
 
@@ -18,10 +18,10 @@ def rows(log):
     with log.open("rb") as lines:
         records = sorted((json.loads(line) for line in lines), key=lambda one: one["wall"])
     refused = Figures((sum(one["code"] == 429 for one in records),), "")
-    yield FailoverRow("answers 429, to all in all turns", "lab", refused, target=Target(most=0))
+    yield FailoverRow("answers 429, to all in all turns", LAB, refused, target=Target(most=0))
     for part, how in HOW.items():
         what = f"from a node's taint to the controller's look at it, {how}"
-        yield FailoverRow(what, "lab", Figures(tuple(_looks(records, part)), "ms"), target=Target(most=NOTICED))
+        yield FailoverRow(what, LAB, Figures(tuple(_looks(records, part)), "ms"), target=Target(most=NOTICED))
 
 
 def _looks(records, part):

@@ -48,6 +48,9 @@ class Server:
         """Nothing is open."""
 
 
+OURS = {"user-agent": "lastcall-controller/1"}
+
+
 class Way:
     """From one program to the server; ``struck`` is what has happened on it."""
 
@@ -151,7 +154,7 @@ async def test_a_list_that_is_behind_is_asked_for_at_an_older_revision():
         await way.weather.clock.sleep(3.0)
     pods = "/api/v1/pods"
     for target in (pods, f"{pods}?limit=500", f"{pods}?resourceVersion=0", "/api/v1/nodes/node-1"):
-        await way.exposed.request("GET", target, {}, b"")
+        await way.exposed.request("GET", target, OURS, b"")
     exactly = "resourceVersion=3&resourceVersionMatch=Exact"
     assert way.server.asked == [
         f"GET {pods}?{exactly}",
@@ -161,8 +164,20 @@ async def test_a_list_that_is_behind_is_asked_for_at_an_older_revision():
     ]
     assert way.struck == [("old list", "node-1: GET pods")] * 2
     way.weather.forget_revisions()
-    await way.exposed.request("GET", pods, {}, b"")
+    await way.exposed.request("GET", pods, OURS, b"")
     assert way.server.asked[-1] == f"GET {pods}", "what is compacted cannot be listed"
+
+
+@virtually
+async def test_a_kubelet_takes_no_list_that_is_older_than_what_it_has_seen():
+    way = Way(stale=5.0)
+    way.weather.note_revision(1)
+    await way.weather.clock.sleep(6.0)
+    pods, kubelet = "/api/v1/pods", {"user-agent": "kubelet/1"}
+    await way.exposed.request("GET", f"{pods}?watch=true", kubelet, b"", stream=True)
+    await way.exposed.request("GET", pods, kubelet, b"")
+    assert way.server.asked == [f"GET {pods}?watch=true", f"GET {pods}"]
+    assert (await way.exposed.request("GET", f"{pods}?watch=true", OURS, b"", stream=True)).status == 410
 
 
 @virtually

@@ -50,12 +50,19 @@ class Condition:
     unanswered: bool = False
     """No answer arrives, though what was asked for is done."""
     stale: float = 0.0
-    """Lists are as they were so long ago; a watch from there on brings what has happened since."""
+    """Lists of lastcall's own programs are as they were so long ago; a watch from there on brings what has happened since.
+
+    No kubelet and no controller of Kubernetes takes a list that is older than what it has seen: a reflector names the revision
+    that it knows (``relistResourceVersion`` in client-go), and an API server whose cache is behind makes it wait.
+    """
     stale_starts: float = 0.0
     """The same of the first list of each kind that a program asks for in its life, and of no later one."""
     silent: bool = False
     """Watches hear nothing any more, and are not told so."""
 
+
+_OURS = "lastcall"
+"""How the user agents of lastcall's programs begin."""
 
 OLD_START = "old first list"
 """The kind of fault that strikes by ``Condition.stale_starts``."""
@@ -157,7 +164,8 @@ class Exposed:
         self, method: str, target: str, headers: Mapping[str, str], body: bytes, *, stream: bool = False
     ) -> Answer:
         """One answer, or none."""
-        step = _Step(self._program, method, target, stream)
+        ours = headers.get("user-agent", "").startswith(_OURS)
+        step = _Step(self._program, method, target, stream, ours)
         await self._delay(step)
         self._check(step)
         await self._lose(step, "unheard", "lost request")
@@ -207,7 +215,7 @@ class Exposed:
             self._listing.clear()
             return False
         path = urlsplit(step.target).path
-        if not step.stream or path in self._listing:
+        if not step.ours or not step.stream or path in self._listing:
             return False
         self._listing.add(path)
         return True
@@ -217,7 +225,7 @@ class Exposed:
         if not step.lists:
             return step.target
         first = self._is_first(step.target)
-        told, behind = "old list", self._weather.most(self._program, "stale")
+        told, behind = "old list", self._weather.most(self._program, "stale") if step.ours else 0.0
         if first and (starts := self._weather.most(self._program, "stale_starts")) > behind:
             told, behind = OLD_START, starts
         if not behind:
@@ -262,6 +270,8 @@ class _Step(NamedTuple):
     method: str
     target: str
     stream: bool
+    ours: bool = False
+    """Whether a program of lastcall asks."""
 
     @property
     def lists(self) -> bool:
