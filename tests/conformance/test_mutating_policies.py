@@ -173,3 +173,72 @@ async def test_reinvocation(api, policies, again):
     assert "late" in made["data"]
     if again == "IfNeeded":
         assert "seen" in made["data"]
+
+
+@source("staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/mutating/reinvocationcontext.go")
+@pytest.mark.parametrize("again", ["Never", "IfNeeded"])
+async def test_how_often_a_policy_is_asked(api, policies, again):
+    """Once each; with IfNeeded the first of two that change the object is asked once more, and none a third time."""
+    for key in ("a", "b"):
+        count = f"'x' + object.data[?'{key}'].orValue('')"
+        add = f"[JSONPatch{{op: 'add', path: '/data/{key}', value: {count}}}]"
+        await policies.mutate(patched(add), reinvocationPolicy=again)
+    made = (await api.create(CONFIG_MAPS, config_map()))["data"]
+    asked = sorted(len(made[key]) for key in ("a", "b"))
+    assert asked == [1, 1] if again == "Never" else max(asked) == 2
+
+
+@source(DISPATCHER)
+async def test_mutations_see_those_before_them(api, policies):
+    """They are applied in the order of the policy."""
+    await policies.mutate(
+        patched("[JSONPatch{op: 'replace', path: '/data/k', value: object.data.k + '1'}]"),
+        patched("[JSONPatch{op: 'replace', path: '/data/k', value: object.data.k + '2'}]"),
+    )
+    assert (await api.create(CONFIG_MAPS, config_map()))["data"] == {"k": "v12"}
+
+
+@source(DISPATCHER)
+@pytest.mark.parametrize("policy", ["Ignore", "Fail"])
+async def test_a_match_condition_of_a_mutation_that_has_no_value(api, policies, policy):
+    """With Ignore the object stays as it is; with Fail the request is refused, with the reason."""
+    fails = {"name": "fails", "expression": "object.data.nothing == 'x'"}
+    add = patched("[JSONPatch{op: 'add', path: '/data/seen', value: 'yes'}]")
+    name = await policies.mutate(add, matchConditions=[fails], failurePolicy=policy)
+    asked = api.create(CONFIG_MAPS, config_map())
+    if policy == "Ignore":
+        assert (await asked)["data"] == {"k": "v"}
+        return
+    status = await asked.refused(403, "Invalid")
+    assert status["message"].startswith(
+        f"policy '{name}' with binding '{name}' denied request: expression 'object.data.n"
+    )
+
+
+@source(GENERIC)
+async def test_mutations_can_ask_the_authorizer(api, policies):
+    """In their conditions and in their expressions."""
+    may = "authorizer.requestResource.check('create').allowed()"
+    other = f"authorizer.serviceAccount('{api.namespace}', 'powerless').group('').resource('secrets').check('get')"
+    add = "[JSONPatch{op: 'add', path: '/data/%s', value: %s ? 'yes' : 'no'}]"
+    only = {"name": "may", "expression": may}
+    await policies.mutate(
+        patched(add % ("me", may)), patched(add % ("other", f"{other}.allowed()")), matchConditions=[only]
+    )
+    made = await api.create(CONFIG_MAPS, config_map())
+    assert made["data"] == {"k": "v", "me": "yes", "other": "no"}
+
+
+@source(JSON)
+async def test_what_mutations_make_is_an_object_of_its_kind(api, policies):
+    """It has the types of its fields, and is validated as if the client had sent it."""
+    mark = {"matchLabels": {"replicas": "text"}}
+    text = patched("[JSONPatch{op: 'add', path: '/spec/replicas', value: 'x'}]")
+    await policies.mutate(text, matchConstraints={**DEPLOYED, "objectSelector": mark})
+    body = workload("w")
+    body["metadata"]["labels"] = {"replicas": "text"}
+    await api.create(DEPLOYMENTS, body, dryRun="All").refused(500, "InternalError")
+    few = patched("[JSONPatch{op: 'add', path: '/spec/replicas', value: -1}]")
+    await policies.mutate(few, matchConstraints=DEPLOYED)
+    status = await api.create(DEPLOYMENTS, workload("w"), dryRun="All").refused(422, "Invalid")
+    assert [one["field"] for one in status["details"]["causes"]] == ["spec.replicas"]

@@ -155,3 +155,28 @@ async def test_the_audit_is_told():
     }
     assert said == {"p/who": "by kubernetes-admin"}
     assert server.audit.records[-2].annotations == {}
+
+
+async def test_mutating_policies_are_applied_by_their_names():
+    """Kubernetes promises no order; the lab has one, so that what it makes is the same each time."""
+    server = ApiServer(SystemClock(), Random(1))
+
+    async def post(path, body):
+        response = await server.handle(Request.of("POST", path, body=json.dumps(body).encode()))
+        assert response.status == 201, response.body
+        return json.loads(response.body)
+
+    group = "/apis/admissionregistration.k8s.io/v1/"
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
+    for name in ("c", "a", "b"):
+        expression = f"[JSONPatch{{op: 'replace', path: '/data/k', value: object.data.k + '{name}'}}]"
+        spec = {
+            "matchConstraints": {"resourceRules": [rule]},
+            "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}],
+            "reinvocationPolicy": "Never",
+        }
+        await post(f"{group}mutatingadmissionpolicies", {"metadata": {"name": name}, "spec": spec})
+        bound = {"metadata": {"name": name}, "spec": {"policyName": name}}
+        await post(f"{group}mutatingadmissionpolicybindings", bound)
+    made = await post("/api/v1/namespaces/default/configmaps", {"metadata": {"name": "m"}, "data": {"k": "-"}})
+    assert made["data"] == {"k": "-abc"}
