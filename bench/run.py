@@ -7,6 +7,7 @@ also when a target is missed: a figure that fails a build on a busy machine woul
 
 import argparse
 import asyncio
+import signal
 import sys
 from pathlib import Path
 
@@ -134,6 +135,7 @@ def _tell(text):
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what it has started ends with it
     bench = Bench(arguments())
     asyncio.run(bench.run())
     print("\n".join(bench.report()))

@@ -16,6 +16,7 @@ from lastcall.lab.apiserver.aside import LARGE, Thread
 from lastcall.lab.apiserver.patches import bodies as patches
 from lastcall.lab.apiserver.request import Request, Response
 from lastcall.lab.apiserver.schema import gojson, yaml_limits
+from lastcall.lab.apiserver.store import Key
 
 SECONDS = 60
 CORE, RBAC = "/api/v1/namespaces/default", "/apis/rbac.authorization.k8s.io/v1"
@@ -168,10 +169,31 @@ async def test_two_services_that_are_checked_at_once_do_not_get_one_address():
     assert sorted(answer.status for answer in answers) == [201, 422]
 
 
-async def post(server, service, name):
-    body = json.dumps(service | {"metadata": {"name": name}}).encode()
+@pytest.mark.parametrize("call", [1, 2, 3])
+async def test_no_large_object_is_made_in_a_namespace_that_is_deleted_meanwhile(call):
+    """While one of the thread's parts of the request is waited for."""
+    calls = []
+
+    async def aside(request, work):
+        done = work()
+        if request.path.endswith("/configmaps") and len(request.body) > LARGE:
+            calls.append(work)
+            if len(calls) == call:
+                namespace = Key("namespaces", "", "default")
+                there = server.store.get(namespace)
+                server.store.delete(namespace, {"metadata": {"name": "default"}}, expected=there.revision)
+        return done
+
+    server = await lab(aside)
+    answer = await post(server, {**MAP, "data": {"a": MORE}}, "late", "configmaps")
+    assert len(calls) >= call
+    assert answer.status == 404, answer.body
+
+
+async def post(server, obj, name, plural="services"):
+    body = json.dumps(obj | {"metadata": {"name": name}}).encode()
     headers = {"content-type": JSON, "authorization": "Bearer t"}
-    return await server.handle(Request.of("POST", f"{CORE}/services", headers=headers, body=body))
+    return await server.handle(Request.of("POST", f"{CORE}/{plural}", headers=headers, body=body))
 
 
 async def asked(url, context, method, target, body):

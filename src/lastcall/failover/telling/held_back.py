@@ -122,8 +122,8 @@ def _still_true(old: Mapping[str, Any], entry: Mapping[str, Any], ends: float | 
 def _sentence(entry: Mapping[str, Any]) -> str:
     waiting = _names(entry["nodes"], entry["waiting"])
     verb = "waits" if entry["waiting"] == 1 else "wait"
-    until = f"; not before {entry['notBefore']}" if "notBefore" in entry else ""
-    return f"{waiting} {verb} since {entry['since']} by limit {entry['reason']}: {_cause(entry)}{until}"
+    until = f", not before {entry['notBefore']}" if "notBefore" in entry else ""
+    return f"limit {entry['reason']} since {entry['since']}: {_cause(entry)}; {waiting} {verb}{until}"
 
 
 def _cause(entry: Mapping[str, Any]) -> str:

@@ -19,6 +19,14 @@ class NamespaceLifecycle(Plugin):
             if attributes.operation == "DELETE" and attributes.name in _IMMORTAL:
                 raise refusal(attributes, "this namespace may not be deleted")
             return
+        self._check(attributes)
+
+    async def validate(self, attributes: Attributes) -> None:
+        """The same of a new object, once more: its webhooks, and the thread for a large one, were waited for."""
+        if attributes.operation == "CREATE" and attributes.resource.storage != "namespaces":
+            self._check(attributes)
+
+    def _check(self, attributes: Attributes) -> None:
         namespace = attributes.namespace
         if (
             not namespace

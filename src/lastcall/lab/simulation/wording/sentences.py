@@ -115,7 +115,8 @@ EVENTS: Sequence[Form[Verb]] = (
     _event(
         Verb.STALE_LISTS,
         "serve lists that are {up_to} old[ to {nodes}][ for {lasts}]",
-        "as an API server does whose cache is so far behind; watches begin where the list ended",
+        "to lastcall's own programs, as an API server does whose cache is so far behind; watches begin where the list ended."
+        " Kubelets and controllers of Kubernetes name the revision that they know, and get nothing older",
     ),
     _event(
         Verb.STALE_STARTS,
