@@ -109,6 +109,10 @@ SCENE = [
 ]
 
 
+CHANGED = ("volumeattachments", "*", "get")
+"""An attachment is read only if it has changed since the watch has shown it (``test_failover_detach``)."""
+
+
 @pytest.fixture
 def lab(tmp_path):
     process = LabProcess(tmp_path / "lab", f"--audit-log={tmp_path / 'audit'}")
@@ -193,4 +197,5 @@ async def test_every_request_is_within_the_roles_and_every_rule_is_used(lab, cli
         await cancel(hearts)
     grants, requests = every_grant(NAMESPACE, detach=attach_detach == "own"), asked(tmp_path / "audit")
     assert beyond(grants, requests) == []
-    assert [(grant.resource, grant.namespace, verb) for grant, verb in unused(grants, requests)] == []
+    not_used = {(grant.resource, grant.namespace, verb) for grant, verb in unused(grants, requests)}
+    assert not_used <= {CHANGED}
