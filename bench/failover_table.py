@@ -8,7 +8,7 @@ from figures import Figures
 from lab import Target, judged
 
 LAB = "lab"
-"""A place whose calls take a millisecond, less than the controller needs for them: it has no targets for hundreds of nodes."""
+"""The place that is a lab, in the table."""
 HEAD = ["what", "by", "lastcall", BARE, UPSTREAM, f"{UPSTREAM}, {QUICKER}", "target", "verdict"]
 
 RATE, LINEAR, MANY = 90, 120, 130
@@ -60,12 +60,11 @@ def _case(place, case, turns):
     both = list(zip(mine, bare, strict=True))
     if case.among:
         times = Figures(tuple(100 * one.seconds / other.seconds for one, other in both), "%")
-        target = None if place == LAB else Target(most=MANY)
-        yield FailoverRow("the time, of the bare calls'", place, times, target=target)
+        yield FailoverRow("the time, of the bare calls'", place, times, target=Target(most=MANY))
     else:
         rates = Figures(tuple(100 * other.seconds / one.seconds for one, other in both), "%")
         yield FailoverRow("the rate, of the bare calls'", place, rates, target=Target(least=RATE))
-    most = Target(most=FIRST) if case.among and place != LAB else None
+    most = Target(most=FIRST) if case.among else None
     yield row("from the first taint until a pod has gone", "s", lambda one: one.first, most)
     yield row("its CPU", "s", lambda one: one.cpu)
     if mine[0].served is not None:

@@ -198,4 +198,4 @@ async def test_every_request_is_within_the_roles_and_every_rule_is_used(lab, cli
     grants, requests = every_grant(NAMESPACE, detach=attach_detach == "own"), asked(tmp_path / "audit")
     assert beyond(grants, requests) == []
     not_used = {(grant.resource, grant.namespace, verb) for grant, verb in unused(grants, requests)}
-    assert not_used <= {CHANGED}
+    assert not_used <= ({CHANGED} if attach_detach == "own" else set())

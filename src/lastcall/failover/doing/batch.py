@@ -52,7 +52,7 @@ class Batch:
         The first failure that holds for all ends the step and is raised, when what was under way has come back. So is a
         mistake of ours, when all have: no call outlives the step.
         """
-        async with self._ended():
+        async with self._without_check_left():
             over = await asyncio.gather(*(self._one(*found, call) for found in objects), return_exceptions=True)
         for mistake in filter(None, over):
             raise mistake
@@ -96,14 +96,14 @@ class Batch:
     def _check_ahead(self) -> None:
         """Begins a check that nobody waits for; the calls make their own, and have its answer if it is new enough."""
         if self._checking is None or self._checking.done():
-            self._checking = asyncio.create_task(self._checked())
+            self._checking = asyncio.create_task(self._check_quietly())
 
-    async def _checked(self) -> None:
+    async def _check_quietly(self) -> None:
         with suppress(LastcallError):  # a call that checks is told the same
             await self._check()
 
     @asynccontextmanager
-    async def _ended(self) -> AsyncGenerator[None, None]:
+    async def _without_check_left(self) -> AsyncGenerator[None, None]:
         """No check outlives the step."""
         try:
             yield
