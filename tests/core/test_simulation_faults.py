@@ -7,6 +7,7 @@ from lastcall.adapters.kube.resources import PODS
 from lastcall.graceful.config import AgentConfig
 from lastcall.lab import virtual
 from lastcall.lab.fake_datagrams import FakeNetwork
+from lastcall.lab.power import Switch
 from lastcall.lab.simulation.failover.manifests import POLICY
 from lastcall.lab.simulation.invariants import judge
 from lastcall.lab.simulation.machine.disk import Disk
@@ -14,6 +15,7 @@ from lastcall.lab.simulation.playing import play
 from lastcall.lab.simulation.rehearsal import Rehearsal
 from lastcall.lab.simulation.scenario import Event, Failover, Kind, NodeGroup, Scenario, Verb, Workload
 from lastcall.lab.simulation.seeds import random_of
+from lastcall.model.shutdown import PhasePlan
 from lastcall.model.watchdog import WatchdogSettings
 from lastcall.model.watchdog_peers import PeerSettings
 from lastcall.names import AGENT_CONFIGURATION
@@ -21,11 +23,17 @@ from lastcall.names import AGENT_CONFIGURATION
 DB = Workload(kind=Kind.STATEFUL_SET, name="db", replicas=2, volume=True, writes=1.0, ends=1.0)
 
 
-def rehearse(*timeline, look_at=(), look=lambda rehearsal: None, lasts=120.0, **failover):
+def rehearse(*timeline, look_at=(), look=lambda rehearsal: None, lasts=120.0, agent=None, **failover):
     """The rehearsal, and what ``look`` has seen at these times."""
     settings = Failover(**{"suspect_after": 20.0, "settle": 1.0, **failover})
     scenario = Scenario(
-        "faults", nodes=(NodeGroup(count=3),), workloads=(DB,), failover=settings, timeline=timeline, lasts=lasts
+        "faults",
+        nodes=(NodeGroup(count=3),),
+        workloads=(DB,),
+        agent=agent,
+        failover=settings,
+        timeline=timeline,
+        lasts=lasts,
     )
     seen = []
 
@@ -50,6 +58,22 @@ def rehearse(*timeline, look_at=(), look=lambda rehearsal: None, lasts=120.0, **
 
 def orders(rehearsal):
     return [one.at - rehearsal.start for one in rehearsal.cluster.truth.orders]
+
+
+def test_a_hung_kubelet_is_not_started_by_who_would_start_a_killed_agent():
+    """Also when the machine goes down meanwhile: with two kubelets, each would overwrite what the other writes."""
+    hung = Event(at=5, verb=Verb.HANG, nodes=("node-1",), lasts=30)
+    killed = Event(at=10, verb=Verb.KILL_AGENT, nodes=("node-1",), lasts=4)
+    rebooted = Event(at=12, verb=Verb.REBOOT, nodes=("node-1",), lasts=20)
+    _, lives = rehearse(
+        hung,
+        killed,
+        rebooted,
+        agent=AgentConfig(AGENT_CONFIGURATION, (PhasePlan(0, 60), PhasePlan(2000000000, 10))),
+        look_at=(13, 15, 90),
+        look=lambda one: (one.cluster.machines["node-1"].switch, one.cluster.hosts["node-1"].process.alive),
+    )
+    assert lives == [(Switch.BUTTON, False), (Switch.BUTTON, False), (Switch.ON, True)]
 
 
 LOST = Event(at=10, verb=Verb.POWER_CUT, nodes=("node-2",))

@@ -137,6 +137,11 @@ class Machine:
         """Whether something may run on it, as a BMC that tells the truth sees it."""
         return self.switch is not Switch.OFF or self._dying is not None
 
+    @property
+    def hung(self) -> bool:
+        """Whether its kubelet answers nobody, also while it goes down."""
+        return self._fault is Switch.HUNG
+
     async def turn(self, to: Switch) -> None:
         """From any position to any other; to ``button`` it returns when the machine is off, or its shutdown called off.
 

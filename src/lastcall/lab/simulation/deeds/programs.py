@@ -33,7 +33,7 @@ async def kill_agent(cluster: Cluster, event: Event, name: str) -> None:
         return
     cluster.truth.struck(event.verb.value, f"{name}, {'shutting down' if host.logind.preparing else 'at rest'}")
     await over(cluster, event, AGENT_SECONDS)
-    if machine.powered and host.process is process and machine.switch is not Switch.HUNG:
+    if machine.powered and host.process is process and not machine.hung:
         await host.start_kubelet()
 
 

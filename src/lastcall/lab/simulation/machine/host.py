@@ -185,7 +185,8 @@ class SimulatedHost:
         self.process.kill()
 
     async def start_kubelet(self) -> None:
-        """A new life of both."""
+        """A new life of both. AssertionError if the last one goes on: one machine never has two kubelets."""
+        assert self.kubelet is None, f"{self.name} has a kubelet already"
         self.process = Process(self.name, on_death=self._died)
         self._site.truth.agent_started(self.name)
         self.process.start(self._live(), f"{self.name}: kubelet and agent")
