@@ -18,7 +18,7 @@ _POLICIES = {validating.BINDINGS: validating.POLICIES, mutating.BINDINGS: mutati
 
 
 class ParamAccess(Plugin):
-    """Sees policies that name a kind of parameters, and bindings that refer to some, when that is new."""
+    """Sees policies that name another kind of parameters than before, and each write of a binding that refers to some."""
 
     sees: ClassVar[frozenset[str]] = frozenset({*_POLICIES, *_POLICIES.values()})
 
@@ -34,8 +34,8 @@ class ParamAccess(Plugin):
             return
         spec, before = obj["spec"], old.get("spec") or {}
         if attributes.resource.qualified in _POLICIES:
-            same = ("paramRef", "policyName")
-            if spec.get("paramRef") and any(spec.get(name) != before.get(name) for name in same):
+            # Kubernetes compares paramRef with the old one by pointers, so each update is checked again.
+            if spec.get("paramRef"):
                 self._check_binding(attributes, spec)
         elif spec.get("paramKind") and spec["paramKind"] != before.get("paramKind"):
             self._check_policy(attributes, spec["paramKind"])
