@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from support.cluster_api import SECONDS, unique
 from support.cluster_objects import config_map, meta, pod
-from support.cluster_policies import holds, on, rule
+from support.cluster_policies import VALIDATING, holds, on, rule
 
 from lastcall.adapters.kube.resources import CONFIG_MAPS, NAMESPACES, PODS, resource
 
@@ -198,10 +198,13 @@ async def test_a_match_condition_that_fails_open(api, policies):
 @source("https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/")
 async def test_policies_do_not_judge_policies(api, policies):
     """Nobody can lock everybody out of mending them."""
+    mark = {"mark": unique("all")}
     everything = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*"]}
-    name = await policies.validate(holds("false"), matchConstraints={"resourceRules": [everything]})
-    path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
-    await api.ask("DELETE", f"{path}/{name}", dryRun="All")
+    constraints = on(everything, objectSelector={"matchLabels": mark})
+    name = await policies.validate(holds("false"), matchConstraints=constraints)
+    await api.create(CONFIG_MAPS, config_map(labels=mark)).refused(422, "Invalid")
+    await api.patch(VALIDATING, name, {"metadata": {"labels": mark}})
+    await api.delete(VALIDATING, name, dryRun="All")
 
 
 # -- variables ---------------------------------------------------------------------------------------------------------
@@ -336,14 +339,17 @@ async def test_a_parameter_that_is_not_there(api, policies, action):
 
 @source(GENERIC)
 async def test_a_kind_of_parameters_that_there_is_not(api, policies):
-    """The whole policy cannot be used; with failurePolicy Ignore it is passed over."""
+    """The whole policy cannot be used, whatever its binding says; with failurePolicy Ignore it is passed over."""
+    mark = {"mark": unique("kind")}
+    constraints = on(objectSelector={"matchLabels": mark})
     kind = {"apiVersion": "nothing.example.com/v1", "kind": "Nothing"}
-    reference = {"name": "x", "parameterNotFoundAction": "Allow"}
-    ignored = {"failurePolicy": "Ignore", "binding": {"paramRef": reference}}
-    await policies.validate(holds("false"), paramKind=kind, **ignored)
-    await api.create(CONFIG_MAPS, config_map("ignored"))
-    name = await policies.validate(holds("true"), paramKind=kind, binding={"paramRef": reference})
-    status = await api.create(CONFIG_MAPS, config_map()).refused(422, "Invalid")
+    said = {"paramKind": kind, "binding": {"paramRef": {"name": "x", "parameterNotFoundAction": "Allow"}}}
+    await policies.validate(holds("false"), matchConstraints=constraints, failurePolicy="Ignore", **said)
+    await api.create(CONFIG_MAPS, config_map("ignored", labels=mark))
+    name = await policies.validate(holds("true"), matchConstraints=constraints, **said)
     why = "failed to find resource referenced by paramKind: 'nothing.example.com/v1, Kind=Nothing'"
-    said = f"ValidatingAdmissionPolicy '{name}' denied request: failed to configure policy: {why}"
-    assert status["message"].endswith(said)
+    denied = f"ValidatingAdmissionPolicy '{name}' denied request: failed to configure policy: {why}"
+    for namespace in (api.namespace, "default"):
+        path = CONFIG_MAPS.path(namespace)
+        status = await api.ask("POST", path, config_map(labels=mark), dryRun="All").refused(422, "Invalid")
+        assert status["message"].endswith(denied)
