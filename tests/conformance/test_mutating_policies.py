@@ -229,15 +229,31 @@ async def test_mutations_can_ask_the_authorizer(api, policies):
     assert made["data"] == {"k": "v", "me": "yes", "other": "no"}
 
 
+OTHER_TYPES = {
+    "text for a number": (
+        "spec/replicas', value: 'x'",
+        "json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32",
+    ),
+    "a number for text": (
+        "metadata/annotations', value: {'a': 7}",
+        "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.annotations of type string",
+    ),
+    "a field that nobody knows": ("spec/nonsense', value: 'x'", 'strict decoding error: unknown field "spec.nonsense"'),
+}
+
+
 @source(JSON)
-async def test_what_mutations_make_is_an_object_of_its_kind(api, policies):
-    """It has the types of its fields, and is validated as if the client had sent it."""
-    mark = {"matchLabels": {"replicas": "text"}}
-    text = patched("[JSONPatch{op: 'add', path: '/spec/replicas', value: 'x'}]")
-    await policies.mutate(text, matchConstraints={**DEPLOYED, "objectSelector": mark})
-    body = workload("w")
-    body["metadata"]["labels"] = {"replicas": "text"}
-    await api.create(DEPLOYMENTS, body, dryRun="All").refused(500, "InternalError")
+@pytest.mark.parametrize(("added", "why"), OTHER_TYPES.values(), ids=OTHER_TYPES)
+async def test_what_mutations_make_has_the_types_of_its_kind(api, policies, added, why):
+    """Nothing else is admitted: the error is that of the decoder."""
+    await policies.mutate(patched(f"[JSONPatch{{op: 'add', path: '/{added}}}]"), matchConstraints=DEPLOYED)
+    status = await api.create(DEPLOYMENTS, workload("w"), dryRun="All").refused(500, "InternalError")
+    assert status["message"] == f"Internal error occurred: {why}"
+
+
+@source(JSON)
+async def test_what_mutations_make_is_validated(api, policies):
+    """As if the client had sent it."""
     few = patched("[JSONPatch{op: 'add', path: '/spec/replicas', value: -1}]")
     await policies.mutate(few, matchConstraints=DEPLOYED)
     status = await api.create(DEPLOYMENTS, workload("w"), dryRun="All").refused(422, "Invalid")
