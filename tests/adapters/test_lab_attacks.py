@@ -29,6 +29,7 @@ APPLY, MERGE, JSON_PATCH = (f"application/{kind}+{form}" for kind, form in (("ap
 READS_ALL = {"verbs": ["get", "list", "watch"], "apiGroups": ["*"], "resources": ["*"]}
 WATCHES_ALL = {"verbs": ["watch"], "apiGroups": ["*"], "resources": ["*"]}
 CHANGES_ALL = {"verbs": ["get", "update", "patch"], "apiGroups": ["*"], "resources": ["*"]}
+ACTS_AS_USERS = {"verbs": ["impersonate"], "apiGroups": [""], "resources": ["users"]}
 ONE_SECRET = {"verbs": ["get", "list", "watch"], "apiGroups": [""], "resources": ["secrets"], "resourceNames": ["mine"]}
 GIVES = {"verbs": ["create", "update", "patch", "get"], "apiGroups": [GROUP], "resources": ["*"]}
 FULL = [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]
@@ -140,6 +141,8 @@ WRITES = {
     "a binding by a PUT": (GIVES, "PUT", f"{RBAC}/clusterrolebindings/new", binding("new")),
     "a subject of another's binding": (GIVES, "PATCH", f"{RBAC}/clusterrolebindings/cluster-admin", {"subjects": binding("x")["subjects"]}, MERGE),
     "as a master": (READS_ALL, "POST", f"{CORE}/pods", POD, "application/json", ("Impersonate-User: x", "Impersonate-Group: system:masters")),
+    "as a master by the right to users": (ACTS_AS_USERS, "POST", f"{CORE}/pods", POD, "application/json", ("Impersonate-User: x", "Impersonate-Group: system:masters")),
+    "as a service account by the right to users": (ACTS_AS_USERS, "POST", f"{CORE}/serviceaccounts/default/token", TOKEN, "application/json", ("Impersonate-User: system:serviceaccount:kube-system:generic-garbage-collector",)),
     "as a master among groups": (READS_ALL, "POST", f"{CORE}/pods", POD, "application/json", ("Impersonate-User: alice", "Impersonate-Group: a", "Impersonate-Group: system:masters")),
 }  # fmt: skip
 

@@ -3,10 +3,7 @@
 import pytest
 from support.lab_pods import MERGE, PODS, kubelet, pod, with_api
 
-from lastcall.lab.apiserver.kinds.pod_updates import MIRROR
-
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
-LEASES = "/apis/coordination.k8s.io/v1/namespaces"
 TOLERATED = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"]
 
 
@@ -160,65 +157,6 @@ async def test_a_new_node_is_not_ready_once(api):
 # -- kubelets ----------------------------------------------------------------------------------------------------------
 
 
-def mirror(uid, **more):
-    owner = {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": uid, "controller": True}
-    return pod(metadata={"annotations": {MIRROR: "x"}, "ownerReferences": [owner]}, nodeName="n1", **more)
-
-
-MIRRORS = {
-    # what the kubelet of n1 tries to create, and why that is refused
-    "no mirror": (lambda uid: pod(nodeName="n1"), f'pod does not have "{MIRROR}" annotation'),
-    "other node": (lambda uid: {**mirror(uid), "spec": pod(nodeName="n2")["spec"]}, "spec.nodeName set to itself"),
-    "no owner": (
-        lambda uid: pod(metadata={"annotations": {MIRROR: "x"}}, nodeName="n1"),
-        "can only create pods with an owner reference set to itself",
-    ),
-    "other owner": (lambda uid: mirror("other"), "node n1 UID mismatch: expected other got "),
-    "secret": (
-        lambda uid: mirror(uid, volumes=[{"name": "v", "projected": {"sources": [{"secret": {"name": "s"}}]}}]),
-        "can not create pods that reference secrets",
-    ),
-    "config map": (
-        lambda uid: mirror(uid, containers=[{"name": "c", "image": "i", "envFrom": [{"configMapRef": {"name": "m"}}]}]),
-        "can not create pods that reference configmaps",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", MIRRORS)
-def test_a_kubelet_creates_only_mirrors(name):
-    make, expected = MIRRORS[name]
-
-    @with_api
-    async def scenario(api):
-        node = await api.good("POST", "/api/v1/nodes", {"metadata": {"name": "n1"}})
-        code, _, message = await api.refused("POST", PODS, make(node["metadata"]["uid"]), user=kubelet("n1"))
-        assert code == 403
-        assert expected in message
-        created = await api.good("POST", PODS, mirror(node["metadata"]["uid"]), user=kubelet("n1"))
-        assert "serviceAccountName" not in created["spec"]
-
-    scenario()
-
-
-@with_api
-async def test_a_kubelet_writes_only_of_its_own_pods(api):
-    await api.good("POST", PODS, pod(nodeName="n1"))
-    running = {"status": {"phase": "Running"}}
-    code, _, message = await api.refused("PATCH", f"{PODS}/p/status", running, media=MERGE, user=kubelet("n2"))
-    assert code == 403
-    assert "can only update pod status for pods with spec.nodeName set to itself" in message
-    await api.good("PATCH", f"{PODS}/p/status", running, media=MERGE, user=kubelet("n1"))
-    labels = {**running, "metadata": {"labels": {"a": "b"}}}
-    _, _, message = await api.refused("PATCH", f"{PODS}/p/status", labels, media=MERGE, user=kubelet("n1"))
-    assert 'node "n1" cannot update labels through pod status' in message
-    _, _, message = await api.refused("PATCH", f"{PODS}/p", labels, media=MERGE, user=kubelet("n1"))
-    assert 'cannot patch resource "pods"' in message
-    _, _, message = await api.refused("DELETE", f"{PODS}/p", user=kubelet("n2"))
-    assert 'node "n2" can only delete pods with spec.nodeName set to itself' in message
-    await api.good("DELETE", f"{PODS}/p?gracePeriodSeconds=0", user=kubelet("n1"))
-
-
 @pytest.mark.parametrize(
     ("label", "allowed"),
     [
@@ -243,14 +181,3 @@ def test_a_kubelet_labels_its_node(label, allowed):
             assert answer["message"].endswith(f"is not allowed to set the following labels: {label}")
 
     scenario()
-
-
-@with_api
-async def test_a_kubelet_has_one_lease(api):
-    lease = {"metadata": {"name": "n1"}, "spec": {"holderIdentity": "n1"}}
-    await api.good("POST", f"{LEASES}/kube-node-lease/leases", lease, user=kubelet("n1"))
-    code, _, message = await api.refused("POST", f"{LEASES}/default/leases", lease, user=kubelet("n1"))
-    assert code == 403
-    assert 'can only access leases in the "kube-node-lease" system namespace' in message
-    _, _, message = await api.refused("DELETE", f"{LEASES}/kube-node-lease/leases/n1", user=kubelet("n2"))
-    assert "can only access node lease with the same name as the requesting node" in message

@@ -383,6 +383,11 @@ def test_a_node_reads_what_its_pods_refer_to(spec):
         await world.make(f"{CORE}/pods", pod(**spec))
         assert (await world.ask(kubelet("n1"), "GET", f"{CORE}/secrets/s"))[0] == 200
         assert await world.may(kubelet("n1"), "GET", f"{CORE}/secrets?watch=1&fieldSelector=metadata.name%3Ds")
+        for method in ("PATCH", "PUT", "DELETE"):
+            assert not await world.may(kubelet("n1"), method, f"{CORE}/secrets/s"), method
+        assert not await world.may(kubelet("n1"), "GET", "/api/v1/namespaces/other/secrets/s"), (
+            "a name in its namespace"
+        )
         for who, path in ((kubelet("n2"), "secrets/s"), (kubelet("n1"), "secrets/t"), (kubelet("n1"), "secrets")):
             assert not await world.may(who, "GET", f"{CORE}/{path}"), (who.name, path)
         await world.ask(ADMIN, "DELETE", f"{CORE}/pods/p?gracePeriodSeconds=0")
@@ -422,6 +427,18 @@ async def test_a_node_reads_the_volumes_of_its_pods(world):
         assert await world.may(kubelet("n1"), "GET", path), path
         assert not await world.may(kubelet("n2"), "GET", path), path
     assert not await world.may(kubelet("n1"), "GET", "/api/v1/persistentvolumes")
+    assert not await world.may(kubelet("n1"), "DELETE", "/api/v1/persistentvolumes/pv")
+    assert not await world.may(kubelet("n1"), "DELETE", f"{CORE}/persistentvolumeclaims/c")
+    assert not await world.may(kubelet("n1"), "GET", f"{CORE}/persistentvolumeclaims/c/status")
+    await world.make(
+        f"{CORE}/pods", pod("thief", "n2", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "d"}}])
+    )
+    await world.make(
+        f"{CORE}/persistentvolumeclaims",
+        {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "d"}, "spec": asked},
+    )
+    assert await world.may(kubelet("n2"), "GET", f"{CORE}/persistentvolumeclaims/d")
+    assert not await world.may(kubelet("n2"), "GET", secret), "the volume is bound to another claim"
 
 
 NODE = {
@@ -429,6 +446,11 @@ NODE = {
     "pods of another node": ("GET", "/api/v1/pods?fieldSelector=spec.nodeName%3Dn2", False),
     "all pods": ("GET", "/api/v1/pods", False),
     "all pods but": ("GET", "/api/v1/pods?fieldSelector=spec.nodeName!%3Dn1", False),
+    "pods by another field": ("GET", "/api/v1/pods?fieldSelector=spec.schedulerName%3Dn1", False),
+    "its pod": ("GET", f"{CORE}/pods/p", True),
+    "a pod of another node": ("GET", f"{CORE}/pods/q", False),
+    "its attachment": ("GET", "/apis/storage.k8s.io/v1/volumeattachments/own", True),
+    "another's attachment": ("GET", "/apis/storage.k8s.io/v1/volumeattachments/other", False),
     "its Node": ("GET", "/api/v1/nodes/n1", True),
     "its Node in a list": ("GET", "/api/v1/nodes?fieldSelector=metadata.name%3Dn1", True),
     "another Node": ("GET", "/api/v1/nodes/n2", False),
@@ -445,6 +467,9 @@ NODE = {
     "services": ("GET", "/api/v1/services", True),
     "its service account": ("GET", f"{CORE}/serviceaccounts/default", True),
     "another service account": ("GET", f"{CORE}/serviceaccounts/robot", False),
+    "no service account is changed": ("PATCH", f"{CORE}/serviceaccounts/default", False),
+    "nor its parts": ("POST", f"{CORE}/serviceaccounts/default/other", False),
+    "a token that is read": ("GET", f"{CORE}/serviceaccounts/default/token", False),
     "a token": ("POST", f"{CORE}/serviceaccounts/default/token", True),
     "another's token": ("POST", f"{CORE}/serviceaccounts/robot/token", False),
     "deployments": ("GET", "/apis/apps/v1/deployments", False),
@@ -460,6 +485,11 @@ def test_what_a_node_may_do(method, path, allowed, mode):
         world.server.authorizer.mode = mode
         await with_account(world)
         await world.make(f"{CORE}/pods", pod())
+        await world.make(f"{CORE}/pods", pod("q", "n2"))
+        for name, node in (("own", "n1"), ("other", "n2")):
+            spec = {"attacher": "d", "nodeName": node, "source": {"persistentVolumeName": "v"}}
+            attachment = {"apiVersion": "storage.k8s.io/v1", "kind": "VolumeAttachment", "metadata": {"name": name}}
+            await world.make("/apis/storage.k8s.io/v1/volumeattachments", {**attachment, "spec": spec})
         assert await world.may(kubelet("n1"), method, path) == allowed
 
     virtual.run(main())

@@ -24,6 +24,33 @@ RULES = {
     },
     "on": {"verbs": ["impersonate-on:user-info:create"], "apiGroups": ["*"], "resources": ["*"]},
     "user info": {"verbs": ["impersonate:user-info"], "apiGroups": ["authentication.k8s.io"], "resources": ["users"]},
+    "groups": {"verbs": ["impersonate:user-info"], "apiGroups": ["authentication.k8s.io"], "resources": ["groups"]},
+    "users": {"verbs": ["impersonate"], "apiGroups": [""], "resources": ["users"]},
+    "one group": {"verbs": ["impersonate"], "apiGroups": [""], "resources": ["groups"], "resourceNames": ["a"]},
+    "one scope": {
+        "verbs": ["impersonate"],
+        "apiGroups": ["authentication.k8s.io"],
+        "resources": ["userextras/scopes"],
+        "resourceNames": ["x"],
+    },
+    "one account": {
+        "verbs": ["impersonate"],
+        "apiGroups": [""],
+        "resources": ["serviceaccounts"],
+        "resourceNames": ["n"],
+    },
+    "on a node": {"verbs": ["impersonate-on:arbitrary-node:create"], "apiGroups": ["*"], "resources": ["*"]},
+    "one node": {
+        "verbs": ["impersonate:arbitrary-node"],
+        "apiGroups": ["authentication.k8s.io"],
+        "resources": ["nodes"],
+        "resourceNames": ["n1"],
+    },
+    "own node": {
+        "verbs": ["impersonate:associated-node", "impersonate-on:associated-node:create"],
+        "apiGroups": ["*"],
+        "resources": ["*"],
+    },
     "one user": {"verbs": ["impersonate"], "apiGroups": [""], "resources": ["users"], "resourceNames": ["jane"]},
 }
 
@@ -38,18 +65,22 @@ class World:
         answer = await self.server.handle(Request.of(method, path, headers=headers, body=data, user=user))
         return answer.status, json.loads(answer.body) if answer.body[:1] == b"{" else answer.body
 
-    async def grant(self, *rules):
-        """ALICE may do what these rules allow."""
+    async def grant(self, *rules, to=None, namespace=""):
+        """ALICE, or whom ``to`` names, may do what these rules allow, everywhere or in one namespace."""
         group = "rbac.authorization.k8s.io"
+        kind, where = ("RoleBinding", f"namespaces/{namespace}/") if namespace else ("ClusterRoleBinding", "")
+        if namespace:
+            space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+            assert (await self.ask(ADMIN, "POST", "/api/v1/namespaces", space))[0] == 201
         role = {"apiVersion": f"{group}/v1", "kind": "ClusterRole", "metadata": {"name": "given"}, "rules": [*rules]}
         binding = {
             "apiVersion": f"{group}/v1",
-            "kind": "ClusterRoleBinding",
+            "kind": kind,
             "metadata": {"name": "given"},
             "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "given"},
-            "subjects": [{"kind": "User", "apiGroup": group, "name": "alice"}],
+            "subjects": [to or {"kind": "User", "apiGroup": group, "name": "alice"}],
         }
-        for plural, obj in (("clusterroles", role), ("clusterrolebindings", binding)):
+        for plural, obj in (("clusterroles", role), (f"{where}{kind.lower()}s", binding)):
             assert (await self.ask(ADMIN, "POST", f"/apis/{group}/v1/{plural}", obj))[0] == 201
 
 
@@ -152,11 +183,37 @@ ALLOWED = {
     "a service account": (["impersonate"], {"impersonate_user": "system:serviceaccount:ns:n"}, 201),
     "one user": (["one user"], {"impersonate_user": "jane"}, 201),
     "another user": (["one user"], {"impersonate_user": "joe"}, 403),
+    "groups need a right": (["users"], {"impersonate_user": "jane", "impersonate_group": "a"}, 403),
+    "one group": (["users", "one group"], {"impersonate_user": "jane", "impersonate_group": "a"}, 201),
+    "each group needs a right": (
+        ["users", "one group"],
+        {"impersonate_user": "jane", "impersonate_group": "a, system:masters"},
+        403,
+    ),
+    "a uid needs a right": (["impersonate"], {"impersonate_user": "jane", "impersonate_uid": "7"}, 403),
+    "one value": (["impersonate", "one scope"], {"impersonate_user": "jane", "impersonate_extra_scopes": "x"}, 201),
+    "each value needs a right": (
+        ["impersonate", "one scope"],
+        {"impersonate_user": "jane", "impersonate_extra_scopes": "x, y"},
+        403,
+    ),
+    "a service account is no user": (["users"], {"impersonate_user": "system:serviceaccount:ns:n"}, 403),
+    "one service account": (["one account"], {"impersonate_user": "system:serviceaccount:ns:n"}, 201),
+    "another service account": (["one account"], {"impersonate_user": "system:serviceaccount:ns:m"}, 403),
+    "one node": (["on a node", "one node"], {"impersonate_user": "system:node:n1"}, 201),
+    "another node": (["on a node", "one node"], {"impersonate_user": "system:node:n2"}, 403),
+    "a node needs a right": (["on a node"], {"impersonate_user": "system:node:n1"}, 403),
+    "its own node is for who runs there": (["own node"], {"impersonate_user": "system:node:n1"}, 403),
     "constrained": (["on", "user info"], {"impersonate_user": "jane"}, 201),
     "constrained needs both": (["user info"], {"impersonate_user": "jane"}, 403),
     "constrained is never a node": (["on", "user info"], {"impersonate_user": "system:node:n1"}, 403),
+    "constrained groups": (
+        ["on", "user info", "groups"],
+        {"impersonate_user": "jane", "impersonate_group": "a"},
+        201,
+    ),
     "constrained is never a master": (
-        ["on", "user info"],
+        ["on", "user info", "groups"],
         {"impersonate_user": "jane", "impersonate_group": "system:masters"},
         403,
     ),
@@ -171,6 +228,27 @@ def test_who_may_act_as_another(rules, headers, code):
         assert status == code
         if code == 201:
             assert said["status"]["userInfo"]["username"] == headers["impersonate_user"]
+
+    run(test)
+
+
+@pytest.mark.parametrize(("runs_on", "code"), [(["n1"], 201), (["n2"], 403), (["n1", "n2"], 403)])
+def test_a_service_account_may_act_as_the_node_that_it_runs_on(runs_on, code):
+    async def test(world):
+        await world.grant(RULES["own node"], to={"kind": "ServiceAccount", "namespace": "ns", "name": "agent"})
+        extra = {"authentication.kubernetes.io/node-name": runs_on}
+        agent = Identity("system:serviceaccount:ns:agent", ("system:authenticated",), extra=extra)
+        assert (await world.ask(agent, "POST", WHO, REVIEW, impersonate_user="system:node:n1"))[0] == code
+
+    run(test)
+
+
+def test_who_may_act_as_the_service_accounts_of_one_namespace():
+    async def test(world):
+        await world.grant(RULES["impersonate"], namespace="ns")
+        for namespace, code in (("ns", 201), ("default", 403), ("kube-system", 403)):
+            user = f"system:serviceaccount:{namespace}:n"
+            assert (await world.ask(ALICE, "POST", WHO, REVIEW, impersonate_user=user))[0] == code, namespace
 
     run(test)
 

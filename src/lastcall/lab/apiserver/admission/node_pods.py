@@ -1,9 +1,23 @@
 """The pods that a kubelet may create: mirrors of its own, which ask for nothing of the API (pure)."""
 
-from lastcall.lab.apiserver.kinds.pod_defaults import containers
+from collections.abc import Iterator, Mapping
+
+from lastcall.lab.apiserver.authorization.pod_references import named_references
 from lastcall.lab.apiserver.kinds.pod_updates import MIRROR
 from lastcall.lab.apiserver.request import Object
 from lastcall.lab.apiserver.status import not_found
+
+_VOLUMES: Mapping[str, str] = {
+    "csi": "csidrivers (via CSI volumes)",
+    "glusterfs": "endpoints (via glusterFS volumes)",
+    "persistentVolumeClaim": "persistentvolumeclaims",
+    "ephemeral": "persistentvolumeclaims (via ephemeral volumes)",
+}
+_SOURCES: Mapping[str, str] = {
+    "clusterTrustBundle": "clustertrustbundles",
+    "podCertificate": "podcertificates",
+}
+"""Of projected volumes."""
 
 
 def mirror_pod_violation(pod: Object, name: str, node: Object | None) -> str:
@@ -12,7 +26,7 @@ def mirror_pod_violation(pod: Object, name: str, node: Object | None) -> str:
         return f'pod does not have "{MIRROR}" annotation, node "{name}" can only create mirror pods'
     if pod["spec"].get("nodeName", "") != name:
         return f'node "{name}" can only create pods with spec.nodeName set to itself'
-    return _owner(pod, name, node) or _references(pod["spec"], name)
+    return _owner(pod, name, node) or _references(pod, name)
 
 
 def _owner(pod: Object, name: str, node: Object | None) -> str:
@@ -32,25 +46,23 @@ def _owner(pod: Object, name: str, node: Object | None) -> str:
     return "" if owner.get("uid") == uid else f"node {name} UID mismatch: expected {owner.get('uid', '')} got {uid}"
 
 
-def _references(spec: Object, name: str) -> str:
-    said = f'node "{name}" can not create pods that reference '
-    if spec.get("serviceAccountName"):
-        return f"{said}a service account"
-    for kind, key in (("secrets", "secret"), ("configmaps", "configMap")):
-        if _reads(spec, key) or (key == "secret" and spec.get("imagePullSecrets")):
-            return f"{said}{kind}"
-    claims = any("persistentVolumeClaim" in volume for volume in spec.get("volumes") or ())
-    return f"{said}persistentvolumeclaims" if claims else ""
+def _references(pod: Object, name: str) -> str:
+    """Why it may not refer to what it refers to (``podutil.HasAPIObjectReference``)."""
+    what = next(_referenced(pod), "")
+    return f'node "{name}" can not create pods that reference {what}' if what else ""
 
 
-def _reads(spec: Object, key: str) -> bool:
-    """Whether volumes or variables take anything from a secret, or from a config map."""
-    volumes = spec.get("volumes") or ()
-    sources = [source for volume in volumes for source in (volume.get("projected") or {}).get("sources") or ()]
-    if any(key in one for one in (*volumes, *sources)):
-        return True
-    return any(
-        f"{key}Ref" in one or f"{key}KeyRef" in (one.get("valueFrom") or {})
-        for container in containers(spec)
-        for one in (*(container.get("envFrom") or ()), *(container.get("env") or ()))
-    )
+def _referenced(pod: Object) -> Iterator[str]:
+    """The kinds of objects that the pod needs of the API, in upstream's order and words.
+
+    Secrets and service accounts are missing: ``ServiceAccounts`` refuses them, of everybody's mirror pods.
+    """
+    spec = pod["spec"]
+    if any(one.resource == "configmaps" for one in named_references(pod)):
+        yield "configmaps"
+    if spec.get("resourceClaims"):
+        yield "resourceclaims"
+    for volume in spec.get("volumes") or ():
+        yield from (what for kind, what in _VOLUMES.items() if kind in volume)
+        for source in (volume.get("projected") or {}).get("sources") or ():
+            yield from (what for kind, what in _SOURCES.items() if kind in source)

