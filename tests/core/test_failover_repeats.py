@@ -1,10 +1,16 @@
 """Events that repeat are told rarely, with a count."""
 
+import asyncio
 from itertools import count
 
 import pytest
+from support.clocks import Hand
 
 from lastcall import names
+from lastcall.aio import cancel
+from lastcall.failover.doing.event_writer import Telling
+from lastcall.failover.limits.storms import Limit
+from lastcall.failover.telling.happenings import Acted, Blocked, Rested, Stopped
 from lastcall.failover.telling.repeats import FIRST, LONGEST, TEXTS, Repeats
 from lastcall.model.observed import Told
 
@@ -67,3 +73,48 @@ def test_texts_that_all_differ_are_combined():
 
 def test_what_is_well_known_does_not_hold_up_another_reason():
     assert len(written([(0.0, "m", "a", ""), (1.0, "m", "b", ""), (2.0, "m", "a", "")])) == 2
+
+
+class Events:
+    """What ``Telling`` writes."""
+
+    def __init__(self):
+        self.clock, self.written = Hand(0.0), []
+        self.telling = Telling(self, self.clock)
+
+    async def tell(self, told):
+        self.written.append((told.name, told.uid, told.reason, told.count))
+
+    async def of(self, *happenings):
+        """The events that are written when these are heard, one a second."""
+        self.written = []
+        for happening in happenings:
+            self.clock.now += 1
+            self.telling.hear(happening)
+        writing = asyncio.create_task(self.telling.run())
+        for _ in range(10):
+            await asyncio.sleep(0)
+        await cancel(writing)
+        return self.written
+
+
+HELD = Blocked(node="n", uid="u", limit=Limit.API_SERVER, why="w")
+FAILED = Acted(
+    verb="off", node="n", boot_id="b", policy="p", why="w", evidence=(), began=0.0, ended=1.0, error="e", fencer="f"
+)
+ONCE = ("n", "u", names.E_NOT_FENCED, 1)
+
+
+@pytest.mark.parametrize("end", [Rested(node="n"), Stopped()])
+async def test_a_node_that_is_well_and_one_that_another_has_led_is_told_of_anew(end):
+    events = Events()
+    assert await events.of(HELD, HELD) == [ONCE]
+    assert await events.of(end, HELD, HELD) == [ONCE]
+
+
+@pytest.mark.parametrize("end", [Rested(node="n"), Stopped()])
+async def test_the_uid_of_a_node_is_not_kept_for_longer(end):
+    """Another Node of that name has another."""
+    events = Events()
+    assert await events.of(HELD, FAILED) == [ONCE, ("n", "u", names.E_FENCING_FAILED, 1)]
+    assert await events.of(end, FAILED) == [("n", "", names.E_FENCING_FAILED, 1)]

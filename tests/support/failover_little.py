@@ -57,7 +57,6 @@ class Cluster:
         """By name: uid, resourceVersion and node of the attachment that is there."""
         self.read = []
         """The attachments that were read."""
-        """By name: uid, revision and node."""
 
     async def node(self, name):
         said = {

@@ -7,7 +7,7 @@ from lastcall.aio import Signal
 from lastcall.errors import LastcallError
 from lastcall.failover.doing.outside import Cluster
 from lastcall.failover.telling import announcing
-from lastcall.failover.telling.happenings import Happening, Rested
+from lastcall.failover.telling.happenings import Happening, Rested, Stopped
 from lastcall.failover.telling.repeats import Repeats
 from lastcall.model.observed import Told
 from lastcall.ports import Clock
@@ -27,14 +27,13 @@ class Telling:
         self._waiting: deque[Told] = deque()
         self._uids: dict[str, str] = {}
         self._repeats: dict[str, Repeats] = {}
-        """By node, until it is well."""
+        """By node, until it is well or another controller leads."""
         self._new = Signal()
         self.dropped = 0
 
     def hear(self, happening: Happening) -> None:
         """Never waits."""
-        if isinstance(happening, Rested):
-            self._repeats.pop(happening.node, None)
+        self._forget(happening)
         for told in announcing.told(happening, self._uids):
             due = self._due(told, happening)
             if due is None:
@@ -44,6 +43,15 @@ class Telling:
                 continue
             self._waiting.append(due)
             self._new.set()
+
+    def _forget(self, happening: Happening) -> None:
+        match happening:
+            case Rested(node=node):
+                self._repeats.pop(node, None)
+                self._uids.pop(node, None)
+            case Stopped():  # who leads next tells that nodes are well, and of their troubles
+                self._repeats.clear()
+                self._uids.clear()
 
     def _due(self, told: Told, happening: Happening) -> Told | None:
         """None for an event of a Node that is not to be told again now."""

@@ -43,7 +43,7 @@ class Repeats:
 
         ``limit``: the limit that it tells of, whatever its text says. Durations and numbers, such as of attempts, make no other
         text, nor does the evidence of what a policy that observes would do. What goes on without another event in between has
-        occurred once.
+        occurred once, and once more each time that it is written again.
         """
         text = "" if told.reason == names.E_WOULD else limit or _NUMBERS.sub("", told.message)
         what = (told.reason, text)
