@@ -164,6 +164,7 @@ async def test_an_eviction_of_another_pod_of_that_name(api):
 async def test_a_precondition_for_an_unready_pod_that_may_go(api):
     """A uid that is not the pod's is answered like a budget that is not up to date: the client asks again later."""
     await running(api, "p", ready=False)
+    await running(api, "q")
     await budget(api, "b", healthy=1, desired=1, expected=2)
     options = {"preconditions": {"uid": "00000000-0000-0000-0000-000000000000"}}
     status = await evict(api, "p", options).refused(429, "TooManyRequests")
@@ -177,6 +178,7 @@ async def test_a_precondition_for_an_unready_pod_that_may_go(api):
 async def test_a_resource_version_for_an_unready_pod_that_may_go(api):
     """The server's own precondition, the version that it has judged, replaces the client's."""
     await running(api, "p", ready=False)
+    await running(api, "q")
     await budget(api, "b", healthy=1, desired=1, expected=2)
     await evict(api, "p", {"preconditions": {"resourceVersion": "1"}})
     assert "deletionTimestamp" in (await api.get(PODS, "p"))["metadata"]
