@@ -2,7 +2,9 @@
 
 import asyncio
 import base64
+import contextlib
 import json
+import re
 
 import pytest
 from support.lab_front import serving
@@ -20,8 +22,9 @@ from lastcall.adapters.kube.resources import (
     SERVICES,
     VALIDATING_WEBHOOKS,
 )
+from lastcall.aio import timeout
 from lastcall.lab import virtual
-from lastcall.lab.apiserver.admission.calling import HttpsCaller
+from lastcall.lab.apiserver.admission.calling import Destination, HttpsCaller
 from lastcall.lab.apiserver.admission.webhooks import VALIDATING
 from lastcall.lab.apiserver.request import Response
 
@@ -218,6 +221,58 @@ async def real():
     caller = HttpsCaller()
     yield World(caller, SystemClock())
     caller.close()
+
+
+async def test_connections_are_kept_for_the_destinations_that_were_called_last():
+    """Each endpoint, redirection and bundle is another destination; one that is called now keeps its connection."""
+    caller, doors = HttpsCaller(), Doors()
+    server = await asyncio.start_server(doors.serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    try:
+        slow = asyncio.create_task(caller.call(Destination("http://slow/slow", ("127.0.0.1", port)), b""))
+        await doors.slow_is_asked.wait()
+        for number in range(40):
+            assert (
+                await caller.call(Destination(f"http://h{number}/h{number}", ("127.0.0.1", port)), b"")
+            ).body == b"ok"
+        await until(lambda: len(doors.open) < 40)
+        assert {"slow", "h39"} <= doors.open
+        assert "h0" not in doors.open
+        doors.slow_may_go.set()
+        assert (await slow).body == b"ok"
+        assert (await caller.call(Destination("http://h0/h0", ("127.0.0.1", port)), b"")).body == b"ok"
+    finally:
+        doors.slow_may_go.set()
+        caller.close()
+        server.close()
+        await until(lambda: not doors.open)
+
+
+class Doors:
+    """An HTTP server; ``open`` are the paths that were asked on connections which are open."""
+
+    def __init__(self):
+        self.open = set()
+        self.slow_is_asked, self.slow_may_go = asyncio.Event(), asyncio.Event()
+
+    async def serve(self, reader, writer):
+        path = ""
+        with contextlib.suppress(asyncio.IncompleteReadError, OSError):
+            while head := (await reader.readuntil(b"\r\n\r\n")).decode().lower():
+                path = re.search(r"^post /(\w+)", head)[1]
+                self.open.add(path)
+                if path == "slow":
+                    self.slow_is_asked.set()
+                    await self.slow_may_go.wait()
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+        self.open.discard(path)
+        writer.close()
+
+
+async def until(holds):
+    async with timeout(20):
+        while not holds():
+            await asyncio.sleep(0.01)
 
 
 async def configure(real, **where):

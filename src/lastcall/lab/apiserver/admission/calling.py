@@ -62,11 +62,21 @@ class Caller(Protocol):
         ...
 
 
+@dataclass
+class _Client:
+    """The connections to one destination."""
+
+    http: Http
+    calls: int = 0
+    """Those that are under way."""
+
+
 class HttpsCaller:
-    """Over the network; connections are kept for each destination."""
+    """Over the network; connections are kept for the destinations that were called last."""
 
     def __init__(self) -> None:
-        self._clients: dict[tuple[str, tuple[str, int] | None, str], Http] = {}
+        self._clients: dict[tuple[str, tuple[str, int] | None, str], _Client] = {}
+        """The one that was called last is the last."""
 
     async def call(self, destination: Destination, body: bytes) -> Reply:
         """One POST, and the requests that follow from redirections, as Go's HTTP client follows them."""
@@ -88,7 +98,12 @@ class HttpsCaller:
     async def _answer(self, method: str, destination: Destination, body: bytes) -> Answer:
         base, target = _split(destination.url)
         try:
-            return await self._client(base, destination).request(method, target, HEADERS, body)
+            client = self._client(base, destination)
+            client.calls += 1
+            try:
+                return await client.http.request(method, target, HEADERS, body)
+            finally:
+                client.calls -= 1
         except Unavailable as error:
             raise NotReached(_words(error.__cause__ or error, urlsplit(destination.url).netloc)) from error
         except InvalidInput as error:
@@ -97,19 +112,33 @@ class HttpsCaller:
     def close(self) -> None:
         """Gives up all connections."""
         for client in self._clients.values():
-            client.close()
+            client.http.close()
         self._clients = {}
 
-    def _client(self, base: str, destination: Destination) -> Http:
+    def _client(self, base: str, destination: Destination) -> _Client:
         key = (base, destination.dial, destination.bundle)
-        if key not in self._clients:
-            endpoint = Endpoint.of(base, authority=destination.bundle)
-            if destination.dial:
-                host, port = destination.dial
-                endpoint = replace(endpoint, host=host, port=port, server_name=endpoint.host)
-            self._clients[key] = Http(endpoint, Fixed(Credential()), limits=_LIMITS)
-        return self._clients[key]
+        found = self._clients.pop(key, None) or _Client(_connected(base, destination))
+        self._forget()
+        self._clients[key] = found
+        return found
 
+    def _forget(self) -> None:
+        """Makes room for one more: webhooks move, their certificates are renewed, and redirections lead anywhere."""
+        idle = [key for key, client in self._clients.items() if not client.calls]
+        for key in idle[: max(len(self._clients) - _KEPT + 1, 0)]:
+            self._clients.pop(key).http.close()
+
+
+def _connected(base: str, destination: Destination) -> Http:
+    endpoint = Endpoint.of(base, authority=destination.bundle)
+    if destination.dial:
+        host, port = destination.dial
+        endpoint = replace(endpoint, host=host, port=port, server_name=endpoint.host)
+    return Http(endpoint, Fixed(Credential()), limits=_LIMITS)
+
+
+_KEPT = 32
+"""Destinations whose connections are kept, beside those with calls under way."""
 
 _LIMITS = Limits(connect=30.0, answer=30.0, inactivity=30.0, body=4 * 1024 * 1024)
 """The timeout of the webhook ends a call before these do: it is 30 seconds at most."""
