@@ -17,76 +17,20 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from planted import (
-    agent,
-    agent_files,
-    agent_restarted,
-    apiserver,
-    apiserver_writes,
-    client,
-    controllers,
-    errands,
-    failover,
-    failover_acting,
-    failover_blocked,
-    failover_chance,
-    failover_controller,
-    failover_course,
-    failover_explained,
-    failover_first_look,
-    failover_following,
-    failover_guard,
-    failover_last_words,
-    failover_lookalikes,
-    failover_memory,
-    failover_metrics,
-    failover_pods,
-    failover_storage,
-    fences,
-    nodes,
-    policies,
-    rights,
-    simulation,
-    simulation_rules,
-    watchdog,
-    watchdog_peers,
-)
+from planted import agent, evidence, failover, fencing, lab, leadership, simulation, watchdog
 from planted.bug import Bug
 
 ROOT = Path(__file__).resolve().parent.parent
 BUGS = [
-    *(bug if bug.tests else bug._replace(tests=agent.CORE) for bug in agent.BUGS),
-    *agent_files.BUGS,
-    *agent_restarted.BUGS,
-    *apiserver.BUGS,
-    *apiserver_writes.BUGS,
-    *client.BUGS,
-    *controllers.BUGS,
-    *errands.BUGS,
+    *agent.BUGS,
+    *leadership.BUGS,
+    *fencing.BUGS,
+    *evidence.BUGS,
     *failover.BUGS,
-    *failover_acting.BUGS,
-    *failover_blocked.BUGS,
-    *failover_chance.BUGS,
-    *failover_controller.BUGS,
-    *failover_course.BUGS,
-    *failover_explained.BUGS,
-    *failover_first_look.BUGS,
-    *failover_following.BUGS,
-    *failover_guard.BUGS,
-    *failover_last_words.BUGS,
-    *failover_lookalikes.BUGS,
-    *failover_memory.BUGS,
-    *failover_metrics.BUGS,
-    *failover_pods.BUGS,
-    *failover_storage.BUGS,
-    *fences.BUGS,
-    *nodes.BUGS,
-    *policies.BUGS,
-    *rights.BUGS,
-    *simulation.BUGS,
-    *simulation_rules.BUGS,
     *watchdog.BUGS,
-    *watchdog_peers.BUGS,
+    *lab.BUGS,
+    *simulation.BUGS,
+    *simulation.RULES,
 ]
 CHANCE = ROOT / "tools" / "planted" / "chance.py"
 
@@ -127,14 +71,13 @@ def ask_chance(tree: Path, bug: Bug) -> list[str]:
     return [f"seed {found[0]} of {bug.seeds}: {found[1]}"] if found else []
 
 
-def chance(tree: Path, bug: Bug, *options: str) -> list[str]:
-    """The seed and the promise that it breaks, and what the options add; nothing if none is broken."""
-    command = [sys.executable, str(CHANCE), "1", str(bug.seeds), *scenario_of(bug), *options]
+def chance(tree: Path, bug: Bug) -> list[str]:
+    """The seed and the promise that it breaks; nothing if none is broken."""
+    command = [sys.executable, str(CHANCE), "1", str(bug.seeds), *scenario_of(bug)]
     environment = {"PYTHONPATH": str(tree / "src"), "PATH": "/usr/bin:/bin"}
     done = subprocess.run(command, cwd=tree, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
-    first, _, rest = done.strip().partition("\n")
-    seed, _, why = first.partition(" ")
-    return [seed, why, rest] if seed else []
+    seed, _, why = done.strip().partition(" ")
+    return [seed, why] if seed else []
 
 
 def scenario_of(bug: Bug) -> list[str]:

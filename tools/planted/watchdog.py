@@ -1,14 +1,6 @@
-"""Bugs of the watchdog: what is promised, petted and stopped, and what the controller makes of it."""
+"""Bugs of the watchdog: the promise that a machine resets itself."""
 
 from planted.bug import Bug
-
-PETTING = ("tests/core/test_watchdog_petting.py",)
-KEEPER = ("tests/core/test_watchdog_keeper.py", "tests/core/test_watchdog_taken_back.py")
-KILLED = ("tests/core/test_watchdog_killed.py",)
-LIVES = (*KEEPER, *KILLED)
-DEVICE = ("tests/contract/test_watchdog_device.py",)
-SEEN = ("tests/core/test_watchdog_lease.py",)
-WIRED = ("tests/adapters/test_wiring_watchdog.py",)
 
 BUGS = [
     Bug(
@@ -16,139 +8,112 @@ BUGS = [
         "watchdog/petting.py",
         "return not standing.promised or now - standing.renewed < lease",
         "return True",
-        LIVES,
+        (
+            "tests/core/test_watchdog_keeper.py",
+            "tests/core/test_watchdog_taken_back.py",
+            "tests/core/test_watchdog_killed.py",
+        ),
     ),
     Bug(
         "a promise that was sent and not answered is none",
         "watchdog/petting.py",
         "promised=standing.promised or armed",
         "promised=standing.promised",
-        PETTING,
-    ),
-    Bug(
-        "what an earlier life has promised is not taken back before the device is opened",
-        "watchdog/petting.py",
-        "promised: bool = True",
-        "promised: bool = False",
-        LIVES,
+        ("tests/core/test_watchdog_petting.py",),
     ),
     Bug(
         "the device is stopped before the promise is taken back",
         "watchdog/petting.py",
         "    if at.promised:\n",
         "    if at.promised and not at.open:\n",
-        LIVES,
-    ),
-    Bug(
-        "what an earlier life has left running is not stopped in a shutdown",
-        "watchdog/petting.py",
-        "(at.wanted and at.fit) or at.stray",
-        "at.wanted and at.fit",
-        LIVES,
-    ),
-    Bug(
-        "a device that does not fit is petted at the usual pace",
-        "watchdog/petting.py",
-        "return pet if fit else min(pet, timeout / 3)",
-        "return pet",
-        (*PETTING, *KEEPER),
-    ),
-    Bug(
-        "that nothing is promised is said once",
-        "watchdog/keeper.py",
-        "(self._reason != self._why() or self._long_ago)",
-        "self._reason != self._why()",
-        KEEPER,
-    ),
-    Bug(
-        "clocks may be perfect",
-        "model/watchdog.py",
-        "LEAST_DRIFT, MOST_DRIFT = 0.001,",
-        "LEAST_DRIFT, MOST_DRIFT = 0.0,",
-        ("tests/core/test_config_watchdog.py",),
+        (
+            "tests/core/test_watchdog_keeper.py",
+            "tests/core/test_watchdog_taken_back.py",
+            "tests/core/test_watchdog_killed.py",
+        ),
     ),
     Bug(
         "a renewal counts from its answer",
         "watchdog/keeper.py",
         "sent=sent, nodes=nodes)",
         "sent=self._clock.boottime(), nodes=nodes)",
-        KEEPER,
+        ("tests/core/test_watchdog_keeper.py", "tests/core/test_watchdog_taken_back.py"),
     ),
     Bug(
         "the timeout that was asked for is taken for the driver's",
         "watchdog/keeper.py",
         "timeout=info.timeout, ",
         "",
-        KEEPER,
+        ("tests/core/test_watchdog_keeper.py", "tests/core/test_watchdog_taken_back.py"),
     ),
     Bug(
         "a device that a crash disarms is armed",
         "watchdog/keeper.py",
         "survives_close=info.survives_close, ",
         "",
-        KEEPER,
+        ("tests/core/test_watchdog_keeper.py", "tests/core/test_watchdog_taken_back.py"),
     ),
     Bug(
         "a shutdown does not take the promise back",
         "watchdog/keeper.py",
         "wanted=not self._held and self._leave_by is None",
         "wanted=self._leave_by is None",
-        KEEPER,
+        ("tests/core/test_watchdog_keeper.py", "tests/core/test_watchdog_taken_back.py"),
     ),
     Bug(
         "writes of the Lease are not bound to a revision",
         "adapters/kube/watchdog_lease.py",
         '"resourceVersion": before.metadata.resource_version,',
         "",
-        KEEPER,
+        ("tests/core/test_watchdog_keeper.py", "tests/core/test_watchdog_taken_back.py"),
     ),
     Bug(
-        "a device that cannot be stopped is closed",
-        "adapters/watchdog_device.py",
-        "        if self._nowayout:\n            return False\n",
+        "half of the nodes agree",
+        "watchdog/agreement.py",
+        "all(2 * some > nodes for",
+        "all(2 * some >= nodes for",
+        ("tests/core/test_watchdog_agreement.py", "tests/core/test_watchdog_peers.py"),
+    ),
+    Bug(
+        "what others have reported counts for ever",
+        "watchdog/agreement.py",
+        "if 0 <= now - asked < report",
+        "if asked <= now",
+        ("tests/core/test_watchdog_agreement.py",),
+    ),
+    Bug(
+        "a report counts from its answer",
+        "watchdog/peers.py",
+        "max(self._asked[nonce], ",
+        "max(self._clock.boottime(), ",
+        ("tests/core/test_watchdog_asking.py",),
+    ),
+    Bug(
+        "messages are believed without a signature",
+        "watchdog/messages.py",
+        "    if not any(hmac.compare_digest(mac, _mac(body, key)) for key in keys):\n        return None\n",
         "",
-        DEVICE,
+        ("tests/core/test_watchdog_messages.py",),
     ),
     Bug(
-        "each pet allows the device to be stopped",
-        "adapters/watchdog_device.py",
-        'self._kernel.write(self._descriptor, b"\\0")',
-        'self._kernel.write(self._descriptor, b"V")',
-        DEVICE,
+        "fewer than half of the nodes are calm, and it counts",
+        "failover/knowing/calm.py",
+        "needed = (nodes + 1) // 2",
+        "needed = nodes // 2",
+        ("tests/core/test_failover_calm.py", "tests/core/test_watchdog_peers.py"),
     ),
     Bug(
-        "the agent does not say that the node goes down",
-        "wiring.py",
-        "going_down=status.state in (State.ENDING, State.LEAVING)",
-        "going_down=False",
-        WIRED,
+        "what nobody has confirmed counts",
+        "failover/knowing/facts.py",
+        "self.peers is None or (self.peers.until is not None and self.peers.until >= over)",
+        "True",
+        ("tests/core/test_failover_calm.py", "tests/core/test_watchdog_peers.py"),
     ),
     Bug(
-        "a renewal is taken for the one before",
-        "failover/knowing/armed.py",
-        "before.renewed == renewed and ",
-        "",
-        (*SEEN, *KEEPER),
-    ),
-    Bug(
-        "a Lease that says that nothing is armed is believed to promise something",
-        "model/watchdog_lease.py",
-        "if not self.armed or not self.boot_id",
-        "if not self.boot_id",
-        SEEN,
-    ),
-    Bug(
-        "how many nodes were heard of at first need not be known",
-        "failover/knowing/armed.py",
-        "if earlier else []",
-        "if earlier else contacts",
-        SEEN,
-    ),
-    Bug(
-        "the nodes that are heard of now are those that were heard of all the time",
-        "failover/knowing/armed.py",
-        "min((one.reachable for one in told), default=0)",
-        "contacts[-1].reachable if contacts else 0",
-        SEEN,
+        "the bound holds as if nobody petted by agreement",
+        "model/watchdog.py",
+        "        if not self.peers:\n            return renewed + self.bound\n        if calm_since is None:\n            return None\n",
+        "        if not self.peers or calm_since is None:\n            return renewed + self.bound\n",
+        ("tests/core/test_failover_calm.py",),
     ),
 ]
