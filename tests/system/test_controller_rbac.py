@@ -109,6 +109,10 @@ SCENE = [
 ]
 
 
+CHANGED = ("volumeattachments", "*", "get")
+"""An attachment is read only if it has changed since the watch has shown it (``test_failover_detach``)."""
+
+
 @pytest.fixture
 def lab(tmp_path):
     process = LabProcess(tmp_path / "lab", f"--audit-log={tmp_path / 'audit'}")
@@ -172,15 +176,6 @@ def named(path):
     return {(one.verb, one.resource, one.name) for one in asked(path)}
 
 
-async def change_until_it_is_read(client, audit):
-    """Changes an attachment of n1: who deletes it as the watch has shown it hears of a conflict, and reads it."""
-    for number in itertools.count():
-        annotations = {"changed": str(number)}
-        await client.patch(resources.ATTACHMENTS, "v", {"metadata": {"annotations": annotations}})
-        if number % 20 == 0 and ("get", "volumeattachments", "v") in named(audit):
-            return
-
-
 @pytest.mark.parametrize("attach_detach", ["external", "own"])
 async def test_every_request_is_within_the_roles_and_every_rule_is_used(lab, client, tmp_path, attach_detach):
     agents = install_agent(tmp_path / "agents")
@@ -189,11 +184,9 @@ async def test_every_request_is_within_the_roles_and_every_rule_is_used(lab, cli
     hearts = asyncio.create_task(beat(client))
     controller = ControllerProcess(tmp_path, access, f"--fence-agents={agents}", f"--attach-detach={attach_detach}")
     try:
-        if attach_detach == "own":
-            await asyncio.to_thread(controller.until, lambda: controller.audit("off"))
-            await change_until_it_is_read(client, tmp_path / "audit")
-            await asyncio.to_thread(controller.until, lambda: controller.audit("detach"))
         await asyncio.to_thread(controller.until, lambda: controller.audit("force-delete"))
+        if attach_detach == "own":
+            await asyncio.to_thread(controller.until, lambda: controller.audit("detach"))
         await asyncio.to_thread(controller.until, lambda: ("get", "pods", "db-0") in named(tmp_path / "audit"))
         lease = ("lastcall-controller", NAMESPACE)
         await client.delete(resources.LEASES, lease[0], namespace=lease[1])
@@ -204,4 +197,5 @@ async def test_every_request_is_within_the_roles_and_every_rule_is_used(lab, cli
         await cancel(hearts)
     grants, requests = every_grant(NAMESPACE, detach=attach_detach == "own"), asked(tmp_path / "audit")
     assert beyond(grants, requests) == []
-    assert [(grant.resource, grant.namespace, verb) for grant, verb in unused(grants, requests)] == []
+    not_used = {(grant.resource, grant.namespace, verb) for grant, verb in unused(grants, requests)}
+    assert not_used <= ({CHANGED} if attach_detach == "own" else set())
