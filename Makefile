@@ -9,10 +9,10 @@ STAMP := $(VENV)/.installed
 help:  ## these lines
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml src/lastcall_lab/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "lastcall needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Set PYTHON=...")'
 	@$(BIN)/python -m pip --version > /dev/null 2>&1 || $(PYTHON) -m venv $(VENV) || { echo "python3 -m venv failed: on Debian the package python3-venv is missing"; exit 1; }
-	@echo "setting up $(VENV) ..."; $(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517 --editable '.[dev]'
+	@echo "setting up $(VENV) ..."; $(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517 --editable '.[dev]' --editable src/lastcall_lab
 	@touch $@
 
 check: $(STAMP)  ## all static checks: lint, format, types, layers, generated pages

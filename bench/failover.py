@@ -27,10 +27,10 @@ from programs import Program
 from real_control_plane import RealControlPlane
 from rest import cpu_seconds, rss
 
-from lastcall.adapters.clock import SystemClock
+from lastcall.adapters.host.clock import SystemClock
 from lastcall.adapters.kube import kubeconfig
 from lastcall.adapters.kube.client import Client
-from lastcall.adapters.kube.http import Http
+from lastcall.adapters.kube.https_transport import HttpsTransport
 
 __all__ = ["HEAD", "Failover"]
 
@@ -134,8 +134,8 @@ class Failover:
         )
         try:
             assert await process.stdout.readline() == b"ready\n"
-            known = kubeconfig.load([access], SystemClock())
-            with contextlib.closing(Http(known.endpoint, known.credentials)) as http:
+            known = kubeconfig.load_kubeconfig([access], SystemClock())
+            with contextlib.closing(HttpsTransport(known.endpoint, known.credentials)) as http:
                 return [row async for row in self._at_rest(http, access, f"{nodes} nodes, {nodes * each} pods")]
         finally:
             process.terminate()

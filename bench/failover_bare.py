@@ -12,13 +12,13 @@ from random import Random
 
 from lab_work import rate
 
-from lastcall.adapters.clock import SystemClock
+from lastcall.adapters.host.clock import SystemClock
 from lastcall.adapters.kube import kubeconfig
 from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.failover_cluster import KubeCluster
-from lastcall.adapters.kube.http import Http, Limits
+from lastcall.adapters.kube.https_transport import HttpsTransport, TransportLimits
 from lastcall.adapters.kube.resources import ATTACHMENTS, PODS
-from lastcall.model.observed import LivePod, WatchedAttachment
+from lastcall.model.observed import FailoverPod, WatchedAttachment
 
 CONDITION = {
     "type": "DisruptionTarget",
@@ -31,11 +31,11 @@ CONDITION = {
 
 async def main(where, namespace, concurrency):
     clock, room = SystemClock(), int(concurrency)
-    access = kubeconfig.load([Path(where)], clock)
-    http = Http(access.endpoint, access.credentials, limits=Limits(connections=room + 14))
+    access = kubeconfig.load_kubeconfig([Path(where)], clock)
+    http = HttpsTransport(access.endpoint, access.credentials, limits=TransportLimits(connections=room + 14))
     client, cluster = Client(http, manager="bench"), KubeCluster(http, clock, Random(1))
-    pods = (await client.list(PODS.read_as(LivePod), namespace=namespace)).items
-    found = (await client.list(ATTACHMENTS.read_as(WatchedAttachment))).items
+    pods = (await client.list(PODS.with_shape(FailoverPod), namespace=namespace)).items
+    found = (await client.list(ATTACHMENTS.with_shape(WatchedAttachment))).items
     attachments = [one for one in found if one.spec.node_name.startswith(namespace)]
     print("ready", flush=True)
     await asyncio.to_thread(sys.stdin.readline)

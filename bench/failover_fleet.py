@@ -18,14 +18,14 @@ import msgspec
 from failover_ground import NAME, Ground, now
 from lab_work import pod
 
-from lastcall.adapters.clock import SystemClock
+from lastcall.adapters.host.clock import SystemClock
 from lastcall.adapters.kube.client import Client
-from lastcall.aio import first
-from lastcall.lab.apiserver.inprocess import InProcess
-from lastcall.lab.apiserver.request import Response
-from lastcall.lab.apiserver.store import Key, Store
-from lastcall.lab.control_plane import ControlPlane, Place
-from lastcall.lab.controllers.every import every
+from lastcall.aio import wait_first
+from lastcall_lab.apiserver.server.in_process import InProcessTransport
+from lastcall_lab.apiserver.storage.store import StorageKey, Store
+from lastcall_lab.apiserver.values.request import Response
+from lastcall_lab.control_plane.control_plane import ControlPlane, ControlPlaneLocation
+from lastcall_lab.control_plane.controller_set import make_controllers
 
 RENEWED, REPORTED = 10, 300
 """Seconds: a quarter of what a Lease lasts, and ``nodeStatusReportFrequency``, by their defaults."""
@@ -108,17 +108,17 @@ class Fleet:
         self._store.put(key, _whole(key, obj, 0), expected=self._store.get(key).revision)
 
     def _node(self, number):
-        return Key("nodes", "", f"{NAME}-{number:05d}")
+        return StorageKey("nodes", "", f"{NAME}-{number:05d}")
 
     def _lease(self, number):
-        return Key("leases.coordination.k8s.io", "kube-node-lease", f"{NAME}-{number:05d}")
+        return StorageKey("leases.coordination.k8s.io", "kube-node-lease", f"{NAME}-{number:05d}")
 
     def _pod(self, number, one):
         made = pod(one, f"p-{number:05d}")
         made["spec"]["nodeName"] = f"{NAME}-{number:05d}"
         made["metadata"] = {"labels": made["metadata"]["labels"]}
         made["status"] = {"phase": "Running"}
-        return Key("pods", "default", f"p-{number:05d}-{one:02d}"), made
+        return StorageKey("pods", "default", f"p-{number:05d}-{one:02d}"), made
 
     def _lease_object(self, number):
         spec = {"holderIdentity": f"{NAME}-{number:05d}", "leaseDurationSeconds": 40, "renewTime": now()}
@@ -163,16 +163,16 @@ async def main(access, nodes, each):
     stopped = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
     with tempfile.TemporaryDirectory(prefix="lc-bench-") as directory:
-        place, nobody = Place(Path(directory), Path(access)), [one.name for one in every("")]
+        place, nobody = ControlPlaneLocation(Path(directory), Path(access)), [one.name for one in make_controllers("")]
         plane = ControlPlane(place, SystemClock(), Random(1), store=store, without=nobody)
         await plane.prepare()
         plane.pages = Counting(plane.server)
-        await first(plane.run(), fleet.beat(), _ready(plane), stopped.wait())
+        await wait_first(plane.run(), fleet.beat(), _ready(plane), stopped.wait())
 
 
 async def _ready(plane):
     await plane.up.wait()
-    await Ground(Client(InProcess(plane.server))).install()
+    await Ground(Client(InProcessTransport(plane.server))).install()
     print("ready", flush=True)
     await asyncio.Event().wait()
 

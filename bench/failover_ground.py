@@ -24,10 +24,10 @@ from lastcall.adapters.kube.resources import (
     NODES,
     PODS,
     VOLUMES,
-    resource,
+    dict_resource,
 )
 from lastcall.errors import AlreadyExists, Conflict, NotFound
-from lastcall.manifests.controller import Choices, objects
+from lastcall.manifests.controller import ControllerChoices, controller_objects
 from lastcall.model.observed import WatchedAttachment, WatchedNode
 
 NAME = "bench-failover"
@@ -61,12 +61,14 @@ class Ground:
 
     async def install(self):
         """What the controller's manifests hold but what runs in pods; a policy without a fencer; what pods need."""
-        for obj in objects(Choices(attach_detach="own")):
+        for obj in controller_objects(ControllerChoices(attach_detach="own")):
             if obj["kind"] not in _BY_HAND:
                 group, _, version = obj["apiVersion"].rpartition("/")
-                await self._there(resource(group, version, f"{obj['kind'].lower()}s"), obj)
+                await self._there(dict_resource(group, version, f"{obj['kind'].lower()}s"), obj)
         await self._there(NAMESPACES, {"metadata": {"name": NAME}})
-        await self._there(resource("", "v1", "serviceaccounts"), {"metadata": {"name": "default", "namespace": NAME}})
+        await self._there(
+            dict_resource("", "v1", "serviceaccounts"), {"metadata": {"name": "default", "namespace": NAME}}
+        )
         policy = {"apiVersion": "lastcall.dev/v1alpha1", "kind": "FencePolicy", "metadata": {"name": NAME}}
         spec = {"mode": "Enforce", "nodeSelector": {"matchLabels": {NAME: "gone"}}, "fencers": []}
         await self._there(POLICIES, policy | {"spec": spec})
@@ -109,8 +111,8 @@ class Ground:
     async def remove(self):
         """All that is left of a turn."""
         gone = {"labels": f"{NAME}=gone"}
-        nodes = [one.metadata.name for one in (await self._client.list(NODES.read_as(WatchedNode), **gone)).items]
-        attached = (await self._client.list(ATTACHMENTS.read_as(WatchedAttachment))).items
+        nodes = [one.metadata.name for one in (await self._client.list(NODES.with_shape(WatchedNode), **gone)).items]
+        attached = (await self._client.list(ATTACHMENTS.with_shape(WatchedAttachment))).items
         left = [one.metadata.name for one in attached if one.spec.node_name in nodes]
         await self._all_gone(PODS, await self._names(PODS, NAME), NAME, grace=0)
         await self._all_gone(ATTACHMENTS, left)

@@ -9,7 +9,7 @@ from lab_work import rate
 
 from lastcall.adapters.kube.client import STRATEGIC
 from lastcall.adapters.kube.resources import LEASES, NODES
-from lastcall.aio import cancel
+from lastcall.aio import cancel_and_wait
 
 LEASE = 400
 """Seconds that their Leases last, ten times a kubelet's default: 5,000 nodes on two cores would use the server for nothing else."""
@@ -35,7 +35,7 @@ class Living:
             yield
         finally:
             ended = [task for task in tasks if task.done()]
-            await cancel(*tasks)
+            await cancel_and_wait(*tasks)
             assert not ended, ended
             if self._late > RENEWED / 2:
                 self._tell(f"  the figures do not count: Leases of living nodes were renewed {self._late:.0f} s late")

@@ -13,13 +13,13 @@ from programs import Program
 from real_control_plane import RealControlPlane
 from rest import cpu_seconds
 
-from lastcall.adapters.clock import SystemClock
+from lastcall.adapters.host.clock import SystemClock
 from lastcall.adapters.kube import kubeconfig
 from lastcall.adapters.kube.client import Client
-from lastcall.adapters.kube.http import Http
+from lastcall.adapters.kube.https_transport import HttpsTransport
 from lastcall.adapters.kube.resources import LEASES
 from lastcall.aio import timeout
-from lastcall.failover.doing.controller import CONCURRENCY
+from lastcall.failover.controller.failover_controller import CONCURRENCY
 
 HERE = Path(__file__).parent
 
@@ -234,8 +234,8 @@ class Turns:
 @contextlib.asynccontextmanager
 async def connected(access):
     """A client with this kubeconfig."""
-    known = kubeconfig.load([access], SystemClock())
-    with contextlib.closing(Http(known.endpoint, known.credentials)) as http:
+    known = kubeconfig.load_kubeconfig([access], SystemClock())
+    with contextlib.closing(HttpsTransport(known.endpoint, known.credentials)) as http:
         yield Client(http, manager="bench")
 
 

@@ -2,7 +2,7 @@
 
 A program of its own, as the agent is. Arguments: ``processes STATE_DIR`` or ``containerd ENDPOINT``. It says ``ready``
 and waits for a line; then it stops every pod, and prints as JSON when it began, when the last stop and when the last
-``finish`` (the sandbox's teardown) returned, in CLOCK_BOOTTIME seconds.
+``tear_down_pod`` (the sandbox's teardown) returned, in CLOCK_BOOTTIME seconds.
 """
 
 import asyncio
@@ -10,9 +10,9 @@ import json
 import sys
 from pathlib import Path
 
-from lastcall.adapters.clock import SystemClock
 from lastcall.adapters.cri.runtime import CriRuntime
-from lastcall.adapters.processes import ProcessRuntime
+from lastcall.adapters.host.clock import SystemClock
+from lastcall_lab.processes import ProcessRuntime
 
 GRACE = 30.0
 
@@ -20,12 +20,12 @@ GRACE = 30.0
 async def main(kind: str, where: str) -> None:
     clock = SystemClock()
     runtime = ProcessRuntime(Path(where), clock) if kind == "processes" else CriRuntime(where, clock)
-    pods = await runtime.refresh()  # opens the connection too
+    pods = await runtime.refresh_pods()  # opens the connection too
     await _told()
     began = clock.boottime()
-    await asyncio.gather(*(runtime.stop(c, GRACE) for live in pods for c in live.containers.values()))
+    await asyncio.gather(*(runtime.stop_container(c, GRACE) for live in pods for c in live.containers.values()))
     stopped = clock.boottime()
-    await asyncio.gather(*map(runtime.finish, pods))
+    await asyncio.gather(*map(runtime.tear_down_pod, pods))
     print(json.dumps({"began": began, "stopped": stopped, "finished": clock.boottime()}), flush=True)
     await runtime.close() if isinstance(runtime, CriRuntime) else runtime.close()
 

@@ -22,11 +22,11 @@ from lab_work import Crowd, rate
 from programs import Program
 from rest import cpu_seconds, rss
 
-from lastcall.adapters.clock import SystemClock
+from lastcall.adapters.host.clock import SystemClock
 from lastcall.adapters.kube import kubeconfig
-from lastcall.adapters.kube.http import Http
+from lastcall.adapters.kube.https_transport import HttpsTransport
 from lastcall.errors import LastcallError
-from lastcall.lab.controllers.every import every
+from lastcall_lab.control_plane.controller_set import make_controllers
 
 SIZES = {
     "turns": 3,  # of everything but the 10,000 pods
@@ -222,13 +222,13 @@ class Lab:
 
 def alone():
     """Arguments that switch all controllers off but the one that is needed."""
-    return [f"--without={one.name}" for one in every("") if one.name != _NEEDED]
+    return [f"--without={one.name}" for one in make_controllers("") if one.name != _NEEDED]
 
 
 async def _usable(access, nodes):
     """Until the server answers, and so many nodes are ready."""
-    known = kubeconfig.load([access], SystemClock())
-    with contextlib.closing(Http(known.endpoint, known.credentials)) as http:
+    known = kubeconfig.load_kubeconfig([access], SystemClock())
+    with contextlib.closing(HttpsTransport(known.endpoint, known.credentials)) as http:
         while not await _answers(http):
             await asyncio.sleep(0.005)
         while nodes and await _ready(http) < nodes:

@@ -15,11 +15,11 @@ from random import Random
 from lab_work import Work
 from rest import cpu_seconds, rss
 
-from lastcall.adapters.clock import SystemClock
+from lastcall.adapters.host.clock import SystemClock
 from lastcall.adapters.kube import kubeconfig
 from lastcall.adapters.kube.client import Client
-from lastcall.adapters.kube.http import Http, Limits
-from lastcall.adapters.kube.resources import resource
+from lastcall.adapters.kube.https_transport import HttpsTransport, TransportLimits
+from lastcall.adapters.kube.resources import dict_resource
 from lastcall.errors import AlreadyExists
 
 
@@ -27,12 +27,12 @@ def transport(where):
     """To a server within this process, or to that of a kubeconfig."""
     clock = SystemClock()
     if where != "inprocess":
-        access = kubeconfig.load([Path(where)], clock)
-        return Http(access.endpoint, access.credentials, limits=Limits(connections=64))
-    from lastcall.lab.apiserver import ApiServer
-    from lastcall.lab.apiserver.inprocess import InProcess
+        access = kubeconfig.load_kubeconfig([Path(where)], clock)
+        return HttpsTransport(access.endpoint, access.credentials, limits=TransportLimits(connections=64))
+    from lastcall_lab.apiserver import ApiServer
+    from lastcall_lab.apiserver.server.in_process import InProcessTransport
 
-    return InProcess(ApiServer(clock, Random(1)))
+    return InProcessTransport(ApiServer(clock, Random(1)))
 
 
 async def main(where, what, sizes, server):
@@ -58,7 +58,7 @@ class Load:
 
     async def prepare(self):
         """What pods need to be let in; the server's first answers are not measured."""
-        accounts = resource("", "v1", "serviceaccounts")
+        accounts = dict_resource("", "v1", "serviceaccounts")
         try:
             await self._client.create(accounts, {"metadata": {"name": "default"}}, namespace="default")
         except AlreadyExists:

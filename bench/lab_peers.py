@@ -24,11 +24,12 @@ import httptools
 import msgspec
 from lab_work import rate, sent
 
-from lastcall.adapters.clock import SystemClock
-from lastcall.adapters.kube.credentials import Credential, Fixed
-from lastcall.adapters.kube.http import Endpoint, Http, Limits
-from lastcall.lab.apiserver import ApiServer, certificates
-from lastcall.lab.apiserver.request import Request
+from lastcall.adapters.host.clock import SystemClock
+from lastcall.adapters.kube.credentials import Credential, StaticCredentials
+from lastcall.adapters.kube.https_transport import HttpsTransport, ServerEndpoint, TransportLimits
+from lastcall_lab.apiserver import ApiServer
+from lastcall_lab.apiserver.authentication import certificates
+from lastcall_lab.apiserver.values.request import Request
 
 BODY = sent()
 
@@ -99,8 +100,8 @@ async def _answer():
 @contextlib.asynccontextmanager
 async def bare_https(directory):
     """A client's transport to that program."""
-    authority = certificates.authority("bench-authority", now=time.time())
-    pair = certificates.server("bench", ["127.0.0.1"], authority, now=time.time())
+    authority = certificates.new_authority("bench-authority", now=time.time())
+    pair = certificates.server_certificate("bench", ["127.0.0.1"], authority, now=time.time())
     certificate, key = directory / "bare.pem", directory / "bare.key"
     certificate.write_bytes(pair.certificate)
     key.write_bytes(pair.key)
@@ -108,8 +109,10 @@ async def bare_https(directory):
     process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
     try:
         port = int(await process.stdout.readline())
-        endpoint = Endpoint("127.0.0.1", port, authority=authority.certificate.decode())
-        with contextlib.closing(Http(endpoint, Fixed(Credential(token="t")), limits=Limits(connections=64))) as http:
+        endpoint = ServerEndpoint("127.0.0.1", port, authority=authority.certificate.decode())
+        with contextlib.closing(
+            HttpsTransport(endpoint, StaticCredentials(Credential(token="t")), limits=TransportLimits(connections=64))
+        ) as http:
             yield http
     finally:
         process.terminate()
@@ -174,7 +177,9 @@ async def etcd(directory):
     command += [f"--{name}-urls={urls[1]}" for name in ("listen-peer", "initial-advertise-peer")]
     nowhere = {"stdout": asyncio.subprocess.DEVNULL, "stderr": asyncio.subprocess.DEVNULL}
     process = await asyncio.create_subprocess_exec(*command, **nowhere)
-    http = Http(Endpoint.of(urls[0]), Fixed(Credential()), limits=Limits(connections=64))
+    http = HttpsTransport(
+        ServerEndpoint.from_url(urls[0]), StaticCredentials(Credential()), limits=TransportLimits(connections=64)
+    )
     try:
         await _until_up(http)
         yield http

@@ -14,14 +14,14 @@ from pathlib import Path
 from pods import CRITICAL, Truth, manifest, names
 from programs import Ear, Program
 
-from lastcall.adapters.clock import SystemClock
-from lastcall.adapters.journal_files import JournalFiles
-from lastcall.adapters.manifests import read_directory
-from lastcall.adapters.processes import ProcessRuntime
-from lastcall.lab.containerd import LabCriRuntime
-from lastcall.lab.private_logind import PrivateLogind
-from lastcall.model.record import fold
+from lastcall.adapters.host.clock import SystemClock
+from lastcall.adapters.pods.static_pods import read_directory
+from lastcall.adapters.state.journal_files import JournalFiles
 from lastcall.model.shutdown import from_lines
+from lastcall.model.shutdown_fold import fold_events
+from lastcall_lab.containerd import LabCriRuntime
+from lastcall_lab.private_logind import PrivateLogind
+from lastcall_lab.processes import ProcessRuntime
 
 SETTLE = 1.0
 """Seconds of rest before each measurement, in which what was started comes to an end of its own work."""
@@ -105,8 +105,8 @@ class Node:
 
     def _sample(self, terms, zero, *, called, start_unit):
         files = JournalFiles(self.state)
-        [shutdown_id] = files.ids()
-        record = fold(from_lines(files.load(shutdown_id)))
+        [shutdown_id] = files.list_ids()
+        record = fold_events(from_lines(files.read_lines(shutdown_id)))
         ends = [container.ended for pod in record.pods for container in pod.containers]
         offset = record.boottime - zero
         critical = {name for name, priority in names(self.count, self.critical).items() if priority >= CRITICAL}
@@ -165,8 +165,8 @@ class ProcessNode(Node):
 
     async def clean_up(self):
         runtime = ProcessRuntime(self.state, SystemClock())
-        for live in await runtime.pods():
-            await runtime.remove(live.pod.metadata.uid)
+        for live in await runtime.list_pods():
+            await runtime.remove_pod(live.pod.metadata.uid)
         runtime.close()
         await super().clean_up()
 
@@ -191,7 +191,7 @@ class ContainerNode(Node):
 
         async def start(pod):
             async with turn:
-                await runtime.start(pod)
+                await runtime.start_pod(pod)
 
         await asyncio.gather(*map(start, pods))
         await runtime.close()

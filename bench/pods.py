@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from lastcall.lab.containerd import BUSYBOX
+from lastcall_lab.containerd import BUSYBOX
 
 CRITICAL = 2_000_000_000
 _STAMP = Path(__file__).with_name("stamp.py")

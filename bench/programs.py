@@ -6,7 +6,7 @@ import signal
 import sys
 import time
 
-from lastcall.adapters.bus import Bus
+from lastcall.adapters.systemd.bus import Bus
 
 _RULE = "type='signal',interface='org.freedesktop.login1.Manager',member='PrepareForShutdown'"
 
@@ -62,7 +62,7 @@ class Ear:
     async def on(cls, address):
         bus = await Bus.open(address)
         ear = cls(bus)
-        await bus.match(_RULE)
+        await bus.subscribe(_RULE)
         return ear
 
     def close(self):

@@ -21,12 +21,12 @@ import subprocess
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from lastcall.adapters.clock import SystemClock
+from lastcall.adapters.host.clock import SystemClock
 from lastcall.adapters.kube import kubeconfig as access
-from lastcall.adapters.kube.http import Http
+from lastcall.adapters.kube.https_transport import HttpsTransport
 from lastcall.aio import timeout
 from lastcall.errors import LastcallError
-from lastcall.lab.apiserver import kubeconfig
+from lastcall_lab.apiserver.server import kubeconfig
 
 PROGRAMS = {"etcd": "ETCD", "kube-apiserver": "KUBE_APISERVER", "kube-controller-manager": "KUBE_CONTROLLER_MANAGER"}
 """Their names in ``PATH``, and the variables that name other files."""
@@ -97,7 +97,7 @@ class RealControlPlane:
         if not path.exists():
             token = TOKENS[who].partition(",")[0]
             url, authority = f"https://127.0.0.1:{self._port}", self._certificate.read_bytes()
-            kubeconfig.write(path, url=url, authority=authority, token=token, user=who)
+            kubeconfig.write_kubeconfig(path, url=url, authority=authority, token=token, user=who)
         return path
 
     @contextlib.asynccontextmanager
@@ -118,8 +118,8 @@ class RealControlPlane:
 
     async def refused(self):
         """How many requests kube-apiserver has answered with 429 since its start."""
-        known = access.load([self.kubeconfig("admin")], SystemClock())
-        with contextlib.closing(Http(known.endpoint, known.credentials)) as http:
+        known = access.load_kubeconfig([self.kubeconfig("admin")], SystemClock())
+        with contextlib.closing(HttpsTransport(known.endpoint, known.credentials)) as http:
             text = (await http.request("GET", "/metrics", {}, b"")).body.decode()
         assert "apiserver_request_total" in text
         return sum(int(float(count)) for count in REFUSED.findall(text))
@@ -171,8 +171,8 @@ class RealControlPlane:
         async with timeout(START):
             while not all(self._certificate.with_suffix(end).exists() for end in (".crt", ".key")):
                 await self._pause()
-            known = access.load([self.kubeconfig("admin")], SystemClock())
-            with contextlib.closing(Http(known.endpoint, known.credentials)) as http:
+            known = access.load_kubeconfig([self.kubeconfig("admin")], SystemClock())
+            with contextlib.closing(HttpsTransport(known.endpoint, known.credentials)) as http:
                 while not await _answers(http):
                     await self._pause()
 

@@ -21,8 +21,8 @@ import simulate
 from figures import HEAD, table
 from nodes import ContainerNode, ProcessNode
 
-from lastcall.lab import containerd
-from lastcall.lab.private_logind import PrivateLogind
+from lastcall_lab import containerd
+from lastcall_lab.private_logind import PrivateLogind
 
 PARTS = ("help", "lab", "simulate", *chaos.STORIES, "failover", "processes", "rest", "containerd")
 
@@ -68,7 +68,7 @@ class Bench:
         ]
 
     async def run(self):
-        no_logind, no_containerd = PrivateLogind.why_not(), containerd.why_not()
+        no_logind, no_containerd = PrivateLogind.why_not(), containerd.unavailable_reason()
         if "help" in self.parts:
             self.rows.append(await asyncio.to_thread(rest.help_row, 2 if self.quick else 10))
         if "lab" in self.parts:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from figures import Figures, Row
 
-from lastcall.lab.simulation.fleet import PODS_PER_NODE
+from lastcall_lab.simulation.fleet import PODS_PER_NODE
 
 HERE = Path(__file__).parent
 PLOT = HERE.parent / "docs" / "images" / "simulation-growth.svg"

@@ -9,10 +9,10 @@ import resource
 import sys
 import time
 
-from lastcall.lab import virtual
-from lastcall.lab.simulation.collecting import seldom_collected
-from lastcall.lab.simulation.fleet import fleet
-from lastcall.lab.simulation.rehearsal import Rehearsal
+from lastcall_lab import virtual
+from lastcall_lab.simulation.fleet import fleet_scenario
+from lastcall_lab.simulation.garbage_collection import collect_rarely
+from lastcall_lab.simulation.rehearsal import Rehearsal
 
 STEP = 300.0
 """Virtual seconds between two words of progress."""
@@ -20,7 +20,7 @@ STEP = 300.0
 
 async def play(nodes, at_once, seconds):
     begun = time.perf_counter()
-    rehearsal = Rehearsal(fleet(nodes, at_once=at_once, lasts=seconds), 1)
+    rehearsal = Rehearsal(fleet_scenario(nodes, at_once=at_once, lasts=seconds), 1)
     run = asyncio.create_task(rehearsal.run())
     ready = None
     while not run.done():
@@ -49,6 +49,6 @@ def tell(rehearsal, nodes, begun):
 
 
 if __name__ == "__main__":
-    with seldom_collected():  # from the first object to the last: its end takes a cluster apart
+    with collect_rarely():  # from the first object to the last: its end takes a cluster apart
         figures = virtual.run(play(int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])))
     print(json.dumps(figures))

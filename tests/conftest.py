@@ -16,58 +16,76 @@ settings.load_profile("lastcall")
 
 ALLOWED = {
     # What is told must be in the kernel's hands before it is done; one shutdown's journal is read in a millisecond.
-    "lastcall/adapters/journal_files.py": ("append", "create", "reopen", "latest"),
+    "lastcall/adapters/state/journal_files.py": ("append", "create", "reopen", "latest"),
     # Some bytes in the page cache: a thread would cost more, and SIGTERM would have to wait for it.
-    "lastcall/adapters/processes/files.py": (
-        *("__init__", "create", "forbid", "exit_code", "ended_at", "sigterm_recorded", "record_sigterm", "_text"),
+    "lastcall_lab/processes/state_files.py": (
+        *(
+            "__init__",
+            "create",
+            "forbid_start",
+            "exit_code",
+            "ended_at",
+            "sigterm_recorded",
+            "record_sigterm",
+            "_read_text",
+        ),
         *("load", "forget", "forget_logs", "delete", "boot_id", "environment"),
     ),
     # /proc and /sys are memory.
-    "lastcall/adapters/boot.py": ("boot_id",),
-    "lastcall/adapters/watchdog_device.py": ("read",),
-    "lastcall/adapters/processes/process.py": ("_current", "_kill_marked"),
+    "lastcall/adapters/host/boot.py": ("boot_id",),
+    "lastcall/adapters/host/watchdog_device.py": ("read",),
+    "lastcall_lab/processes/process.py": ("_current_identity", "_kill_marked"),
     # Starting a pod: whether its program and directory are there, who its user is.
-    "lastcall/adapters/processes/spec.py": ("check", "check_container", "command"),
+    "lastcall_lab/processes/command_spec.py": ("check_manifest", "check_container", "container_command"),
     # Until the hook's program runs, as long as fork and exec take.
-    "lastcall/adapters/processes/exec_hook.py": ("_spawn",),
-    "lastcall/adapters/processes/execution.py": ("_on_pipes", "_on_terminal", "_over"),
+    "lastcall_lab/processes/exec_hook.py": ("_spawn_hook",),
+    "lastcall_lab/processes/execution.py": ("_on_pipes", "_on_terminal", "_kill_rest"),
     # Why there is no bus: a look into /run, which is memory.
-    "lastcall/adapters/bus.py": ("_no_bus",),
+    "lastcall/adapters/systemd/bus.py": ("_no_bus",),
     # The socket of a holder that is gone; /proc is memory.
-    "lastcall/adapters/holder_process.py": ("remove", "_pidfd_of"),
+    "lastcall/adapters/logind/holder_process.py": ("remove_stale", "_pidfd_of"),
     # Once at the start.
-    "lastcall/adapters/kube/kubeconfig.py": ("find", "load", "in_cluster"),
-    "lastcall/adapters/agent_lock.py": ("acquire", "_lock", "release"),
-    "lastcall/wiring.py": ("__init__", "agent_beside_kubelet"),
-    "lastcall/wiring_config.py": ("load_config",),
+    "lastcall/adapters/kube/kubeconfig.py": ("find_access", "load_kubeconfig", "in_cluster_access"),
+    "lastcall/adapters/state/agent_lock.py": ("acquire", "_lock_file", "release"),
+    "lastcall/wiring/agent.py": ("__init__", "run_agent_beside_kubelet"),
+    "lastcall/wiring/config.py": ("load_config",),
     # Times and sizes of a few small files, each second.
-    "lastcall/adapters/logind_conf.py": ("_look", "settings", "write"),
+    "lastcall/adapters/logind/delay_limit_files.py": ("_file_states", "list_drop_ins", "write_limit"),
     # A projected token is some bytes in memory, looked at once a minute.
     "lastcall/adapters/kube/credentials.py": ("read_text",),
     # A file without a name, in memory.
-    "lastcall/adapters/kube/tls.py": ("load",),
+    "lastcall/adapters/kube/tls.py": ("load_certificate",),
     # The same, three for each run of a fence agent, and a line into a pipe; and where the agents are, which are local files.
-    "lastcall/adapters/fencing/agent_process.py": ("memory", "_read", "put_off"),
-    "lastcall/adapters/fencing/fence_agent.py": ("_path", "_schema"),
+    "lastcall/adapters/fencing/agent_process.py": ("memory_file", "_read_text", "extend_order"),
+    "lastcall/adapters/fencing/fence_agent.py": ("_find_program", "_read_schema"),
     # The library is imported when the first expression is compiled.
-    "lastcall/lab/apiserver/cel.py": ("_compiled", "_environment"),
+    "lastcall_lab/apiserver/cel/evaluator.py": ("_compile", "_environment"),
     # A test looks at what a program that runs beside it has left on the disk.
-    "support/system.py": ("records", "clean_up"),
-    "support/lab_node.py": ("files",),
+    "support/agents/system_node.py": ("records", "clean_up"),
+    "support/lab/virtual_node.py": ("files",),
     # The small files of a pod's volumes, when it starts and when it ends.
-    "lastcall/lab/kubelet/volume_files.py": (
-        *("make", "project", "before_mount", "mounted", "after_unmount", "known", "remove", "check_host_path"),
+    "lastcall_lab/kubelet/volumes/pod_directories.py": (
+        *(
+            "make_empty",
+            "write_projection",
+            "record_mount",
+            "mount_records",
+            "forget_mount",
+            "pod_uids",
+            "remove",
+            "host_path_problem",
+        ),
     ),
     # A line into the buffer of a file.
-    "lastcall/lab/apiserver/audit.py": ("_keep",),
+    "lastcall_lab/apiserver/authorization/audit.py": ("_keep",),
     # Messages and types, once, when they are first needed.
-    "lastcall/lab/apiserver/protobuf_messages.py": ("_library",),
-    "lastcall/lab/apiserver/schema/types.py": ("_table",),
+    "lastcall_lab/apiserver/encoding/protobuf_messages.py": ("_library",),
+    "lastcall_lab/apiserver/schema/types.py": ("_table",),
     # The names of time zones, once, when the first is named.
-    "lastcall/lab/apiserver/kinds/jobs.py": ("_zones",),
+    "lastcall_lab/apiserver/kinds/jobs.py": ("_zones",),
     # Documents that are read once, when somebody asks for them.
-    "lastcall/lab/apiserver/openapi.py": ("_recorded",),
-    "lastcall/lab/private_logind/private.py": ("write_drop_in", "drop_ins"),
+    "lastcall_lab/apiserver/catalog/openapi.py": ("_recorded_document",),
+    "lastcall_lab/private_logind/daemon.py": ("write_drop_in", "drop_ins"),
 }
 """Where lastcall may block the loop: file -> functions, each with the reason."""
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes src/lastcall/lab/apiserver/data/protobuf.json.gz: how kubectl's protobuf bodies are read.
+# Makes src/lastcall_lab/apiserver/data/protobuf.json.gz: how kubectl's protobuf bodies are read.
 #   tools/generate_protobuf.sh DIRECTORY
 # DIRECTORY holds k8s.io/api and k8s.io/apimachinery, the sources of one Kubernetes release (1.36).
 set -eu

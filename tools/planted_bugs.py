@@ -14,30 +14,29 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
-from planted import agent, evidence, failover, fencing, lab, leadership, simulation, watchdog
 from planted.bug import Bug
 
 ROOT = Path(__file__).resolve().parent.parent
-BUGS = [
-    *agent.BUGS,
-    *leadership.BUGS,
-    *fencing.BUGS,
-    *evidence.BUGS,
-    *failover.BUGS,
-    *watchdog.BUGS,
-    *lab.BUGS,
-    *simulation.BUGS,
-    *simulation.RULES,
-]
 CHANCE = ROOT / "tools" / "planted" / "chance.py"
+
+
+def read_bugs(tests: Path) -> list[Bug]:
+    """Those of all ``planted.toml`` below a folder of tests."""
+    files = sorted(tests.rglob("planted.toml"))
+    tables = [one for file in files for one in tomllib.loads(file.read_text())["bug"]]
+    return [Bug(**{**one, "tests": tuple(one.get("tests", ()))}) for one in tables]
+
+
+BUGS = read_bugs(ROOT / "tests")
 
 
 def stale(bug: Bug) -> str:
     """Why it cannot be planted; empty if it can."""
-    path = ROOT / "src" / "lastcall" / bug.file
+    path = ROOT / "src" / bug.file
     if not path.exists() or bug.old not in path.read_text():
         return f"{bug.name}: {bug.file} has no {bug.old!r}"
     missing = [name for name in (*bug.tests, *scenario_of(bug)) if "/" in name and not (ROOT / name).exists()]
@@ -46,7 +45,7 @@ def stale(bug: Bug) -> str:
 
 def ask(tree: Path, bug: Bug) -> list[str]:
     """Who notices the bug: the names of tests, or a seed and the promise that it breaks."""
-    path = tree / "src" / "lastcall" / bug.file
+    path = tree / "src" / bug.file
     text = path.read_text()
     path.write_text(text.replace(bug.old, bug.new))
     try:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
-from support.lab_api import play
-from support.replay import cases
+from support.conformance.replay import cases
+from support.lab.replayed_server import play
 
 
 def main(arguments: list[str]) -> int:

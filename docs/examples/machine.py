@@ -8,7 +8,7 @@ import sys
 
 import click
 
-from lastcall.lab.private_logind import PrivateLogind
+from lastcall_lab.private_logind import PrivateLogind
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Self
 
 
-async def any_done(*futures: "asyncio.Future[Any]") -> None:
+async def wait_any(*futures: "asyncio.Future[Any]") -> None:
     """Waits until at least one has ended; all are left as they are."""
     over = asyncio.get_running_loop().create_future()
 
@@ -31,14 +31,14 @@ async def any_done(*futures: "asyncio.Future[Any]") -> None:
             future.remove_done_callback(end)
 
 
-async def all_done(*futures: "asyncio.Future[Any]") -> None:
+async def wait_all(*futures: "asyncio.Future[Any]") -> None:
     """Waits until all have ended; all are left as they are."""
     for future in futures:
         if not future.done():
-            await any_done(future)
+            await wait_any(future)
 
 
-async def first(*awaitables: Awaitable[Any]) -> int:
+async def wait_first(*awaitables: Awaitable[Any]) -> int:
     """Waits until one has ended; the index of the first in the order given that has. The others are cancelled.
 
     The first one's exception is raised.
@@ -48,27 +48,27 @@ async def first(*awaitables: Awaitable[Any]) -> int:
         return 0
     tasks = [asyncio.ensure_future(awaitable) for awaitable in awaitables]
     try:
-        await any_done(*tasks)
+        await wait_any(*tasks)
         index = next(i for i, task in enumerate(tasks) if task.done())
         tasks[index].result()
         return index
     finally:
-        await cancel(*tasks)
+        await cancel_and_wait(*tasks)
 
 
-async def cancel(*tasks: "asyncio.Future[Any]") -> None:
+async def cancel_and_wait(*tasks: "asyncio.Future[Any]") -> None:
     """Cancels those that have not ended and waits until they have, in order; what they raise is dropped."""
     for task in tasks:
         task.cancel()
-    await _over(tasks)
+    await _wait_despite_cancel(tasks)
 
 
-async def _over(tasks: "Sequence[asyncio.Future[Any]]") -> None:
+async def _wait_despite_cancel(tasks: "Sequence[asyncio.Future[Any]]") -> None:
     """Waits for all. Who is cancelled while he waits cancels them too, and still waits for their end."""
     given_up = None
     while not all(task.done() for task in tasks):
         try:
-            await all_done(*tasks)
+            await wait_all(*tasks)
         except asyncio.CancelledError as error:
             given_up = error
             for task in tasks:
@@ -122,7 +122,7 @@ def timeout(seconds: float | None) -> TimeLimit:
     return TimeLimit(seconds)
 
 
-class Group:
+class OrderedTaskGroup:
     """Tasks that belong together, in the order in which they were started."""
 
     def __init__(self) -> None:
@@ -132,30 +132,30 @@ class Group:
     def start(self, work: Coroutine[Any, Any, Any], name: str) -> "asyncio.Task[Any]":
         """Starts a task that the group knows."""
         if len(self._tasks) >= self._room:
-            self._tasks = [task for task in self._tasks if not _went_well(task)]
+            self._tasks = [task for task in self._tasks if not _has_succeeded(task)]
             self._room = max(64, 2 * len(self._tasks))
         task = asyncio.create_task(work, name=name)
         self._tasks.append(task)
         return task
 
     @property
-    def busy(self) -> int:
+    def running_count(self) -> int:
         """How many have not ended."""
         return sum(not task.done() for task in self._tasks)
 
     async def join(self) -> None:
         """Waits for all, also for those that are started meanwhile; the first exception, in order of start, is raised."""
-        while self.busy:
-            await _over(tuple(self._tasks))
+        while self.running_count:
+            await _wait_despite_cancel(tuple(self._tasks))
         for task in self._tasks:
             task.result()
 
     async def cancel(self) -> None:
         """Cancels what still runs and waits for its end."""
-        await cancel(*self._tasks)
+        await cancel_and_wait(*self._tasks)
 
 
-def _went_well(task: "asyncio.Task[Any]") -> bool:
+def _has_succeeded(task: "asyncio.Task[Any]") -> bool:
     return task.done() and not task.cancelled() and task.exception() is None
 
 

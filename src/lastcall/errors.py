@@ -63,7 +63,7 @@ class ApiFailure(LastcallError):
         self.details = details or {}
 
     @property
-    def by_webhook(self) -> bool:
+    def is_by_webhook(self) -> bool:
         """An admission webhook has denied the request, with whatever code, or could not be called (kube-apiserver's words).
 
         Nothing was written then, and it says nothing of the server: other objects may not be guarded by it.
@@ -85,21 +85,21 @@ class Conflict(ApiFailure):
     """The object is not as the request supposes: read it again and decide again."""
 
 
-class Expired(ApiFailure):
+class RevisionExpired(ApiFailure):
     """The revision is not kept any more: list again."""
 
 
-class NotNow(ApiFailure):
-    """Too many requests, or a budget allows no disruption now: try again, after ``after`` seconds if that is said."""
+class TooManyRequests(ApiFailure):
+    """Too many requests, or a budget allows no disruption now: try again, after ``retry_after`` seconds if that is said."""
 
     @property
-    def after(self) -> float | None:
+    def retry_after(self) -> float | None:
         """Seconds that the server asks to wait."""
         seconds = self.details.get("retryAfterSeconds")
         return float(seconds) if seconds else None
 
 
-class Refused(ApiFailure):
+class RequestRefused(ApiFailure):
     """The request breaks a rule, or an admission policy denies it: the same request will fail again."""
 
 

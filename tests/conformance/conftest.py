@@ -11,20 +11,20 @@ from random import Random
 import pytest
 import pytest_asyncio
 import yaml
-from support import lab_front
-from support.cluster_api import Api
-from support.cluster_custom import definition, letters, served
-from support.cluster_policies import Policies
-from support.cluster_webhooks import Answers, Hooks, address_towards
+from support.conformance.admission_policies import Policies
+from support.conformance.api_client import Api
+from support.conformance.custom_resources import definition, letters, served
+from support.conformance.webhooks import Answers, Hooks, address_towards
+from support.lab import https_server
 
-from lastcall.adapters.clock import SystemClock
+from lastcall.adapters.host.clock import SystemClock
 from lastcall.adapters.kube import kubeconfig
-from lastcall.adapters.kube.credentials import Credential, Fixed
-from lastcall.adapters.kube.http import Endpoint, Http
-from lastcall.lab.apiserver import ApiServer
-from lastcall.lab.apiserver.authorization.authorizer import Authorization
-from lastcall.lab.apiserver.inprocess import InProcess
-from lastcall.lab.apiserver.streams import Streams
+from lastcall.adapters.kube.credentials import Credential, StaticCredentials
+from lastcall.adapters.kube.https_transport import HttpsTransport, ServerEndpoint
+from lastcall_lab.apiserver import ApiServer
+from lastcall_lab.apiserver.authorization.authorizer import AuthorizationMode
+from lastcall_lab.apiserver.server.in_process import InProcessTransport
+from lastcall_lab.apiserver.subresources.pod_streams import PodStreams
 
 TOKEN = "conformance"
 LAB = ("lab", "lab-https")
@@ -58,7 +58,7 @@ def pytest_collection_modifyitems(config, items):
 @pytest.fixture(scope="session")
 def lab():
     """One lab for all cases, without controllers."""
-    server = ApiServer(SystemClock(), Random(1), authorization=Authorization.RBAC)
+    server = ApiServer(SystemClock(), Random(1), authorization=AuthorizationMode.RBAC)
     server.identities.add(TOKEN, "conformance", ("system:masters", "system:authenticated"))
     return server
 
@@ -67,17 +67,22 @@ def lab():
 async def transport(target, request, tmp_path_factory):
     """How the server is asked."""
     if target == "kubeconfig":
-        access = kubeconfig.find(SystemClock(), os.environ)
-        http = Http(access.endpoint, access.credentials)
+        access = kubeconfig.find_access(SystemClock(), os.environ)
+        http = HttpsTransport(access.endpoint, access.credentials)
         yield http
         http.close()
         return
     lab = request.getfixturevalue("lab")
     if target == "lab":
-        yield InProcess(lab)
+        yield InProcessTransport(lab)
         return
-    async with lab_front.serving(lab, tmp_path_factory.mktemp("front"), Streams(lab).upgrade) as (url, authority):
-        http = Http(Endpoint.of(url, authority=authority), Fixed(Credential(token=TOKEN)))
+    async with https_server.serving(lab, tmp_path_factory.mktemp("front"), PodStreams(lab).serve_upgrade) as (
+        url,
+        authority,
+    ):
+        http = HttpsTransport(
+            ServerEndpoint.from_url(url, authority=authority), StaticCredentials(Credential(token=TOKEN))
+        )
         yield http
         http.close()
 
@@ -96,11 +101,11 @@ async def webhook_server(target, tmp_path_factory):
     """One HTTPS server for the webhooks of all cases."""
     address = "127.0.0.1"
     if target == "kubeconfig":
-        endpoint = kubeconfig.find(SystemClock(), os.environ).endpoint
+        endpoint = kubeconfig.find_access(SystemClock(), os.environ).endpoint
         address = address_towards(endpoint.host, endpoint.port)
     answers = Answers()
     directory = tmp_path_factory.mktemp("webhooks")
-    async with lab_front.serving(answers, directory, hosts=(address,), address=address) as (url, authority):
+    async with https_server.serving(answers, directory, hosts=(address,), address=address) as (url, authority):
         yield answers, url, authority
 
 

@@ -1,16 +1,16 @@
 """Admission that is built in: priorities, tolerations, service accounts, taints."""
 
 import pytest
-from support.cluster_api import unique
-from support.cluster_objects import CONTAINER, meta, pod
+from support.conformance.api_client import unique
+from support.conformance.objects import CONTAINER, meta, pod
 
-from lastcall.adapters.kube.resources import NAMESPACES, NODES, PODS, PRIORITY_CLASSES, resource
+from lastcall.adapters.kube.resources import NAMESPACES, NODES, PODS, PRIORITY_CLASSES, dict_resource
 
 source = pytest.mark.source
 PRIORITY = "plugin/pkg/admission/priority/admission.go"
 TOLERATIONS = "plugin/pkg/admission/defaulttolerationseconds/admission.go"
 ACCOUNTS = "plugin/pkg/admission/serviceaccount/admission.go"
-SERVICE_ACCOUNTS = resource("", "v1", "serviceaccounts")
+SERVICE_ACCOUNTS = dict_resource("", "v1", "serviceaccounts")
 BOTH = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"]
 
 

@@ -1,8 +1,8 @@
 """Server-side apply: who owns which field, and what follows."""
 
 import pytest
-from support.cluster_api import APPLY, STRATEGIC, causes
-from support.cluster_objects import CONTAINER, config_map, meta, pod, running, service, workload
+from support.conformance.api_client import APPLY, STRATEGIC, causes
+from support.conformance.objects import CONTAINER, config_map, meta, pod, running, service, workload
 
 from lastcall.adapters.kube.resources import CONFIG_MAPS, DEPLOYMENTS, PODS, REPLICA_SETS, SERVICES
 

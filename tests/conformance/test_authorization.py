@@ -1,15 +1,15 @@
 """Who may do what: RBAC, impersonation, escalation, the Node authorizer and NodeRestriction."""
 
 import pytest
-from support.cluster_api import unique
-from support.cluster_objects import meta, pod
+from support.conformance.api_client import unique
+from support.conformance.objects import meta, pod
 
-from lastcall.adapters.kube.resources import NODES, PODS, SECRETS, resource
+from lastcall.adapters.kube.resources import NODES, PODS, SECRETS, dict_resource
 
 source = pytest.mark.source
 GROUP = "rbac.authorization.k8s.io"
-ROLES, BINDINGS = resource(GROUP, "v1", "roles"), resource(GROUP, "v1", "rolebindings")
-CLUSTER_ROLES = resource(GROUP, "v1", "clusterroles")
+ROLES, BINDINGS = dict_resource(GROUP, "v1", "roles"), dict_resource(GROUP, "v1", "rolebindings")
+CLUSTER_ROLES = dict_resource(GROUP, "v1", "clusterroles")
 TOKENS = "/api/v1/namespaces/{}/serviceaccounts/default/token"
 REVIEW = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 RBAC = "https://kubernetes.io/docs/reference/access-authn-authz/rbac/"

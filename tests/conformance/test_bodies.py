@@ -1,7 +1,7 @@
 """The body of a creation: JSON or YAML, fields that nobody knows or that come twice, and what the path says already."""
 
 import pytest
-from support.cluster_objects import CONTAINER, config_map, pod
+from support.conformance.objects import CONTAINER, config_map, pod
 
 from lastcall.adapters.kube.resources import CONFIG_MAPS, PODS
 

@@ -1,8 +1,8 @@
 """Creation: what is answered and refused, and which generation is the first."""
 
 import pytest
-from support.cluster_api import unique
-from support.cluster_objects import config_map, pod, workload
+from support.conformance.api_client import unique
+from support.conformance.objects import config_map, pod, workload
 
 from lastcall.adapters.kube.resources import CONFIG_MAPS, DEPLOYMENTS, PODS, REPLICA_SETS
 

@@ -1,8 +1,8 @@
 """Server-side apply of custom resources: null, and values of types that their schema does not say."""
 
 import pytest
-from support.cluster_api import causes
-from support.cluster_custom import widget
+from support.conformance.api_client import causes
+from support.conformance.custom_resources import widget
 
 source = pytest.mark.source
 SMD = "https://github.com/kubernetes-sigs/structured-merge-diff/blob/master/typed/merge.go"

@@ -1,10 +1,10 @@
 """Objects of custom resources: what their schema makes of them, and how they are served."""
 
 import pytest
-from support.cluster_api import JSON_PATCH, STRATEGIC, causes
-from support.cluster_custom import GROUP, widget
-from support.cluster_objects import changed
-from support.cluster_webhooks import patched
+from support.conformance.api_client import JSON_PATCH, STRATEGIC, causes
+from support.conformance.custom_resources import GROUP, widget
+from support.conformance.objects import changed
+from support.conformance.webhooks import patched
 
 source = pytest.mark.source
 DOC = "https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/"

@@ -1,15 +1,22 @@
 """What the server fills into new volumes, classes, namespaces, secrets and network policies."""
 
 import pytest
-from support.cluster_api import b64, unique
-from support.cluster_objects import meta
+from support.conformance.api_client import b64, unique
+from support.conformance.objects import meta
 
-from lastcall.adapters.kube.resources import CLAIMS, NAMESPACES, PRIORITY_CLASSES, STORAGE_CLASSES, VOLUMES, resource
+from lastcall.adapters.kube.resources import (
+    CLAIMS,
+    NAMESPACES,
+    PRIORITY_CLASSES,
+    STORAGE_CLASSES,
+    VOLUMES,
+    dict_resource,
+)
 
 source = pytest.mark.source
 CORE = "pkg/apis/core/v1/defaults.go"
-SECRETS = resource("", "v1", "secrets")
-POLICIES = resource("networking.k8s.io", "v1", "networkpolicies")
+SECRETS = dict_resource("", "v1", "secrets")
+POLICIES = dict_resource("networking.k8s.io", "v1", "networkpolicies")
 VOLUME = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/x"}}
 
 

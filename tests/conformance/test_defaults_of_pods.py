@@ -1,7 +1,7 @@
 """What the server fills into a new pod: defaults, the quality of service, and how quantities are written."""
 
 import pytest
-from support.cluster_objects import CONTAINER, meta, pod
+from support.conformance.objects import CONTAINER, meta, pod
 
 from lastcall.adapters.kube.resources import PODS
 

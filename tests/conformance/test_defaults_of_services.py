@@ -1,7 +1,7 @@
 """What the server fills into a new Service: defaults, addresses, and ports of the nodes."""
 
 import pytest
-from support.cluster_objects import meta, service
+from support.conformance.objects import meta, service
 
 from lastcall.adapters.kube.resources import SERVICES
 

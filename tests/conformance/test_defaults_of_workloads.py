@@ -1,14 +1,14 @@
 """What the server fills into new workloads, their autoscalers and their budgets."""
 
 import pytest
-from support.cluster_objects import CONTAINER, job, meta, workload
+from support.conformance.objects import CONTAINER, job, meta, workload
 
-from lastcall.adapters.kube.resources import BUDGETS, DAEMON_SETS, DEPLOYMENTS, JOBS, STATEFUL_SETS, resource
+from lastcall.adapters.kube.resources import BUDGETS, DAEMON_SETS, DEPLOYMENTS, JOBS, STATEFUL_SETS, dict_resource
 
 source = pytest.mark.source
 APPS = "pkg/apis/apps/v1/defaults.go"
-CRON_JOBS = resource("batch", "v1", "cronjobs")
-SCALERS = resource("autoscaling", "v2", "horizontalpodautoscalers")
+CRON_JOBS = dict_resource("batch", "v1", "cronjobs")
+SCALERS = dict_resource("autoscaling", "v2", "horizontalpodautoscalers")
 
 
 @source(APPS)

@@ -1,10 +1,10 @@
 """Definitions of custom resources: what may be defined, and how it comes and goes."""
 
 import pytest
-from support.cluster_api import JSON_PATCH, causes
-from support.cluster_custom import GROUP, definition, letters, served, widget
+from support.conformance.api_client import JSON_PATCH, causes
+from support.conformance.custom_resources import GROUP, definition, letters, served, widget
 
-from lastcall.adapters.kube.resources import DEFINITIONS, resource
+from lastcall.adapters.kube.resources import DEFINITIONS, dict_resource
 
 source = pytest.mark.source
 DOC = "https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/"
@@ -59,7 +59,7 @@ async def test_two_versions_of_one_object(api):
     body["spec"]["versions"] = [first, {**first, "name": "v2", "storage": False}]
     made = await served(api, body)
     await api.create(made, widget((made, plural.title())))
-    found = await api.get(resource(GROUP, "v2", plural), "w")
+    found = await api.get(dict_resource(GROUP, "v2", plural), "w")
     assert (found["apiVersion"], found["spec"]["size"]) == (f"{GROUP}/v2", 3)
 
 

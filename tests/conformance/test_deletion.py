@@ -1,8 +1,8 @@
 """Deletion: grace, preconditions, finalizers, propagation, collections."""
 
 import pytest
-from support.cluster_api import causes, unique
-from support.cluster_objects import NOWHERE, config_map, meta, pod, running, workload
+from support.conformance.api_client import causes, unique
+from support.conformance.objects import NOWHERE, config_map, meta, pod, running, workload
 
 from lastcall.adapters.kube.resources import (
     CLAIMS,
@@ -212,7 +212,7 @@ async def test_background_deletion_removes_the_owner_at_once(api):
 @source("pkg/registry/batch/job/strategy.go")
 async def test_a_jobs_deletion_orphans_with_a_warning(api):
     """Without a policy a Job's pods are kept, which the API warns of."""
-    from support.cluster_objects import job
+    from support.conformance.objects import job
 
     await api.create(JOBS, job("j"))
     reply = await api.delete(JOBS, "j").reply()
@@ -279,7 +279,7 @@ async def test_a_collection_of_finalized_objects_terminates(api):
 @source("staging/src/k8s.io/apiserver/pkg/endpoints/installer.go")
 async def test_services_are_deleted_as_a_collection(api):
     """Since 1.23."""
-    from support.cluster_objects import service
+    from support.conformance.objects import service
 
     await api.create(SERVICES, service("one"))
     await api.ask("DELETE", api.at(SERVICES))

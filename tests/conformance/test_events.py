@@ -1,15 +1,15 @@
 """Events, in both of their groups."""
 
 import pytest
-from support.cluster_api import causes
-from support.cluster_objects import meta
+from support.conformance.api_client import causes
+from support.conformance.objects import meta
 
-from lastcall.adapters.kube.resources import EVENTS, resource
+from lastcall.adapters.kube.resources import EVENTS, dict_resource
 
 source = pytest.mark.source
 VALIDATION = "pkg/apis/core/validation/events.go"
 CONVERSION = "pkg/apis/events/v1/conversion.go"
-NEW = resource("events.k8s.io", "v1", "events")
+NEW = dict_resource("events.k8s.io", "v1", "events")
 
 
 def old(api, name="e", **more):

@@ -1,8 +1,8 @@
 """Eviction: what budgets allow, and what is answered when they do not."""
 
 import pytest
-from support.cluster_api import causes, unique
-from support.cluster_objects import NOWHERE, budget, meta, pod, running
+from support.conformance.api_client import causes, unique
+from support.conformance.objects import NOWHERE, budget, meta, pod, running
 
 from lastcall.adapters.kube.resources import BUDGETS, PODS
 

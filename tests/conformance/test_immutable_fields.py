@@ -1,8 +1,8 @@
 """What may not change any more, or only in one direction, kind by kind."""
 
 import pytest
-from support.cluster_api import b64, causes, unique
-from support.cluster_objects import changed, config_map, job, meta, pod, service, workload
+from support.conformance.api_client import b64, causes, unique
+from support.conformance.objects import changed, config_map, job, meta, pod, service, workload
 
 from lastcall.adapters.kube.resources import (
     CLAIMS,
@@ -15,14 +15,14 @@ from lastcall.adapters.kube.resources import (
     STATEFUL_SETS,
     STORAGE_CLASSES,
     VOLUMES,
-    resource,
+    dict_resource,
 )
 
 source = pytest.mark.source
 CORE = "pkg/apis/core/validation/validation.go"
 APPS = "pkg/apis/apps/validation/validation.go"
-SECRETS = resource("", "v1", "secrets")
-ROLE_BINDINGS = resource("rbac.authorization.k8s.io", "v1", "rolebindings")
+SECRETS = dict_resource("", "v1", "secrets")
+ROLE_BINDINGS = dict_resource("rbac.authorization.k8s.io", "v1", "rolebindings")
 
 
 @source(CORE)

@@ -1,8 +1,8 @@
 """MutatingAdmissionPolicies: what they make of objects."""
 
 import pytest
-from support.cluster_objects import config_map, workload
-from support.cluster_policies import applied, holds, on, patched, rule
+from support.conformance.admission_policies import applied, holds, on, patched, rule
+from support.conformance.objects import config_map, workload
 
 from lastcall.adapters.kube.resources import CONFIG_MAPS, DEPLOYMENTS
 

@@ -2,16 +2,16 @@
 
 import pytest
 import pytest_asyncio
-from support.cluster_api import APPLY, MERGE, unique
-from support.cluster_objects import meta, pod
+from support.conformance.api_client import APPLY, MERGE, unique
+from support.conformance.objects import meta, pod
 
-from lastcall.adapters.kube.resources import CLAIMS, CONFIG_MAPS, CSI_NODES, LEASES, NODES, PODS, resource
+from lastcall.adapters.kube.resources import CLAIMS, CONFIG_MAPS, CSI_NODES, LEASES, NODES, PODS, dict_resource
 
 source = pytest.mark.source
 RESTRICTION = "plugin/pkg/admission/noderestriction/admission.go"
 REFERENCES = "pkg/api/pod/util.go"
 GROUP = "rbac.authorization.k8s.io"
-ROLES, BINDINGS = resource(GROUP, "v1", "roles"), resource(GROUP, "v1", "rolebindings")
+ROLES, BINDINGS = dict_resource(GROUP, "v1", "roles"), dict_resource(GROUP, "v1", "rolebindings")
 NODE_LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 MIRROR = {"kubernetes.io/config.mirror": "x"}
 

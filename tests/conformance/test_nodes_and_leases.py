@@ -1,8 +1,8 @@
 """Nodes, their taints and status, and leases."""
 
 import pytest
-from support.cluster_api import STRATEGIC, causes, unique
-from support.cluster_objects import meta
+from support.conformance.api_client import STRATEGIC, causes, unique
+from support.conformance.objects import meta
 
 from lastcall.adapters.kube.resources import ATTACHMENTS, CSI_NODES, LEASES, NODES
 

@@ -1,8 +1,8 @@
 """What an object may be called, and what its metadata may say."""
 
 import pytest
-from support.cluster_api import causes, unique
-from support.cluster_objects import config_map, meta, pod, service
+from support.conformance.api_client import causes, unique
+from support.conformance.objects import config_map, meta, pod, service
 
 from lastcall.adapters.kube.resources import CONFIG_MAPS, EVENTS, NAMESPACES, PODS, PRIORITY_CLASSES, SERVICES
 

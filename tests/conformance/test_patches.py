@@ -1,8 +1,8 @@
 """Patches: JSON, merge and strategic."""
 
 import pytest
-from support.cluster_api import JSON_PATCH, STRATEGIC, causes
-from support.cluster_objects import CONTAINER, config_map, meta, pod, running, service, workload
+from support.conformance.api_client import JSON_PATCH, STRATEGIC, causes
+from support.conformance.objects import CONTAINER, config_map, meta, pod, running, service, workload
 
 from lastcall.adapters.kube.resources import CONFIG_MAPS, DEPLOYMENTS, LEASES, PODS, REPLICA_SETS, SERVICES
 

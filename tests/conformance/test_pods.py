@@ -1,8 +1,8 @@
 """What a pod may say: each case is a rule and the field that breaks it."""
 
 import pytest
-from support.cluster_api import DUPLICATE, FORBIDDEN, INVALID, MISSING, REQUIRED, UNSUPPORTED, causes
-from support.cluster_objects import CONTAINER, pod
+from support.conformance.api_client import DUPLICATE, FORBIDDEN, INVALID, MISSING, REQUIRED, UNSUPPORTED, causes
+from support.conformance.objects import CONTAINER, pod
 
 from lastcall.adapters.kube.resources import PODS
 

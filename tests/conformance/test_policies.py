@@ -3,11 +3,11 @@
 import asyncio
 
 import pytest
-from support.cluster_api import SECONDS, unique
-from support.cluster_objects import config_map, meta, pod
-from support.cluster_policies import VALIDATING, holds, on, rule
+from support.conformance.admission_policies import VALIDATING, holds, on, rule
+from support.conformance.api_client import SECONDS, unique
+from support.conformance.objects import config_map, meta, pod
 
-from lastcall.adapters.kube.resources import CONFIG_MAPS, NAMESPACES, PODS, resource
+from lastcall.adapters.kube.resources import CONFIG_MAPS, NAMESPACES, PODS, dict_resource
 
 source = pytest.mark.source
 DISPATCHER = "staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/validating/dispatcher.go"
@@ -18,9 +18,9 @@ COMPOSITION = "staging/src/k8s.io/apiserver/pkg/admission/plugin/cel/composition
 ACTIVATION = "staging/src/k8s.io/apiserver/pkg/admission/plugin/cel/activation.go"
 AUTHZ = "staging/src/k8s.io/apiserver/pkg/cel/library/authz.go"
 PARAMS = {"apiVersion": "v1", "kind": "ConfigMap"}
-ACCOUNTS = resource("", "v1", "serviceaccounts")
-ROLES = resource("rbac.authorization.k8s.io", "v1", "roles")
-ROLE_BINDINGS = resource("rbac.authorization.k8s.io", "v1", "rolebindings")
+ACCOUNTS = dict_resource("", "v1", "serviceaccounts")
+ROLES = dict_resource("rbac.authorization.k8s.io", "v1", "roles")
+ROLE_BINDINGS = dict_resource("rbac.authorization.k8s.io", "v1", "rolebindings")
 
 
 def denial(name, why):

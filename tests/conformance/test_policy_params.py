@@ -3,18 +3,18 @@
 import asyncio
 
 import pytest
-from support.cluster_api import SECONDS, unique
-from support.cluster_objects import config_map, meta
-from support.cluster_policies import holds, on, patched, rule
+from support.conformance.admission_policies import holds, on, patched, rule
+from support.conformance.api_client import SECONDS, unique
+from support.conformance.objects import config_map, meta
 
-from lastcall.adapters.kube.resources import CONFIG_MAPS, resource
+from lastcall.adapters.kube.resources import CONFIG_MAPS, dict_resource
 
 source = pytest.mark.source
 GENERIC = "staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/generic/policy_dispatcher.go"
 AUTHZ = "staging/src/k8s.io/apiserver/pkg/cel/library/authz.go"
 RBAC = "rbac.authorization.k8s.io"
-ACCOUNTS = resource("", "v1", "serviceaccounts")
-ROLES, ROLE_BINDINGS = resource(RBAC, "v1", "roles"), resource(RBAC, "v1", "rolebindings")
+ACCOUNTS = dict_resource("", "v1", "serviceaccounts")
+ROLES, ROLE_BINDINGS = dict_resource(RBAC, "v1", "roles"), dict_resource(RBAC, "v1", "rolebindings")
 ACCOUNT = {"apiVersion": "v1", "kind": "ServiceAccount"}
 
 

@@ -3,11 +3,11 @@
 import asyncio
 
 import pytest
-from support.cluster_api import FORBIDDEN, MERGE, SECONDS, causes, unique
-from support.cluster_objects import config_map, meta
-from support.cluster_policies import VALIDATING, VALIDATING_BINDINGS, holds, on, rule
+from support.conformance.admission_policies import VALIDATING, VALIDATING_BINDINGS, holds, on, rule
+from support.conformance.api_client import FORBIDDEN, MERGE, SECONDS, causes, unique
+from support.conformance.objects import config_map, meta
 
-from lastcall.adapters.kube.resources import CONFIG_MAPS, EVENTS, NAMESPACES, VOLUMES, resource
+from lastcall.adapters.kube.resources import CONFIG_MAPS, EVENTS, NAMESPACES, VOLUMES, dict_resource
 
 source = pytest.mark.source
 MATCHING = "staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/matching/matching.go"
@@ -16,7 +16,7 @@ SOURCE = "staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/generic/polic
 GENERIC = "staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/generic/policy_dispatcher.go"
 ACCESS = "pkg/registry/admissionregistration/validatingadmissionpolicybinding/authz.go"
 RBAC = "rbac.authorization.k8s.io"
-ACCOUNTS = resource("", "v1", "serviceaccounts")
+ACCOUNTS = dict_resource("", "v1", "serviceaccounts")
 ACCOUNT = {"apiVersion": "v1", "kind": "ServiceAccount"}
 
 
@@ -128,9 +128,9 @@ async def test_which_parameters_one_must_be_allowed_to_read(api):
     }
     for kind, plural, rules in (("Role", "roles", secrets), ("ClusterRole", "clusterroles", bindings)):
         role = {"kind": kind, "name": name, "apiGroup": RBAC}
-        await api.create(resource(RBAC, "v1", plural), {**meta(name), "rules": [rules]})
+        await api.create(dict_resource(RBAC, "v1", plural), {**meta(name), "rules": [rules]})
         bound = {**meta(name), "subjects": subjects, "roleRef": role}
-        await api.create(resource(RBAC, "v1", f"{plural.removesuffix('s')}bindings"), bound)
+        await api.create(dict_resource(RBAC, "v1", f"{plural.removesuffix('s')}bindings"), bound)
     kind = {"apiVersion": "v1", "kind": "Secret"}
     spec = {"matchConstraints": on(), "validations": [holds("true")], "paramKind": kind}
     await api.create(VALIDATING, {**meta(name), "spec": spec})
@@ -159,10 +159,10 @@ async def test_a_changed_binding_is_checked_again(api):
     """Whatever is changed, a label too: ``paramRef`` is compared with the old one by the addresses of its parts."""
     user, name = unique("user"), unique("role")
     rules = [{"apiGroups": [VALIDATING.group], "resources": [VALIDATING_BINDINGS.plural], "verbs": ["patch"]}]
-    await api.create(resource(RBAC, "v1", "clusterroles"), {**meta(name), "rules": rules})
+    await api.create(dict_resource(RBAC, "v1", "clusterroles"), {**meta(name), "rules": rules})
     bound = {"subjects": [{"kind": "User", "name": user, "apiGroup": RBAC}]}
     bound["roleRef"] = {"kind": "ClusterRole", "name": name, "apiGroup": RBAC}
-    await api.create(resource(RBAC, "v1", "clusterrolebindings"), {**meta(name), **bound})
+    await api.create(dict_resource(RBAC, "v1", "clusterrolebindings"), {**meta(name), **bound})
     reference = {"name": "x", "parameterNotFoundAction": "Allow"}
     for binding, more in (("with", {"paramRef": reference}), ("without", {})):
         spec = {"policyName": unique("none"), "validationActions": ["Warn"], **more}

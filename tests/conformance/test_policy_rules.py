@@ -3,8 +3,7 @@
 import asyncio
 
 import pytest
-from support.cluster_api import DUPLICATE, FORBIDDEN, INVALID, REQUIRED, SECONDS, UNSUPPORTED, causes, unique
-from support.cluster_policies import (
+from support.conformance.admission_policies import (
     MUTATING,
     MUTATING_BINDINGS,
     VALIDATING,
@@ -15,8 +14,18 @@ from support.cluster_policies import (
     patched,
     rule,
 )
+from support.conformance.api_client import (
+    DUPLICATE,
+    FORBIDDEN,
+    INVALID,
+    REQUIRED,
+    SECONDS,
+    UNSUPPORTED,
+    causes,
+    unique,
+)
 
-from lastcall.adapters.kube.resources import resource
+from lastcall.adapters.kube.resources import dict_resource
 
 source = pytest.mark.source
 RULES = "pkg/apis/admissionregistration/validation/validation.go"
@@ -299,10 +308,10 @@ async def test_who_uses_parameters_must_be_allowed_to_read_them(api):
     group, access = "admissionregistration.k8s.io", "rbac.authorization.k8s.io"
     plurals = ["validatingadmissionpolicies", "validatingadmissionpolicybindings"]
     rules = [{"apiGroups": [group], "resources": plurals, "verbs": ["create"]}]
-    await api.create(resource(access, "v1", "clusterroles"), {"metadata": {"name": name}, "rules": rules})
+    await api.create(dict_resource(access, "v1", "clusterroles"), {"metadata": {"name": name}, "rules": rules})
     role = {"kind": "ClusterRole", "name": name, "apiGroup": access}
     bound = {"subjects": [{"kind": "User", "name": user, "apiGroup": access}], "roleRef": role}
-    await api.create(resource(access, "v1", "clusterrolebindings"), {"metadata": {"name": name}, **bound})
+    await api.create(dict_resource(access, "v1", "clusterrolebindings"), {"metadata": {"name": name}, **bound})
     headers = {"impersonate-user": user}
 
     async def post(what, body):

@@ -4,10 +4,10 @@ import base64
 import json
 
 import pytest
-from support.cluster_api import MERGE, causes
-from support.cluster_objects import config_map, meta, pod
+from support.conformance.api_client import MERGE, causes
+from support.conformance.objects import config_map, meta, pod
 
-from lastcall.adapters.kube.resources import CONFIG_MAPS, LEASES, PODS, resource
+from lastcall.adapters.kube.resources import CONFIG_MAPS, LEASES, PODS, dict_resource
 
 source = pytest.mark.source
 SERVER = "staging/src/k8s.io/apiserver/pkg/server/handler.go"
@@ -21,7 +21,7 @@ REVIEWS = "https://kubernetes.io/docs/reference/access-authn-authz/authorization
 TOKENS = "https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/"
 SELF = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 ACCESS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-ACCOUNTS = resource("", "v1", "serviceaccounts")
+ACCOUNTS = dict_resource("", "v1", "serviceaccounts")
 
 
 # -- paths and methods -------------------------------------------------------------------------------------------------

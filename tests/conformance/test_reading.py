@@ -1,8 +1,8 @@
 """Reading: objects, lists, pages, revisions and forms."""
 
 import pytest
-from support.cluster_api import unique
-from support.cluster_objects import config_map, meta, pod, workload
+from support.conformance.api_client import unique
+from support.conformance.objects import config_map, meta, pod, workload
 
 from lastcall.adapters.kube.resources import CONFIG_MAPS, LEASES, NAMESPACES, PODS, REPLICA_SETS
 

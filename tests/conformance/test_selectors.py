@@ -1,7 +1,7 @@
 """Selectors of labels and of fields."""
 
 import pytest
-from support.cluster_objects import NOWHERE, meta, pod, running
+from support.conformance.objects import NOWHERE, meta, pod, running
 
 from lastcall.adapters.kube.resources import EVENTS, LEASES, NAMESPACES, PODS
 

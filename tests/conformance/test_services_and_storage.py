@@ -1,16 +1,23 @@
 """What services, claims, volumes and the kinds around them may say: each case is a rule and the field that breaks it."""
 
 import pytest
-from support.cluster_api import DUPLICATE, FORBIDDEN, INVALID, REQUIRED, UNSUPPORTED, causes, unique
-from support.cluster_objects import job, meta, service
+from support.conformance.api_client import DUPLICATE, FORBIDDEN, INVALID, REQUIRED, UNSUPPORTED, causes, unique
+from support.conformance.objects import job, meta, service
 
-from lastcall.adapters.kube.resources import CLAIMS, ENDPOINT_SLICES, SERVICES, STORAGE_CLASSES, VOLUMES, resource
+from lastcall.adapters.kube.resources import (
+    CLAIMS,
+    ENDPOINT_SLICES,
+    SERVICES,
+    STORAGE_CLASSES,
+    VOLUMES,
+    dict_resource,
+)
 
 source = pytest.mark.source
 CORE = "pkg/apis/core/validation/validation.go"
-CRON_JOBS = resource("batch", "v1", "cronjobs")
-SCALERS = resource("autoscaling", "v2", "horizontalpodautoscalers")
-POLICIES = resource("networking.k8s.io", "v1", "networkpolicies")
+CRON_JOBS = dict_resource("batch", "v1", "cronjobs")
+SCALERS = dict_resource("autoscaling", "v2", "horizontalpodautoscalers")
+POLICIES = dict_resource("networking.k8s.io", "v1", "networkpolicies")
 
 OTHER_RULES = [
     (CRON_JOBS, {"schedule": "often", "jobTemplate": {"spec": job("x")["spec"]}}, INVALID, "spec.schedule"),

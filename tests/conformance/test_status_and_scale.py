@@ -1,8 +1,8 @@
 """Subresources: status, scale, binding, and who may write what by them."""
 
 import pytest
-from support.cluster_api import STRATEGIC, causes
-from support.cluster_objects import NOWHERE, changed, meta, pod, running, workload
+from support.conformance.api_client import STRATEGIC, causes
+from support.conformance.objects import NOWHERE, changed, meta, pod, running, workload
 
 from lastcall.adapters.kube.resources import (
     CONFIG_MAPS,
@@ -11,7 +11,7 @@ from lastcall.adapters.kube.resources import (
     PODS,
     REPLICA_SETS,
     STATEFUL_SETS,
-    resource,
+    dict_resource,
 )
 
 source = pytest.mark.source
@@ -234,7 +234,7 @@ async def test_a_status_with_a_negative_number(api, sets):
 @source("staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/validation/validation.go")
 async def test_a_condition_without_a_type(api):
     """An empty type breaks two rules."""
-    budgets = resource("policy", "v1", "poddisruptionbudgets")
+    budgets = dict_resource("policy", "v1", "poddisruptionbudgets")
     await api.create(budgets, {**meta("b"), "spec": {"minAvailable": 1}})
     patch = {"status": {"conditions": [{"status": "True"}]}}
     status = await api.patch(budgets, "b", patch, sub="status").refused(422, "Invalid")

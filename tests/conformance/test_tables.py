@@ -1,8 +1,8 @@
 """Tables: what kubectl get shows is made by the server."""
 
 import pytest
-from support.cluster_api import unique
-from support.cluster_objects import NOWHERE, config_map, job, meta, pod, running, service, workload
+from support.conformance.api_client import unique
+from support.conformance.objects import NOWHERE, config_map, job, meta, pod, running, service, workload
 
 from lastcall.adapters.kube.resources import (
     BUDGETS,
@@ -22,15 +22,15 @@ from lastcall.adapters.kube.resources import (
     STATEFUL_SETS,
     STORAGE_CLASSES,
     VOLUMES,
-    resource,
+    dict_resource,
 )
 
 source = pytest.mark.source
 PRINTERS = "pkg/printers/internalversion/printers.go"
 API = "https://kubernetes.io/docs/reference/using-api/api-concepts/#receiving-resources-as-tables"
 TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
-SECRETS = resource("", "v1", "secrets")
-ACCOUNTS = resource("", "v1", "serviceaccounts")
+SECRETS = dict_resource("", "v1", "secrets")
+ACCOUNTS = dict_resource("", "v1", "serviceaccounts")
 
 
 async def table(api, resource, name="", **query):

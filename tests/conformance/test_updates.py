@@ -3,22 +3,16 @@
 import asyncio
 
 import pytest
-from support.cluster_api import b64, causes
-from support.cluster_objects import changed, config_map, meta, workload
+from support.conformance.api_client import b64, causes
+from support.conformance.objects import changed, config_map, meta, workload
 
-from lastcall.adapters.kube.resources import (
-    CONFIG_MAPS,
-    DEPLOYMENTS,
-    LEASES,
-    REPLICA_SETS,
-    resource,
-)
+from lastcall.adapters.kube.resources import CONFIG_MAPS, DEPLOYMENTS, LEASES, REPLICA_SETS, dict_resource
 
 source = pytest.mark.source
 STORE = "staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.go"
 UPDATE = "staging/src/k8s.io/apiserver/pkg/registry/rest/update.go"
 CORE = "pkg/apis/core/validation/validation.go"
-ENDPOINTS = resource("", "v1", "endpoints")
+ENDPOINTS = dict_resource("", "v1", "endpoints")
 
 
 @source(STORE)

@@ -1,8 +1,8 @@
 """Watches: which events come, in which order, with what in them."""
 
 import pytest
-from support.cluster_api import unique
-from support.cluster_objects import NOWHERE, config_map, meta, pod, running
+from support.conformance.api_client import unique
+from support.conformance.objects import NOWHERE, config_map, meta, pod, running
 
 from lastcall.adapters.kube.resources import CONFIG_MAPS, LEASES, NAMESPACES, PODS
 

@@ -1,8 +1,8 @@
 """Admission webhooks: redirections, webhooks that ask for time, and answers that are no JSON."""
 
 import pytest
-from support.cluster_api import causes
-from support.cluster_objects import config_map
+from support.conformance.api_client import causes
+from support.conformance.objects import config_map
 
 from lastcall.adapters.kube.resources import CONFIG_MAPS
 

@@ -1,9 +1,9 @@
 """Admission webhooks: whom the API server asks, and what a configuration may say."""
 
 import pytest
-from support.cluster_api import causes, unique
-from support.cluster_objects import config_map, meta, pod, running, workload
-from support.cluster_webhooks import deny, patched
+from support.conformance.api_client import causes, unique
+from support.conformance.objects import config_map, meta, pod, running, workload
+from support.conformance.webhooks import deny, patched
 
 from lastcall.adapters.kube.resources import (
     CONFIG_MAPS,

@@ -1,9 +1,9 @@
 """Admission webhooks for what is posted and not stored: bindings, evictions, reviews, tokens, connections."""
 
 import pytest
-from support.cluster_api import SERVICE_ACCOUNTS
-from support.cluster_objects import config_map, meta, pod, running
-from support.cluster_webhooks import deny
+from support.conformance.api_client import SERVICE_ACCOUNTS
+from support.conformance.objects import config_map, meta, pod, running
+from support.conformance.webhooks import deny
 
 from lastcall.adapters.kube.resources import CONFIG_MAPS, PODS
 

@@ -1,15 +1,11 @@
 """Admission webhooks: what the API server shows, and what their answers do."""
 
 import pytest
-from support.cluster_api import STRATEGIC, causes
-from support.cluster_objects import config_map, meta
-from support.cluster_webhooks import deny, patched
+from support.conformance.api_client import STRATEGIC, causes
+from support.conformance.objects import config_map, meta
+from support.conformance.webhooks import deny, patched
 
-from lastcall.adapters.kube.resources import (
-    CONFIG_MAPS,
-    LEASES,
-    NAMESPACES,
-)
+from lastcall.adapters.kube.resources import CONFIG_MAPS, LEASES, NAMESPACES
 
 source = pytest.mark.source
 DOC = "https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/"

@@ -1,8 +1,8 @@
 """What workloads and jobs may say: each case is a rule and the field that breaks it."""
 
 import pytest
-from support.cluster_api import FORBIDDEN, INVALID, REQUIRED, UNSUPPORTED, causes
-from support.cluster_objects import changed, job, workload
+from support.conformance.api_client import FORBIDDEN, INVALID, REQUIRED, UNSUPPORTED, causes
+from support.conformance.objects import changed, job, workload
 
 from lastcall.adapters.kube.resources import DAEMON_SETS, DEPLOYMENTS, JOBS, REPLICA_SETS, STATEFUL_SETS
 

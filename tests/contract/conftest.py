@@ -1,6 +1,6 @@
 import pytest
-from support.kube_clusters import TARGETS, kube_cluster
-from support.worlds import world
+from support.kube.api_servers import TARGETS, kube_cluster
+from support.runtimes.world_fixture import world
 
 __all__ = ["cluster", "world"]
 

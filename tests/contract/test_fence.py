@@ -6,12 +6,12 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from support.fences import LONG, a_bench, shared_bench
+from support.fencing.fences import LONG, a_bench, shared_bench
 
 from lastcall.errors import LastcallError, TimedOut, Unavailable
-from lastcall.failover.limits.targets import Match, judge
+from lastcall.failover.limits.fence_targets import TargetMatch, judge_target
 from lastcall.model.fence_node import FenceNode
-from lastcall.model.power import Power
+from lastcall.model.power import PowerState
 
 __all__ = ["a_bench", "shared_bench"]
 
@@ -27,7 +27,7 @@ def children():
 
 async def becomes(fence, power):
     async with asyncio.timeout(LONG):
-        while (answer := await fence.status()).power is not power:
+        while (answer := await fence.read_power()).power is not power:
             await asyncio.sleep(0.1)
     assert not answer.why
     return answer
@@ -39,14 +39,14 @@ async def test_its_name_is_that_in_the_policy(bench):
 
 async def test_off_and_on_each_also_a_second_time(bench):
     fence = await bench.fence()
-    await becomes(fence, Power.ON)
+    await becomes(fence, PowerState.ON)
     for _ in range(2):
-        await fence.off(LONG)
-        await becomes(fence, Power.OFF)
+        await fence.switch_off(LONG)
+        await becomes(fence, PowerState.OFF)
         assert not bench.on
     for _ in range(2):
-        await fence.on(LONG)
-        await becomes(fence, Power.ON)
+        await fence.switch_on(LONG)
+        await becomes(fence, PowerState.ON)
         assert bench.on
 
 
@@ -56,31 +56,31 @@ async def test_what_is_on_its_way_down_is_on(bench):
     bench.slow(delay=3600)
     fence = await bench.fence()
     try:
-        await fence.off(4)
+        await fence.switch_off(4)
     except TimedOut:
         pass  # some wait until the power is off
-    assert (await fence.status()).power is Power.ON
+    assert (await fence.read_power()).power is PowerState.ON
 
 
 async def test_it_says_its_machine_or_nothing(bench):
-    target = await (await bench.fence()).target()
+    target = await (await bench.fence()).read_target()
     known = bench.node.system_uuid or bench.node.provider_id
-    assert judge(target, bench.node).match is (Match.SAME if known else Match.UNKNOWN)
+    assert judge_target(target, bench.node).match is (TargetMatch.SAME if known else TargetMatch.UNKNOWN)
     other = FenceNode(name="other", system_uuid=str(uuid4()), provider_id="aws:///x/i-0")
-    assert judge(target, other).match is (Match.OTHER if known else Match.UNKNOWN)
+    assert judge_target(target, other).match is (TargetMatch.OTHER if known else TargetMatch.UNKNOWN)
 
 
 async def test_a_dead_device_is_unknown_and_why(bench):
     fence = await bench.fence(patience=1)
     began = asyncio.get_running_loop().time()
     with bench.dead():
-        answer = await fence.status()
-    assert answer.power is Power.UNKNOWN
+        answer = await fence.read_power()
+    assert answer.power is PowerState.UNKNOWN
     assert answer.why
     assert asyncio.get_running_loop().time() - began < BOUND
 
 
-@pytest.mark.parametrize("verb", ["off", "on"])
+@pytest.mark.parametrize("verb", ["switch_off", "switch_on"])
 async def test_an_order_to_a_dead_device_is_over_in_time_and_changes_nothing(bench, verb):
     fence = await bench.fence()
     before, began = children(), asyncio.get_running_loop().time()
@@ -89,7 +89,7 @@ async def test_an_order_to_a_dead_device_is_over_in_time_and_changes_nothing(ben
             await getattr(fence, verb)(1)
         assert asyncio.get_running_loop().time() - began < BOUND
         assert children() == before
-    await becomes(fence, Power.ON)
+    await becomes(fence, PowerState.ON)
     assert bench.on
 
 
@@ -98,20 +98,20 @@ async def test_nothing_runs_on_when_nobody_waits_any_more(bench):
     before = children()
     with bench.dead():
         for seconds in (0, 0.1, 0.5):
-            order = asyncio.create_task(fence.off(LONG))
+            order = asyncio.create_task(fence.switch_off(LONG))
             await asyncio.sleep(seconds)
             order.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await order
             assert children() == before
-    await becomes(fence, Power.ON)
+    await becomes(fence, PowerState.ON)
 
 
 async def test_without_time_nothing_is_asked(bench):
     fence = await bench.fence()
     with pytest.raises(LastcallError):
-        await fence.off(0)
-    await becomes(fence, Power.ON)
+        await fence.switch_off(0)
+    await becomes(fence, PowerState.ON)
 
 
 async def test_a_wrong_password_is_unknown_and_in_no_message(bench):
@@ -119,10 +119,10 @@ async def test_a_wrong_password_is_unknown_and_in_no_message(bench):
         pytest.skip("it asks for no password")
     wrong = "not 'the right' one"
     fence = await bench.fence(password=wrong)
-    answer = await fence.status()
-    assert answer.power is Power.UNKNOWN
+    answer = await fence.read_power()
+    assert answer.power is PowerState.UNKNOWN
     with pytest.raises(LastcallError) as failed:
-        await fence.off(LONG)
+        await fence.switch_off(LONG)
     for message in (answer.why, str(failed.value), repr(failed.value)):
         assert message
         assert wrong not in message

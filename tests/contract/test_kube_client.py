@@ -6,11 +6,11 @@ import json
 
 import msgspec
 import pytest
-from support.cluster_api import unique
+from support.conformance.api_client import unique
 
 from lastcall import errors
 from lastcall.adapters.kube.client import JSON_PATCH, MERGE, STRATEGIC
-from lastcall.adapters.kube.resources import BUDGETS, CONFIG_MAPS, NAMESPACES, PODS, resource
+from lastcall.adapters.kube.resources import BUDGETS, CONFIG_MAPS, NAMESPACES, PODS, dict_resource
 
 
 class Small(msgspec.Struct):
@@ -29,7 +29,7 @@ POD = {
 
 async def pod(cluster, *, running=False):
     """One that no node gets; ``running`` is what its status pretends."""
-    accounts = resource("", "v1", "serviceaccounts")
+    accounts = dict_resource("", "v1", "serviceaccounts")
     with contextlib.suppress(errors.AlreadyExists):
         await cluster.client.create(accounts, {"metadata": {"name": "default"}}, namespace=cluster.namespace)
     made = await cluster.client.create(PODS, POD, namespace=cluster.namespace)
@@ -66,7 +66,7 @@ async def test_an_object_is_made_read_changed_and_deleted(cluster):
 
 
 async def test_objects_are_read_as_small_structs_and_sent_as_structs(cluster):
-    small = CONFIG_MAPS.read_as(Small)
+    small = CONFIG_MAPS.with_shape(Small)
     await cluster.put("a", "7")
     assert await cluster.client.get(small, "a", namespace=cluster.namespace) == Small({"value": "7"})
     found = await cluster.client.list(small, namespace=cluster.namespace)
@@ -89,8 +89,8 @@ async def test_dry_run_changes_nothing(cluster):
 async def test_what_a_subresource_answers(cluster):
     await pod(cluster)
     request = {"spec": {"audiences": [], "expirationSeconds": 600}}
-    accounts = resource("", "v1", "serviceaccounts")
-    answer = await cluster.client.create_below(accounts, "default", "token", request, namespace=cluster.namespace)
+    accounts = dict_resource("", "v1", "serviceaccounts")
+    answer = await cluster.client.create_subresource(accounts, "default", "token", request, namespace=cluster.namespace)
     assert answer["status"]["token"].count(".") == 2
 
 
@@ -155,7 +155,7 @@ async def test_a_json_patch_can_test_first(cluster):
     patch = [test, {"op": "replace", "path": "/data/value", "value": "2"}]
     changed = await client.patch(CONFIG_MAPS, "a", patch, namespace=namespace, kind=JSON_PATCH)
     assert changed["data"] == {"value": "2"}
-    with pytest.raises(errors.Refused):
+    with pytest.raises(errors.RequestRefused):
         await client.patch(CONFIG_MAPS, "a", patch, namespace=namespace, kind=JSON_PATCH)
 
 
@@ -225,7 +225,7 @@ async def test_an_eviction_is_refused_while_a_budget_allows_none(cluster):
     made = await pod(cluster, running=True)
     budget = {"metadata": {"name": "b"}, "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "p"}}}}
     await client.create(BUDGETS, budget, namespace=namespace)
-    with pytest.raises(errors.NotNow) as caught:
+    with pytest.raises(errors.TooManyRequests) as caught:
         await client.evict("p", namespace=namespace, uid=made["metadata"]["uid"])
     assert caught.value.code == 429
     await client.delete(BUDGETS, "b", namespace=namespace)
@@ -248,12 +248,12 @@ async def test_errors_say_what_to_do(cluster):
     stale = {"metadata": {"name": "a", "resourceVersion": "1"}}
     with pytest.raises(errors.Conflict):
         await client.update(CONFIG_MAPS, "a", stale, namespace=namespace)
-    with pytest.raises(errors.Refused) as caught:
+    with pytest.raises(errors.RequestRefused) as caught:
         await client.create(CONFIG_MAPS, {"metadata": {"name": "Not_A_Name"}}, namespace=namespace)
     assert caught.value.details["causes"][0]["field"] == "metadata.name"
     with pytest.raises(errors.NotFound):
-        await client.list(resource("apps.example.com", "v1", "things"))
-    with pytest.raises(errors.Refused):
+        await client.list(dict_resource("apps.example.com", "v1", "things"))
+    with pytest.raises(errors.RequestRefused):
         await client.patch(CONFIG_MAPS, "a", [{"op": "no"}], namespace=namespace, kind=JSON_PATCH)
     with pytest.raises(errors.NotFound):
         await client.create(CONFIG_MAPS, {"metadata": {"name": "a"}}, namespace=unique())

@@ -9,23 +9,23 @@ from random import Random
 
 import pytest
 import yaml
-from support import lab_front
-from support.clocks import Hand
-from support.kube_clusters import TOKEN, lab
+from support.kube.api_servers import TOKEN, lab
+from support.lab import https_server
+from support.virtual_time.manual_clock import Hand
 
 from lastcall import errors
-from lastcall.adapters.clock import SystemClock
+from lastcall.adapters.host.clock import SystemClock
 from lastcall.adapters.kube import kubeconfig
 from lastcall.adapters.kube.client import Client
-from lastcall.adapters.kube.credentials import Credential, Fixed
-from lastcall.adapters.kube.election import Election
-from lastcall.adapters.kube.http import Endpoint, Http, Limits
-from lastcall.adapters.kube.resources import LEASES, NAMESPACES, resource
-from lastcall.adapters.kube.watching import Key
-from lastcall.model.leadership import Terms
+from lastcall.adapters.kube.credentials import Credential, StaticCredentials
+from lastcall.adapters.kube.https_transport import HttpsTransport, ServerEndpoint, TransportLimits
+from lastcall.adapters.kube.informer import ObjectKey
+from lastcall.adapters.kube.leader_election import LeaderElector
+from lastcall.adapters.kube.resources import LEASES, NAMESPACES, dict_resource
+from lastcall.model.leadership import ElectionTerms
 
 V1, BETA = "client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"
-REVIEWS = resource("authentication.k8s.io", "v1", "selfsubjectreviews")
+REVIEWS = dict_resource("authentication.k8s.io", "v1", "selfsubjectreviews")
 
 
 class Lab:
@@ -42,7 +42,7 @@ class Lab:
 
     @contextlib.asynccontextmanager
     async def client(self, access, **rest):
-        http = Http(access.endpoint, access.credentials, **rest)
+        http = HttpsTransport(access.endpoint, access.credentials, **rest)
         try:
             yield Client(http)
         finally:
@@ -52,7 +52,7 @@ class Lab:
 @pytest.fixture
 async def tls_lab(tmp_path):
     server = lab()
-    async with lab_front.serving(server, tmp_path) as (url, authority):
+    async with https_server.serving(server, tmp_path) as (url, authority):
         yield Lab(server, url, authority)
 
 
@@ -93,7 +93,7 @@ class Plugin:
             "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
         }
         (directory / "config").write_text(yaml.safe_dump(content))
-        self.access = kubeconfig.load([directory / "config"], clock)
+        self.access = kubeconfig.load_kubeconfig([directory / "config"], clock)
 
     def says(self, **status):
         (self._directory / "says").write_text(json.dumps(status))
@@ -141,9 +141,9 @@ async def pod(tls_lab, tmp_path):
 
 
 def in_cluster(lab, directory, clock):
-    endpoint = Endpoint.of(lab.url)
+    endpoint = ServerEndpoint.from_url(lab.url)
     environ = {"KUBERNETES_SERVICE_HOST": endpoint.host, "KUBERNETES_SERVICE_PORT": str(endpoint.port)}
-    return kubeconfig.in_cluster(clock, environ, directory=directory)
+    return kubeconfig.in_cluster_access(clock, environ, directory=directory)
 
 
 async def test_a_pods_token_is_read_again_each_minute(tls_lab, pod):
@@ -170,9 +170,9 @@ async def test_a_pods_token_that_is_refused_is_read_again_at_once(tls_lab, pod):
 
 
 async def test_a_pod_of_another_server_is_not_believed(tls_lab, pod):
-    from lastcall.lab.apiserver import certificates
+    from lastcall_lab.apiserver.authentication import certificates
 
-    (pod / "ca.crt").write_bytes(certificates.authority("other", now=SystemClock().wall()).certificate)
+    (pod / "ca.crt").write_bytes(certificates.new_authority("other", now=SystemClock().wall()).certificate)
     async with tls_lab.client(in_cluster(tls_lab, pod, Hand())) as client:
         with pytest.raises(errors.Unavailable, match="certificate verify failed"):
             await name_of(client)
@@ -196,18 +196,24 @@ class Slow:
 
 async def test_a_lease_is_renewed_while_all_other_connections_hang(tmp_path):
     """The leader leads on, and another does not take over; when it stops, the other does."""
-    terms, clock, slow = Terms(lease=10, renew=9.0, retry=0.3), SystemClock(), Slow(lab())
+    terms, clock, slow = ElectionTerms(lease=10, renew=9.0, retry=0.3), SystemClock(), Slow(lab())
     async with contextlib.AsyncExitStack() as stack:
-        url, authority = await stack.enter_async_context(lab_front.serving(slow, tmp_path))
+        url, authority = await stack.enter_async_context(https_server.serving(slow, tmp_path))
         https = [
-            Http(Endpoint.of(url, authority=authority), Fixed(Credential(token=TOKEN)), limits=Limits(connections=2))
+            HttpsTransport(
+                ServerEndpoint.from_url(url, authority=authority),
+                StaticCredentials(Credential(token=TOKEN)),
+                limits=TransportLimits(connections=2),
+            )
             for _ in range(2)
         ]
         for http in https:
             stack.callback(http.close)
         await Client(https[0]).create(LEASES, {"metadata": {"name": "l"}}, namespace="default")
         elections = [
-            Election(Client(http.urgent), Key("default", "l"), name, clock=clock, random=Random(name), terms=terms)
+            LeaderElector(
+                Client(http.urgent), ObjectKey("default", "l"), name, clock=clock, random=Random(name), terms=terms
+            )
             for name, http in zip("ab", https, strict=True)
         ]
         led = []
@@ -223,7 +229,7 @@ async def test_a_lease_is_renewed_while_all_other_connections_hang(tmp_path):
         bulk = [asyncio.create_task(Client(https[0]).list(NAMESPACES)) for _ in range(20)]
         await asyncio.sleep(terms.lease + 1)
         assert elections[0].leads
-        assert await elections[0].confirm()
+        assert await elections[0].confirm_leading()
         assert len(led) == 1
         assert not any(task.done() for task in bulk)
         first.cancel()

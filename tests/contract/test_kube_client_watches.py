@@ -6,8 +6,8 @@ import contextlib
 import pytest
 
 from lastcall import errors
-from lastcall.adapters.kube.resources import CONFIG_MAPS, LEASES, resource
-from lastcall.adapters.kube.watching import Key, Kind
+from lastcall.adapters.kube.informer import ChangeKind, ObjectKey
+from lastcall.adapters.kube.resources import CONFIG_MAPS, LEASES, dict_resource
 
 
 async def told(changes, count):
@@ -64,7 +64,7 @@ async def test_what_is_there_is_told_first_and_then_what_happens(cluster):
         await cluster.put("a", "2")
         await cluster.drop("b")
         assert await told(changes, 3) == [("ADDED", "b", "1"), ("MODIFIED", "a", "2"), ("DELETED", "b", "1")]
-        assert set(watching.objects) == {Key(cluster.namespace, "a")}
+        assert set(watching.objects) == {ObjectKey(cluster.namespace, "a")}
         assert watching.failure is None
 
 
@@ -195,9 +195,9 @@ async def test_what_leaves_the_selection_is_deleted(cluster):
         off = {"metadata": {"labels": {"app": None}}}
         await cluster.client.patch(CONFIG_MAPS, "a", off, namespace=cluster.namespace)
         change = await anext(changes)
-        assert (change.kind, change.key) == (Kind.DELETED, Key(cluster.namespace, "a"))
+        assert (change.kind, change.key) == (ChangeKind.DELETED, ObjectKey(cluster.namespace, "a"))
 
 
 async def test_a_watch_of_what_there_is_not_is_an_error(cluster):
     with pytest.raises(errors.NotFound):
-        await cluster.client.watch(resource("apps.example.com", "v1", "things"), "1")
+        await cluster.client.watch(dict_resource("apps.example.com", "v1", "things"), "1")

@@ -7,12 +7,12 @@ import time
 from pathlib import Path
 
 import pytest
-from support import service_manager
-from support.logind import eventually, private_logind  # noqa: F401
+from support.host import service_manager
+from support.host.logind import eventually, private_logind  # noqa: F401  (fixtures)
 
-from lastcall.adapters.clock import SystemClock
-from lastcall.adapters.kubelet_beside import MARGIN, BesideKubelet
-from lastcall.adapters.systemd_units import SystemdUnits
+from lastcall.adapters.host.clock import SystemClock
+from lastcall.adapters.systemd.kubelet_service import MARGIN, KubeletService
+from lastcall.adapters.systemd.units import SystemdUnits
 from lastcall.errors import Unavailable
 from lastcall.names import KUBELET_START, KUBELET_TIMER
 
@@ -34,7 +34,7 @@ class Systemd:
 
     def agent(self, unit=KUBELET):
         """As of a new life of the program."""
-        return BesideKubelet(unit, self.clock, self.address)
+        return KubeletService(unit, self.clock, self.address)
 
     def deadline(self, seconds=5.0):
         return self.clock.boottime() + seconds
@@ -42,7 +42,7 @@ class Systemd:
     async def states(self):
         """Of the kubelet and of the timer."""
         async with SystemdUnits.open(self.address) as systemd:
-            return [state.active for state in await systemd.states(KUBELET, KUBELET_TIMER)]
+            return [state.active for state in await systemd.unit_states(KUBELET, KUBELET_TIMER)]
 
     async def start(self, unit=KUBELET):
         async with SystemdUnits.open(self.address) as systemd:
@@ -92,25 +92,25 @@ async def systemd(address):
 async def test_stopped_and_armed_and_back(systemd):
     await systemd.start()
     agent = systemd.agent()
-    await agent.going_down(systemd.deadline())
+    await agent.begin_shutdown(systemd.deadline())
     assert await systemd.states() == ["inactive", "active"]
-    await agent.back()
+    await agent.mark_ready()
     await systemd.until("active", "inactive")
 
 
 async def test_a_kubelet_that_does_not_run_is_left_so(systemd, caplog):
     agent = systemd.agent()
-    await agent.going_down(systemd.deadline())
+    await agent.begin_shutdown(systemd.deadline())
     assert await systemd.states() == ["inactive", "inactive"]
-    await agent.back()
+    await agent.mark_ready()
     assert await systemd.states() == ["inactive", "inactive"]
     assert [record for record in caplog.records if record.levelname != "DEBUG"] == []
 
 
 async def test_a_unit_that_is_not_installed(systemd, caplog):
     agent = systemd.agent("lastcall-agent.service")
-    await agent.going_down(systemd.deadline())
-    await agent.back()
+    await agent.begin_shutdown(systemd.deadline())
+    await agent.mark_ready()
     assert await systemd.states() == ["inactive", "inactive"]
     assert [record for record in caplog.records if record.levelname != "DEBUG"] == []
 
@@ -118,36 +118,36 @@ async def test_a_unit_that_is_not_installed(systemd, caplog):
 async def test_no_unit(systemd):
     await systemd.start()
     agent = systemd.agent("")
-    await agent.going_down(systemd.deadline())
-    await agent.back()
+    await agent.begin_shutdown(systemd.deadline())
+    await agent.mark_ready()
     assert await systemd.states() == ["active", "inactive"]
 
 
 async def test_back_without_a_stop_starts_nothing(systemd):
-    await systemd.agent().back()
+    await systemd.agent().mark_ready()
     assert await systemd.states() == ["inactive", "inactive"]
     await systemd.start()
-    await systemd.agent().back()
+    await systemd.agent().mark_ready()
     assert await systemd.states() == ["active", "inactive"]
 
 
 async def test_another_life_goes_on_and_another_comes_back(systemd):
     await systemd.start()
     deadline = systemd.deadline()
-    await systemd.agent().going_down(deadline)
-    await systemd.agent().going_down(deadline)
+    await systemd.agent().begin_shutdown(deadline)
+    await systemd.agent().begin_shutdown(deadline)
     assert await systemd.states() == ["inactive", "active"]
-    await systemd.agent().back()
+    await systemd.agent().mark_ready()
     await systemd.until("active", "inactive")
 
 
 async def test_a_kubelet_that_somebody_starts_meanwhile_is_stopped_again(systemd):
     await systemd.start()
-    await systemd.agent().going_down(systemd.deadline())
+    await systemd.agent().begin_shutdown(systemd.deadline())
     async with SystemdUnits.open(systemd.address) as units:
         await units.start_unit(KUBELET)
     await systemd.until("active", "active")
-    await systemd.agent().going_down(systemd.deadline())
+    await systemd.agent().begin_shutdown(systemd.deadline())
     assert await systemd.states() == ["inactive", "active"]
 
 
@@ -155,9 +155,9 @@ async def test_a_shutdown_soon_after_a_cancelled_one(systemd):
     await systemd.start()
     agent = systemd.agent()
     for _ in range(3):
-        await agent.going_down(systemd.deadline())
+        await agent.begin_shutdown(systemd.deadline())
         assert await systemd.states() == ["inactive", "active"]
-        await agent.back()
+        await agent.mark_ready()
         await systemd.until("active", "inactive")
 
 
@@ -165,9 +165,9 @@ async def test_called_off_while_it_is_being_stopped(systemd):
     await systemd.start()
     agent = systemd.agent()
     for delay in (0.0, 0.002, 0.004, 0.008, 0.016, 0.032):
-        down = asyncio.ensure_future(agent.going_down(systemd.deadline()))
+        down = asyncio.ensure_future(agent.begin_shutdown(systemd.deadline()))
         await asyncio.sleep(delay)
-        await agent.back()
+        await agent.mark_ready()
         await asyncio.wait_for(down, 60)
         await systemd.until("active", "inactive")
 
@@ -178,10 +178,13 @@ async def test_the_newest_intention_counts(systemd):
     for _ in range(5):
         deadline = systemd.deadline()
         await asyncio.wait_for(
-            asyncio.gather(agent.going_down(deadline), agent.back(), agent.going_down(deadline)), timeout=20
+            asyncio.gather(agent.begin_shutdown(deadline), agent.mark_ready(), agent.begin_shutdown(deadline)),
+            timeout=20,
         )
         assert await systemd.states() == ["inactive", "active"]
-        await asyncio.wait_for(asyncio.gather(agent.back(), agent.going_down(deadline), agent.back()), timeout=60)
+        await asyncio.wait_for(
+            asyncio.gather(agent.mark_ready(), agent.begin_shutdown(deadline), agent.mark_ready()), timeout=60
+        )
         await systemd.until("active", "inactive")
 
 
@@ -207,14 +210,14 @@ async def test_nobody_comes_back_and_the_timer_starts_it(real_systemd):
     systemd = await reached(real_systemd)
     await systemd.start()
     begin = time.monotonic()
-    await systemd.agent().going_down(systemd.deadline(8.0 - MARGIN))
+    await systemd.agent().begin_shutdown(systemd.deadline(8.0 - MARGIN))
     due = await next_elapse(systemd.address)
     assert begin + 7.9 <= due <= time.monotonic() + 8.1
     assert await eventually(systemd.states, ["active", "inactive"], seconds=60) == ["active", "inactive"]
     assert time.monotonic() >= due - 0.1
-    await systemd.agent().back()
+    await systemd.agent().mark_ready()
     assert await systemd.states() == ["active", "inactive"]
-    await systemd.agent().going_down(systemd.deadline())
+    await systemd.agent().begin_shutdown(systemd.deadline())
     assert await systemd.states() == ["inactive", "active"], "armed anew after it has elapsed"
 
 
@@ -222,6 +225,6 @@ async def test_the_timer_is_due_a_minute_after_the_deadline(real_systemd):
     systemd = await reached(real_systemd)
     await systemd.start()
     begin = time.monotonic()
-    await systemd.agent().going_down(systemd.deadline(100.0))
+    await systemd.agent().begin_shutdown(systemd.deadline(100.0))
     due = await next_elapse(systemd.address)
     assert begin + 100.0 + MARGIN - 0.1 <= due <= time.monotonic() + 100.0 + MARGIN + 0.1

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from lastcall.adapters.logind_conf import LogindConf
-from lastcall.lab.fake_limit_files import FakeLimitFiles
+from lastcall.adapters.logind.delay_limit_files import LogindConf
+from lastcall_lab.fakes.delay_limit_files import FakeLimitFiles
 
 OURS = "zz-lastcall.conf"
 
@@ -25,15 +25,15 @@ def files(request, tmp_path):
 
 
 def settings(files):
-    return [(setting.path, setting.value) for setting in files.settings()]
+    return [(setting.path, setting.value) for setting in files.list_drop_ins()]
 
 
 def test_ours_is_written_once(files):
     files, _ = files
     assert settings(files) == []
-    assert files.write(45)
+    assert files.write_limit(45)
     assert settings(files) == [(f"/etc/systemd/logind.conf.d/{OURS}", "45")]
-    assert not files.write(45)
+    assert not files.write_limit(45)
 
 
 def test_the_settings_come_in_the_order_in_which_they_are_read(files):
@@ -47,7 +47,7 @@ def test_the_settings_come_in_the_order_in_which_they_are_read(files):
 def test_nothing_is_written_if_enough_is_granted(files):
     files, put = files
     put("99-kubelet.conf", "1min")
-    assert not files.write(45)
+    assert not files.write_limit(45)
     assert len(settings(files)) == 1
 
 
@@ -55,9 +55,9 @@ def test_no_limit_is_lowered(files):
     files, put = files
     put("10-admin.conf", "2min")
     put("99-kubelet.conf", "30")
-    assert files.write(45)
+    assert files.write_limit(45)
     assert settings(files)[-1] == (f"/etc/systemd/logind.conf.d/{OURS}", "120")
-    assert not files.write(20)
+    assert not files.write_limit(20)
     assert settings(files)[-1][1] == "120"
 
 
@@ -65,21 +65,21 @@ def test_an_unlimited_one_is_not_taken_over(files):
     files, put = files
     put("10-admin.conf", "infinity")
     put("99-kubelet.conf", "30")
-    assert files.write(45)
+    assert files.write_limit(45)
     assert settings(files)[-1][1] == "45"
 
 
 def test_beaten_by_a_rival_it_is_not_written_again_and_again(files):
     files, put = files
     put("zzz.conf", "10")
-    assert files.write(45)
-    assert not files.write(45)
+    assert files.write_limit(45)
+    assert not files.write_limit(45)
     assert [value for _, value in settings(files)] == ["45", "10"]
 
 
 async def changes(files):
     async with asyncio.timeout(60):
-        await files.changed()
+        await files.wait_for_change()
 
 
 async def test_a_change_is_told_once_and_our_own_is_none(files):
@@ -90,7 +90,7 @@ async def test_a_change_is_told_once_and_our_own_is_none(files):
     if waiting.done():  # what was there before the first call may count
         waiting = asyncio.ensure_future(changes(files))
         await asyncio.sleep(0.1)
-    assert files.write(45)
+    assert files.write_limit(45)
     await asyncio.sleep(2.5)
     assert not waiting.done()
     put("zzz.conf", "8")

@@ -5,12 +5,12 @@ import os
 import signal
 
 import pytest
-from support.locks import patience  # noqa: F401  (a fixture)
-from support.logind import eventually, machine  # noqa: F401  (a fixture)
+from support.host.locks import patience  # noqa: F401  (a fixture)
+from support.host.logind import eventually, machine  # noqa: F401  (a fixture)
 
-from lastcall.adapters.lock_keeper import HolderKeeper
-from lastcall.lab.fake_keeper import FakeHolder, FakeKeeper
-from lastcall.ports import Change
+from lastcall.adapters.logind.lock_keeper import HolderProcessKeeper
+from lastcall.ports.node import LogindChange
+from lastcall_lab.fakes.lock_keeper import FakeLockHolder, FakeLockKeeper
 
 NEVER = 0.3
 """Seconds in which what must not happen would have happened."""
@@ -22,12 +22,16 @@ class Node:
     def __init__(self, machine, directory):  # noqa: F811
         self.machine = machine
         self.directory = directory
-        self.holder = None if machine.real else FakeHolder(machine.machine, machine.clock)
+        self.holder = None if machine.real else FakeLockHolder(machine.machine, machine.clock)
         self.keepers = []
 
     def agent(self):
         """The keeper of a new agent."""
-        keeper = HolderKeeper(self.directory, self.machine.clock) if self.machine.real else FakeKeeper(self.holder)
+        keeper = (
+            HolderProcessKeeper(self.directory, self.machine.clock)
+            if self.machine.real
+            else FakeLockKeeper(self.holder)
+        )
         self.keepers.append(keeper)
         return keeper
 
@@ -75,44 +79,44 @@ async def session(machine):  # noqa: F811
 
 async def test_nothing_is_held_at_first(node):
     keeper = node.agent()
-    assert not keeper.held
+    assert not keeper.is_held
     assert not await keeper.recover()
-    await keeper.close_at(node.machine.clock.boottime())
+    await keeper.set_deadline(node.machine.clock.boottime())
     await keeper.release()
-    assert not keeper.held
+    assert not keeper.is_held
 
 
 async def test_released_means_that_the_shutdown_goes_on(node, session):
     keeper = node.agent()
-    await keeper.keep(await session.take_lock("because"))
-    assert keeper.held
+    await keeper.keep_lock(await session.take_lock("because"))
+    assert keeper.is_held
     await node.machine.power_off()
     await asyncio.sleep(NEVER)
     assert not await node.went_on()
     await keeper.release()
-    assert not keeper.held
+    assert not keeper.is_held
     assert await eventually(node.went_on, True)
 
 
 async def test_the_lock_outlives_its_agent_and_comes_back(node, session):
     keeper = node.agent()
-    await keeper.keep(await session.take_lock("because"))
+    await keeper.keep_lock(await session.take_lock("because"))
     await node.machine.power_off()
     node.kill(keeper)
     await asyncio.sleep(NEVER)
     assert not await node.went_on()
     keeper = node.agent()
     assert await keeper.recover()
-    assert keeper.held
+    assert keeper.is_held
     await keeper.release()
     assert await eventually(node.went_on, True)
 
 
 async def test_the_lock_of_a_dead_agent_is_closed_at_its_deadline(node, session):
     keeper = node.agent()
-    await keeper.keep(await session.take_lock("because"))
+    await keeper.keep_lock(await session.take_lock("because"))
     deadline = node.machine.clock.boottime() + 0.5
-    await keeper.close_at(deadline)
+    await keeper.set_deadline(deadline)
     await node.machine.power_off()
     node.kill(keeper)
     assert (await node.machine.wait_for_start()).at >= deadline
@@ -121,18 +125,18 @@ async def test_the_lock_of_a_dead_agent_is_closed_at_its_deadline(node, session)
 
 async def test_the_deadline_closes_the_duplicate_only(node, session):
     keeper = node.agent()
-    await keeper.keep(await session.take_lock("because"))
-    await keeper.close_at(node.machine.clock.boottime() - 1)
+    await keeper.keep_lock(await session.take_lock("because"))
+    await keeper.set_deadline(node.machine.clock.boottime() - 1)
     await asyncio.sleep(NEVER)
-    assert keeper.held
-    assert len(await session.inhibitors()) == 1
+    assert keeper.is_held
+    assert len(await session.list_inhibitors()) == 1
 
 
 async def test_a_holder_that_dies_is_replaced_by_one_with_the_same_deadline(node, session):
     keeper = node.agent()
-    await keeper.keep(await session.take_lock("because"))
+    await keeper.keep_lock(await session.take_lock("because"))
     deadline = node.machine.clock.boottime() + 2.5
-    await keeper.close_at(deadline)
+    await keeper.set_deadline(deadline)
     await node.replace_holder(keeper)
     await node.machine.power_off()
     node.kill(keeper)
@@ -141,12 +145,12 @@ async def test_a_holder_that_dies_is_replaced_by_one_with_the_same_deadline(node
 
 async def test_a_new_lock_replaces_the_old_one_and_its_deadline(node, session):
     keeper = node.agent()
-    await keeper.keep(await session.take_lock("old"))
-    await keeper.close_at(node.machine.clock.boottime() + 0.3)
-    await keeper.keep(await session.take_lock("new"))
+    await keeper.keep_lock(await session.take_lock("old"))
+    await keeper.set_deadline(node.machine.clock.boottime() + 0.3)
+    await keeper.keep_lock(await session.take_lock("new"))
 
     async def locks():
-        return [inhibitor.why for inhibitor in await session.inhibitors()]
+        return [inhibitor.why for inhibitor in await session.list_inhibitors()]
 
     assert await eventually(locks, ["new"]) == ["new"]
     node.kill(keeper)
@@ -158,9 +162,9 @@ async def test_a_new_lock_replaces_the_old_one_and_its_deadline(node, session):
 
 async def test_the_lock_survives_a_restart_of_logind(node, session):
     keeper = node.agent()
-    await keeper.keep(await session.take_lock("because"))
+    await keeper.keep_lock(await session.take_lock("because"))
     await node.machine.fault("restart_logind")
-    assert await session.change() is Change.RESTARTED
+    assert await session.next_change() is LogindChange.RESTARTED
     node.kill(keeper)
-    assert len(await session.inhibitors()) == 1
+    assert len(await session.list_inhibitors()) == 1
     assert await node.agent().recover()

@@ -3,9 +3,9 @@
 import asyncio
 
 import pytest
-from support.actors_world import actors_world
-from support.pods import OBEDIENT, STUBBORN, container, pod, says, shell
-from support.worlds import _containerd, _processes
+from support.runtimes.actor_world import actors_world
+from support.runtimes.pod_scripts import OBEDIENT, STUBBORN, container, pod, says, shell
+from support.runtimes.world_fixture import _containerd, _processes
 
 from lastcall.errors import InvalidInput, LastcallError, Unavailable
 
@@ -21,20 +21,20 @@ async def world(request, tmp_path):
 
 async def created(world, *containers, name="web", init=()):
     made = pod(world, name, *containers, init=init)
-    return made, await world.runtime.create(made)
+    return made, await world.runtime.create_sandbox(made)
 
 
 async def launch(world, made, name, attempt=0):
     container = next(one for one in (*(made.spec.init_containers or ()), *made.spec.containers) if one.name == name)
-    return await asyncio.wait_for(world.runtime.launch(made, container, attempt=attempt), SOON)
+    return await asyncio.wait_for(world.runtime.launch_container(made, container, attempt=attempt), SOON)
 
 
 async def ended(world):
-    return await asyncio.wait_for(world.runtime.ended(), SOON)
+    return await asyncio.wait_for(world.runtime.next_ended(), SOON)
 
 
 async def running(world):
-    return {live.pod.metadata.name: sorted(live.containers) for live in await world.runtime.refresh()}
+    return {live.pod.metadata.name: sorted(live.containers) for live in await world.runtime.refresh_pods()}
 
 
 async def test_a_created_pod_has_an_address_of_its_own_and_runs_nothing(world):
@@ -49,7 +49,7 @@ async def test_a_created_pod_has_an_address_of_its_own_and_runs_nothing(world):
 async def test_it_is_created_once(world):
     made, first = await created(world, container("main", OBEDIENT))
     run = await launch(world, made, "main")
-    again = await world.runtime.create(made)
+    again = await world.runtime.create_sandbox(made)
     assert again.pod.status.pod_ip == first.pod.status.pod_ip
     assert again.containers == {"main": run}
 
@@ -59,7 +59,7 @@ async def test_containers_run_when_they_are_launched(world):
     one = await launch(world, made, "one")
     assert await running(world) == {"web": ["one"]}
     two = await launch(world, made, "two")
-    (live,) = await world.runtime.refresh()
+    (live,) = await world.runtime.refresh_pods()
     assert live.containers == {"one": one, "two": two}
 
 
@@ -100,9 +100,9 @@ async def test_the_containers_of_a_pod_end_by_themselves(world):
     if world.name != "actors":  # which play scripts and write nothing
         await says(world, "web.one", "ready")
         await says(world, "web.two", "ready")
-    assert await asyncio.wait_for(world.runtime.stop(one, 30), SOON) == 7
+    assert await asyncio.wait_for(world.runtime.stop_container(one, 30), SOON) == 7
     assert await running(world) == {"web": ["two"]}
-    await world.runtime.remove(made.metadata.uid)
+    await world.runtime.remove_pod(made.metadata.uid)
     assert await running(world) == {}
 
 
@@ -112,9 +112,9 @@ async def test_a_new_kubelet_finds_what_runs_and_hears_of_what_has_ended(world):
     await launch(world, made, "two")
     assert await ended(world) == (made.metadata.uid, "two", 3)
     await world.restarted()
-    world.runtime.tell_again()
+    world.runtime.repeat_ends()
     assert await ended(world) == (made.metadata.uid, "two", 3)
-    again = await world.runtime.create(made)
+    again = await world.runtime.create_sandbox(made)
     assert again.containers == {"one": one}
     assert again.pod.status.pod_ip == first.pod.status.pod_ip
     assert await launch(world, made, "two", attempt=1)
@@ -124,9 +124,9 @@ async def test_a_finished_pod_can_be_created_anew(world):
     made, _ = await created(world, container("main", "exit 0"))
     await launch(world, made, "main")
     await ended(world)
-    live = await world.runtime.create(made)
-    await world.runtime.finish(live)
-    await world.runtime.remove(made.metadata.uid)
+    live = await world.runtime.create_sandbox(made)
+    await world.runtime.tear_down_pod(live)
+    await world.runtime.remove_pod(made.metadata.uid)
     made, _ = await created(world, container("main", OBEDIENT))
     await launch(world, made, "main")
     assert await running(world) == {"web": ["main"]}
@@ -136,7 +136,7 @@ async def test_probes_ask_what_runs(world):
     made, live = await created(world, container("main", OBEDIENT))
     assert not (await world.runtime.probe(live, "main", shell("true"), 60)).ok
     run = await launch(world, made, "main")
-    (live,) = await world.runtime.refresh()
+    (live,) = await world.runtime.refresh_pods()
     assert live.containers == {"main": run}
     assert (await world.runtime.probe(live, "main", shell("true"), 60)).ok
 
@@ -144,10 +144,10 @@ async def test_probes_ask_what_runs(world):
 async def test_a_hook_ends_with_its_container(world):
     made, _ = await created(world, container("main", OBEDIENT))
     run = await launch(world, made, "main")
-    (live,) = await world.runtime.refresh()
+    (live,) = await world.runtime.refresh_pods()
     hook = asyncio.create_task(world.runtime.run_hook(live, "main", shell("sleep 1000"), 600))
     await asyncio.sleep(0.5)  # while it runs; if it is later, it finds no container, and fails too
-    await world.runtime.stop(run, 60)
+    await world.runtime.stop_container(run, 60)
     assert not (await asyncio.wait_for(hook, SOON)).ok
 
 
@@ -159,21 +159,21 @@ async def test_each_run_has_a_log(world):
         await ended(world)
     logs = []
     for attempt in range(2):
-        lines, end = await world.runtime.log(made, "main", attempt).read(0)
+        lines, end = await world.runtime.open_log(made, "main", attempt).read(0)
         logs.append(b"".join(line for _, line in lines))
         assert all(at > 1_600_000_000 for at, _ in lines)
-        assert (await world.runtime.log(made, "main", attempt).read(end))[0] in ([], ())
+        assert (await world.runtime.open_log(made, "main", attempt).read(end))[0] in ([], ())
     assert all(logs)
     if world.name != "actors":
         assert logs[0] != logs[1]
         assert logs[0].startswith(b"hello at ")
-    assert (await world.runtime.log(made, "main", 7).read(0))[0] in ([], ())
+    assert (await world.runtime.open_log(made, "main", 7).read(0))[0] in ([], ())
 
 
 async def test_programs_run_beside_a_container_or_are_refused(world):
     made, _ = await created(world, container("main", OBEDIENT))
     await launch(world, made, "main")
-    (live,) = await world.runtime.refresh()
+    (live,) = await world.runtime.refresh_pods()
     with pytest.raises(InvalidInput):
         await world.runtime.execute(live, "other", ["true"], stdin=False, tty=False)
     if world.name == "actors":
@@ -196,7 +196,7 @@ async def execute(world):
         pytest.skip("actors run no programs")
     made, _ = await created(world, container("main", OBEDIENT))
     await launch(world, made, "main")
-    (live,) = await world.runtime.refresh()
+    (live,) = await world.runtime.refresh_pods()
 
     async def execute(script, **options):
         return await world.runtime.execute(
@@ -263,8 +263,8 @@ async def test_a_program_in_a_container_that_has_ended(world):
         pytest.skip("actors run no programs")
     made, _ = await created(world, container("main", OBEDIENT))
     run = await launch(world, made, "main")
-    (live,) = await world.runtime.refresh()
-    await world.runtime.stop(run, 5)
+    (live,) = await world.runtime.refresh_pods()
+    await world.runtime.stop_container(run, 5)
     with pytest.raises(InvalidInput):
         await world.runtime.execute(live, "main", ["true"], stdin=False, tty=False)
 

@@ -5,7 +5,7 @@ import time
 
 import pytest
 from msgspec.structs import replace
-from support.pods import (
+from support.runtimes.pod_scripts import (
     GATED,
     OBEDIENT,
     READY,
@@ -21,17 +21,17 @@ from support.pods import (
     told,
 )
 
-from lastcall.aio import cancel
+from lastcall.aio import cancel_and_wait
 from lastcall.errors import LastcallError
 
 
 async def ended(world):
-    return await asyncio.wait_for(world.runtime.ended(), SOON)
+    return await asyncio.wait_for(world.runtime.next_ended(), SOON)
 
 
 async def running(world):
     """The running containers' names by pod, read anew."""
-    return {live.pod.metadata.name: sorted(live.containers) for live in await world.runtime.refresh()}
+    return {live.pod.metadata.name: sorted(live.containers) for live in await world.runtime.refresh_pods()}
 
 
 class TestStop:
@@ -62,14 +62,14 @@ class TestStop:
 
     async def test_kill_ends_a_stop_early(self, world):
         _, main = await started(world, script=STUBBORN)
-        stopping = asyncio.create_task(world.runtime.stop(main, 600))
+        stopping = asyncio.create_task(world.runtime.stop_container(main, 600))
         await says(world, "web.main", "ready", "TERM")
-        await world.runtime.kill(main)
+        await world.runtime.kill_container(main)
         assert await asyncio.wait_for(stopping, SOON) == 137
 
     async def test_kill_needs_no_stop(self, world):
         live, main = await started(world, script=STUBBORN)
-        await world.runtime.kill(main)
+        await world.runtime.kill_container(main)
         assert await ended(world) == (live.pod.metadata.uid, "main", 137)
         assert told(world, "web.main") == ["ready"]
 
@@ -81,7 +81,7 @@ class TestStop:
 
     async def test_a_shorter_stop_tightens_a_longer_one(self, world):
         _, main = await started(world, script=STUBBORN)
-        long = asyncio.create_task(world.runtime.stop(main, 600))
+        long = asyncio.create_task(world.runtime.stop_container(main, 600))
         await says(world, "web.main", "ready", "TERM")
         assert await stop(world, main, 1) == 137
         assert await asyncio.wait_for(long, SOON) == 137
@@ -89,7 +89,7 @@ class TestStop:
 
     async def test_a_longer_stop_does_not_loosen_a_shorter_one(self, world):
         _, main = await started(world, script=STUBBORN)
-        short = asyncio.create_task(world.runtime.stop(main, 1))
+        short = asyncio.create_task(world.runtime.stop_container(main, 1))
         await says(world, "web.main", "ready", "TERM")
         assert await stop(world, main, 600) == 137
         assert await asyncio.wait_for(short, SOON) == 137
@@ -99,27 +99,27 @@ class TestStop:
         assert await stop(world, main, 60) == 7
         assert await stop(world, main, 60) in (7, None)
         assert await stop(world, "no-such-container", 60) is None
-        await world.runtime.kill(main)
-        await world.runtime.kill("no-such-container")
+        await world.runtime.kill_container(main)
+        await world.runtime.kill_container("no-such-container")
 
     async def test_one_grace_serves_all_pods(self, world):
         """All have SIGTERM before the first has ended; one after the other is not parallel."""
         names = [f"pod-{number}" for number in range(10)]
         lives = await asyncio.gather(
-            *(world.runtime.start(pod(world, name, container("main", STUBBORN))) for name in names)
+            *(world.runtime.start_pod(pod(world, name, container("main", STUBBORN))) for name in names)
         )
         for name in names:
             await says(world, f"{name}.main", "ready")
         mains = [live.containers["main"] for live in lives]
-        stops = [asyncio.create_task(world.runtime.stop(main, 600)) for main in mains]
+        stops = [asyncio.create_task(world.runtime.stop_container(main, 600)) for main in mains]
         for name in names:
             await says(world, f"{name}.main", "ready", "TERM")
         assert not any(stop.done() for stop in stops)
-        await asyncio.gather(*(world.runtime.kill(main) for main in mains))
+        await asyncio.gather(*(world.runtime.kill_container(main) for main in mains))
         assert await asyncio.wait_for(asyncio.gather(*stops), SOON) == [137] * 10
 
     async def test_containers_of_one_pod_end_independently(self, world):
-        live = await world.runtime.start(pod(world, "web", container("one", OBEDIENT), container("two", OBEDIENT)))
+        live = await world.runtime.start_pod(pod(world, "web", container("one", OBEDIENT), container("two", OBEDIENT)))
         await says(world, "web.one", "ready")
         await says(world, "web.two", "ready")
         assert await stop(world, live.containers["one"], 60) == 7
@@ -142,12 +142,12 @@ class TestPods:
             labels={"app": "db"},
             annotations={"example.com/note": "primary"},
         )
-        await world.runtime.start(made)
+        await world.runtime.start_pod(made)
         await says(world, "db.main", "ready")
         for again in (False, True):
             if again:
                 await world.restarted()
-            (live,) = await world.runtime.refresh()
+            (live,) = await world.runtime.refresh_pods()
             metadata, spec = live.pod.metadata, live.pod.spec
             assert (metadata.namespace, metadata.name, metadata.uid) == ("shop", "db", made.metadata.uid)
             assert metadata.labels["app"] == "db"
@@ -160,19 +160,19 @@ class TestPods:
             assert [(port.name, port.container_port) for port in main.ports] == [("admin", 8080)]
 
     async def test_finished_containers_and_pods_are_not_listed(self, world):
-        await world.runtime.start(pod(world, "job", container("main", f"{GATED} 0"), container("other", OBEDIENT)))
+        await world.runtime.start_pod(pod(world, "job", container("main", f"{GATED} 0"), container("other", OBEDIENT)))
         await says(world, "job.main", "ready")
         await says(world, "job.other", "ready")
         open_gate(world, "job.main")
         assert (await ended(world))[1:] == ("main", 0)
         assert await running(world) == {"job": ["other"]}
-        (live,) = await world.runtime.pods()
+        (live,) = await world.runtime.list_pods()
         await stop(world, live.containers["other"], 60)
         assert await running(world) == {}
-        assert list(await world.runtime.pods()) == []
+        assert list(await world.runtime.list_pods()) == []
 
     async def test_ended_tells_the_end_of_each_container_in_order(self, world):
-        live = await world.runtime.start(
+        live = await world.runtime.start_pod(
             pod(world, "job", container("one", f"{GATED} 3"), container("two", f"{GATED} 0"))
         )
         await says(world, "job.one", "ready")
@@ -187,39 +187,39 @@ class TestPods:
     async def test_finish_may_be_repeated_and_the_name_is_free_again(self, world):
         live, main = await started(world)
         await stop(world, main, 60)
-        await world.runtime.finish(live)
-        await world.runtime.finish(live)
+        await world.runtime.tear_down_pod(live)
+        await world.runtime.tear_down_pod(live)
         assert await running(world) == {}
-        await world.runtime.start(pod(world, "web", container("main", OBEDIENT)))
+        await world.runtime.start_pod(pod(world, "web", container("main", OBEDIENT)))
         await says(world, "web.main", "ready", "TERM", "ready")
 
     async def test_finish_leaves_alone_what_still_runs(self, world):
         live, main = await started(world)
-        await asyncio.wait_for(world.runtime.finish(live), SOON)
+        await asyncio.wait_for(world.runtime.tear_down_pod(live), SOON)
         assert await running(world) == {"web": ["main"]}
         assert await stop(world, main, 60) == 7
         assert told(world, "web.main") == ["ready", "TERM"]
 
     async def test_finish_leaves_alone_what_was_started_after_the_list(self, world):
         live, main = await started(world)
-        await asyncio.wait_for(world.runtime.finish(replace(live, containers={})), SOON)
+        await asyncio.wait_for(world.runtime.tear_down_pod(replace(live, containers={})), SOON)
         assert await running(world) == {"web": ["main"]}
         assert await stop(world, main, 60) == 7
         assert told(world, "web.main") == ["ready", "TERM"]
 
     async def test_look_again_sees_what_runs_of_a_pod(self, world):
         live, main = await started(world)
-        now = await world.runtime.look_again(replace(live, containers={"main": "an-earlier-one"}))
+        now = await world.runtime.reread_pod(replace(live, containers={"main": "an-earlier-one"}))
         assert now.containers == {"main": main}
         assert now.pod.metadata.uid == live.pod.metadata.uid
         await stop(world, main, 60)
-        assert await world.runtime.look_again(live) is None
+        assert await world.runtime.reread_pod(live) is None
 
     async def test_remove_kills_and_forgets(self, world):
         live, _ = await started(world, script=STUBBORN)
-        await asyncio.wait_for(world.runtime.remove(live.pod.metadata.uid), SOON)
-        await world.runtime.remove(live.pod.metadata.uid)
-        await world.runtime.remove("no-such-uid")
+        await asyncio.wait_for(world.runtime.remove_pod(live.pod.metadata.uid), SOON)
+        await world.runtime.remove_pod(live.pod.metadata.uid)
+        await world.runtime.remove_pod("no-such-uid")
         assert await running(world) == {}
         assert told(world, "web.main") == ["ready"]
 
@@ -233,7 +233,7 @@ class TestStart:
         say = [container(name, f"sleep 0.2; echo {name} >> {out}") for name in ("init-1", "init-2")]
         side = container("side", f"echo side >> {out}; {OBEDIENT}", restartPolicy="Always")
         main = container("main", f"echo main >> {out}; {OBEDIENT}")
-        live = await world.runtime.start(pod(world, "web", main, init=[say[0], side, say[1]]))
+        live = await world.runtime.start_pod(pod(world, "web", main, init=[say[0], side, say[1]]))
         await says(world, "web.main", "ready")
         await says(world, "web.side", "ready")
         order = told(world, "order")
@@ -246,7 +246,7 @@ class TestStart:
         side = container("side", STUBBORN, restartPolicy="Always")
         broken = container("broken", "exit 3")
         with pytest.raises(LastcallError, match=r"broken.*3"):
-            await world.runtime.start(pod(world, "web", container("main", OBEDIENT), init=[side, broken]))
+            await world.runtime.start_pod(pod(world, "web", container("main", OBEDIENT), init=[side, broken]))
         assert await running(world) == {}
         assert told(world, "web.main") == []
 
@@ -259,7 +259,7 @@ class TestStart:
             "args": ["zero", "first  argument"],
             "workingDir": str(directory),
         }
-        await world.runtime.start(pod(world, "web", one))
+        await world.runtime.start_pod(pod(world, "web", one))
         await says(world, "web.main", "good night, 'all'", f"$HOME|zero|first  argument|{directory}")
 
 
@@ -269,16 +269,16 @@ class TestAfterARestart:
     async def test_running_containers_are_found_again_and_can_be_stopped(self, world):
         _, main = await started(world)
         await world.restarted()
-        (live,) = await world.runtime.pods()
+        (live,) = await world.runtime.list_pods()
         assert live.containers == {"main": main}
         assert await stop(world, main, 60) == 7
         assert told(world, "web.main") == ["ready", "TERM"]
 
     async def test_sigterm_is_sent_once_all_the_same(self, world):
         _, main = await started(world, script=STUBBORN)
-        stopping = asyncio.create_task(world.runtime.stop(main, 30))
+        stopping = asyncio.create_task(world.runtime.stop_container(main, 30))
         await says(world, "web.main", "ready", "TERM")
-        await cancel(stopping)
+        await cancel_and_wait(stopping)
         await world.restarted()
         assert await stop(world, main, 1) == 137
         assert told(world, "web.main") == ["ready", "TERM"]
@@ -301,15 +301,15 @@ class TestAfterARestart:
     async def test_hooks_run(self, world):
         await started(world)
         await world.restarted()
-        (live,) = await world.runtime.pods()
+        (live,) = await world.runtime.list_pods()
         assert (await world.runtime.run_hook(live, "main", shell('echo HOOK >> "$OUT"'), 60)).ok
         assert told(world, "web.main") == ["ready", "HOOK"]
 
     async def test_a_finished_pod_stays_finished(self, world):
         live, main = await started(world)
         await stop(world, main, 60)
-        await world.runtime.finish(live)
+        await world.runtime.tear_down_pod(live)
         await world.restarted()
         assert await running(world) == {}
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(world.runtime.ended(), 0.5)
+            await asyncio.wait_for(world.runtime.next_ended(), 0.5)

@@ -4,19 +4,10 @@ import asyncio
 import time
 from contextlib import asynccontextmanager
 
-from support.pods import (
-    SOON,
-    eventually,
-    open_gate,
-    says,
-    shell,
-    started,
-    stop,
-    told,
-)
+from support.runtimes.pod_scripts import SOON, eventually, open_gate, says, shell, started, stop, told
 
-from lastcall.aio import cancel
-from lastcall.model.pods import ExecAction, Handler, HTTPGetAction, HTTPHeader, SleepAction
+from lastcall.aio import cancel_and_wait
+from lastcall.model.pods import ExecAction, HTTPGetAction, HTTPHeader, LifecycleHandler, SleepAction
 
 GATED_HOOK = 'echo HOOK >> "$OUT"; while ! [ -e "$OUT.gate" ]; do sleep 0.05; done; echo late >> "$OUT"'
 """Goes on when its gate is opened, if it still runs then."""
@@ -41,7 +32,7 @@ class TestHooks:
 
     async def test_an_exec_hook_whose_program_is_missing_fails(self, world):
         live, _ = await started(world)
-        hook = Handler(exec=ExecAction(command=("no-such-program",)))
+        hook = LifecycleHandler(exec=ExecAction(command=("no-such-program",)))
         result = await world.runtime.run_hook(live, "main", hook, 60)
         assert not result.ok
         assert "no-such-program" in result.message
@@ -66,7 +57,7 @@ class TestHooks:
         # containerd forgets a hook that is cancelled before its shim has told it that the hook runs. The shim starts one
         # after the other and answers in that order, so a second hook's end says that containerd knows of the first.
         assert (await world.runtime.run_hook(live, "main", shell("exit 0"), 60)).ok
-        await cancel(running_hook)
+        await cancel_and_wait(running_hook)
         open_gate(world, "web.main")
         await asyncio.sleep(1)
         assert told(world, "web.main") == ["ready", "HOOK"]
@@ -120,19 +111,19 @@ class TestHooks:
     async def test_sleep_waits(self, world):
         live, _ = await started(world)
         begin = time.monotonic()
-        assert (await world.runtime.run_hook(live, "main", Handler(sleep=SleepAction(seconds=1)), 60)).ok
+        assert (await world.runtime.run_hook(live, "main", LifecycleHandler(sleep=SleepAction(seconds=1)), 60)).ok
         assert time.monotonic() - begin > 0.9
 
     async def test_sleep_ends_at_its_limit(self, world):
         live, _ = await started(world)
-        hook = Handler(sleep=SleepAction(seconds=600))
+        hook = LifecycleHandler(sleep=SleepAction(seconds=600))
         result = await asyncio.wait_for(world.runtime.run_hook(live, "main", hook, 0.2), SOON)
         assert result.timed_out
         assert not result.ok
 
 
 def http_hook(**fields):
-    return Handler(http_get=HTTPGetAction(host="127.0.0.1", **fields))
+    return LifecycleHandler(http_get=HTTPGetAction(host="127.0.0.1", **fields))
 
 
 @asynccontextmanager

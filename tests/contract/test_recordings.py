@@ -4,8 +4,8 @@ import re
 
 import pytest
 import yaml
-from support.lab_api import play
-from support.replay import RECORDINGS, cases
+from support.conformance.replay import RECORDINGS, cases
+from support.lab.replayed_server import play
 
 DIFFERENCES = yaml.safe_load((RECORDINGS / "differences.yaml").read_text()) or {}
 """Cases that are answered differently, each with its reason; docs/known-limits.md tells people."""

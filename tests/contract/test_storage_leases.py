@@ -3,19 +3,21 @@
 import asyncio
 
 import pytest
-from support import sanlock
-from support.sanlock import LOCKSPACE
+from support.storage import sanlock_daemons
+from support.storage.sanlock_daemons import LOCKSPACE
 
 from lastcall.errors import Unavailable
 
 pytestmark = pytest.mark.timeout(180)
 
-REAL = pytest.param("real", marks=pytest.mark.skipif(bool(sanlock.missing), reason=str(sanlock.missing)))
+REAL = pytest.param(
+    "real", marks=pytest.mark.skipif(bool(sanlock_daemons.missing), reason=str(sanlock_daemons.missing))
+)
 
 
 @pytest.fixture(params=["fake", REAL])
 async def storage(request, tmp_path):
-    async with sanlock.storage(request.param, tmp_path) as opened:
+    async with sanlock_daemons.storage(request.param, tmp_path) as opened:
         yield opened
 
 
@@ -24,7 +26,7 @@ async def seen(storage, host, wanted):
     async with asyncio.timeout(120):
         while True:
             try:
-                found = await host.leases.look(LOCKSPACE)
+                found = await host.leases.read_lockspace(LOCKSPACE)
             except Unavailable:
                 found = None
             if found and wanted(found):
@@ -68,7 +70,7 @@ async def test_two_hosts_read_each_others_renewals_and_one_that_dies_renews_no_m
     assert about(later, 2).timestamp == about(silent, 2).timestamp
     assert later.timestamp > renewed.timestamp
     with pytest.raises(Unavailable, match="sanlock client status failed"):
-        await second.leases.look(LOCKSPACE)
+        await second.leases.read_lockspace(LOCKSPACE)
 
 
 async def test_one_that_leaves_holds_no_lease_and_has_another_one_when_it_comes_back(storage):
@@ -78,7 +80,7 @@ async def test_one_that_leaves_holds_no_lease_and_has_another_one_when_it_comes_
     await second.leave()
     await seen(storage, first, lambda found: not found.others)
     with pytest.raises(Unavailable, match="lockspace demo is not joined"):
-        await second.leases.look(LOCKSPACE)
+        await second.leases.read_lockspace(LOCKSPACE)
     await second.join()
     mine = await seen(storage, second, lambda found: found.others)
     assert mine.generation > before.generation
@@ -89,11 +91,11 @@ async def test_one_that_leaves_holds_no_lease_and_has_another_one_when_it_comes_
 async def test_a_lockspace_that_is_marked_as_used(storage):
     host = await storage.host(1)
     with pytest.raises(Unavailable, match="lockspace demo is not joined"):
-        await host.leases.look(LOCKSPACE)
+        await host.leases.read_lockspace(LOCKSPACE)
     await host.join()
     await seen(storage, host, lambda found: not found.used)
     with pytest.raises(Unavailable, match="lockspace dem is not joined"):
-        await host.leases.look("dem")
+        await host.leases.read_lockspace("dem")
     await host.mark_used()
     await seen(storage, host, lambda found: found.used)
 

@@ -8,10 +8,16 @@ import math
 
 import pytest
 
-from lastcall.adapters.watchdog_device import CAN_KEEPALIVE, CAN_MAGICCLOSE, CAN_SETTIMEOUT, ONLY_ALARM, WatchdogFile
+from lastcall.adapters.host.watchdog_device import (
+    CAN_KEEPALIVE,
+    CAN_MAGICCLOSE,
+    CAN_SETTIMEOUT,
+    ONLY_ALARM,
+    WatchdogDeviceFile,
+)
 from lastcall.errors import Unavailable
-from lastcall.lab import virtual
-from lastcall.lab.fake_watchdog import USUAL, FakeWatchdog
+from lastcall_lab import virtual
+from lastcall_lab.fakes.watchdog import USUAL, FakeWatchdog
 
 KINDS = {
     "usual": {},
@@ -29,7 +35,7 @@ def scene(play, **kind):
     async def run():
         resets = []
         kernel = FakeWatchdog(lambda: resets.append(asyncio.get_running_loop().time()), **kind)
-        await play(WatchdogFile("/dev/watchdog0", kernel), kernel, resets)
+        await play(WatchdogDeviceFile("/dev/watchdog0", kernel), kernel, resets)
 
     virtual.run(run())
 
@@ -41,10 +47,10 @@ def kind(request):
 
 def test_armed_it_runs_with_the_timeout_that_it_tells_and_fires(kind):
     async def play(device, kernel, resets):
-        assert not device.open
+        assert not device.is_open
         assert not kernel.running
         info = device.arm(10)
-        assert device.open
+        assert device.is_open
         assert (info.timeout, info.resets) == (10, True)
         await asyncio.sleep(9.9)
         assert resets == []
@@ -71,11 +77,11 @@ def test_disarmed_it_does_not_fire_and_where_it_cannot_be_it_is_held_and_petted_
     async def play(device, kernel, resets):
         device.arm(10)
         assert device.disarm() is not kind.get("nowayout", False)
-        assert device.open is kind.get("nowayout", False)
-        if device.open:
+        assert device.is_open is kind.get("nowayout", False)
+        if device.is_open:
             device.pet()
         await asyncio.sleep(100)
-        assert resets == ([10] if device.open else [])
+        assert resets == ([10] if device.is_open else [])
 
     scene(play, **kind)
 
@@ -88,7 +94,7 @@ def test_whether_it_survives_the_death_of_its_program_is_told(kind):
         await asyncio.sleep(3)
         device.pet()
         await asyncio.sleep(6)
-        kernel.died()
+        kernel.kill_holder()
         await asyncio.sleep(100)
         assert resets == ([19] if info.survives_close else [])
 
@@ -112,17 +118,17 @@ def test_another_programs_device_is_unavailable(kind):
         kernel.open("/dev/watchdog0")
         with pytest.raises(Unavailable, match="another program holds it"):
             device.arm(10)
-        assert not device.open
+        assert not device.is_open
 
     scene(play, **kind)
 
 
 def test_one_that_is_not_there():
     async def play(device, kernel, resets):
-        other = WatchdogFile("/dev/watchdog7", kernel)
+        other = WatchdogDeviceFile("/dev/watchdog7", kernel)
         with pytest.raises(Unavailable, match="/dev/watchdog7: No such file or directory"):
             other.arm(10)
-        assert not other.open
+        assert not other.is_open
         assert other.disarm()
 
     scene(play)
@@ -159,7 +165,7 @@ def test_a_driver_that_only_raises_an_alarm():
 def test_a_device_that_fails_says_so():
     async def play(device, kernel, resets):
         device.arm(10)
-        kernel.died()
+        kernel.kill_holder()
         with pytest.raises(Unavailable, match="Bad file descriptor"):
             device.pet()
 
@@ -168,6 +174,6 @@ def test_a_device_that_fails_says_so():
 
 def test_the_name_without_a_number_is_that_of_the_first_device():
     async def play(device, kernel, resets):
-        assert WatchdogFile("/dev/watchdog", kernel).arm(10).survives_close
+        assert WatchdogDeviceFile("/dev/watchdog", kernel).arm(10).survives_close
 
     scene(play, path="/dev/watchdog", nowayout=True, options=CAN_SETTIMEOUT)

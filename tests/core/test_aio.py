@@ -5,12 +5,12 @@ import contextlib
 
 import pytest
 
-from lastcall.aio import Group, Signal, all_done, cancel, first, timeout
+from lastcall.aio import OrderedTaskGroup, Signal, cancel_and_wait, timeout, wait_all, wait_first
 
 
 def test_a_group_keeps_no_task_that_went_well():
     async def run():
-        group = Group()
+        group = OrderedTaskGroup()
         for _ in range(1000):
             await group.start(asyncio.sleep(0), "short")
         assert len(group._tasks) <= 65
@@ -71,7 +71,7 @@ def test_who_is_cancelled_while_he_cancels_waits_for_the_end_all_the_same():
 
         task = asyncio.create_task(stubborn())
         await asyncio.sleep(0)
-        canceller = asyncio.create_task(cancel(task))
+        canceller = asyncio.create_task(cancel_and_wait(task))
         await asyncio.sleep(0.01)
         assert not log
         canceller.cancel()
@@ -85,11 +85,11 @@ def test_who_is_cancelled_while_he_cancels_waits_for_the_end_all_the_same():
 def test_all_that_have_ended_are_not_waited_for():
     async def run():
         tasks = [asyncio.create_task(asyncio.sleep(0)) for _ in range(3)]
-        await all_done(*tasks)
+        await wait_all(*tasks)
         turns = []
         asyncio.get_running_loop().call_soon(turns.append, 1)
-        await all_done(*tasks)
-        await cancel(*tasks)
+        await wait_all(*tasks)
+        await cancel_and_wait(*tasks)
         assert (turns, [task.cancelled() for task in tasks]) == ([], [False, False, False])
 
     asyncio.run(run())
@@ -100,7 +100,7 @@ def test_what_is_waited_for_is_left_as_it_is():
         task = asyncio.create_task(asyncio.sleep(0.05))
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.01):
-                await all_done(task)
+                await wait_all(task)
         await task
 
     asyncio.run(run())
@@ -115,13 +115,13 @@ def test_the_first_of_one_needs_no_task_and_fails_and_is_cancelled_as_that_one()
             told.append(await who())
 
         told = []
-        assert (await first(tell()), told) == (0, [asyncio.current_task()])
+        assert (await wait_first(tell()), told) == (0, [asyncio.current_task()])
         with pytest.raises(ValueError, match="on purpose"):
-            await first(fail())
+            await wait_first(fail())
         future = asyncio.get_running_loop().create_future()
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.01):
-                await first(future)
+                await wait_first(future)
         assert future.cancelled()
 
     async def fail():

@@ -12,19 +12,20 @@ import click
 import pytest
 
 from lastcall import names
-from lastcall.adapters.controller_metrics import ControllerMetrics
-from lastcall.adapters.metrics import Metrics
+from lastcall.adapters.telemetry.agent_metrics import AgentMetrics
+from lastcall.adapters.telemetry.controller_metrics import ControllerMetrics
 from lastcall.cli.main import cli
-from lastcall.failover.deciding import course
-from lastcall.failover.knowing.proofs import Kind
-from lastcall.failover.telling.stages import Stage
-from lastcall.graceful import config, doctor_host, machine
-from lastcall.graceful.doctor import CHECKS
-from lastcall.graceful.finding import Verdict
-from lastcall.host import HostFacts, Unit, Unknown
-from lastcall.manifests import definitions
-from lastcall.model import decode
-from lastcall.model.fence_policies import read as read_policy
+from lastcall.doctor import host_checks
+from lastcall.doctor.all_checks import CHECKS
+from lastcall.doctor.facts import HostFacts, ServiceUnit, UnknownFact
+from lastcall.doctor.finding import CheckVerdict
+from lastcall.failover.decisions import decision_table
+from lastcall.failover.evidence.proofs import ProofKind
+from lastcall.failover.reporting.stages import Stage
+from lastcall.graceful import config, state_machine
+from lastcall.manifests import resource_definitions
+from lastcall.model import decoding
+from lastcall.model.fence_policy_reader import parse_policy as read_policy
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -103,16 +104,16 @@ def test_tests_that_may_be_skipped_exist_and_say_why():
 
 
 def test_the_names_page_is_current():
-    assert (ROOT / "docs/reference/names.md").read_text() == names.page()
+    assert (ROOT / "docs/reference/names.md").read_text() == names.reference_page()
 
 
 def test_the_diagram_is_the_tables():
     [block] = re.findall(r"^```mermaid\n(.*?)^```$", (ROOT / "docs/design.md").read_text(), re.DOTALL | re.MULTILINE)
-    assert block == machine.diagram()
+    assert block == state_machine.mermaid_diagram()
 
 
 def test_the_course_of_a_failover_is_its_table():
-    assert course.table() in (ROOT / "docs/design.md").read_text()
+    assert decision_table.markdown_table() in (ROOT / "docs/design.md").read_text()
 
 
 # -- the command line --------------------------------------------------------------------------------------------------
@@ -215,13 +216,13 @@ def test_the_checks_of_doctor_are_named():
 
 
 def test_every_metric_is_a_name_and_in_the_reference():
-    pages = [one.text().decode() for one in (Metrics(), ControllerMetrics())]
+    pages = [one.render_text().decode() for one in (AgentMetrics(), ControllerMetrics())]
     served = set(re.findall(r"^# TYPE (\S+)", "\n".join(pages), re.MULTILINE))
     served = {name for name in served if not name.endswith("_created")}
     assert served == {name.text for name in names.ALL if name.kind == "metric"}
     page = (ROOT / "docs/reference/metrics.md").read_text()
     assert [name for name in served if f"| `{name}` |" not in page] == []
-    assert [one.value for one in (*Stage, *Kind) if f"\n| `{one.value}` |" not in page] == []
+    assert [one.value for one in (*Stage, *ProofKind) if f"\n| `{one.value}` |" not in page] == []
 
 
 def yaml_blocks(kind):
@@ -233,21 +234,21 @@ def yaml_blocks(kind):
 
 @pytest.mark.parametrize("block", [*yaml_blocks("AgentConfiguration"), *yaml_blocks("KubeletConfiguration")])
 def test_configurations_that_are_printed_are_valid(block):
-    settings = config.read(block.encode(), "page")
-    assert settings.enabled
+    settings = config.parse_config(block.encode(), "page")
+    assert settings.is_enabled
     assert settings.warnings == ()
 
 
 @pytest.mark.parametrize("block", [*yaml_blocks("FencePolicy")])
 def test_policies_that_are_printed_are_valid(block):
-    for found in decode.documents(block.encode(), "page"):
+    for found in decoding.parse_documents(block.encode(), "page"):
         assert found["kind"] != "FencePolicy" or read_policy(found)
 
 
 def test_the_reference_has_every_field_of_a_policy_with_its_default():
     """Fields that only lead to others stand in headings or in the row of their parent."""
     page = (ROOT / "docs/reference/fence-policy.md").read_text()
-    [version] = definitions.fence_policy()["spec"]["versions"]
+    [version] = resource_definitions.fence_policy_definition()["spec"]["versions"]
     spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
     for name, schema in policy_fields(spec):
         assert f"`{name}`" in page or f"### {name}\n" in page, name
@@ -283,16 +284,16 @@ def test_the_unit_keeps_the_lock():
     unit.optionxform = str
     unit.read_string(UNIT.read_text())
     service = unit["Service"]
-    found = Unit(
-        name=doctor_host.AGENT_UNIT,
+    found = ServiceUnit(
+        name=host_checks.AGENT_UNIT,
         kill_mode=service.get("KillMode", "control-group"),
         stored_descriptors=int(service["FileDescriptorStoreMax"]),
         environment=(service["Environment"],),
     )
-    unknown = dict.fromkeys(HostFacts.__struct_fields__, Unknown(reason="not asked"))
+    unknown = dict.fromkeys(HostFacts.__struct_fields__, UnknownFact(reason="not asked"))
     facts = HostFacts(**{**unknown, "systemd_version": "252", "agent_unit": found})
-    assert doctor_host.unit(facts).verdict is Verdict.OK
-    assert UNIT.name == doctor_host.AGENT_UNIT
+    assert host_checks.check_unit(facts).verdict is CheckVerdict.OK
+    assert UNIT.name == host_checks.AGENT_UNIT
     assert unit["Unit"]["StartLimitIntervalSec"] == "0", "a unit that is given up loses its store"
     assert service["Restart"] == "always"
     assert service["Type"] == "notify"

@@ -4,19 +4,19 @@ import asyncio
 import contextlib
 
 import pytest
-from support import sanlock
-from support.agent_at_lab import ended, running
-from support.lab_process import LabProcess
+from support.agents.agent_process import ended, running
+from support.lab.up_process import LabProcess
+from support.storage import sanlock_daemons
 
 from lastcall import names
 from lastcall.adapters.kube.resources import LEASES
 from lastcall.errors import NotFound, Unavailable
-from lastcall.model.storage_lease import recorded
+from lastcall.model.storage_lease import parse_record
 from lastcall.model.watchdog_lease import AgentLease
 
 pytestmark = [
     pytest.mark.timeout(270),
-    pytest.mark.skipif(bool(sanlock.missing), reason=str(sanlock.missing)),
+    pytest.mark.skipif(bool(sanlock_daemons.missing), reason=str(sanlock_daemons.missing)),
 ]
 
 CONFIG = "storageLease: {sanlock: {lockspace: demo, resetsMachine: true}}\n"
@@ -34,7 +34,7 @@ def lab(tmp_path):
 
 @pytest.fixture
 async def hosts(tmp_path):
-    async with sanlock.storage("real", tmp_path) as storage:
+    async with sanlock_daemons.storage("real", tmp_path) as storage:
         found = [await storage.host(number) for number in (1, 2)]
         await asyncio.gather(*(host.join() for host in found))
         yield found
@@ -45,7 +45,7 @@ async def generation(host):
     async with asyncio.timeout(120):
         while True:
             with contextlib.suppress(Unavailable):
-                return (await host.leases.look("demo")).generation
+                return (await host.leases.read_lockspace("demo")).generation
             await asyncio.sleep(0.2)
 
 
@@ -54,8 +54,8 @@ async def until(client, wanted):
     async with asyncio.timeout(120):
         while True:
             try:
-                lease = await client.get(LEASES.read_as(AgentLease), "n1", namespace=names.NODES_NAMESPACE)
-                record = recorded(lease.metadata.annotations)
+                lease = await client.get(LEASES.with_shape(AgentLease), "n1", namespace=names.NODES_NAMESPACE)
+                record = parse_record(lease.metadata.annotations)
             except NotFound:
                 record = None
             if record and wanted(record):

@@ -3,8 +3,8 @@
 import asyncio
 
 import pytest
-from support.agent_at_lab import agent, ended, running
-from support.lab_process import LabProcess
+from support.agents.agent_process import agent, ended, running
+from support.lab.up_process import LabProcess
 
 from lastcall import names
 from lastcall.adapters.kube.resources import LEASES
@@ -33,7 +33,7 @@ async def test_it_says_in_its_lease_why_it_is_not_armed(lab, tmp_path):
             while "No such file or directory" not in why:
                 await asyncio.sleep(0.1)
                 try:
-                    lease = await client.get(LEASES.read_as(AgentLease), "n1", namespace=names.NODES_NAMESPACE)
+                    lease = await client.get(LEASES.with_shape(AgentLease), "n1", namespace=names.NODES_NAMESPACE)
                 except NotFound:
                     continue
                 why = lease.promise.why if lease.promise else ""

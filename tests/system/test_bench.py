@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lastcall.lab.private_logind import PrivateLogind
+from lastcall_lab.private_logind import PrivateLogind
 
 ROOT = Path(__file__).parents[2]
 

@@ -5,10 +5,10 @@ import os
 import signal
 
 import pytest
-from support import containerd_world
-from support.containerd import shared_containerd
-from support.logind import private_logind  # noqa: F401
-from support.system import CONFIG, PATIENT, Node
+from support.agents.system_node import CONFIG, PATIENT, Node
+from support.host.logind import private_logind  # noqa: F401  (fixtures)
+from support.runtimes import containerd_world
+from support.runtimes.private_containerd import shared_containerd
 
 from lastcall.model.shutdown import PhaseEnd, PodOutcome
 

@@ -5,15 +5,15 @@ import itertools
 import re
 
 import pytest
-from support.controller_process import ControllerProcess, install_agent
-from support.lab_client import client_of, install_controller
-from support.lab_process import LabProcess
+from support.failover.controller_process import ControllerProcess, install_agent
+from support.lab.up_client import client_of, install_controller
+from support.lab.up_process import LabProcess
 
 from lastcall.adapters.kube import resources
 from lastcall.adapters.kube.client import STRATEGIC
-from lastcall.aio import cancel
+from lastcall.aio import cancel_and_wait
 from lastcall.errors import AlreadyExists, NotFound
-from lastcall.model.watchdog_heard import Hearing, annotated
+from lastcall.model.watchdog_peer_reports import PeerReport, to_annotations
 from lastcall.names import NODES_NAMESPACE
 
 pytestmark = pytest.mark.timeout(270)
@@ -94,7 +94,7 @@ async def still_heard(client, controller):
     async with asyncio.timeout(90):
         while "heard it" not in page:
             number = next(numbers)
-            said = annotated({"n1": Hearing(boot_id="b1", asked=number, ago=0.5)}, {})
+            said = to_annotations({"n1": PeerReport(boot_id="b1", asked=number, ago=0.5)}, {})
             renewed = f"2026-01-01T01:{number // 60:02}:{number % 60:02}.000000Z"
             lease = {"metadata": {"annotations": said}, "spec": {"renewTime": renewed}}
             await client.patch(resources.LEASES, "n2", lease, namespace=NODES_NAMESPACE)
@@ -136,7 +136,7 @@ async def test_a_node_is_fenced_and_its_pod_removed_and_the_lease_released(lab, 
         assert lease["spec"]["holderIdentity"] == ""
     finally:
         controller.kill()
-        await cancel(hearts)
+        await cancel_and_wait(hearts)
 
 
 def test_no_cluster_is_told_as_it_is(tmp_path):

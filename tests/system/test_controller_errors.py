@@ -6,14 +6,14 @@ import subprocess
 import sys
 
 import pytest
-from support.controller_process import ControllerProcess, install_agent
-from support.failing_proxy import proxied
-from support.lab_client import client_of
-from support.lab_process import LabProcess
+from support.failover.controller_process import ControllerProcess, install_agent
+from support.kube.failing_proxy import proxied
+from support.lab.up_client import client_of
+from support.lab.up_process import LabProcess
 from system.test_controller import beat, install
 
 from lastcall.adapters.kube.failover_cluster import POLICIES
-from lastcall.aio import cancel
+from lastcall.aio import cancel_and_wait
 
 pytestmark = pytest.mark.timeout(270)
 WHICH = {
@@ -36,7 +36,7 @@ async def world(tmp_path):
                 async with proxied(lab.kubeconfig, tmp_path) as (proxy, kubeconfig):
                     yield lab, client, proxy, kubeconfig
             finally:
-                await cancel(hearts)
+                await cancel_and_wait(hearts)
     finally:
         lab.kill()
 

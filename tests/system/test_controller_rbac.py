@@ -11,27 +11,27 @@ import json
 
 import pytest
 import yaml
-from support.controller_process import ControllerProcess, install_agent
-from support.lab_client import client_of, served
-from support.lab_process import LabProcess
+from support.failover.controller_process import ControllerProcess, install_agent
+from support.lab.up_client import client_of, served
+from support.lab.up_process import LabProcess
 
 from lastcall.adapters.kube import resources
 from lastcall.adapters.kube.client import STRATEGIC
-from lastcall.aio import cancel
+from lastcall.aio import cancel_and_wait
 from lastcall.errors import AlreadyExists
-from lastcall.lab.making import make
-from lastcall.manifests.controller import NAMESPACE, Choices, objects
-from lastcall.manifests.grants import every_grant
+from lastcall.manifests.controller import NAMESPACE, ControllerChoices, controller_objects
+from lastcall.manifests.controller_grants import all_grants
 from lastcall.manifests.labels import NAME
-from lastcall.manifests.rbac import Asked, beyond, unused
-from lastcall.model.watchdog import Watchdog
-from lastcall.model.watchdog_lease import Promise, annotated
+from lastcall.manifests.rbac import AuditedRequest, ungranted_requests, unused_grants
+from lastcall.model.watchdog import WatchdogTiming
+from lastcall.model.watchdog_lease import WatchdogPromise, to_annotations
 from lastcall.names import NODES_NAMESPACE
+from lastcall_lab.control_plane.create_objects import create_object
 
 pytestmark = pytest.mark.timeout(360)
 
 NAMES = ("n1", "n2", "n3")
-ACCOUNTS = resources.resource("", "v1", "serviceaccounts")
+ACCOUNTS = resources.dict_resource("", "v1", "serviceaccounts")
 READY = {"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-01-01T00:00:00Z"}
 CONTROL_PLANE = {"node-role.kubernetes.io/control-plane": ""}
 
@@ -85,7 +85,9 @@ SCENE = [
         "coordination.k8s.io/v1",
         NODES_NAMESPACE,
         metadata={
-            "annotations": annotated(Promise.of("b1", Watchdog(lease=600, pet=10, timeout=60, drift=0.1))),
+            "annotations": to_annotations(
+                WatchdogPromise.from_timing("b1", WatchdogTiming(lease=600, pet=10, timeout=60, drift=0.1))
+            ),
         },
     ),
     thing(
@@ -129,8 +131,8 @@ async def client(lab):
 
 async def prepare(client, attach_detach):
     """What is applied, and then the scene; a kind is served a moment after its definition was made."""
-    for obj in [*objects(Choices(replicas=0, attach_detach=attach_detach)), *SCENE]:
-        await served(lambda obj=obj: make(client, obj))
+    for obj in [*controller_objects(ControllerChoices(replicas=0, attach_detach=attach_detach)), *SCENE]:
+        await served(lambda obj=obj: create_object(client, obj))
     for name in NAMES:
         info = {"bootID": f"b{name[1:]}", "systemUUID": f"11111111-2222-4333-8444-55555555550{name[1:]}"}
         status = {"nodeInfo": info, "conditions": [READY]}
@@ -139,7 +141,7 @@ async def prepare(client, attach_detach):
 
 async def as_the_controller(client, lab, directory):
     """A kubeconfig with a token of its ServiceAccount."""
-    found = await client.create_below(ACCOUNTS, NAME, "token", {"spec": {}}, namespace=NAMESPACE)
+    found = await client.create_subresource(ACCOUNTS, NAME, "token", {"spec": {}}, namespace=NAMESPACE)
     config = yaml.safe_load(lab.kubeconfig.read_text())
     config["users"][0]["user"] = {"token": found["status"]["token"]}
     path = directory / "controller.kubeconfig"
@@ -165,7 +167,7 @@ def asked(path):
     """What the controller's ServiceAccount asked for, as the audit has it by now."""
     records = (json.loads(one) for one in path.read_text().splitlines(keepends=True) if one.endswith("\n"))
     return [
-        Asked(**{field: one[field] for field in Asked._fields})
+        AuditedRequest(**{field: one[field] for field in AuditedRequest._fields})
         for one in records
         if one["user"] == f"system:serviceaccount:{NAMESPACE}:{NAME}"
     ]
@@ -194,8 +196,8 @@ async def test_every_request_is_within_the_roles_and_every_rule_is_used(lab, cli
         assert await asyncio.to_thread(controller.stop) == 0
     finally:
         controller.kill()
-        await cancel(hearts)
-    grants, requests = every_grant(NAMESPACE, detach=attach_detach == "own"), asked(tmp_path / "audit")
-    assert beyond(grants, requests) == []
-    not_used = {(grant.resource, grant.namespace, verb) for grant, verb in unused(grants, requests)}
+        await cancel_and_wait(hearts)
+    grants, requests = all_grants(NAMESPACE, detach=attach_detach == "own"), asked(tmp_path / "audit")
+    assert ungranted_requests(grants, requests) == []
+    not_used = {(grant.resource, grant.namespace, verb) for grant, verb in unused_grants(grants, requests)}
     assert not_used <= ({CHANGED} if attach_detach == "own" else set())

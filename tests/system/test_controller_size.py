@@ -4,9 +4,9 @@ import asyncio
 import json
 
 import pytest
-from support.controller_process import ControllerProcess
-from support.lab_client import client_of, install_controller
-from support.lab_process import LabProcess
+from support.failover.controller_process import ControllerProcess
+from support.lab.up_client import client_of, install_controller
+from support.lab.up_process import LabProcess
 
 from lastcall.adapters.kube import resources
 from lastcall.adapters.kube.client import STRATEGIC

@@ -5,14 +5,14 @@ import json
 import os
 
 import pytest
-from support.doctor_host import ASKS, KUBELET, Host, a_host  # noqa: F401  (fixtures)
-from support.logind import private_logind  # noqa: F401
-from support.scripted_cri import scripted_cri
-from support.system import Node
+from support.agents.system_node import Node
+from support.doctor.host import ASKS, KUBELET, Host, a_host  # noqa: F401  (fixtures)
+from support.host.logind import private_logind  # noqa: F401  (fixtures)
+from support.runtimes.scripted_cri import scripted_cri
 
-from lastcall.adapters.agent_lock import AgentLock
-from lastcall.adapters.logind import SystemLogind
-from lastcall.lab.private_logind import Mode
+from lastcall.adapters.logind.session import SystemLogind
+from lastcall.adapters.state.agent_lock import AgentLock
+from lastcall_lab.private_logind import SystemdResponse
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -20,7 +20,7 @@ AS_NOBODY = """\
 import os
 import re
 import encodings.utf_8_sig
-import lastcall.adapters.host_bus, lastcall.adapters.host_facts, lastcall.cli.doctor, lastcall.graceful.doctor
+import lastcall.adapters.doctor.bus_facts, lastcall.adapters.doctor.host_facts, lastcall.cli.doctor, lastcall.doctor.all_checks
 from lastcall.cli.main import main
 os.setgroups([])
 os.setresgid(65534, 65534, 65534)
@@ -61,7 +61,7 @@ async def test_a_look_leaves_no_trace(host):
     assert not host.state.exists()
     assert sorted(host.root.rglob("*conf*")) == before
     session = await SystemLogind(host.address).open()
-    assert await session.inhibitors() == []
+    assert await session.list_inhibitors() == []
     session.close()
 
 
@@ -85,7 +85,7 @@ async def test_a_limit_that_the_agent_will_raise_is_only_a_warning(host):
 
 
 async def test_masked_targets_are_named(host, private_logind):  # noqa: F811
-    await private_logind.set_mode(Mode.MASKED)
+    await private_logind.set_mode(SystemdResponse.MASKED)
     said = await host.doctor()
     assert said.code == 1
     assert said.verdict("targets") == "failure"

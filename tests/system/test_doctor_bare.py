@@ -7,8 +7,8 @@ import socket
 from pathlib import Path
 
 import pytest
-from support.doctor_host import AGENT, ASKS, KUBELET, a_host, a_host_without_bus  # noqa: F401  (fixtures)
-from support.logind import private_logind  # noqa: F401
+from support.doctor.host import AGENT, ASKS, KUBELET, a_host, a_host_without_bus  # noqa: F401  (fixtures)
+from support.host.logind import private_logind  # noqa: F401  (fixtures)
 
 pytestmark = pytest.mark.timeout(180)
 

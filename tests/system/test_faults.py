@@ -5,13 +5,13 @@ import os
 import signal
 
 import pytest
-from support.logind import private_logind  # noqa: F401
-from support.system import LONG, PATIENT, Node
+from support.agents.system_node import LONG, PATIENT, Node
+from support.host.logind import private_logind  # noqa: F401  (fixtures)
 
-from lastcall.adapters.holder_process import HolderProcess
-from lastcall.model.shutdown import Outcome, PhaseEnd
-from lastcall.report.text import text
-from lastcall.report.timeline import timeline
+from lastcall.adapters.logind.holder_process import HolderProcess
+from lastcall.model.shutdown import PhaseEnd, ShutdownOutcome
+from lastcall.report.text_report import render_text
+from lastcall.report.timeline import build_timeline
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -68,7 +68,7 @@ async def test_a_pod_that_ended_while_no_agent_was_there(node):
     await gone_in_order(node)
     assert node.status("db")["reason"] == "Terminated"
     assert "db is refused" not in node.log.read_text()
-    told = text(timeline(node.records()[0]))
+    told = render_text(build_timeline(node.records()[0]))
     assert "! ended while no agent ran" in told[told.index("/db ") :].split("/", 2)[1]
 
 
@@ -173,7 +173,7 @@ async def test_the_bus_lost_in_the_middle_stops_nothing(node):
     await node.until_saw("dns", "exit")
 
     async def over():
-        return [r.outcome for r in node.records()] == [Outcome.COMPLETED]
+        return [r.outcome for r in node.records()] == [ShutdownOutcome.COMPLETED]
 
     await node.until(over, "the shutdown to be over without a bus")
 
@@ -205,7 +205,7 @@ async def test_no_bus_at_all(node, tmp_path):
 
 async def test_started_late_when_the_machine_is_going_down_already(node):
     """Somebody else's lock holds the machine: the pods are ended in what time there is, without a lock of ours."""
-    from lastcall.adapters.logind import SystemLogind
+    from lastcall.adapters.logind.session import SystemLogind
 
     session = await SystemLogind(node.logind.address).open()
     other = await session.take_lock("somebody else's")

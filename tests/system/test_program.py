@@ -8,8 +8,8 @@ import urllib.error
 import urllib.request
 
 import pytest
-from support.logind import private_logind  # noqa: F401
-from support.system import PATIENT, Node
+from support.agents.system_node import PATIENT, Node
+from support.host.logind import private_logind  # noqa: F401  (fixtures)
 
 pytestmark = pytest.mark.timeout(180)
 

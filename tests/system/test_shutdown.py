@@ -9,11 +9,11 @@ import sys
 import time
 
 import pytest
-from support.logind import private_logind  # noqa: F401
-from support.system import PATIENT, Node
+from support.agents.system_node import PATIENT, Node
+from support.host.logind import private_logind  # noqa: F401  (fixtures)
 
-from lastcall.lab.private_logind import Mode
-from lastcall.model.shutdown import Outcome, PhaseEnd, PodOutcome
+from lastcall.model.shutdown import PhaseEnd, PodOutcome, ShutdownOutcome
+from lastcall_lab.private_logind import SystemdResponse
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -92,8 +92,8 @@ async def test_hooks_come_first_and_stragglers_are_killed_in_their_phase(node):
     assert 2.9 <= stubborn.kill <= overlong.kill <= record.phases[0].ended <= record.phases[2].started
     assert overlong.kill >= 5, "not before its time"
     assert node.when("dns", "TERM") >= began + overlong.kill - 0.02
-    assert pods["overlong"].cut_short
-    assert not pods["stubborn"].cut_short
+    assert pods["overlong"].was_cut_short
+    assert not pods["stubborn"].was_cut_short
     assert start.at >= began + record.pods[-1].ended
 
 
@@ -173,13 +173,13 @@ async def test_a_rival_drop_in_that_wins_is_named_and_the_node_armed_all_the_sam
 async def test_the_commands_that_logind_serves(node, command, target):
     """Run in a cage in which the kernel refuses reboot(2), which is asked with a number that means nothing."""
     ask = "import ctypes; libc = ctypes.CDLL(None, use_errno=True); libc.syscall(169, 0, 0, 0, 0); print(ctypes.get_errno())"
-    asked = await asyncio.to_thread(node.logind.caged, sys.executable, "-c", ask)
+    asked = await asyncio.to_thread(node.logind.run_caged, sys.executable, "-c", ask)
     assert int(asked.stdout) == errno.EPERM, "nothing is run where the machine could be rebooted"
     node.config.write_text(PATIENT)
     (node.logind.root / "run/systemd/system").mkdir()  # sd_booted(3) is true, in the cage only
     node.add("web", takes=1)
     await node.start()
-    await asyncio.to_thread(node.logind.caged, *command)
+    await asyncio.to_thread(node.logind.run_caged, *command)
     start = await node.logind.wait_for_start()
     assert start.arguments[0] == target
     assert start.at >= node.when("web", "exit") - 0.02
@@ -240,7 +240,7 @@ async def test_cancelled_in_the_middle(node):
     assert node.status("web")["phase"] == "Failed", "what has ended stays ended"
     assert await node.lock_holders() == ["lastcall"]
     [record] = node.records()
-    assert record.outcome is Outcome.CANCELLED
+    assert record.outcome is ShutdownOutcome.CANCELLED
     await node.logind.power_off()
     start = await node.logind.wait_for_start()
     assert node.when("db", "exit") <= node.when("dns", "TERM")
@@ -251,7 +251,7 @@ async def test_cancelled_after_the_release(node):
     """The job to power off fails: the machine stays, and so does the node, armed anew."""
     node.add("web")
     node.add("dns", priority=2_000_000_000)
-    await node.logind.set_mode(Mode.FAIL)
+    await node.logind.set_mode(SystemdResponse.FAIL)
     await node.start()
     await node.logind.power_off()
     await node.until_saw("dns", "exit")
@@ -261,7 +261,7 @@ async def test_cancelled_after_the_release(node):
 
     await node.until(ready, "the node to be ready and armed again")
     [record] = node.records()
-    assert record.outcome is Outcome.CANCELLED
+    assert record.outcome is ShutdownOutcome.CANCELLED
 
 
 async def test_a_second_agent_is_refused(node):

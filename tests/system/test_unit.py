@@ -12,10 +12,10 @@ import time
 from pathlib import Path
 
 import pytest
-from support import service_manager
-from support.logind import private_logind  # noqa: F401
+from support.host import service_manager
+from support.host.logind import private_logind  # noqa: F401  (fixtures)
 
-from lastcall.adapters.logind import SystemLogind
+from lastcall.adapters.logind.session import SystemLogind
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -71,7 +71,7 @@ def locks(logind):
     async def ask():
         session = await SystemLogind(logind.address).open()
         try:
-            return [(inhibitor.who, inhibitor.pid) for inhibitor in await session.inhibitors()]
+            return [(inhibitor.who, inhibitor.pid) for inhibitor in await session.list_inhibitors()]
         finally:
             session.close()
 

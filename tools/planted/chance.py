@@ -13,11 +13,11 @@ from functools import partial
 from types import FrameType
 from typing import NoReturn
 
-from lastcall.lab.simulation import chaos, failover_chaos
-from lastcall.lab.simulation.playing import always, hush, play
-from lastcall.lab.simulation.scenario import Scenario
-from lastcall.lab.simulation.shipped import FAILOVER_CHAOS, data_of
-from lastcall.lab.simulation.wording.reading import read
+from lastcall_lab.simulation import chaos, failover_chaos
+from lastcall_lab.simulation.runner import run_rehearsal, same_scenario, silence_loggers
+from lastcall_lab.simulation.scenario import Scenario
+from lastcall_lab.simulation.scenario_text.reader import read_scenario
+from lastcall_lab.simulation.shipped_scenarios import FAILOVER_CHAOS, scenario_text
 
 MOST_SECONDS = 20.0
 """Of CPU time, for a seed that takes one."""
@@ -32,7 +32,7 @@ def broken(scenario: Scenario, seed: int) -> str:
     signal.signal(signal.SIGPROF, _give_up)
     signal.setitimer(signal.ITIMER_PROF, MOST_SECONDS)
     try:
-        outcome = play(scenario, seed)
+        outcome = run_rehearsal(scenario, seed)
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     finally:
@@ -42,13 +42,13 @@ def broken(scenario: Scenario, seed: int) -> str:
 
 def main(arguments: Sequence[str]) -> None:
     """Until one is found."""
-    hush()
+    silence_loggers()
     first, last, *files = arguments
-    story: Callable[[int], Scenario] = chaos.scenario
+    story: Callable[[int], Scenario] = chaos.generate_scenario
     if files and files != [FAILOVER_CHAOS]:
-        story = partial(always, read(data_of(files[0]), files[0]))
+        story = partial(same_scenario, read_scenario(scenario_text(files[0]), files[0]))
     if files == [FAILOVER_CHAOS]:
-        story = failover_chaos.scenario
+        story = failover_chaos.generate_scenario
     for seed in range(int(first), int(last) + 1):
         if why := broken(story(seed), seed):
             sys.stdout.write(f"{seed} {why}\n")

@@ -9,13 +9,13 @@ import click
 from lastcall.cli import options
 
 if TYPE_CHECKING:
-    from lastcall.wiring import Settings
+    from lastcall.wiring.agent import AgentSettings
 
 
 _SERVICE = re.compile(r"[A-Za-z0-9:_.\\@-]{1,247}\.service")
 
 
-def _service(_: click.Context, __: click.Parameter, value: str) -> str:
+def _validate_service(_: click.Context, __: click.Parameter, value: str) -> str:
     """The name of a service, by the rule of systemd.unit(5); "" stays."""
     if value and not _SERVICE.fullmatch(value):
         raise click.BadParameter(f'{value!r} is not the name of a service, such as kubelet.service, nor "" for none')
@@ -23,11 +23,11 @@ def _service(_: click.Context, __: click.Parameter, value: str) -> str:
 
 
 @click.command("agent")
-@options.program
+@options.agent_options
 @options.endpoint
 @click.option(
     "--kubelet-unit",
-    callback=_service,
+    callback=_validate_service,
     default="kubelet.service",
     show_default=True,
     help='The unit that is stopped first, since it would start again what is ended; "" for none.',
@@ -38,7 +38,7 @@ def _service(_: click.Context, __: click.Parameter, value: str) -> str:
     help="As kubectl has it: where the node tells that it goes down.  [default: with a watchdog as kubectl finds it, else none]",
 )
 def command(
-    *, settings: "Settings", container_runtime_endpoint: str, kubelet_unit: str, kubeconfig: str | None
+    *, settings: "AgentSettings", container_runtime_endpoint: str, kubelet_unit: str, kubeconfig: str | None
 ) -> None:
     """Ends this node's pods in order when the machine goes down.
 
@@ -46,7 +46,7 @@ def command(
     configuration asks for. Should the machine stay up, the kubelet is started again.
     SIGHUP reads the configuration again. SIGTERM ends the agent and, unless a shutdown is under way, releases the lock.
     """
-    from lastcall import wiring
+    from lastcall.wiring import agent
 
     endpoint = container_runtime_endpoint
-    asyncio.run(wiring.agent_beside_kubelet(settings, endpoint, kubelet_unit, kubeconfig=kubeconfig or ""))
+    asyncio.run(agent.run_agent_beside_kubelet(settings, endpoint, kubelet_unit, kubeconfig=kubeconfig or ""))

@@ -4,9 +4,9 @@ import asyncio
 
 import click
 
-from lastcall.cli.options import Address
-from lastcall.failover.doing.controller import CONCURRENCY
-from lastcall.model.fence_policy import Mode
+from lastcall.cli.options import AddressParam
+from lastcall.failover.controller.failover_controller import CONCURRENCY
+from lastcall.model.fence_policy import FailoverMode
 from lastcall.names import SYSTEM_NAMESPACE
 
 
@@ -18,7 +18,7 @@ from lastcall.names import SYSTEM_NAMESPACE
 @click.option("--context", help="The context of the kubeconfig.  [default: its current one]")
 @click.option(
     "--metrics-bind-address",
-    type=Address(),
+    type=AddressParam(),
     default="127.0.0.1:9467",
     show_default=True,
     help="Where /metrics, /healthz and /readyz are served, and /failover to loopback alone; 0 for nowhere.",
@@ -31,8 +31,8 @@ from lastcall.names import SYSTEM_NAMESPACE
 )
 @click.option(
     "--mode",
-    type=click.Choice([one.value for one in Mode]),
-    default=Mode.ENFORCE.value,
+    type=click.Choice([one.value for one in FailoverMode]),
+    default=FailoverMode.ENFORCE.value,
     show_default=True,
     help="The most that is done for any node, whatever its FencePolicy allows.",
 )
@@ -77,19 +77,19 @@ def command(
     What is done for which node is said by FencePolicy objects; without one nothing is done. Several controllers may run:
     one of them leads, by a Lease. SIGTERM ends it, and the lease is released.
     """
-    from lastcall import wiring_controller
-    from lastcall.adapters import logs
     from lastcall.adapters.fencing.fence_agent import DIRECTORIES
+    from lastcall.adapters.telemetry import logs
+    from lastcall.wiring import controller
 
-    logs.set_up(as_json=log_format == "json", verbose=verbose)
-    settings = wiring_controller.Settings(
+    logs.configure_logging(as_json=log_format == "json", verbose=verbose)
+    settings = controller.ControllerSettings(
         kubeconfig=kubeconfig or "",
         context=context or "",
         metrics=metrics_bind_address,
         namespace=lease_namespace,
-        mode=Mode(mode),
+        mode=FailoverMode(mode),
         detach=attach_detach == "own",
         concurrency=concurrency,
         agents=agents or DIRECTORIES,
     )
-    asyncio.run(wiring_controller.run(settings))
+    asyncio.run(controller.run_controller(settings))

@@ -8,11 +8,11 @@ import click
 
 from lastcall.cli import options
 from lastcall.errors import InvalidInput
-from lastcall.model.foreign import plain
+from lastcall.model.foreign_text import plain_text
 
 if TYPE_CHECKING:
-    from lastcall.graceful.doctor import Report
-    from lastcall.host import HostFacts
+    from lastcall.doctor.all_checks import DoctorReport
+    from lastcall.doctor.facts import HostFacts
 
 _MARKS = {"ok": "ok", "warning": "warn", "failure": "FAIL", "unknown": "?"}
 
@@ -57,59 +57,67 @@ def command(
     """
     import msgspec
 
-    from lastcall.graceful import doctor
-    from lastcall.host import Unknown
+    from lastcall.doctor import all_checks
+    from lastcall.doctor.facts import UnknownFact
 
     where = (config or logind_root / str(options.CONFIG).lstrip("/"), state_dir, container_runtime_endpoint)
-    facts = asyncio.run(_gather(*where, root=logind_root, kubeconfig=kubeconfig))
-    if config and isinstance(facts.config, Unknown):
+    facts = asyncio.run(_gather_facts(*where, root=logind_root, kubeconfig=kubeconfig))
+    if config and isinstance(facts.config, UnknownFact):
         raise InvalidInput("--config", [facts.config.reason])
-    report = doctor.report(doctor.examine(facts))
+    report = all_checks.build_report(all_checks.run_checks(facts))
     if output == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(report), indent=2))
     else:
-        _print(report)
+        _print_report(report)
     ctx.exit(1 if report.failures else 0)
 
 
-async def _gather(config: Path, state_dir: Path, endpoint: str, *, root: Path, kubeconfig: str | None) -> "HostFacts":
+async def _gather_facts(
+    config: Path, state_dir: Path, endpoint: str, *, root: Path, kubeconfig: str | None
+) -> "HostFacts":
     import msgspec
 
-    from lastcall.adapters import cluster_facts
-    from lastcall.adapters.host_bus import HostBus
-    from lastcall.adapters.host_facts import Where, gather
-    from lastcall.graceful.doctor_host import AGENT_UNIT, TARGETS
-    from lastcall.graceful.doctor_peers import port
+    from lastcall.adapters.doctor import cluster_facts
+    from lastcall.adapters.doctor.bus_facts import HostBus
+    from lastcall.adapters.doctor.host_facts import HostLocations, gather_host_facts
+    from lastcall.doctor.host_checks import AGENT_UNIT, TARGETS
+    from lastcall.doctor.peer_checks import peer_port
 
-    where = Where(config=config, state_dir=state_dir, endpoint=endpoint, targets=TARGETS, unit=AGENT_UNIT, root=root)
-    facts = await gather(where, HostBus())
+    where = HostLocations(
+        config=config, state_dir=state_dir, endpoint=endpoint, targets=TARGETS, unit=AGENT_UNIT, root=root
+    )
+    facts = await gather_host_facts(where, HostBus())
     if kubeconfig is None:
         return facts
-    asked = port(facts)
+    asked = peer_port(facts)
     return msgspec.structs.replace(
         facts,
-        controllers=await cluster_facts.controllers(kubeconfig),
-        policies=await cluster_facts.policies(kubeconfig),
-        peers=None if asked is None else await cluster_facts.peers(kubeconfig, asked),
+        controllers=await cluster_facts.list_controller_managers(kubeconfig),
+        policies=await cluster_facts.list_fence_policies(kubeconfig),
+        peers=None if asked is None else await cluster_facts.probe_watchdog_peers(kubeconfig, asked),
     )
 
 
-def _print(report: "Report") -> None:
+def _print_report(report: "DoctorReport") -> None:
     width = max(len(check.name) for check in report.checks)
     for check in report.checks:
-        click.echo(f"{_MARKS[check.verdict.value]:<4}  {check.name:<{width}}  {plain(check.message)}")
+        click.echo(f"{_MARKS[check.verdict.value]:<4}  {check.name:<{width}}  {plain_text(check.message)}")
         if check.fix:
-            click.echo(f"{'':4}  {'':{width}}  fix: {plain(check.fix)}")
-    click.echo(f"\n{_closing(report)}")
+            click.echo(f"{'':4}  {'':{width}}  fix: {plain_text(check.fix)}")
+    click.echo(f"\n{_summary_line(report)}")
 
 
-def _closing(report: "Report") -> str:
+def _summary_line(report: "DoctorReport") -> str:
     open_questions = sum(check.verdict.value == "unknown" for check in report.checks)
-    counts = [_count(report.failures, "failure"), _count(report.warnings, "warning"), f"{open_questions} not known"]
+    counts = [
+        _count_text(report.failures, "failure"),
+        _count_text(report.warnings, "warning"),
+        f"{open_questions} not known",
+    ]
     if report.failures:
         return f"{', '.join(counts)}: mend the failures, or a shutdown may not be graceful."
     return f"{', '.join(counts)}."
 
 
-def _count(number: int, what: str) -> str:
+def _count_text(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"

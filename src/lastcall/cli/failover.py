@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import click
 
 from lastcall.cli import failover_acknowledge, failover_explain, options
-from lastcall.cli.drawing import print_sentence, table_of_reasons
-from lastcall.cli.options import Moment
-from lastcall.model.foreign import plain
+from lastcall.cli.options import TimeParam
+from lastcall.cli.tables import print_reason_table, print_sentence
+from lastcall.model.foreign_text import plain_text
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from lastcall.failover.upstream.plan import Plan
+    from lastcall.failover.upstream.plan import FailoverPlan
 
 
 @click.group("failover")
@@ -28,7 +28,7 @@ command.add_command(failover_explain.command)
 
 @command.command("plan")
 @click.option("--state", required=True, metavar="FILE", help="A List of Nodes, Pods, VolumeAttachments and others.")
-@click.option("--now", type=Moment(), metavar="TIME", help="When the state was taken.  [default: the present time]")
+@click.option("--now", type=TimeParam(), metavar="TIME", help="When the state was taken.  [default: the present time]")
 @click.option("--upstream-rules", is_flag=True, help="The rules of kube-controller-manager 1.36 as they are.")
 @click.option(
     "--terminated-pod-gc-threshold",
@@ -61,16 +61,16 @@ def plan_command(
     nodes,pods,volumeattachments,leases,persistentvolumes -A -o json gives. Exit code 0 whenever there is a plan; 2 if
     the file cannot be read or is wrong.
     """
-    from lastcall.adapters.clock import SystemClock
-    from lastcall.failover.upstream import doubts, plan
-    from lastcall.failover.upstream.rules import Rules
-    from lastcall.model.statefile import read_state
+    from lastcall.adapters.host.clock import SystemClock
+    from lastcall.failover.upstream import plan, plan_doubts
+    from lastcall.failover.upstream.plan_rules import PlanRules
+    from lastcall.model.state_file import read_state
 
-    options.answering()
-    source = options.source(state)
-    found = read_state(options.content(state), source)
+    options.require_stdout()
+    source = options.source_name(state)
+    found = read_state(options.read_content(state), source)
     moment = now or datetime.fromtimestamp(int(SystemClock().wall()), UTC)
-    rules = Rules(
+    rules = PlanRules(
         upstream=upstream_rules,
         finished=terminated_pod_gc_threshold,
         quarantine_elapsed=quarantine_elapsed,
@@ -78,33 +78,33 @@ def plan_command(
         force_on_timeout=not disable_force_detach_on_timeout,
         comparisons=comparison_operators,
     )
-    result = plan.build(found.snapshot, rules, moment)
-    asked = [] if upstream_rules else doubts.doubts(result, found.snapshot, moment, given=now is not None)
+    result = plan.build_plan(found.snapshot, rules, moment)
+    asked = [] if upstream_rules else plan_doubts.list_doubts(result, found.snapshot, moment, given=now is not None)
     for warning in (*found.warnings, *(f"{source}: {one}" for one in asked)):
-        click.echo(plain(f"warning: {warning}"), err=True)
+        click.echo(plain_text(f"warning: {warning}"), err=True)
     if output == "json":
         click.echo(plan.to_json(result))
     else:
-        _draw(result, [] if upstream_rules else list(plan.held_back(found.snapshot, rules, moment)))
+        _draw_plan(result, [] if upstream_rules else list(plan.held_back_notes(found.snapshot, rules, moment)))
 
 
-def _draw(plan: "Plan", notes: Sequence[str]) -> None:
+def _draw_plan(plan: "FailoverPlan", notes: Sequence[str]) -> None:
     """For people: a table for each list."""
-    console = options.console()
+    console = options.make_console()
     removed = [(f"{one.namespace}/{one.name}", one.reason.value) for one in plan.force_delete]
     detached = [(one.volume_attachment, f"{one.reason.value}, from {one.node}") for one in plan.force_detach]
     evicted = [(f"{one.namespace}/{one.name}", f"{one.at:%Y-%m-%dT%H:%M:%SZ}") for one in plan.evict]
     kept = [(f"{one.namespace}/{one.name}", one.why) for one in plan.keep]
-    _table(console, "Deleted by force", removed)
-    _table(console, "Detached by force", detached)
-    _table(console, "Evicted", evicted)
-    _table(console, "Left alone", kept)
+    _print_table(console, "Deleted by force", removed)
+    _print_table(console, "Detached by force", detached)
+    _print_table(console, "Evicted", evicted)
+    _print_table(console, "Left alone", kept)
     for note in notes:
         click.echo()
-        print_sentence(console, f"note: {plain(note)}", fg="yellow")
+        print_sentence(console, f"note: {plain_text(note)}", fg="yellow")
 
 
-def _table(console: "Console", title: str, rows: Sequence[tuple[str, str]]) -> None:
+def _print_table(console: "Console", title: str, rows: Sequence[tuple[str, str]]) -> None:
     print_sentence(console, f"{title}: {len(rows) or 'nothing'}", bold=True)
     if rows:
-        table_of_reasons(console, [(plain(name), plain(why)) for name, why in rows])
+        print_reason_table(console, [(plain_text(name), plain_text(why)) for name, why in rows])

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lastcall.cli import clusters
+from lastcall.cli import cluster_access
 from lastcall.errors import Conflict, InvalidInput, NotFound, RefusedForSafety
-from lastcall.model.foreign import plain
+from lastcall.model.foreign_text import plain_text
 
 if TYPE_CHECKING:
     from lastcall.adapters.kube.client import Client
@@ -23,7 +23,7 @@ _ATTEMPTS = 5
 @click.option(
     "--boot-id", required=True, metavar="ID", help="The boot that is over: the Node's status.nodeInfo.bootID."
 )
-@clusters.named
+@cluster_access.cluster_options
 def command(*, node: str, boot_id: str, kubeconfig: str | None, context: str | None) -> None:
     """Says that the machine of NODE is off, for certain and for good, as far as boot ID goes.
 
@@ -32,40 +32,40 @@ def command(*, node: str, boot_id: str, kubeconfig: str | None, context: str | N
     another boot. It counts until the node renews its Lease again.
     """
     boot_id = boot_id.strip()
-    asyncio.run(_run(node, boot_id, kubeconfig, context))
-    click.echo(plain(f"node {node}: boot {boot_id} is acknowledged to be over"))
+    asyncio.run(_acknowledge_in_cluster(node, boot_id, kubeconfig, context))
+    click.echo(plain_text(f"node {node}: boot {boot_id} is acknowledged to be over"))
 
 
-async def _run(node: str, boot_id: str, kubeconfig: str | None, context: str | None) -> None:
-    async with clusters.client(kubeconfig, context, manager="lastcall-acknowledge") as client:
-        await acknowledge(client, node, boot_id)
+async def _acknowledge_in_cluster(node: str, boot_id: str, kubeconfig: str | None, context: str | None) -> None:
+    async with cluster_access.open_client(kubeconfig, context, manager="lastcall-acknowledge") as client:
+        await acknowledge_boot(client, node, boot_id)
 
 
-async def acknowledge(client: "Client", node: str, boot_id: str) -> None:
+async def acknowledge_boot(client: "Client", node: str, boot_id: str) -> None:
     """Writes the annotation on the Node as it was read right before: nothing is written on one that has changed since.
 
     It names the last renewal of the node's Lease, so that it never counts for a later silence of the same boot.
     RefusedForSafety if it is alive or another boot; InvalidInput if there is none of that name, or without a boot id.
     """
     from lastcall import names
-    from lastcall.adapters.clock import SystemClock
+    from lastcall.adapters.host.clock import SystemClock
     from lastcall.adapters.kube.resources import NODES
-    from lastcall.failover.knowing.acknowledgement import Word, refusals, write
+    from lastcall.failover.evidence.acknowledgement import AcknowledgementNote, list_objections, to_annotation
 
     if not boot_id:
         raise InvalidInput("--boot-id", ["is empty"])
     for attempt in range(_ATTEMPTS):
-        renewed = await _renewed(client, node)
+        renewed = await _lease_renew_time(client, node)
         try:
             found = await client.get(NODES, node)
         except NotFound:
             raise InvalidInput("NODE", [f"there is no node {node}"]) from None
-        ready, shown = _shown(found)
-        silent = _passed(renewed, SystemClock().wall())
-        if wrong := refusals(node, ready=ready, boot_id=shown, wanted=boot_id, silent=silent):
+        ready, shown = _ready_and_boot_id(found)
+        silent = _seconds_since(renewed, SystemClock().wall())
+        if wrong := list_objections(node, ready=ready, boot_id=shown, wanted=boot_id, silent=silent):
             raise RefusedForSafety("; ".join(wrong))
         revision = found["metadata"]["resourceVersion"]
-        annotations = {names.ACKNOWLEDGED_DEAD: write(Word(boot_id=boot_id, renewed=renewed))}
+        annotations = {names.ACKNOWLEDGED_DEAD: to_annotation(AcknowledgementNote(boot_id=boot_id, renewed=renewed))}
         try:
             await client.patch(NODES, node, {"metadata": {"resourceVersion": revision, "annotations": annotations}})
         except Conflict:
@@ -75,7 +75,7 @@ async def acknowledge(client: "Client", node: str, boot_id: str) -> None:
             return
 
 
-async def _renewed(client: "Client", node: str) -> str:
+async def _lease_renew_time(client: "Client", node: str) -> str:
     """``renewTime`` of the node's Lease, read before the Node is: what follows it makes the word count no more."""
     from lastcall.adapters.kube.resources import LEASES
     from lastcall.model.snapshot import NODE_LEASES
@@ -87,7 +87,7 @@ async def _renewed(client: "Client", node: str) -> str:
     return str((found.get("spec") or {}).get("renewTime") or "")
 
 
-def _passed(renewed: str, wall: float) -> float | None:
+def _seconds_since(renewed: str, wall: float) -> float | None:
     """Seconds since then by our own clock; None if it says no time."""
     try:
         return wall - datetime.fromisoformat(renewed).timestamp()
@@ -95,7 +95,7 @@ def _passed(renewed: str, wall: float) -> float | None:
         return None
 
 
-def _shown(node: "Object") -> tuple[str, str]:
+def _ready_and_boot_id(node: "Object") -> tuple[str, str]:
     """The status of its condition Ready and its boot id; empty where it has none."""
     status = node.get("status") or {}
     conditions = status.get("conditions") or []

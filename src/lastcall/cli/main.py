@@ -5,29 +5,35 @@ import errno
 import importlib
 import os
 import sys
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
 
 import click
 
 from lastcall import __version__
 from lastcall.errors import LastcallError
-from lastcall.model.foreign import plain_lines
+from lastcall.model.foreign_text import plain_lines
 
 _VERBS = {
     "agent": ("lastcall.cli.agent", "Ends this node's pods in order when the machine goes down."),
     "controller": ("lastcall.cli.controller", "Fails over nodes that are gone, by proof."),
-    "demo": ("lastcall.cli.demo", "A shop on three nodes, one of which goes down before your eyes."),
     "doctor": (
         "lastcall.cli.doctor",
         "Checks whether this machine's shutdown will be graceful, and says what to mend.",
     ),
     "failover": ("lastcall.cli.failover", "What may be forced when a node is gone, and why."),
-    "lab": ("lastcall.cli.lab", "Kubernetes in little on this machine, for trying, testing and rehearsing."),
     "manifests": ("lastcall.cli.manifests", "What lastcall needs in a cluster, as YAML for kubectl apply -f -."),
     "plan": ("lastcall.cli.plan", "Which pods would be ended when, and with how much time."),
     "report": ("lastcall.cli.report", "What happened in a shutdown, as a timeline."),
-    "simulate": ("lastcall.cli.simulate", "A cluster in virtual time: what a shutdown or a fault would do to it."),
 }
 
+
+_LAB_VERBS = ("demo", "lab", "simulate")
+"""Verbs of the distribution ``lastcall-lab``, which a node is installed without."""
+
+_VERB_GROUP = "lastcall.verbs"
+"""The entry points by which another distribution adds verbs; each is a ``click.Command`` with a ``short_help``."""
 
 _OF_THE_LAB = ("cel", "cryptography", "re2", "sushy", "uvicorn", "websockets")
 """Modules of the extra ``lab``, which a node is installed without."""
@@ -35,16 +41,25 @@ _OF_THE_LAB = ("cel", "cryptography", "re2", "sushy", "uvicorn", "websockets")
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
+@cache
+def _added_verbs() -> Mapping[str, EntryPoint]:
+    return {one.name: one for one in entry_points(group=_VERB_GROUP)}
+
+
 class _Verbs(click.Group):
     """A group whose commands are imported only when they are needed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(_VERBS)
+        return sorted({*_VERBS, *_added_verbs()})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _VERBS:
+        command: click.Command
+        if cmd_name in _VERBS:
+            command = importlib.import_module(_VERBS[cmd_name][0]).command
+        elif cmd_name in _added_verbs():
+            command = _added_verbs()[cmd_name].load()
+        else:
             return None
-        command: click.Command = importlib.import_module(_VERBS[cmd_name][0]).command
         return command
 
     def resolve_command(
@@ -52,15 +67,23 @@ class _Verbs(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """A mistyped verb is answered with those that look like it: click knows only verbs that are imported."""
         verb = args[0]
-        if verb in _VERBS or verb.startswith("-") or ctx.resilient_parsing:
+        if verb in _VERBS or verb in _added_verbs() or verb.startswith("-") or ctx.resilient_parsing:
             return super().resolve_command(ctx, args)
-        near = difflib.get_close_matches(verb, _VERBS)
+        if verb in _LAB_VERBS:
+            raise click.UsageError(f"{verb} is part of the lab: install it by pip install 'lastcall[lab]'", ctx)
+        near = difflib.get_close_matches(verb, self.list_commands(ctx))
         meant = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
         raise click.UsageError(f"No such command {verb!r}.{meant}", ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, _VERBS[name][1]) for name in self.list_commands(ctx)])
+            formatter.write_dl([(name, self._short_help(ctx, name)) for name in self.list_commands(ctx)])
+
+    def _short_help(self, ctx: click.Context, name: str) -> str:
+        if name in _VERBS:
+            return _VERBS[name][1]
+        command = self.get_command(ctx, name)
+        return (command.short_help if command else "") or ""
 
 
 @click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})

@@ -26,11 +26,11 @@ def controller_command(*, namespace: str, image: str, replicas: int, attach_deta
 
     Applying it again changes nothing that others have written.
     """
-    from lastcall.manifests.controller import Choices, objects
-    from lastcall.manifests.text import to_yaml
+    from lastcall.manifests.controller import ControllerChoices, controller_objects
+    from lastcall.manifests.yaml_output import to_yaml
 
-    choices = Choices(namespace=namespace, image=image, replicas=replicas, attach_detach=attach_detach)
-    click.echo(to_yaml(objects(choices)), nl=False)
+    choices = ControllerChoices(namespace=namespace, image=image, replicas=replicas, attach_detach=attach_detach)
+    click.echo(to_yaml(controller_objects(choices)), nl=False)
 
 
 @command.command("agent")
@@ -45,7 +45,7 @@ def agent_command(*, watchdog_peers: bool, own_node: bool) -> None:
 
     With --own-node the token of each agent has to be bound to its Node or to a pod there (Kubernetes 1.32).
     """
-    from lastcall.manifests.agent import objects
-    from lastcall.manifests.text import to_yaml
+    from lastcall.manifests.agent import agent_objects
+    from lastcall.manifests.yaml_output import to_yaml
 
-    click.echo(to_yaml(objects(peers=watchdog_peers, own_node=own_node)), nl=False)
+    click.echo(to_yaml(agent_objects(peers=watchdog_peers, own_node=own_node)), nl=False)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lastcall.adapters.bounded import STATE_BYTES, read_file, read_stream
+from lastcall.adapters.host.bounded_reads import STATE_BYTES, read_file, read_stream
 from lastcall.errors import InvalidInput, LastcallError
 from lastcall.model import duration
-from lastcall.model.foreign import plain_lines
+from lastcall.model.foreign_text import plain_lines
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,28 +28,28 @@ _WHOLE_LINES = 4096
 CONTAINERD = "unix:///run/containerd/containerd.sock"
 
 
-def content(path: str, most: int = STATE_BYTES) -> bytes:
+def read_content(path: str, most: int = STATE_BYTES) -> bytes:
     """Of a file, or of standard input (``-``); InvalidInput if it cannot be read, or has more bytes than ``most``."""
     if path == "-" and sys.stdin is None:
-        raise InvalidInput(source(path), ["cannot be read: it is closed"])
+        raise InvalidInput(source_name(path), ["cannot be read: it is closed"])
     try:
-        return read_stream(sys.stdin.buffer, most, source(path)) if path == "-" else read_file(Path(path), most)
+        return read_stream(sys.stdin.buffer, most, source_name(path)) if path == "-" else read_file(Path(path), most)
     except OSError as error:
-        raise InvalidInput(source(path), [f"cannot be read: {error.strerror}"]) from error
+        raise InvalidInput(source_name(path), [f"cannot be read: {error.strerror}"]) from error
 
 
-def source(path: str) -> str:
+def source_name(path: str) -> str:
     """What people call it."""
     return "standard input" if path == "-" else path
 
 
-def answering() -> None:
+def require_stdout() -> None:
     """LastcallError if standard output is closed: what is only an answer would be lost without a word."""
     if sys.stdout is None:
         raise LastcallError("standard output is closed: nobody would see the answer")
 
 
-def console() -> "Console":
+def make_console() -> "Console":
     """Where people read: as wide as their terminal, or as COLUMNS says; a pipe or a file gets whole lines.
 
     A COLUMNS that is 0 or no number counts as not set.
@@ -73,7 +73,7 @@ def console() -> "Console":
     return found
 
 
-class Address(click.ParamType[tuple[str, int] | None]):
+class AddressParam(click.ParamType[tuple[str, int] | None]):
     """``host:port``, ``[v6]:port``, or 0 for none."""
 
     name = "host:port"
@@ -88,7 +88,7 @@ class Address(click.ParamType[tuple[str, int] | None]):
         return host.strip("[]"), int(port)
 
 
-class Duration(click.ParamType[float]):
+class DurationParam(click.ParamType[float]):
     """A Go duration of zero or more, as seconds; with ``endless`` also ``infinity``."""
 
     name = "duration"
@@ -113,7 +113,7 @@ class Duration(click.ParamType[float]):
         return nanoseconds / duration.SECOND
 
 
-class Moment(click.ParamType[datetime]):
+class TimeParam(click.ParamType[datetime]):
     """An RFC 3339 time."""
 
     name = "time"
@@ -151,7 +151,7 @@ _PROGRAM = (
     click.option("--node-name", help="This node's name.  [default: the host name]"),
     click.option(
         "--metrics-bind-address",
-        type=Address(),
+        type=AddressParam(),
         default="127.0.0.1:9466",
         show_default=True,
         help="Where /metrics, /healthz and /readyz are served; 0 for nowhere.",
@@ -168,7 +168,7 @@ _PROGRAM = (
 )
 
 
-def program(function: Callable[..., None]) -> Callable[..., None]:
+def agent_options(function: Callable[..., None]) -> Callable[..., None]:
     """The options of everything that runs an agent; the function gets them as ``settings`` (wiring.Settings)."""
 
     @functools.wraps(function)
@@ -183,14 +183,14 @@ def program(function: Callable[..., None]) -> Callable[..., None]:
         logind_root: Path,
         **others: Any,
     ) -> None:
-        from lastcall import wiring
-        from lastcall.adapters import logs
+        from lastcall.adapters.telemetry import logs
+        from lastcall.wiring import agent
 
-        logs.set_up(as_json=log_format == "json", verbose=verbose)
-        settings = wiring.Settings(
+        logs.configure_logging(as_json=log_format == "json", verbose=verbose)
+        settings = agent.AgentSettings(
             config=config,
             state_dir=state_dir,
-            node_name=node_name or wiring.host_name(),
+            node_name=node_name or agent.host_name(),
             metrics=metrics_bind_address,
             logind_root=logind_root,
         )

@@ -9,8 +9,8 @@ from lastcall.cli.options import STATE_DIR
 from lastcall.errors import InvalidInput, LastcallError
 
 if TYPE_CHECKING:
-    from lastcall.adapters.journal_files import JournalFiles
-    from lastcall.model.shutdown import Shutdown
+    from lastcall.adapters.state.journal_files import JournalFiles
+    from lastcall.model.shutdown import ShutdownRecord
 
 
 @click.command("report")
@@ -32,12 +32,12 @@ def command(shutdown: str | None, state_dir: Path, output: str, list_: bool) -> 
 
     Exit code 1 if no shutdown was journalled there, 2 if there is none of this ID.
     """
-    from lastcall.adapters.journal_files import JournalFiles
+    from lastcall.adapters.state.journal_files import JournalFiles
 
     if list_ and shutdown is not None:
         raise click.UsageError(f"--list names all shutdowns and takes no ID, but {shutdown!r} is given")
     journals = JournalFiles(state_dir)
-    known = journals.ids()
+    known = journals.list_ids()
     if list_:
         click.echo("".join(f"{name}\n" for name in known), nl=False)
         return
@@ -45,36 +45,36 @@ def command(shutdown: str | None, state_dir: Path, output: str, list_: bool) -> 
         raise LastcallError(f"{state_dir}: no shutdown was journalled there yet")
     if shutdown is not None and shutdown not in known:
         raise InvalidInput("report", [f"ID: {shutdown}: not in {state_dir}; known are {', '.join(known)}"])
-    record = _record(journals, known[0] if shutdown is None else shutdown)
-    click.echo(_drawn(record, output), nl=False)
+    record = _load_record(journals, known[0] if shutdown is None else shutdown)
+    click.echo(_render_record(record, output), nl=False)
 
 
-def _record(journals: "JournalFiles", name: str) -> "Shutdown":
+def _load_record(journals: "JournalFiles", name: str) -> "ShutdownRecord":
     """What the journal's whole lines add up to; a damaged one is told on standard error."""
-    from lastcall.adapters.boot import boot_id
-    from lastcall.model.record import finalised, fold
+    from lastcall.adapters.host.boot import boot_id
     from lastcall.model.shutdown import from_lines
+    from lastcall.model.shutdown_fold import finalise_record, fold_events
 
-    lines = journals.load(name)
+    lines = journals.read_lines(name)
     events = from_lines(lines)
     if len(events) < len(lines):
         what = f"{name}: line {len(events) + 1} of {len(lines)} cannot be read"
         click.echo(f"lastcall: {what}: this is what stands before it", err=True)
     try:
-        record = fold(events)
+        record = fold_events(events)
     except ValueError as error:
         raise LastcallError(f"{name}: nothing can be told, for {error}") from error
-    return record if record.boot_id == boot_id() else finalised(record)
+    return record if record.boot_id == boot_id() else finalise_record(record)
 
 
-def _drawn(record: "Shutdown", output: str) -> str:
+def _render_record(record: "ShutdownRecord", output: str) -> str:
     import msgspec
 
-    from lastcall.model.node_shutdown import to_node_shutdown
-    from lastcall.report.html import html
-    from lastcall.report.text import text
-    from lastcall.report.timeline import timeline
+    from lastcall.model.node_shutdown_export import to_node_shutdown
+    from lastcall.report.html_report import render_html
+    from lastcall.report.text_report import render_text
+    from lastcall.report.timeline import build_timeline
 
     if output == "json":
         return msgspec.json.format(msgspec.json.encode(to_node_shutdown(record)), indent=2).decode() + "\n"
-    return html(timeline(record)) if output == "html" else text(timeline(record))
+    return render_html(build_timeline(record)) if output == "html" else render_text(build_timeline(record))

@@ -9,17 +9,26 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from lastcall.aio import cancel, first
+from lastcall.aio import cancel_and_wait, wait_first
 from lastcall.errors import Unavailable
-from lastcall.graceful import limit
-from lastcall.graceful.arming import Arming
+from lastcall.graceful import delay_limit
 from lastcall.graceful.config import AgentConfig
-from lastcall.graceful.link import Link
-from lastcall.graceful.machine import Machine, Seen, State, Step
-from lastcall.graceful.recorder import Listener
-from lastcall.graceful.shutdowns import Shutdowns
-from lastcall.model.duration import of_seconds
-from lastcall.ports import Clock, DelayLimitFiles, Journals, LockKeeper, Logind, LogindSession, NodeFace, PodRuntime
+from lastcall.graceful.delay_inhibitor import DelayInhibitor
+from lastcall.graceful.logind_connection import LogindConnection
+from lastcall.graceful.shutdown.journal_recorder import Listener
+from lastcall.graceful.shutdown.manager import NodeShutdownManager
+from lastcall.graceful.state_machine import AgentObservation, AgentState, AgentStep, ShutdownStateMachine
+from lastcall.model.duration import format_seconds
+from lastcall.ports.node import (
+    Clock,
+    DelayLimitFiles,
+    Journals,
+    LockKeeper,
+    Logind,
+    LogindSession,
+    NodeFace,
+    PodRuntime,
+)
 
 LOOK_WHILE_ENDING = 1.0
 """Seconds between two reads of PreparingForShutdown in a shutdown: it may be cancelled without a signal."""
@@ -31,7 +40,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outside:
+class AgentPorts:
     """Everything that the agent acts through."""
 
     clock: Clock
@@ -44,10 +53,10 @@ class Outside:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Status:
+class AgentStatus:
     """What the agent tells about itself after each round. Seconds; ``granted`` is None while it is not known."""
 
-    state: State
+    state: AgentState
     armed: bool
     logind_reachable: bool
     retries: int
@@ -57,29 +66,29 @@ class Status:
     sentence: str
 
 
-class Agent:
+class ShutdownAgent:
     """One node's shutdown agent."""
 
     def __init__(
         self,
         config: AgentConfig,
-        outside: Outside,
+        outside: AgentPorts,
         *,
         node_name: str,
         boot_id: str,
         listeners: Sequence[Listener] = (),
-        on_status: Callable[[Status], None] = lambda _: None,
+        on_status: Callable[[AgentStatus], None] = lambda _: None,
     ) -> None:
         self._config = config
         self._clock = outside.clock
         self._on_status = on_status
         self._wake = asyncio.Event()
-        self._machine = Machine()
-        self._link = Link(outside.logind, outside.clock, self._wake.set)
-        self._arming = Arming(
+        self._machine = ShutdownStateMachine()
+        self._link = LogindConnection(outside.logind, outside.clock, self._wake.set)
+        self._arming = DelayInhibitor(
             keeper=outside.keeper, files=outside.limit_files, clock=outside.clock, wake=self._wake.set
         )
-        self._shutdowns = Shutdowns(
+        self._shutdowns = NodeShutdownManager(
             node_name=node_name,
             boot_id=boot_id,
             runtime=outside.runtime,
@@ -98,7 +107,7 @@ class Agent:
         self._config = config
         self._wake.set()
 
-    def leave(self) -> None:
+    def request_stop(self) -> None:
         """The program is to end: at rest the lock is released, else it is left to its keeper.
 
         Else means in a shutdown, and where logind cannot be asked now whether there is one.
@@ -113,7 +122,7 @@ class Agent:
         """
         await self._arming.recover()
         self._shutdowns.recover()
-        heeding = asyncio.create_task(self._arming.heed_files(), name="files of the delay limit")
+        heeding = asyncio.create_task(self._arming.watch_files(), name="files of the delay limit")
         try:
             leaving = False
             while not leaving:
@@ -121,75 +130,85 @@ class Agent:
                 self._wake.clear()
                 if leaving:
                     self._asked = False
-                await self._round()
+                await self._run_round()
                 if not leaving:
-                    await self._wait()
+                    await self._wait_for_next_round()
         finally:
-            await cancel(heeding)
-            await self._end()
+            await cancel_and_wait(heeding)
+            await self._close()
 
     # -- one round -----------------------------------------------------------------------------------------------------
 
-    async def _round(self) -> None:
-        if self._machine.state is State.ENDING and self._shutdowns.over:
-            await self._see(Seen.OVER)
-        elif self._machine.state is State.LEAVING and self._arming.held:
-            await self._see(Seen.LOCKED)
-        await self._see(Seen.ENABLED if self._config.enabled or self._shutdowns.unfinished else Seen.DISABLED)
+    async def _run_round(self) -> None:
+        if self._machine.state is AgentState.ENDING and self._shutdowns.is_over:
+            await self._apply_observation(AgentObservation.PHASES_OVER)
+        elif self._machine.state is AgentState.RELEASED and self._arming.is_held:
+            await self._apply_observation(AgentObservation.LOCKED)
+        await self._apply_observation(
+            AgentObservation.ENABLED
+            if self._config.is_enabled or self._shutdowns.has_unfinished_shutdown
+            else AgentObservation.DISABLED
+        )
         try:
-            await self._attend()
+            await self._read_logind()
         except Unavailable as error:
-            await self._link.lose(error)
-        self._say()
+            await self._link.drop_session(error)
+        self._report_status()
 
-    async def _attend(self) -> None:
-        if self._machine.state is State.IDLE:
-            await self._see(Seen.LOCKED if self._arming.held else Seen.UNLOCKED)
+    async def _read_logind(self) -> None:
+        if self._machine.state is AgentState.IDLE:
+            await self._apply_observation(
+                AgentObservation.LOCKED if self._arming.is_held else AgentObservation.UNLOCKED
+            )
             return
-        session = await self._link.session()
+        session = await self._link.get_session()
         if session is None:
             return
-        await self._arm(session)
-        preparing, granted, how = await asyncio.gather(session.preparing(), session.max_delay(), session.scheduled())
+        await self._ensure_lock(session)
+        preparing, granted, how = await asyncio.gather(
+            session.is_preparing(), session.max_delay(), session.scheduled_shutdown()
+        )
         self._asked = True
-        self._shutdowns.look_back(preparing=preparing)
-        if preparing and self._machine.state in (State.SEEKING, State.ARMED):
+        self._shutdowns.close_if_cancelled(preparing=preparing)
+        if preparing and self._machine.state in (AgentState.ACQUIRING, AgentState.ARMED):
             self._arming.granted = granted
-            await self._see(Seen.PREPARING, how)
+            await self._apply_observation(AgentObservation.PREPARING, how)
         else:
-            await self._see(Seen.PREPARING if preparing else Seen.QUIET)
-        if self._machine.state is State.ARMED:
-            self._arming.look(session, granted, self._config.requested_seconds)
+            await self._apply_observation(
+                AgentObservation.PREPARING if preparing else AgentObservation.NOT_SHUTTING_DOWN
+            )
+        if self._machine.state is AgentState.ARMED:
+            self._arming.update_limit(session, granted, self._config.requested_seconds)
 
-    async def _arm(self, session: LogindSession) -> None:
+    async def _ensure_lock(self, session: LogindSession) -> None:
         """Takes the lock, or takes it again if logind or the bus has begun anew."""
-        if self._machine.state is State.ARMED and (self._link.doubtful or not self._arming.good):
-            await self._see(Seen.UNLOCKED)
-        if self._machine.state is State.SEEKING:
-            held = await self._arming.seek(session)
+        if self._machine.state is AgentState.ARMED and (self._link.doubtful or not self._arming.is_usable):
+            await self._apply_observation(AgentObservation.UNLOCKED)
+        if self._machine.state is AgentState.ACQUIRING:
+            held = await self._arming.acquire(session)
             if held:
                 self._link.doubtful = False
-            await self._see(Seen.LOCKED if held else Seen.UNLOCKED)
+            await self._apply_observation(AgentObservation.LOCKED if held else AgentObservation.UNLOCKED)
 
-    async def _see(self, seen: Seen, how: str = "") -> None:
-        step = self._machine.see(seen)
-        if step is Step.BEGIN:
-            await self._begin(how)
-        elif step is Step.RELEASE:
-            await self._release()
-        elif step is Step.COME_BACK:
-            await self._come_back()
+    async def _apply_observation(self, seen: AgentObservation, how: str = "") -> None:
+        step = self._machine.advance(seen)
+        if step is AgentStep.BEGIN:
+            await self._begin_shutdown(how)
+        elif step is AgentStep.RELEASE:
+            await self._release_lock()
+        elif step is AgentStep.CANCEL:
+            await self._cancel_shutdown()
 
-    async def _begin(self, how: str) -> None:
-        await self._shutdowns.begin(self._config, granted=self._arming.granted, how=how, lock=self._arming.held)
+    async def _begin_shutdown(self, how: str) -> None:
+        await self._shutdowns.begin(self._config, granted=self._arming.granted, how=how, lock=self._arming.is_held)
         log.warning("the machine is going down (%s): ending the pods", how or "unknown")
-        await self._arming.close_at(self._shutdowns.deadline)
+        await self._arming.set_deadline(self._shutdowns.deadline)
 
-    async def _release(self) -> None:
-        if await self._let_go() and self._machine.state is State.LEAVING:
-            self._shutdowns.released()
+    async def _release_lock(self) -> None:
+        if await self._try_release() and self._machine.state is AgentState.RELEASED:
+            self._shutdowns.record_release()
 
-    async def _let_go(self) -> bool:
+    async def _try_release(self) -> bool:
         """Whether every copy of the lock is closed; if not, the next round tries again."""
         try:
             await self._arming.release()
@@ -198,60 +217,65 @@ class Agent:
             return False
         return True
 
-    async def _come_back(self) -> None:
+    async def _cancel_shutdown(self) -> None:
         log.warning("the shutdown was called off: the node stays")
-        self._arming.outdate()
-        self._shutdowns.come_back("logind is not preparing for a shutdown any more")
+        self._arming.invalidate()
+        self._shutdowns.cancel_shutdown("logind is not preparing for a shutdown any more")
         self._wake.set()
 
     # -- between rounds ------------------------------------------------------------------------------------------------
 
-    async def _wait(self) -> None:
-        await first(self._wake.wait(), self._until_next_round())
+    async def _wait_for_next_round(self) -> None:
+        await wait_first(self._wake.wait(), self._sleep_until_next_round())
 
-    async def _until_next_round(self) -> None:
+    async def _sleep_until_next_round(self) -> None:
         """At rest it looks every so often; who knows that it would see the same as before spares it the looks."""
-        seconds = self._until_next_look()
-        if self._machine.state is State.ARMED and self._link.up and not self._arming.degraded and not self._leaving:
+        seconds = self._seconds_to_next_read()
+        if (
+            self._machine.state is AgentState.ARMED
+            and self._link.is_up
+            and not self._arming.degraded
+            and not self._leaving
+        ):
             began = self._clock.boottime()
-            await self._link.unsettled()
+            await self._link.wait_for_change()
             seconds -= (self._clock.boottime() - began) % seconds
         await self._clock.sleep(seconds)
 
-    def _until_next_look(self) -> float:
+    def _seconds_to_next_read(self) -> float:
         if self._leaving:
             return 0.0
         state = self._machine.state
-        if state is State.IDLE:
-            return LOOK_WHILE_ENDING if self._arming.held else LOOK_AT_REST
-        if state is State.ENDING:
+        if state is AgentState.IDLE:
+            return LOOK_WHILE_ENDING if self._arming.is_held else LOOK_AT_REST
+        if state is AgentState.ENDING:
             left = max(0.0, self._shutdowns.deadline - self._clock.boottime())
-            return min(left, LOOK_WHILE_ENDING if self._link.up else self._link.retry_in)
-        if not self._link.up:
-            return self._link.retry_in
-        often = state in (State.LEAVING, State.SEEKING) or self._arming.watchful
+            return min(left, LOOK_WHILE_ENDING if self._link.is_up else self._link.seconds_to_retry)
+        if not self._link.is_up:
+            return self._link.seconds_to_retry
+        often = state in (AgentState.RELEASED, AgentState.ACQUIRING) or self._arming.limit_may_change
         return LOOK_WHILE_ENDING if often else LOOK_AT_REST
 
-    async def _end(self) -> None:
+    async def _close(self) -> None:
         await self._arming.close()
-        await self._shutdowns.leave()
-        if self._asked and self._machine.state is not State.ENDING:
-            await self._let_go()
+        await self._shutdowns.close()
+        if self._asked and self._machine.state is not AgentState.ENDING:
+            await self._try_release()
         await self._link.close()
 
     # -- what it says --------------------------------------------------------------------------------------------------
 
-    def _say(self) -> None:
-        sentence = self._sentence()
+    def _report_status(self) -> None:
+        sentence = self._status_sentence()
         if sentence != self._said:
             log.info("%s", sentence)
             self._said = sentence
         self._on_status(
-            Status(
+            AgentStatus(
                 state=self._machine.state,
-                armed=self._arming.held and self._machine.state in (State.ARMED, State.ENDING),
-                logind_reachable=self._link.up,
-                retries=self._link.retries,
+                armed=self._arming.is_held and self._machine.state in (AgentState.ARMED, AgentState.ENDING),
+                logind_reachable=self._link.is_up,
+                retries=self._link.retry_count,
                 requested=float(self._config.requested_seconds),
                 granted=self._arming.granted,
                 degraded=bool(self._arming.degraded),
@@ -259,28 +283,28 @@ class Agent:
             )
         )
 
-    def _sentence(self) -> str:
+    def _status_sentence(self) -> str:
         state = self._machine.state
-        if state is State.IDLE:
-            until = " once the lock is released, which is tried again" if self._arming.held else ""
+        if state is AgentState.IDLE:
+            until = " once the lock is released, which is tried again" if self._arming.is_held else ""
             return f"idle: the configuration asks for no time, a shutdown will not be delayed{until}"
-        away = "" if self._link.up else f"; logind cannot be reached ({self._link.problem}), trying again"
-        if state is State.SEEKING:
+        away = "" if self._link.is_up else f"; logind cannot be reached ({self._link.problem}), trying again"
+        if state is AgentState.ACQUIRING:
             return f"not armed: {self._arming.problem or 'no lock is held yet'}{away}"
-        if state is State.ARMED:
-            return f"armed: {self._time()}{away}"
-        if state is State.ENDING:
+        if state is AgentState.ARMED:
+            return f"armed: {self._granted_time_text()}{away}"
+        if state is AgentState.ENDING:
             return f"ending the pods: the machine is going down{away}"
-        if self._arming.held:
+        if self._arming.is_held:
             return f"done: the machine may go down, but the lock is not known to be released, trying again{away}"
         return f"done: the lock is released, the machine may go down{away}"
 
-    def _time(self) -> str:
-        requested = of_seconds(self._config.requested_seconds)
+    def _granted_time_text(self) -> str:
+        requested = format_seconds(self._config.requested_seconds)
         if self._arming.granted is None:
             return f"asks for {requested}"
         if self._arming.degraded:
-            return f"only {of_seconds(self._arming.granted)} of the {requested} asked for: {self._arming.degraded}"
-        if limit.needed(self._config.requested_seconds, self._arming.granted):
-            return f"{of_seconds(self._arming.granted)} so far, logind is being asked for {requested}"
+            return f"only {format_seconds(self._arming.granted)} of the {requested} asked for: {self._arming.degraded}"
+        if delay_limit.grants_too_little(self._config.requested_seconds, self._arming.granted):
+            return f"{format_seconds(self._arming.granted)} so far, logind is being asked for {requested}"
         return f"{requested} for the pods when the machine goes down"

@@ -13,12 +13,12 @@ import msgspec
 
 from lastcall import names
 from lastcall.errors import InvalidInput
-from lastcall.graceful import rules
-from lastcall.graceful.rules import Item, Periods
-from lastcall.model import decode, duration
+from lastcall.graceful import config_rules
+from lastcall.graceful.config_rules import GracePeriods, PriorityItem
+from lastcall.model import decoding, duration
 from lastcall.model.base import Facts
 from lastcall.model.pods import SYSTEM_CRITICAL, Int32, Int64
-from lastcall.model.shutdown import Mode, PhasePlan
+from lastcall.model.shutdown import PhasePlan, ShutdownMode
 from lastcall.model.storage_lease import SanlockSettings, StorageLeaseSettings
 from lastcall.model.watchdog import WatchdogSettings
 from lastcall.model.watchdog_peers import PeerSettings
@@ -50,14 +50,14 @@ class AgentConfig(Facts, frozen=True):
 
     kind: str
     groups: tuple[PhasePlan, ...] = ()
-    mode: Mode = Mode.ENFORCE
+    mode: ShutdownMode = ShutdownMode.ENFORCE
     static_pod_path: str = ""
     watchdog: WatchdogSettings | None = None
     storage_lease: StorageLeaseSettings | None = None
     warnings: tuple[str, ...] = ()
 
     @property
-    def enabled(self) -> bool:
+    def is_enabled(self) -> bool:
         """Whether anything is delayed at all."""
         return bool(self.groups)
 
@@ -67,7 +67,7 @@ class AgentConfig(Facts, frozen=True):
         return sum(group.seconds for group in self.groups)
 
 
-class _File(Facts, frozen=True):
+class _ConfigFile(Facts, frozen=True):
     """The fields of both kinds. What has rules of its own is checked one by one, below."""
 
     shutdown_grace_period: Any = None
@@ -77,7 +77,7 @@ class _File(Facts, frozen=True):
     static_pod_path: str = ""
 
 
-class _AgentFile(_File, frozen=True):
+class _AgentFile(_ConfigFile, frozen=True):
     """The fields of AgentConfiguration."""
 
     mode: Any = None
@@ -85,142 +85,144 @@ class _AgentFile(_File, frozen=True):
     storage_lease: Any = None
 
 
-def read(data: bytes, source: str) -> AgentConfig:
+def parse_config(data: bytes, source: str) -> AgentConfig:
     """The configuration in a file's bytes; ``source`` is the name that errors give it.
 
     InvalidInput lists every violation at once: wrong types, unknown fields and broken rules.
     """
     document = _only_document(data, source)
-    kind = _kind(document, source)
+    kind = _config_kind(document, source)
     ours = kind == names.AGENT_CONFIGURATION
-    file, wrong = decode.collect(document, _AgentFile if ours else _File)
-    file = file or _File()
+    file, wrong = decoding.convert_readable(document, _AgentFile if ours else _ConfigFile)
+    file = file or _ConfigFile()
     wrong += _unknown_fields(document) if ours else []
-    mode = _mode(file.mode, wrong) if isinstance(file, _AgentFile) else Mode.ENFORCE
-    watchdog = _watchdog(file.watchdog, wrong) if isinstance(file, _AgentFile) else None
-    storage = _storage_lease(file.storage_lease, wrong) if isinstance(file, _AgentFile) else None
-    periods = _periods(file, wrong)
-    concerns = rules.own_concerns(periods)
-    wrong += [*rules.kubelet_violations(periods), *rules.own_errors(periods), *(concerns if ours else ())]
+    mode = _parse_mode(file.mode, wrong) if isinstance(file, _AgentFile) else ShutdownMode.ENFORCE
+    watchdog = _watchdog_settings(file.watchdog, wrong) if isinstance(file, _AgentFile) else None
+    storage = _storage_lease_settings(file.storage_lease, wrong) if isinstance(file, _AgentFile) else None
+    periods = _read_periods(file, wrong)
+    concerns = config_rules.own_concerns(periods)
+    wrong += [*config_rules.kubelet_violations(periods), *config_rules.own_errors(periods), *(concerns if ours else ())]
     if wrong:
         raise InvalidInput(source, wrong)
     return AgentConfig(
         kind=kind,
-        groups=_groups(periods),
+        groups=_phase_groups(periods),
         mode=mode,
         static_pod_path=file.static_pod_path,
         watchdog=watchdog,
         storage_lease=storage,
-        warnings=(*concerns, *rules.warnings(periods)),
+        warnings=(*concerns, *config_rules.config_warnings(periods)),
     )
 
 
 def _only_document(data: bytes, source: str) -> dict[str, Any]:
-    documents = decode.documents(data, source)
+    documents = decoding.parse_documents(data, source)
     expected = f"expected one {KUBELET_KIND} or {names.AGENT_CONFIGURATION}"
     if len(documents) != 1:
         found = f"{len(documents)} documents" if documents else "empty"
         raise InvalidInput(source, [f"document: {found}: {expected}"])
     if not isinstance(documents[0], dict):
-        raise InvalidInput(source, [f"document: {decode.shown(documents[0])}: {expected}"])
+        raise InvalidInput(source, [f"document: {decoding.quote_value(documents[0])}: {expected}"])
     return documents[0]
 
 
-def _kind(document: Mapping[str, Any], source: str) -> str:
+def _config_kind(document: Mapping[str, Any], source: str) -> str:
     kind, version = document.get("kind"), document.get("apiVersion")
     known = " or ".join(_API_VERSIONS)
     if not isinstance(kind, str) or kind not in _API_VERSIONS:
-        shown = "missing" if kind is None else decode.shown(kind)
+        shown = "missing" if kind is None else decoding.quote_value(kind)
         raise InvalidInput(source, [f"kind: {shown}: must be {known}"])
     if version != _API_VERSIONS[kind]:
-        shown = "missing" if version is None else decode.shown(version)
+        shown = "missing" if version is None else decoding.quote_value(version)
         raise InvalidInput(source, [f"apiVersion: {shown}: must be {_API_VERSIONS[kind]} for kind {kind}"])
     return kind
 
 
-def _periods(file: _File, wrong: list[str]) -> Periods:
+def _read_periods(file: _ConfigFile, wrong: list[str]) -> GracePeriods:
     items = file.shutdown_grace_period_by_pod_priority or ()
-    return Periods(
-        total=_duration("shutdownGracePeriod", file.shutdown_grace_period, wrong),
-        critical=_duration("shutdownGracePeriodCriticalPods", file.shutdown_grace_period_critical_pods, wrong),
-        by_priority=tuple(_item(item, f"{rules.LIST}[{index}]", wrong) for index, item in enumerate(items)),
-        graceful_gate=_gate(GRACEFUL_GATE, file, wrong),
-        priority_gate=_gate(PRIORITY_GATE, file, wrong),
+    return GracePeriods(
+        total=_parse_duration("shutdownGracePeriod", file.shutdown_grace_period, wrong),
+        critical=_parse_duration("shutdownGracePeriodCriticalPods", file.shutdown_grace_period_critical_pods, wrong),
+        by_priority=tuple(
+            _parse_item(item, f"{config_rules.LIST}[{index}]", wrong) for index, item in enumerate(items)
+        ),
+        graceful_gate=_feature_gate(GRACEFUL_GATE, file, wrong),
+        priority_gate=_feature_gate(PRIORITY_GATE, file, wrong),
     )
 
 
-def _duration(field: str, value: Any, wrong: list[str]) -> int | None:
+def _parse_duration(field: str, value: Any, wrong: list[str]) -> int | None:
     """Nanoseconds, None if it cannot be read; a number is not a duration to the kubelet either."""
     if value is None:
         return 0
     if not isinstance(value, str):
-        wrong.append(f'{field}: {decode.shown(value)}: must be a duration as text, such as "30s"')
+        wrong.append(f'{field}: {decoding.quote_value(value)}: must be a duration as text, such as "30s"')
         return None
     try:
         return duration.parse(value)
     except ValueError as error:
-        wrong.append(f"{field}: {decode.shown(value)}: {error}")
+        wrong.append(f"{field}: {decoding.quote_value(value)}: {error}")
         return None
 
 
-def _item(item: Any, at: str, wrong: list[str]) -> Item:
+def _parse_item(item: Any, at: str, wrong: list[str]) -> PriorityItem:
     if not isinstance(item, dict):
-        wrong.append(f"{at}: {decode.shown(item)}: must be a mapping of {' and '.join(_ITEM)}")
-        return Item(priority=None, seconds=None)
-    priority, seconds = (_integer(item.get(name), type_, f"{at}.{name}", wrong) for name, type_ in _ITEM.items())
-    return Item(priority=priority, seconds=seconds)
+        wrong.append(f"{at}: {decoding.quote_value(item)}: must be a mapping of {' and '.join(_ITEM)}")
+        return PriorityItem(priority=None, seconds=None)
+    priority, seconds = (_parse_integer(item.get(name), type_, f"{at}.{name}", wrong) for name, type_ in _ITEM.items())
+    return PriorityItem(priority=priority, seconds=seconds)
 
 
-def _integer(value: Any, type_: Any, at: str, wrong: list[str]) -> int | None:
+def _parse_integer(value: Any, type_: Any, at: str, wrong: list[str]) -> int | None:
     """What is left out is zero, as in Go; None if it is no such integer."""
     number: int | None
-    number, violations = decode.collect(0 if value is None else value, type_, at=at)
+    number, violations = decoding.convert_readable(0 if value is None else value, type_, at=at)
     wrong += violations
     return number
 
 
-def _gate(name: str, file: _File, wrong: list[str]) -> bool | None:
+def _feature_gate(name: str, file: _ConfigFile, wrong: list[str]) -> bool | None:
     """Both gates are on unless the file says otherwise; nothing (null) is no answer."""
     value = (file.feature_gates or {}).get(name, True)
     if isinstance(value, bool):
         return value
-    wrong.append(f"featureGates.{name}: {decode.shown(value)}: must be true or false")
+    wrong.append(f"featureGates.{name}: {decoding.quote_value(value)}: must be true or false")
     return None
 
 
-def _mode(value: Any, wrong: list[str]) -> Mode:
-    known = [mode.value for mode in Mode]
+def _parse_mode(value: Any, wrong: list[str]) -> ShutdownMode:
+    known = [mode.value for mode in ShutdownMode]
     if value is not None and value not in known:
-        wrong.append(f"mode: {decode.shown(value)}: must be {' or '.join(known)}")
-    return Mode(value) if value in known else Mode.ENFORCE
+        wrong.append(f"mode: {decoding.quote_value(value)}: must be {' or '.join(known)}")
+    return ShutdownMode(value) if value in known else ShutdownMode.ENFORCE
 
 
-def _watchdog(value: Any, wrong: list[str]) -> WatchdogSettings | None:
+def _watchdog_settings(value: Any, wrong: list[str]) -> WatchdogSettings | None:
     """With what its rules say of each field, as the file names it."""
     if value is None:
         return None
-    settings, violations = decode.collect(value, WatchdogSettings, at="watchdog")
+    settings, violations = decoding.convert_readable(value, WatchdogSettings, at="watchdog")
     wrong += violations
     if settings is None or violations:
         return None
     try:
-        settings.armed()
+        settings.timing_with()
     except InvalidInput as error:
         told = [violation.partition(": ") for violation in error.violations]
         wrong += [f"{', '.join(_SETTING[field] for field in fields.split(', '))}: {rule}" for fields, _, rule in told]
     return settings
 
 
-def _storage_lease(value: Any, wrong: list[str]) -> StorageLeaseSettings | None:
+def _storage_lease_settings(value: Any, wrong: list[str]) -> StorageLeaseSettings | None:
     settings: StorageLeaseSettings | None
     settings, violations = (
-        (None, []) if value is None else decode.collect(value, StorageLeaseSettings, at="storageLease")
+        (None, []) if value is None else decoding.convert_readable(value, StorageLeaseSettings, at="storageLease")
     )
     wrong += violations
     return None if violations else settings
 
 
-def _groups(periods: Periods) -> tuple[PhasePlan, ...]:
+def _phase_groups(periods: GracePeriods) -> tuple[PhasePlan, ...]:
     """The kubelet's choice between the two forms (nodeshutdown_manager.go: newPodManager, migrateConfig)."""
     if not periods.graceful_gate:
         return ()
@@ -237,30 +239,30 @@ def _groups(periods: Periods) -> tuple[PhasePlan, ...]:
 
 
 def _unknown_fields(document: Mapping[str, Any]) -> list[str]:
-    known = ["apiVersion", "kind", *_names(_AgentFile)]
-    found = [*_unknown(document, known, "")]
+    known = ["apiVersion", "kind", *_field_names(_AgentFile)]
+    found = [*_unknown_keys(document, known, "")]
     groups = document.get("shutdownGracePeriodByPodPriority")
     for index, group in enumerate(groups if isinstance(groups, list) else ()):
-        found += _unknown(group, list(_ITEM), f"{rules.LIST}[{index}].")
+        found += _unknown_keys(group, list(_ITEM), f"{config_rules.LIST}[{index}].")
     watchdog = document.get("watchdog")
-    found += _unknown(watchdog, _names(WatchdogSettings), "watchdog.")
+    found += _unknown_keys(watchdog, _field_names(WatchdogSettings), "watchdog.")
     peers = watchdog.get("peers") if isinstance(watchdog, dict) else None
-    found += _unknown(peers, _names(PeerSettings), "watchdog.peers.")
+    found += _unknown_keys(peers, _field_names(PeerSettings), "watchdog.peers.")
     storage = document.get("storageLease")
-    found += _unknown(storage, _names(StorageLeaseSettings), "storageLease.")
+    found += _unknown_keys(storage, _field_names(StorageLeaseSettings), "storageLease.")
     sanlock = storage.get("sanlock") if isinstance(storage, dict) else None
-    found += _unknown(sanlock, _names(SanlockSettings), "storageLease.sanlock.")
-    found += _unknown(document.get("featureGates"), [GRACEFUL_GATE, PRIORITY_GATE], "featureGates.")
+    found += _unknown_keys(sanlock, _field_names(SanlockSettings), "storageLease.sanlock.")
+    found += _unknown_keys(document.get("featureGates"), [GRACEFUL_GATE, PRIORITY_GATE], "featureGates.")
     return found
 
 
-def _names(struct: type[msgspec.Struct]) -> list[str]:
+def _field_names(struct: type[msgspec.Struct]) -> list[str]:
     return [field.encode_name for field in msgspec.structs.fields(struct)]
 
 
-def _unknown(value: Any, known: Sequence[str], at: str) -> Iterator[str]:
+def _unknown_keys(value: Any, known: Sequence[str], at: str) -> Iterator[str]:
     for name in value if isinstance(value, dict) else ():
         if name not in known:
             close = get_close_matches(str(name), known, n=1)
             hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(known)}"
-            yield f"{at}{name}: {decode.shown(value[name])}: unknown field, {hint}"
+            yield f"{at}{name}: {decoding.quote_value(value[name])}: unknown field, {hint}"

@@ -3,7 +3,7 @@
 from lastcall.manifests import namespaces
 from lastcall.manifests import own_node as own_nodes
 from lastcall.manifests.rbac import Grant, Object
-from lastcall.manifests.roles import granted
+from lastcall.manifests.role_bindings import role_objects
 from lastcall.names import GROUP, NODES_NAMESPACE, PEERS_SECRET, SYSTEM_NAMESPACE
 
 NAME = "lastcall-agent"
@@ -15,7 +15,7 @@ _LABELS = {
 }
 
 
-def grants(*, peers: bool = False) -> list[Grant]:
+def agent_grants(*, peers: bool = False) -> list[Grant]:
     """All that it asks for; with ``peers`` also what it needs to know of those who are asked when the API server is lost."""
     verbs = ("get", "create", "patch")
     why = "the Lease of its node, which promises the watchdog's reset, and tells of leases on shared storage"
@@ -30,13 +30,13 @@ def grants(*, peers: bool = False) -> list[Grant]:
     return [*always, *asked] if peers else always
 
 
-def objects(*, peers: bool = False, own_node: bool = False) -> list[Object]:
+def agent_objects(*, peers: bool = False, own_node: bool = False) -> list[Object]:
     """In the order in which they can be made; the namespace of the ServiceAccount is there already.
 
     ``own_node``: also what keeps an agent from writing of other nodes.
     """
     metadata = {"name": NAME, "namespace": SYSTEM_NAMESPACE, "labels": _LABELS}
     account: Object = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
-    bound = own_nodes.objects(NAME, SYSTEM_NAMESPACE, _LABELS) if own_node else []
-    roles = granted(grants(peers=peers), to=NAME, of=SYSTEM_NAMESPACE, labels=_LABELS)
-    return [namespaces.of_nodes(), account, *roles, *bound]
+    bound = own_nodes.own_node_policy(NAME, SYSTEM_NAMESPACE, _LABELS) if own_node else []
+    roles = role_objects(agent_grants(peers=peers), to=NAME, of=SYSTEM_NAMESPACE, labels=_LABELS)
+    return [namespaces.nodes_namespace(), account, *roles, *bound]

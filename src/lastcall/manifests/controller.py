@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 from lastcall import __version__
 from lastcall.errors import InvalidInput
-from lastcall.manifests import definitions, namespaces
-from lastcall.manifests.deployment import budget, deployment
-from lastcall.manifests.grants import every_grant
-from lastcall.manifests.labels import NAME, labels
+from lastcall.manifests import namespaces, resource_definitions
+from lastcall.manifests.controller_grants import all_grants
+from lastcall.manifests.deployment import controller_deployment, disruption_budget
+from lastcall.manifests.labels import NAME, common_labels
 from lastcall.manifests.rbac import Object
-from lastcall.manifests.roles import granted
-from lastcall.model.decode import shown
+from lastcall.manifests.role_bindings import role_objects
+from lastcall.model.decoding import quote_value
 from lastcall.model.patterns import NAME as DNS_LABEL
 from lastcall.names import NODES_NAMESPACE, SYSTEM_NAMESPACE
 
@@ -28,7 +28,7 @@ _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,510}")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choices:
+class ControllerChoices:
     """What differs between clusters. InvalidInput if one of them means nothing."""
 
     namespace: str = NAMESPACE
@@ -39,37 +39,37 @@ class Choices:
     def __post_init__(self) -> None:
         wrong = []
         if not re.fullmatch(DNS_LABEL, self.namespace):
-            wrong.append(f"--namespace: {shown(self.namespace)}: must be small letters, digits and -, at most 63")
+            wrong.append(f"--namespace: {quote_value(self.namespace)}: must be small letters, digits and -, at most 63")
         if self.namespace == NODES_NAMESPACE:
             wrong.append(f"--namespace: {NODES_NAMESPACE}: is where agents write, who must not elect")
         if not _IMAGE.fullmatch(self.image):
-            wrong.append(f"--image: {shown(self.image)}: must be the name of an image")
+            wrong.append(f"--image: {quote_value(self.image)}: must be the name of an image")
         if self.replicas < 0:
             wrong.append(f"--replicas: {self.replicas}: must be 0 or more")
         if self.attach_detach not in (EXTERNAL, OWN):
-            wrong.append(f"--attach-detach: {shown(self.attach_detach)}: must be {EXTERNAL} or {OWN}")
+            wrong.append(f"--attach-detach: {quote_value(self.attach_detach)}: must be {EXTERNAL} or {OWN}")
         if wrong:
             raise InvalidInput("manifests", wrong)
 
 
-def objects(choices: Choices) -> list[Object]:
+def controller_objects(choices: ControllerChoices) -> list[Object]:
     """All of them, in the order in which they can be made."""
     namespace, detach = choices.namespace, choices.attach_detach == OWN
     return [
         *(
-            namespaces.namespace(one, labels()) for one in dict.fromkeys((namespace, SYSTEM_NAMESPACE))
+            namespaces.namespace_object(one, common_labels()) for one in dict.fromkeys((namespace, SYSTEM_NAMESPACE))
         ),  # agents: the second
-        namespaces.of_nodes(),
-        definitions.fence_policy(),
-        definitions.node_shutdown(),
-        _object("v1", "ServiceAccount", namespace),
-        *granted(every_grant(namespace, detach=detach), to=NAME, of=namespace, labels=labels()),
-        {**_object("coordination.k8s.io/v1", "Lease", namespace), "spec": {}},
-        budget(namespace),
-        deployment(namespace, image=choices.image, replicas=choices.replicas, detach=detach),
+        namespaces.nodes_namespace(),
+        resource_definitions.fence_policy_definition(),
+        resource_definitions.node_shutdown_definition(),
+        _base_object("v1", "ServiceAccount", namespace),
+        *role_objects(all_grants(namespace, detach=detach), to=NAME, of=namespace, labels=common_labels()),
+        {**_base_object("coordination.k8s.io/v1", "Lease", namespace), "spec": {}},
+        disruption_budget(namespace),
+        controller_deployment(namespace, image=choices.image, replicas=choices.replicas, detach=detach),
     ]
 
 
-def _object(api_version: str, kind: str, namespace: str) -> Object:
+def _base_object(api_version: str, kind: str, namespace: str) -> Object:
     where = {"namespace": namespace} if namespace else {}
-    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": NAME, **where, "labels": labels()}}
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": NAME, **where, "labels": common_labels()}}

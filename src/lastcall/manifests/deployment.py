@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from lastcall.manifests.labels import NAME, labels, selector
+from lastcall.manifests.labels import NAME, common_labels, selector_labels
 from lastcall.manifests.rbac import Object
 
 PORT = 9467
@@ -14,37 +14,37 @@ MOVE_SECONDS = 30
 _USER = 65532
 
 
-def deployment(namespace: str, *, image: str, replicas: int, detach: bool) -> Object:
+def controller_deployment(namespace: str, *, image: str, replicas: int, detach: bool) -> Object:
     """The replicas elect one that acts; the others wait, each on another node. ``detach``: it detaches volumes itself."""
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": {"name": NAME, "namespace": namespace, "labels": labels()},
+        "metadata": {"name": NAME, "namespace": namespace, "labels": common_labels()},
         "spec": {
             "replicas": replicas,
-            "selector": {"matchLabels": selector()},
+            "selector": {"matchLabels": selector_labels()},
             # One after the other: with every replica on another node, there may be no room for one more.
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
-            "template": {"metadata": {"labels": labels()}, "spec": _pod(namespace, image, detach=detach)},
+            "template": {"metadata": {"labels": common_labels()}, "spec": _pod_spec(namespace, image, detach=detach)},
         },
     }
 
 
-def budget(namespace: str) -> Object:
+def disruption_budget(namespace: str) -> Object:
     """One at a time is drained; one that is not ready anyway keeps no node from being drained."""
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
-        "metadata": {"name": NAME, "namespace": namespace, "labels": labels()},
+        "metadata": {"name": NAME, "namespace": namespace, "labels": common_labels()},
         "spec": {
             "maxUnavailable": 1,
-            "selector": {"matchLabels": selector()},
+            "selector": {"matchLabels": selector_labels()},
             "unhealthyPodEvictionPolicy": "AlwaysAllow",
         },
     }
 
 
-def _pod(namespace: str, image: str, *, detach: bool) -> Object:
+def _pod_spec(namespace: str, image: str, *, detach: bool) -> Object:
     return {
         "serviceAccountName": NAME,
         "priorityClassName": "system-cluster-critical",
@@ -60,13 +60,13 @@ def _pod(namespace: str, image: str, *, detach: bool) -> Object:
             "seccompProfile": {"type": "RuntimeDefault"},
         },
         "tolerations": _tolerations(),
-        "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [_apart()]}},
-        "containers": [_container(namespace, image, detach=detach)],
+        "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [_anti_affinity_term()]}},
+        "containers": [_controller_container(namespace, image, detach=detach)],
         "volumes": [{"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}}],
     }
 
 
-def _container(namespace: str, image: str, *, detach: bool) -> Object:
+def _controller_container(namespace: str, image: str, *, detach: bool) -> Object:
     return {
         "name": "controller",
         "image": image,
@@ -78,10 +78,10 @@ def _container(namespace: str, image: str, *, detach: bool) -> Object:
             "--log-format=json",
             *(["--attach-detach=own"] if detach else []),
         ],
-        "env": [_from_pod("POD_IP", "status.podIP"), _from_pod("POD_NAME", "metadata.name")],
+        "env": [_pod_field_env("POD_IP", "status.podIP"), _pod_field_env("POD_NAME", "metadata.name")],
         "ports": [{"name": "status", "containerPort": PORT, "protocol": "TCP"}],
-        "livenessProbe": _probe("/healthz", period=10, failures=3),
-        "readinessProbe": _probe("/readyz", period=5, failures=2),
+        "livenessProbe": _http_probe("/healthz", period=10, failures=3),
+        "readinessProbe": _http_probe("/readyz", period=5, failures=2),
         "resources": {"requests": {"cpu": "50m", "memory": "96Mi"}, "limits": {"memory": "384Mi"}},
         "securityContext": {
             "allowPrivilegeEscalation": False,
@@ -110,11 +110,11 @@ def _tolerations() -> list[Object]:
     ]
 
 
-def _apart() -> Object:
-    return {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": selector()}}
+def _anti_affinity_term() -> Object:
+    return {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": selector_labels()}}
 
 
-def _probe(path: str, *, period: int, failures: int) -> Object:
+def _http_probe(path: str, *, period: int, failures: int) -> Object:
     return {
         "httpGet": {"path": path, "port": "status"},
         "periodSeconds": period,
@@ -123,5 +123,5 @@ def _probe(path: str, *, period: int, failures: int) -> Object:
     }
 
 
-def _from_pod(name: str, field: str) -> dict[str, Any]:
+def _pod_field_env(name: str, field: str) -> dict[str, Any]:
     return {"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": field}}}

@@ -4,11 +4,11 @@ NAME = "lastcall-controller"
 """Of the ServiceAccount, the roles, the Lease, the Deployment and its budget."""
 
 
-def selector() -> dict[str, str]:
+def selector_labels() -> dict[str, str]:
     """The labels of its pods by which they are chosen: they never change."""
     return {"app.kubernetes.io/name": "lastcall", "app.kubernetes.io/component": "controller"}
 
 
-def labels() -> dict[str, str]:
+def common_labels() -> dict[str, str]:
     """The labels of everything that belongs to it."""
-    return {**selector(), "app.kubernetes.io/part-of": "lastcall"}
+    return {**selector_labels(), "app.kubernetes.io/part-of": "lastcall"}

@@ -17,7 +17,7 @@ OWN_NODE = (
 """The Lease and the NodeShutdown have the name of their Node."""
 
 
-def objects(name: str, namespace: str, labels: dict[str, str]) -> list[Object]:
+def own_node_policy(name: str, namespace: str, labels: dict[str, str]) -> list[Object]:
     """A policy and what puts it into force, for the ServiceAccount ``name``; a request that it cannot judge is refused."""
     metadata = {"name": f"{name}-own-node", "labels": labels}
     api = "admissionregistration.k8s.io/v1"
@@ -29,8 +29,8 @@ def objects(name: str, namespace: str, labels: dict[str, str]) -> list[Object]:
             "failurePolicy": "Fail",
             "matchConstraints": {
                 "resourceRules": [
-                    _rule("coordination.k8s.io", "v1", "leases"),
-                    _rule(GROUP, API_VERSION.partition("/")[2], "nodeshutdowns"),
+                    _resource_rule("coordination.k8s.io", "v1", "leases"),
+                    _resource_rule(GROUP, API_VERSION.partition("/")[2], "nodeshutdowns"),
                 ]
             },
             "matchConditions": [
@@ -57,7 +57,7 @@ def objects(name: str, namespace: str, labels: dict[str, str]) -> list[Object]:
     return [policy, binding]
 
 
-def _rule(group: str, version: str, resource: str) -> Object:
+def _resource_rule(group: str, version: str, resource: str) -> Object:
     """What an agent may write; it deletes nothing."""
     return {
         "apiGroups": [group],

@@ -29,7 +29,7 @@ class Grant(NamedTuple):
     names: tuple[str, ...] = ()
 
 
-class Asked(NamedTuple):
+class AuditedRequest(NamedTuple):
     """One request, as an audit tells it; ``path`` is given if it is for no resource."""
 
     verb: str
@@ -41,8 +41,8 @@ class Asked(NamedTuple):
     path: str = ""
 
 
-def rules(grants: Iterable[Grant]) -> list[Object]:
-    """The ``rules`` of a Role or ClusterRole, one for each grant, in their order."""
+def role_rules(grants: Iterable[Grant]) -> list[Object]:
+    """The ``role_rules`` of a Role or ClusterRole, one for each grant, in their order."""
     return [
         {
             "apiGroups": [one.group],
@@ -54,27 +54,27 @@ def rules(grants: Iterable[Grant]) -> list[Object]:
     ]
 
 
-def beyond(grants: Sequence[Grant], asked: Iterable[Asked]) -> list[Asked]:
+def ungranted_requests(grants: Sequence[Grant], asked: Iterable[AuditedRequest]) -> list[AuditedRequest]:
     """The requests that no grant allows, each once, in the order in which they were first asked."""
     return [
         one
         for one in dict.fromkeys(asked)
-        if not (_public(one.path) if one.path else any(_allows(grant, one) for grant in grants))
+        if not (_is_public_path(one.path) if one.path else any(_grant_allows(grant, one) for grant in grants))
     ]
 
 
-def unused(grants: Sequence[Grant], asked: Iterable[Asked]) -> list[tuple[Grant, str]]:
+def unused_grants(grants: Sequence[Grant], asked: Iterable[AuditedRequest]) -> list[tuple[Grant, str]]:
     """The grants with a verb that no request needed."""
     every = list(asked)
     return [
         (grant, verb)
         for grant in grants
         for verb in grant.verbs
-        if not any(one.verb == verb and not one.path and _allows(grant, one) for one in every)
+        if not any(one.verb == verb and not one.path and _grant_allows(grant, one) for one in every)
     ]
 
 
-def _allows(grant: Grant, asked: Asked) -> bool:
+def _grant_allows(grant: Grant, asked: AuditedRequest) -> bool:
     part = f"{asked.resource}/{asked.subresource}" if asked.subresource else asked.resource
     named = not grant.names or (asked.verb in _BY_NAME and asked.name in grant.names)
     return (
@@ -85,5 +85,5 @@ def _allows(grant: Grant, asked: Asked) -> bool:
     )
 
 
-def _public(path: str) -> bool:
+def _is_public_path(path: str) -> bool:
     return any(path == one or path.startswith(f"{one}/") for one in PUBLIC)

@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from lastcall.model.base import Facts
-from lastcall.model.label_selector import labels_of
-from lastcall.model.pods import Condition, Int32, Int64, Metadata, Pod
+from lastcall.model.label_selector import selector_matcher
+from lastcall.model.pods import Int32, Int64, ObjectMetadata, Pod, StatusCondition
 
 ALWAYS_ALLOW = "AlwaysAllow"
 """The unhealthyPodEvictionPolicy (KEP-3017) by which no budget protects a pod that is not ready."""
@@ -45,10 +45,10 @@ class BudgetStatus(Facts, frozen=True):
     desired_healthy: Int32 = 0
     expected_pods: Int32 = 0
     disrupted_pods: dict[str, str] | None = None
-    conditions: tuple[Condition, ...] | None = None
+    conditions: tuple[StatusCondition, ...] | None = None
 
     @property
-    def held_up_by(self) -> Condition | None:
+    def blocking_condition(self) -> StatusCondition | None:
         """The condition by which the disruption controller says why nothing is allowed, if it has words for it."""
         found = next((one for one in self.conditions or () if one.type == "DisruptionAllowed"), None)
         return found if found and found.status == "False" and found.message else None
@@ -57,7 +57,7 @@ class BudgetStatus(Facts, frozen=True):
 class Budget(Facts, frozen=True):
     """policy/v1 PodDisruptionBudget."""
 
-    metadata: Metadata
+    metadata: ObjectMetadata
     spec: BudgetSpec = BudgetSpec()
     status: BudgetStatus = BudgetStatus()
 
@@ -66,12 +66,12 @@ class Budget(Facts, frozen=True):
         if self.metadata.namespace != pod.metadata.namespace:
             return False
         try:
-            return labels_of(self.spec.selector)(pod.metadata.labels or {})
+            return selector_matcher(self.spec.selector)(pod.metadata.labels or {})
         except ValueError:
             return False
 
 
-class Why(Enum):
+class EvictionObstacle(Enum):
     """Why a pod may not be evicted now."""
 
     SEVERAL = "several budgets cover the pod, which evictions do not support"
@@ -82,7 +82,7 @@ class Why(Enum):
 
 
 @dataclass(frozen=True)
-class Allowed:
+class EvictionAllowed:
     """The pod may be evicted. ``spends`` is the budget that pays for it: none if no pod counts that is lost.
 
     ``exempted_by`` is the budget that lets the pod go because it is unhealthy: the eviction must fail if the pod has
@@ -94,39 +94,39 @@ class Allowed:
 
 
 @dataclass(frozen=True)
-class Refused:
+class EvictionRefused:
     """The pod may not be evicted now. ``cause`` says what one budget lacks, in the API server's words."""
 
-    why: Why
+    why: EvictionObstacle
     budgets: Sequence[Budget]
     cause: str = ""
 
 
-def verdict(pod: Pod, budgets: Iterable[Budget]) -> Allowed | Refused:
+def decide_eviction(pod: Pod, budgets: Iterable[Budget]) -> EvictionAllowed | EvictionRefused:
     """Whether the pod may be evicted now; ``budgets`` may hold others than its own."""
-    if unprotected(pod):
-        return Allowed()
+    if is_unprotected(pod):
+        return EvictionAllowed()
     own = [budget for budget in budgets if budget.covers(pod)]
     if len(own) > 1:
-        return Refused(Why.SEVERAL, own)
+        return EvictionRefused(EvictionObstacle.SEVERAL, own)
     if not own:
-        return Allowed()
-    if _harmless(pod, own[0]):
-        return Allowed(exempted_by=own[0])
-    return _refusal(own[0]) or Allowed(spends=own[0])
+        return EvictionAllowed()
+    if _is_harmless(pod, own[0]):
+        return EvictionAllowed(exempted_by=own[0])
+    return _budget_refusal(own[0]) or EvictionAllowed(spends=own[0])
 
 
-def unprotected(pod: Pod) -> bool:
+def is_unprotected(pod: Pod) -> bool:
     """Whether no budget is asked: pods that have not begun, have finished or are being deleted serve nobody."""
-    return pod.finished or pod.status.phase == "Pending" or pod.metadata.deletion_timestamp is not None
+    return pod.is_finished or pod.status.phase == "Pending" or pod.metadata.deletion_timestamp is not None
 
 
-def ready(pod: Pod) -> bool:
+def is_ready(pod: Pod) -> bool:
     """What budgets call healthy: the pod's condition Ready is True."""
     return any(one.type == "Ready" and one.status == "True" for one in pod.status.conditions or ())
 
 
-def spent(budget: Budget, pod: str, at: str) -> Budget:
+def spend_disruption(budget: Budget, pod: str, at: str) -> Budget:
     """The budget after an eviction of ``pod`` at the time ``at`` (RFC 3339): one less, and the pod is remembered.
 
     The disruption controller counts remembered pods as gone, until it has seen them go or two minutes have passed.
@@ -139,15 +139,15 @@ def spent(budget: Budget, pod: str, at: str) -> Budget:
     return msgspec.structs.replace(budget, status=after)
 
 
-def stale_refusal(budget: Budget) -> Refused:
+def stale_refusal(budget: Budget) -> EvictionRefused:
     """The refusal that asks the client to come back when the status of the budget is up to date."""
     cause = f"The disruption budget {budget.metadata.name} is still being processed by the server."
-    return Refused(Why.STALE, [budget], cause)
+    return EvictionRefused(EvictionObstacle.STALE, [budget], cause)
 
 
-def _harmless(pod: Pod, budget: Budget) -> bool:
+def _is_harmless(pod: Pod, budget: Budget) -> bool:
     """Whether the pod is unhealthy, so that it does not count, and its budget lets such a pod go."""
-    if ready(pod):
+    if is_ready(pod):
         return False
     if budget.spec.unhealthy_pod_eviction_policy == ALWAYS_ALLOW:
         return True
@@ -155,22 +155,22 @@ def _harmless(pod: Pod, budget: Budget) -> bool:
     return status.current_healthy >= status.desired_healthy > 0
 
 
-def _refusal(budget: Budget) -> Refused | None:
+def _budget_refusal(budget: Budget) -> EvictionRefused | None:
     status = budget.status
     if status.observed_generation < budget.metadata.generation:
         return stale_refusal(budget)
     if status.disruptions_allowed < 0:
-        return Refused(Why.NEGATIVE, [budget], "pdb disruptions allowed is negative")
+        return EvictionRefused(EvictionObstacle.NEGATIVE, [budget], "pdb disruptions allowed is negative")
     if len(status.disrupted_pods or {}) > MOST_DISRUPTED:
         cause = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
-        return Refused(Why.UNCONFIRMED, [budget], cause)
-    return None if status.disruptions_allowed else Refused(Why.SPENT, [budget], _lack(budget))
+        return EvictionRefused(EvictionObstacle.UNCONFIRMED, [budget], cause)
+    return None if status.disruptions_allowed else EvictionRefused(EvictionObstacle.SPENT, [budget], _lack_text(budget))
 
 
-def _lack(budget: Budget) -> str:
+def _lack_text(budget: Budget) -> str:
     """What is missing; if the controller could not count, its numbers mean nothing and its own words are told."""
     status, begin = budget.status, f"The disruption budget {budget.metadata.name}"
-    said = status.held_up_by
+    said = status.blocking_condition
     if said and said.reason == "SyncFailed":
         return f"{begin} does not allow evicting pods currently because it failed sync: {said.message}"
     if status.current_healthy <= status.desired_healthy:

@@ -23,18 +23,18 @@ class ControllerManager(Facts, frozen=True):
     arguments: tuple[str, ...]
 
     @property
-    def detaches(self) -> bool:
+    def runs_attach_detach(self) -> bool:
         """Whether its attach-detach controller runs."""
-        wanted = self._last(_CONTROLLERS, "*").split(",")
+        wanted = self._last_argument(_CONTROLLERS, "*").split(",")
         named = [name for name in _ATTACH_DETACH if name in wanted]
         return not any(f"-{name}" in wanted for name in _ATTACH_DETACH) and bool(named or "*" in wanted)
 
     @property
     def detaches_on_timeout(self) -> bool:
         """Whether it detaches volumes from a node that is not Ready for no other reason than that time has passed."""
-        return self.detaches and self._last(NO_TIMEOUT, "false") not in _TRUE
+        return self.runs_attach_detach and self._last_argument(NO_TIMEOUT, "false") not in _TRUE
 
-    def _last(self, option: str, default: str) -> str:
+    def _last_argument(self, option: str, default: str) -> str:
         """The value that counts: the last, as with pflag, which reads _ as -."""
         found = default
         for argument in self.arguments:
@@ -44,7 +44,7 @@ class ControllerManager(Facts, frozen=True):
         return found
 
 
-def in_pod(spec: Mapping[str, Any], where: str) -> Iterator[ControllerManager]:
+def managers_in_pod(spec: Mapping[str, Any], where: str) -> Iterator[ControllerManager]:
     """Those that the containers of a pod's spec start."""
     containers = spec.get("containers")
     for container in containers if isinstance(containers, list) else ():

@@ -35,47 +35,47 @@ def parse(text: str) -> int:
     while at < len(rest):
         match = _PART.match(rest, at)
         assert match is not None
-        total += _part(match, text)
+        total += _parse_part(match, text)
         if total > _LARGEST:
-            raise _invalid(text)
+            raise _invalid_duration(text)
         at = match.end()
     if not rest or total > _LARGEST - (not negative):
-        raise _invalid(text)
+        raise _invalid_duration(text)
     return -total if negative else total
 
 
-def text(nanoseconds: int) -> str:
+def format_duration(nanoseconds: int) -> str:
     """As Go prints it: ``1h15m0s``, ``1.5s``, ``300ms``, ``0s``."""
     if nanoseconds == 0:
         return "0s"
     sign, value = ("-", -nanoseconds) if nanoseconds < 0 else ("", nanoseconds)
     if value < SECOND:
         unit, size = next((u, _UNITS[u]) for u in ("ms", "µs", "ns") if value >= _UNITS[u])
-        return f"{sign}{_decimal(value, size)}{unit}"
+        return f"{sign}{_format_decimal(value, size)}{unit}"
     hours, value = divmod(value, 3600 * SECOND)
     minutes, value = divmod(value, 60 * SECOND)
     head = f"{hours}h" if hours else ""
     if hours or minutes:
         head += f"{minutes}m"
-    return f"{sign}{head}{_decimal(value, SECOND)}s"
+    return f"{sign}{head}{_format_decimal(value, SECOND)}s"
 
 
-def of_seconds(seconds: float) -> str:
+def format_seconds(seconds: float) -> str:
     """Seconds for people, to the millisecond: ``30s``, ``1m30s``, ``250ms``."""
-    return text(round(seconds * 1000) * 1_000_000)
+    return format_duration(round(seconds * 1000) * 1_000_000)
 
 
-def passed(seconds: float) -> str:
+def format_elapsed(seconds: float) -> str:
     """Time that has gone by, for people, never less than none: ``1h59m59s``, ``30s``, ``0s``, below a second ``250ms``.
 
     Whole seconds that are over, as kubectl tells ages: what was 39.9 s ago is not told as having been 40 s ago.
     """
     milliseconds = max(0, round(seconds * 1000))
     exactly = milliseconds if milliseconds < 1000 else milliseconds // 1000 * 1000
-    return text(exactly * 1_000_000)
+    return format_duration(exactly * 1_000_000)
 
 
-def _decimal(value: int, size: int) -> str:
+def _format_decimal(value: int, size: int) -> str:
     whole, fraction = divmod(value, size)
     if not fraction:
         return str(whole)
@@ -83,20 +83,20 @@ def _decimal(value: int, size: int) -> str:
     return f"{whole}.{fraction:0{digits}d}".rstrip("0")
 
 
-def _part(match: re.Match[str], text: str) -> int:
+def _parse_part(match: re.Match[str], text: str) -> int:
     """A number with its unit. The checks come in Go's order, since the first one that fails gives the error."""
     whole, fraction, unit = match.groups()
     digits = whole.lstrip("0")
     if not (whole or fraction) or len(digits) > 19 or int(digits or 0) > _LARGEST:
-        raise _invalid(text)
+        raise _invalid_duration(text)
     if not unit:
-        raise ValueError(f"time: missing unit in duration {_quoted(text)}")
+        raise ValueError(f"time: missing unit in duration {_quote_text(text)}")
     if unit not in _UNITS:
-        raise ValueError(f"time: unknown unit {_quoted(unit)} in duration {_quoted(text)}")
-    return int(digits or 0) * _UNITS[unit] + _fraction(fraction or "", _UNITS[unit])
+        raise ValueError(f"time: unknown unit {_quote_text(unit)} in duration {_quote_text(text)}")
+    return int(digits or 0) * _UNITS[unit] + _parse_fraction(fraction or "", _UNITS[unit])
 
 
-def _fraction(digits: str, unit: int) -> int:
+def _parse_fraction(digits: str, unit: int) -> int:
     """In floating point, as Go does it: 0.3333333333333333333h is 20 minutes. Digits beyond 63 bits are dropped."""
     number, scale = 0, 1.0
     for digit in digits:
@@ -106,16 +106,16 @@ def _fraction(digits: str, unit: int) -> int:
     return int(number * (unit / scale))
 
 
-def _invalid(text: str) -> ValueError:
-    return ValueError(f"time: invalid duration {_quoted(text)}")
+def _invalid_duration(text: str) -> ValueError:
+    return ValueError(f"time: invalid duration {_quote_text(text)}")
 
 
-def _quoted(text: str) -> str:
+def _quote_text(text: str) -> str:
     """What is not plain ASCII is written as the bytes of its UTF-8."""
-    return '"' + "".join(_escaped(character) for character in text) + '"'
+    return '"' + "".join(_escape_character(character) for character in text) + '"'
 
 
-def _escaped(character: str) -> str:
+def _escape_character(character: str) -> str:
     if character < " " or character >= "\x80":
         return "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", "surrogatepass"))
     return f"\\{character}" if character in '"\\' else character

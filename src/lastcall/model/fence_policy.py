@@ -18,7 +18,7 @@ from lastcall.model.patterns import DURATION, QUALIFIED
 from lastcall.model.pods import Int32
 
 
-class Mode(Enum):
+class FailoverMode(Enum):
     """What is done for a node that is lost."""
 
     OBSERVE = "Observe"
@@ -54,7 +54,7 @@ class MachineIDCheck(Enum):
     """The machines were cloned with their ``/etc/machine-id``, which says nothing."""
 
 
-class Operator(Enum):
+class SelectorOperator(Enum):
     """Of ``matchExpressions``."""
 
     IN = "In"
@@ -67,7 +67,7 @@ class Expression(Facts, frozen=True):
     """A requirement on one label (meta/v1 LabelSelectorRequirement)."""
 
     key: Annotated[str, Meta(pattern=QUALIFIED, max_length=317, description="The label's key.")]
-    operator: Annotated[Operator, Meta(description="How the label's value is compared.")]
+    operator: Annotated[SelectorOperator, Meta(description="How the label's value is compared.")]
     values: Annotated[
         tuple[Annotated[str, Meta(max_length=63)], ...],
         Meta(max_length=64, description="At least one for In and NotIn, none for Exists and DoesNotExist."),
@@ -124,12 +124,12 @@ class PolicySpec(Facts, frozen=True):
         ),
     ] = 0
     mode: Annotated[
-        Mode,
+        FailoverMode,
         Meta(
             description="Observe only reports what would be done; TaintOnly fences the node and sets the taint"
             " out-of-service; Enforce also deletes the pods and detaches the volumes."
         ),
-    ] = Mode.OBSERVE
+    ] = FailoverMode.OBSERVE
     suspect_after: Annotated[
         str,
         Meta(

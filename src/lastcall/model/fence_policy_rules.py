@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from lastcall.model import duration
-from lastcall.model.decode import shown
-from lastcall.model.fence_policy import NodeSelector, Operator, PolicyLimits, PolicySpec
-from lastcall.model.fencer import HTTP, KINDS, Agent, Fencer, Redfish, Setting
-from lastcall.model.portions import portion
+from lastcall.model.decoding import quote_value
+from lastcall.model.fence_policy import NodeSelector, PolicyLimits, PolicySpec, SelectorOperator
+from lastcall.model.fencer import HTTP, KINDS, FenceAgentSpec, Fencer, RedfishSpec, Setting
+from lastcall.model.int_or_percent import resolve_portion
 
 PARAMETER = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 SECRETS = ("passwd", "password", "secret_key", "secret", "apikey", "token", "community")
@@ -21,59 +21,59 @@ SHORTEST, LONGEST = "1s", "1h"
 """Of ``suspectAfter`` and, but for the shortest, of ``settle``."""
 
 
-def violations(spec: PolicySpec, fencers: Sequence[Fencer | None]) -> Iterator[str]:
+def policy_violations(spec: PolicySpec, fencers: Sequence[Fencer | None]) -> Iterator[str]:
     """Every violation, as field, value and rule. ``fencers`` in the object's order; None for one that cannot be read."""
-    yield from _suspect_after(spec.suspect_after)
-    yield from _limits(spec.limits)
-    yield from _selector(spec.node_selector)
+    yield from _suspect_after_violations(spec.suspect_after)
+    yield from _limit_violations(spec.limits)
+    yield from _selector_violations(spec.node_selector)
     for name, count in Counter(one.name for one in fencers if one).items():
         if count > 1:
-            yield f"spec.fencers: {shown(name)}: {count} of them have this name, which must be unique"
+            yield f"spec.fencers: {quote_value(name)}: {count} of them have this name, which must be unique"
     for index, fencer in enumerate(fencers):
         if fencer:
-            yield from _fencer(fencer, f"spec.fencers[{index}]")
+            yield from _fencer_violations(fencer, f"spec.fencers[{index}]")
 
 
-def _suspect_after(text: str) -> Iterator[str]:
+def _suspect_after_violations(text: str) -> Iterator[str]:
     if not duration.parse(SHORTEST) <= duration.parse(text) <= duration.parse(LONGEST):
-        yield f"spec.suspectAfter: {shown(text)}: must be {SHORTEST} to {LONGEST}"
+        yield f"spec.suspectAfter: {quote_value(text)}: must be {SHORTEST} to {LONGEST}"
 
 
-def _limits(limits: PolicyLimits) -> Iterator[str]:
+def _limit_violations(limits: PolicyLimits) -> Iterator[str]:
     if duration.parse(limits.settle) > duration.parse(LONGEST):
-        yield f"spec.limits.settle: {shown(limits.settle)}: must be at most {LONGEST}"
+        yield f"spec.limits.settle: {quote_value(limits.settle)}: must be at most {LONGEST}"
     try:
-        least = portion(limits.min_healthy, 100, up=True)
+        least = resolve_portion(limits.min_healthy, 100, up=True)
     except ValueError:
         least = -1
     if least < 0 or (isinstance(limits.min_healthy, str) and least > 100):
         yield (
-            f"spec.limits.minHealthy: {shown(limits.min_healthy)}: must be a number from 0, or a percentage from 0% to 100%"
+            f"spec.limits.minHealthy: {quote_value(limits.min_healthy)}: must be a number from 0, or a percentage from 0% to 100%"
         )
 
 
-def _selector(selector: NodeSelector) -> Iterator[str]:
+def _selector_violations(selector: NodeSelector) -> Iterator[str]:
     """``metav1.LabelSelectorAsSelector``: how many values each operator takes."""
     for one in selector.match_expressions:
-        takes = one.operator in (Operator.IN, Operator.NOT_IN)
+        takes = one.operator in (SelectorOperator.IN, SelectorOperator.NOT_IN)
         if takes != bool(one.values):
             rule = "at least one value must be given" if takes else "no value may be given"
             at = f"spec.nodeSelector.matchExpressions[{one.key}].values"
-            yield f"{at}: {shown(list(one.values))}: {rule} for {one.operator.value}"
+            yield f"{at}: {quote_value(list(one.values))}: {rule} for {one.operator.value}"
 
 
-def _fencer(fencer: Fencer, at: str) -> Iterator[str]:
+def _fencer_violations(fencer: Fencer, at: str) -> Iterator[str]:
     given = [kind for kind in KINDS if getattr(fencer, kind) is not None]
     if len(given) != 1:
         found = " and ".join(given) or "none of them"
         yield f"{at}: {found} given: must be exactly one of {', '.join(KINDS)}"
     if fencer.agent:
-        yield from _agent(fencer.agent, f"{at}.agent")
+        yield from _agent_violations(fencer.agent, f"{at}.agent")
     if fencer.redfish:
-        yield from _redfish(fencer.redfish, f"{at}.redfish")
+        yield from _redfish_violations(fencer.redfish, f"{at}.redfish")
 
 
-def _agent(agent: Agent, at: str) -> Iterator[str]:
+def _agent_violations(agent: FenceAgentSpec, at: str) -> Iterator[str]:
     places: dict[str, Mapping[str, object]] = {
         "parameters": agent.parameters,
         "parametersByNode": agent.parameters_by_node,
@@ -83,31 +83,31 @@ def _agent(agent: Agent, at: str) -> Iterator[str]:
     names = Counter(name for found in places.values() for name in found)
     for place, found in places.items():
         for name in found:
-            yield from _parameter(name, f"{at}.{place}", secret=place == "secretParameters")
+            yield from _parameter_violations(name, f"{at}.{place}", secret=place == "secretParameters")
             if names[name] > 1:
-                yield f"{at}.{place}: {shown(name)}: must stand in one place only"
+                yield f"{at}.{place}: {quote_value(name)}: must stand in one place only"
     for name, source in agent.parameters_from.items():
         yield from _exactly_one(
             {"annotation": source.annotation, "label": source.label}, f"{at}.parametersFrom[{name}]"
         )
 
 
-def _parameter(name: str, at: str, *, secret: bool) -> Iterator[str]:
+def _parameter_violations(name: str, at: str, *, secret: bool) -> Iterator[str]:
     if not PARAMETER.fullmatch(name):
-        yield f"{at}: {shown(name)}: must be small letters, digits, - and _, from a letter on, at most 63"
+        yield f"{at}: {quote_value(name)}: must be small letters, digits, - and _, from a letter on, at most 63"
     if name == "action":
-        yield f"{at}: {shown(name)}: is lastcall's to give"
+        yield f"{at}: {quote_value(name)}: is lastcall's to give"
     if not secret and name.endswith(SECRETS):
-        yield f"{at}: {shown(name)}: is secret: must stand in secretParameters"
+        yield f"{at}: {quote_value(name)}: is secret: must stand in secretParameters"
 
 
-def _redfish(redfish: Redfish, at: str) -> Iterator[str]:
+def _redfish_violations(redfish: RedfishSpec, at: str) -> Iterator[str]:
     for setting, where in ((redfish.address, f"{at}.address"), (redfish.system_id, f"{at}.systemID")):
-        yield from _setting(setting, where)
-    yield from _addresses(redfish.address, f"{at}.address")
+        yield from _setting_violations(setting, where)
+    yield from _address_violations(redfish.address, f"{at}.address")
 
 
-def _setting(setting: Setting, at: str) -> Iterator[str]:
+def _setting_violations(setting: Setting, at: str) -> Iterator[str]:
     ways: dict[str, object] = {"value": setting.value, "byNode": setting.by_node or None}
     yield from _exactly_one({**ways, "annotation": setting.annotation, "label": setting.label}, at)
 
@@ -118,8 +118,8 @@ def _exactly_one(ways: dict[str, object], at: str) -> Iterator[str]:
         yield f"{at}: {' and '.join(given) or 'none of them'} given: must be exactly one of {', '.join(ways)}"
 
 
-def _addresses(setting: Setting, at: str) -> Iterator[str]:
+def _address_violations(setting: Setting, at: str) -> Iterator[str]:
     found: Iterable[tuple[str, str]] = [(f"{at}.byNode[{node}]", text) for node, text in setting.by_node.items()]
     for where, text in (*found, *([] if setting.value is None else [(f"{at}.value", setting.value)])):
         if not re.fullmatch(HTTP, text):
-            yield f"{where}: {shown(text)}: must be http:// or https:// with a host, and without user or query"
+            yield f"{where}: {quote_value(text)}: must be http:// or https:// with a host, and without user or query"

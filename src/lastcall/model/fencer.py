@@ -58,19 +58,19 @@ class SecretKey(Facts, frozen=True):
     name: SecretName
     key: Annotated[KeyInSecret, Meta(description="The key in its data; `{node}` in it stands for the Node's name.")]
 
-    def of(self, node: str) -> tuple[str, str]:
+    def key_for(self, node: str) -> tuple[str, str]:
         """Name and key for a node."""
         return self.name.replace("{node}", node), self.key.replace("{node}", node)
 
 
-class Credentials(Facts, frozen=True):
+class FencerCredentials(Facts, frozen=True):
     """User and password in a Secret in lastcall's own namespace."""
 
     secret_name: SecretName
     username_key: Annotated[KeyInSecret, Meta(description="The key of the user's name in its data.")] = "username"
     password_key: Annotated[KeyInSecret, Meta(description="The key of the password in its data.")] = "password"  # noqa: S105  (the name of a key)
 
-    def secret_of(self, node: str) -> str:
+    def secret_for(self, node: str) -> str:
         """The Secret's name for a node."""
         return self.secret_name.replace("{node}", node)
 
@@ -91,7 +91,7 @@ class Setting(Facts, frozen=True):
     ) = None
 
 
-class Agent(Facts, frozen=True):
+class FenceAgentSpec(Facts, frozen=True):
     """A fence agent of ClusterLabs: a program that is told on its standard input what to do.
 
     Each parameter stands in one place only. ``action`` is lastcall's to give. A node that ``parametersByNode`` or
@@ -126,14 +126,14 @@ class Agent(Facts, frozen=True):
     ] = field(default_factory=dict)
 
 
-class Redfish(Facts, frozen=True):
+class RedfishSpec(Facts, frozen=True):
     """The Redfish service of a BMC (DMTF DSP0266)."""
 
     address: Annotated[Setting, Meta(description="Where it is: `https://host[:port]`.")]
     system_id: Annotated[
         Setting, Meta(description="Which member of its /redfish/v1/Systems the machine is. No system is guessed.")
     ] = field(name="systemID")
-    credentials: Annotated[Credentials, Meta(description="The user that may read and reset the system.")]
+    credentials: Annotated[FencerCredentials, Meta(description="The user that may read and reset the system.")]
     ca_secret: (
         Annotated[
             SecretKey, Meta(description="Certificates in PEM that its own is checked by; else those of the host.")
@@ -145,7 +145,7 @@ class Redfish(Facts, frozen=True):
     ] = field(default=False, name="insecureSkipTLSVerify")
 
 
-class Ec2(Facts, frozen=True):
+class Ec2Spec(Facts, frozen=True):
     """Amazon EC2; the instance is that of the Node's ``spec.providerID``."""
 
     region: Annotated[
@@ -153,7 +153,7 @@ class Ec2(Facts, frozen=True):
     ] = ""
     credentials: (
         Annotated[
-            Credentials,
+            FencerCredentials,
             Meta(description="Access key id (`username`) and secret access key; else what the SDK finds by itself."),
         ]
         | None
@@ -163,7 +163,7 @@ class Ec2(Facts, frozen=True):
     ] = ""
 
 
-class Manual(Facts, frozen=True):
+class ManualSpec(Facts, frozen=True):
     """A person switches the machine off and says so."""
 
 
@@ -171,10 +171,10 @@ class Fencer(Facts, frozen=True):
     """One way to switch machines off. Exactly one of ``agent``, ``redfish``, ``ec2`` and ``manual`` is given."""
 
     name: Annotated[str, Meta(pattern=NAME, description="Unique in the policy; evidence, metrics and events bear it.")]
-    agent: Annotated[Agent, Meta(description="A fence agent of ClusterLabs.")] | None = None
-    redfish: Annotated[Redfish, Meta(description="The Redfish service of a BMC.")] | None = None
-    ec2: Annotated[Ec2, Meta(description="Amazon EC2.")] | None = None
-    manual: Annotated[Manual, Meta(description="A person switches the machine off and says so.")] | None = None
+    agent: Annotated[FenceAgentSpec, Meta(description="A fence agent of ClusterLabs.")] | None = None
+    redfish: Annotated[RedfishSpec, Meta(description="The RedfishSpec service of a BMC.")] | None = None
+    ec2: Annotated[Ec2Spec, Meta(description="Amazon EC2.")] | None = None
+    manual: Annotated[ManualSpec, Meta(description="A person switches the machine off and says so.")] | None = None
     delay_seconds: Annotated[
         int,
         Meta(

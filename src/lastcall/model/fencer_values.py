@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 from lastcall.errors import InvalidInput
 from lastcall.model.fence_node import FenceNode
-from lastcall.model.fencer import Agent, Fencer, FromNode, Setting
+from lastcall.model.fencer import FenceAgentSpec, Fencer, FromNode, Setting
 
 
-def basis(fencer: Fencer, node: FenceNode) -> object:
+def answer_basis(fencer: Fencer, node: FenceNode) -> object:
     """What decides which machine a fencer is about: for as long as it is equal, what it answers is about the same one."""
     own: list[FromNode | Setting] = list(fencer.agent.parameters_from.values()) if fencer.agent else []
     if fencer.redfish:
@@ -16,17 +16,17 @@ def basis(fencer: Fencer, node: FenceNode) -> object:
     return fencer, node.name, node.system_uuid, node.shared_with, node.serial, node.provider_id, read
 
 
-def setting(wanted: Setting, node: FenceNode, *, source: str, field: str) -> str:
+def resolve_setting(wanted: Setting, node: FenceNode, *, source: str, field: str) -> str:
     """Its text for the node. InvalidInput names the field if it has none."""
     if wanted.value is not None:
-        return _given(wanted.value, source, f"{field}.value", "is empty")
+        return _require_text(wanted.value, source, f"{field}.value", "is empty")
     if wanted.by_node:
         missing = f"has nothing for node {node.name}"
-        return _given(wanted.by_node.get(node.name, ""), source, f"{field}.byNode", missing)
-    return from_node(FromNode(annotation=wanted.annotation, label=wanted.label), node, source=source, field=field)
+        return _require_text(wanted.by_node.get(node.name, ""), source, f"{field}.byNode", missing)
+    return read_from_node(FromNode(annotation=wanted.annotation, label=wanted.label), node, source=source, field=field)
 
 
-def from_node(wanted: FromNode, node: FenceNode, *, source: str, field: str) -> str:
+def read_from_node(wanted: FromNode, node: FenceNode, *, source: str, field: str) -> str:
     """An annotation or a label of the Node. InvalidInput names the field if it has none."""
     kind, key, known = "annotation", wanted.annotation, node.annotations
     if key is None:
@@ -34,21 +34,21 @@ def from_node(wanted: FromNode, node: FenceNode, *, source: str, field: str) -> 
     if key is None:
         raise InvalidInput(source, [f"{field}: gives no value"])
     missing = f"node {node.name} has no {kind} {key}, or an empty one"
-    return _given(known.get(key, ""), source, f"{field}.{kind}", missing)
+    return _require_text(known.get(key, ""), source, f"{field}.{kind}", missing)
 
 
-def parameters(agent: Agent, node: FenceNode, *, source: str, field: str) -> Mapping[str, str]:
+def agent_parameters(agent: FenceAgentSpec, node: FenceNode, *, source: str, field: str) -> Mapping[str, str]:
     """Those of a fence agent that are not secret."""
     found = dict(agent.parameters)
     for name, values in agent.parameters_by_node.items():
         missing = f"has nothing for node {node.name}"
-        found[name] = _given(values.get(node.name, ""), source, f"{field}.parametersByNode[{name}]", missing)
+        found[name] = _require_text(values.get(node.name, ""), source, f"{field}.parametersByNode[{name}]", missing)
     for name, wanted in agent.parameters_from.items():
-        found[name] = from_node(wanted, node, source=source, field=f"{field}.parametersFrom[{name}]")
+        found[name] = read_from_node(wanted, node, source=source, field=f"{field}.parametersFrom[{name}]")
     return found
 
 
-def _given(text: str, source: str, field: str, missing: str) -> str:
+def _require_text(text: str, source: str, field: str, missing: str) -> str:
     if not text.strip():
         raise InvalidInput(source, [f"{field}: {missing}"])
     if "\n" in text or "\r" in text:

@@ -32,33 +32,33 @@ class Requirement(NamedTuple):
                 return value is not None
             case "DoesNotExist":
                 return value is None
-        wanted, found = integer(self.values[0]), integer(value or "")
+        wanted, found = parse_integer(self.values[0]), parse_integer(value or "")
         if wanted is None or found is None:
             return False
         return found > wanted if self.operator == "Gt" else found < wanted
 
 
-def integer(text: str) -> int | None:
+def parse_integer(text: str) -> int | None:
     """The number as Go's ``strconv.ParseInt`` reads it (64 bits); None if it is none."""
     number = int(text) if _INTEGER.fullmatch(text) else None
     return number if number is not None and -(2**63) <= number < 2**63 else None
 
 
-def everything(_: Mapping[str, str]) -> bool:
+def select_everything(_: Mapping[str, str]) -> bool:
     """Selects all."""
     return True
 
 
-def nothing(_: Mapping[str, str]) -> bool:
+def select_nothing(_: Mapping[str, str]) -> bool:
     """Selects none."""
     return False
 
 
-def matcher(requirements: Iterable[Requirement]) -> Matcher:
+def build_matcher(requirements: Iterable[Requirement]) -> Matcher:
     """All of them must be met; without any, everything is selected."""
     wanted = tuple(requirements)
     if not wanted:
-        return everything
+        return select_everything
     if len(wanted) == 1:
         return wanted[0].matches
     return lambda labels: all(one.matches(labels) for one in wanted)
@@ -78,9 +78,9 @@ def requirements_of(selector: Mapping[str, Any]) -> list[Requirement]:
     return found
 
 
-def labels_of(selector: Mapping[str, Any] | None) -> Matcher:
+def selector_matcher(selector: Mapping[str, Any] | None) -> Matcher:
     """What a ``meta/v1 LabelSelector`` selects: None nothing, an empty one everything.
 
     ValueError for an operator that does not exist.
     """
-    return nothing if selector is None else matcher(requirements_of(selector))
+    return select_nothing if selector is None else build_matcher(requirements_of(selector))

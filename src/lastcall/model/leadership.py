@@ -34,7 +34,7 @@ NEVER = float("-inf")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Terms:
+class ElectionTerms:
     """Seconds, by default those of Kubernetes' own components. InvalidInput if they do not fit together."""
 
     lease: int = 15
@@ -56,7 +56,7 @@ class Terms:
             raise InvalidInput("leader election", wrong)
 
 
-class Record(Facts, frozen=True):
+class LeaseRecord(Facts, frozen=True):
     """``spec`` of a Lease (coordination.k8s.io/v1); times are text as the API writes it."""
 
     holder_identity: str | None = None
@@ -66,17 +66,17 @@ class Record(Facts, frozen=True):
     lease_transitions: int | None = None
 
 
-class Version(Facts, frozen=True):
+class LeaseVersion(Facts, frozen=True):
     """``metadata`` of a Lease, as far as it is read."""
 
     resource_version: str = ""
 
 
-class Lease(Facts, frozen=True):
+class ElectionLease(Facts, frozen=True):
     """A Lease as it was read."""
 
-    metadata: Version
-    spec: Record = Record()
+    metadata: LeaseVersion
+    spec: LeaseRecord = LeaseRecord()
 
     @property
     def holder(self) -> str:
@@ -85,14 +85,14 @@ class Lease(Facts, frozen=True):
 
 
 @dataclass(frozen=True)
-class Seen:
+class ObservedLease:
     """A lease (None: there is none), unchanged since ``since``: when its answer had come, on our monotonic clock."""
 
-    lease: Lease | None
+    lease: ElectionLease | None
     since: float
 
 
-class Step(Enum):
+class ElectionStep(Enum):
     """What a candidate does next."""
 
     ACQUIRE = "acquire"
@@ -104,44 +104,46 @@ class Step(Enum):
     """It has led, and may not act any more."""
 
 
-def looked(before: Seen | None, lease: Lease | None, now: float) -> Seen:
+def observe_lease(before: ObservedLease | None, lease: ElectionLease | None, now: float) -> ObservedLease:
     """What is known after a look whose answer came at ``now``."""
     if before and before.lease and lease and before.lease.metadata == lease.metadata:
         return before
-    return Seen(lease, now)
+    return ObservedLease(lease, now)
 
 
-def decide(seen: Seen, *, identity: str, leading_until: float, terms: Terms, now: float) -> Step:
+def decide(
+    seen: ObservedLease, *, identity: str, leading_until: float, terms: ElectionTerms, now: float
+) -> ElectionStep:
     """``identity`` is this candidate's alone, and another in each of its lives; ``leading_until`` NEVER if it waits."""
     holder = seen.lease.holder if seen.lease else VACANT
     if leading_until > NEVER:
-        return Step.RENEW if now < leading_until and holder in ("", VACANT, identity) else Step.LOST
+        return ElectionStep.RENEW if now < leading_until and holder in ("", VACANT, identity) else ElectionStep.LOST
     if seen.lease is None:
-        return Step.MAKE
+        return ElectionStep.MAKE
     if holder in ("", identity):
-        return Step.ACQUIRE  # released; or ours by a write whose answer was lost, or because nobody took over
-    return Step.ACQUIRE if now >= over(seen, terms) else Step.WAIT
+        return ElectionStep.ACQUIRE  # released; or ours by a write whose answer was lost, or because nobody took over
+    return ElectionStep.ACQUIRE if now >= takeover_at(seen, terms) else ElectionStep.WAIT
 
 
-def over(seen: Seen, terms: Terms) -> float:
+def takeover_at(seen: ObservedLease, terms: ElectionTerms) -> float:
     """When a lease that another one holds may be taken, if it is not renewed."""
     told = seen.lease.spec.lease_duration_seconds if seen.lease else None
     return seen.since + max(told or 0, terms.lease)
 
 
-def held(lease: Lease | None, *, identity: str, terms: Terms, wall: float) -> Record:
+def holder_record(lease: ElectionLease | None, *, identity: str, terms: ElectionTerms, wall: float) -> LeaseRecord:
     """The record by which ``identity`` takes or keeps the lease; ``wall`` (seconds since 1970) is for people alone.
 
     Its ``renew_time`` differs from the one before even if the wall clock has been set back to it: a write that changes
     nothing is no renewal.
     """
-    before = lease.spec if lease else Record()
+    before = lease.spec if lease else LeaseRecord()
     ours = before.holder_identity == identity
-    now = _text(wall)
+    now = _format_micro_time(wall)
     if now == before.renew_time:
-        now = _text(wall, later=1)
+        now = _format_micro_time(wall, later=1)
     transitions = before.lease_transitions or 0
-    return Record(
+    return LeaseRecord(
         holder_identity=identity,
         lease_duration_seconds=terms.lease,
         acquire_time=before.acquire_time if ours and before.acquire_time else now,
@@ -150,10 +152,10 @@ def held(lease: Lease | None, *, identity: str, terms: Terms, wall: float) -> Re
     )
 
 
-def vacant(*, terms: Terms, wall: float) -> Record:
+def vacant_record(*, terms: ElectionTerms, wall: float) -> LeaseRecord:
     """The record of a Lease that is made anew by who does not lead."""
-    now = _text(wall)
-    return Record(
+    now = _format_micro_time(wall)
+    return LeaseRecord(
         holder_identity=VACANT,
         lease_duration_seconds=terms.lease,
         acquire_time=now,
@@ -162,10 +164,10 @@ def vacant(*, terms: Terms, wall: float) -> Record:
     )
 
 
-def released(lease: Lease, *, wall: float) -> Record:
+def release_record(lease: ElectionLease, *, wall: float) -> LeaseRecord:
     """The record by which its holder says that it acts no more: the next look of another takes it."""
-    now = _text(wall)
-    return Record(
+    now = _format_micro_time(wall)
+    return LeaseRecord(
         holder_identity="",
         lease_duration_seconds=1,
         acquire_time=now,
@@ -174,7 +176,7 @@ def released(lease: Lease, *, wall: float) -> Record:
     )
 
 
-def _text(wall: float, *, later: int = 0) -> str:
+def _format_micro_time(wall: float, *, later: int = 0) -> str:
     """MicroTime, ``later`` microseconds after ``wall``."""
     moment = datetime.fromtimestamp(wall, UTC) + timedelta(microseconds=later)
     return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")

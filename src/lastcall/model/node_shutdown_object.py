@@ -9,7 +9,7 @@ from msgspec import Meta, field
 
 from lastcall.model.base import Facts, Time
 from lastcall.model.pods import Int32, Int64
-from lastcall.model.shutdown import Mode, Outcome, PhaseEnd, PodOutcome
+from lastcall.model.shutdown import PhaseEnd, PodOutcome, ShutdownMode, ShutdownOutcome
 
 MOST_PODS = 4096
 MOST_NOTES = 256
@@ -83,7 +83,7 @@ class ShutdownPod(Facts, frozen=True):
     ] = ()
 
     @property
-    def gone(self) -> bool:
+    def is_ended(self) -> bool:
         """Whether nothing of it can write any more: every container has ended, and every volume is unmounted."""
         return self.unmounted_time is not None and self.outcome in (PodOutcome.GRACEFUL, PodOutcome.KILLED)
 
@@ -95,7 +95,7 @@ class ShutdownNote(Facts, frozen=True):
     message: Annotated[str, Meta(description="A sentence.")]
 
 
-class ShutdownSpec(Facts, frozen=True):
+class NodeShutdownSpec(Facts, frozen=True):
     """What was to happen."""
 
     node_name: Annotated[str, Meta(min_length=1, description="The Node's name.")]
@@ -104,7 +104,7 @@ class ShutdownSpec(Facts, frozen=True):
     )
     id: Annotated[str, Meta(description="By which `lastcall report` knows it on the node.")] = ""
     how: Annotated[str, Meta(description="What logind said of it, such as `poweroff` or `reboot`.")] = ""
-    mode: Annotated[Mode, Meta(description="Observe: nothing is ended.")] = Mode.ENFORCE
+    mode: Annotated[ShutdownMode, Meta(description="Observe: nothing is ended.")] = ShutdownMode.ENFORCE
     requested_seconds: Annotated[float, Meta(description="What the configuration asks for.")] | None = None
     granted_seconds: (
         Annotated[float, Meta(description="What logind grants; not given if that is unlimited.")] | None
@@ -112,11 +112,11 @@ class ShutdownSpec(Facts, frozen=True):
     phases: Annotated[tuple[ShutdownPhasePlan, ...], Meta(max_length=256, description="In their order.")] = ()
 
 
-class ShutdownStatus(Facts, frozen=True):
+class NodeShutdownStatus(Facts, frozen=True):
     """What has happened so far."""
 
-    outcome: Annotated[Outcome, Meta(description="Running until the machine may go down, or stays up.")] = (
-        Outcome.RUNNING
+    outcome: Annotated[ShutdownOutcome, Meta(description="Running until the machine may go down, or stays up.")] = (
+        ShutdownOutcome.RUNNING
     )
     start_time: Annotated[Time, Meta(description="When the shutdown was seen.")] | None = None
     deadline_time: (
@@ -147,10 +147,10 @@ class NodeShutdown(Facts, frozen=True):
     """A node's own word on its going down: what it has ended, and until when it may take."""
 
     metadata: ShutdownMeta
-    spec: ShutdownSpec
-    status: ShutdownStatus = ShutdownStatus()
+    spec: NodeShutdownSpec
+    status: NodeShutdownStatus = NodeShutdownStatus()
 
     @property
-    def gone(self) -> frozenset[str]:
+    def ended_pod_uids(self) -> frozenset[str]:
         """The UIDs of pods that have ended and are unmounted."""
-        return frozenset(pod.uid for pod in self.status.pods if pod.gone)
+        return frozenset(pod.uid for pod in self.status.pods if pod.is_ended)

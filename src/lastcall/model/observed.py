@@ -1,7 +1,7 @@
 """Objects of a cluster as the failover controller reads them: of each kind only the fields that it needs.
 
 What is watched of all nodes (``WatchedNode``, ``WatchedLease``, ``WatchedAttachment``) is as small as it can be; the
-rest (``LiveNode``, ``LivePod``) is read for a node that is in trouble. Times are text: they are compared with themselves
+rest (``LiveNode``, ``FailoverPod``) is read for a node that is in trouble. Times are text: they are compared with themselves
 alone, since clocks of others prove nothing. Any of them may be null, which Go writes for a time that is not set
 (``metav1.Time.MarshalJSON``), also where it is to be left out: here it is the empty text, as if it were missing.
 """
@@ -23,7 +23,7 @@ MARK = names.FAILOVER_ANNOTATION
 _READY = "Ready"
 
 
-class Condition(Facts, frozen=True):
+class ObservedCondition(Facts, frozen=True):
     """v1.NodeCondition or v1.PodCondition."""
 
     type: str = ""
@@ -44,14 +44,14 @@ class NodeInfo(Facts, frozen=True):
     machine_id: str = msgspec.field(name="machineID", default="")
 
 
-class NodeStatus(Facts, frozen=True):
+class ObservedNodeStatus(Facts, frozen=True):
     """v1.NodeStatus."""
 
     node_info: NodeInfo = NodeInfo()
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[ObservedCondition, ...] = ()
 
 
-class NodeSpec(Facts, frozen=True):
+class ObservedNodeSpec(Facts, frozen=True):
     """v1.NodeSpec."""
 
     taints: tuple[DatedTaint, ...] = ()
@@ -73,26 +73,26 @@ class WatchedNode(Facts, frozen=True):
     """v1.Node as it is watched."""
 
     metadata: WatchedMeta
-    spec: NodeSpec = NodeSpec()
-    status: NodeStatus = NodeStatus()
+    spec: ObservedNodeSpec = ObservedNodeSpec()
+    status: ObservedNodeStatus = ObservedNodeStatus()
 
     @property
-    def ready(self) -> Condition:
+    def ready_condition(self) -> ObservedCondition:
         """The condition Ready; an empty one if there is none."""
-        return _ready(self.status.conditions)
+        return _ready_condition(self.status.conditions)
 
     @property
-    def mark(self) -> str:
+    def mark_text(self) -> str:
         """The text of our mark; empty if there is none."""
         return self.metadata.annotations.get(MARK, "")
 
     @property
-    def acknowledged(self) -> str:
+    def acknowledgement_text(self) -> str:
         """A person's word that its machine is dead; empty if there is none."""
         return self.metadata.annotations.get(names.ACKNOWLEDGED_DEAD, "")
 
     @property
-    def fenced(self) -> str:
+    def fencing_history_text(self) -> str:
         """What it was fenced for; empty if that is nothing."""
         return self.metadata.annotations.get(names.FENCED, "")
 
@@ -102,7 +102,7 @@ class WatchedNode(Facts, frozen=True):
         return _fence_node(self)
 
 
-class FieldsWritten(Facts, frozen=True):
+class ManagedFieldsEntry(Facts, frozen=True):
     """v1.ManagedFieldsEntry, but for the fields."""
 
     time: str | None = None
@@ -116,10 +116,10 @@ class NodeMeta(Facts, frozen=True):
     resource_version: str = ""
     labels: Mapping[str, str] = {}
     annotations: Mapping[str, str] = {}
-    managed_fields: tuple[FieldsWritten, ...] = ()
+    managed_fields: tuple[ManagedFieldsEntry, ...] = ()
 
     @property
-    def written(self) -> str:
+    def last_written(self) -> str:
         """When it was written last, by the API server's clock; empty if that is not known."""
         return max((one.time for one in self.managed_fields if one.time), default="")
 
@@ -128,26 +128,26 @@ class LiveNode(Facts, frozen=True):
     """v1.Node as it was read just now."""
 
     metadata: NodeMeta
-    spec: NodeSpec = NodeSpec()
-    status: NodeStatus = NodeStatus()
+    spec: ObservedNodeSpec = ObservedNodeSpec()
+    status: ObservedNodeStatus = ObservedNodeStatus()
 
     @property
-    def ready(self) -> Condition:
+    def ready_condition(self) -> ObservedCondition:
         """The condition Ready; an empty one if there is none."""
-        return _ready(self.status.conditions)
+        return _ready_condition(self.status.conditions)
 
     @property
-    def mark(self) -> str:
+    def mark_text(self) -> str:
         """The text of our mark; empty if there is none."""
         return self.metadata.annotations.get(MARK, "")
 
     @property
-    def acknowledged(self) -> str:
+    def acknowledgement_text(self) -> str:
         """A person's word that its machine is dead; empty if there is none."""
         return self.metadata.annotations.get(names.ACKNOWLEDGED_DEAD, "")
 
     @property
-    def fenced(self) -> str:
+    def fencing_history_text(self) -> str:
         """What it was fenced for; empty if that is nothing."""
         return self.metadata.annotations.get(names.FENCED, "")
 
@@ -172,7 +172,7 @@ def _fence_node(node: WatchedNode | LiveNode) -> FenceNode:
     )
 
 
-class LeaseSpec(Facts, frozen=True):
+class ObservedLeaseSpec(Facts, frozen=True):
     """v1.LeaseSpec."""
 
     renewed: str | None = msgspec.field(name="renewTime", default=None)
@@ -185,7 +185,7 @@ class LeaseSpec(Facts, frozen=True):
         return self.renewed or ""
 
 
-class LeaseMeta(Facts, frozen=True):
+class ObservedLeaseMeta(Facts, frozen=True):
     """v1.ObjectMeta of a Lease."""
 
     name: str
@@ -196,8 +196,8 @@ class LeaseMeta(Facts, frozen=True):
 class WatchedLease(Facts, frozen=True):
     """A node's Lease."""
 
-    metadata: LeaseMeta
-    spec: LeaseSpec = LeaseSpec()
+    metadata: ObservedLeaseMeta
+    spec: ObservedLeaseSpec = ObservedLeaseSpec()
 
 
 class PlaceSpec(Facts, frozen=True):
@@ -212,13 +212,13 @@ class PodPlace(Facts, frozen=True):
     spec: PlaceSpec = PlaceSpec()
 
 
-class ShutdownSpec(Facts, frozen=True):
+class WatchedShutdownSpec(Facts, frozen=True):
     """Of which boot."""
 
     boot_id: str = msgspec.field(name="bootID", default="")
 
 
-class ShutdownStatus(Facts, frozen=True):
+class WatchedShutdownStatus(Facts, frozen=True):
     """Until when, on the node's own clock."""
 
     outcome: str = ""
@@ -229,12 +229,12 @@ class ShutdownStatus(Facts, frozen=True):
 class WatchedShutdown(Facts, frozen=True):
     """``NodeShutdown`` without the pods, which are read when they are needed; it has the name of its node."""
 
-    metadata: LeaseMeta
-    spec: ShutdownSpec = ShutdownSpec()
-    status: ShutdownStatus = ShutdownStatus()
+    metadata: ObservedLeaseMeta
+    spec: WatchedShutdownSpec = WatchedShutdownSpec()
+    status: WatchedShutdownStatus = WatchedShutdownStatus()
 
 
-class AttachmentMeta(Facts, frozen=True):
+class ObservedAttachmentMeta(Facts, frozen=True):
     """v1.ObjectMeta of an attachment."""
 
     name: str
@@ -244,28 +244,28 @@ class AttachmentMeta(Facts, frozen=True):
     finalizers: tuple[str, ...] = ()
 
 
-class AttachmentSource(Facts, frozen=True):
+class ObservedAttachmentSource(Facts, frozen=True):
     """v1.VolumeAttachmentSource."""
 
     persistent_volume_name: str = ""
 
 
-class AttachmentSpec(Facts, frozen=True):
+class ObservedAttachmentSpec(Facts, frozen=True):
     """v1.VolumeAttachmentSpec."""
 
     node_name: str = ""
     attacher: str = ""
-    source: AttachmentSource = AttachmentSource()
+    source: ObservedAttachmentSource = ObservedAttachmentSource()
 
 
 class WatchedAttachment(Facts, frozen=True):
     """storage.k8s.io/v1 VolumeAttachment."""
 
-    metadata: AttachmentMeta
-    spec: AttachmentSpec = AttachmentSpec()
+    metadata: ObservedAttachmentMeta
+    spec: ObservedAttachmentSpec = ObservedAttachmentSpec()
 
 
-class Owner(Facts, frozen=True):
+class ObservedOwner(Facts, frozen=True):
     """v1.OwnerReference."""
 
     kind: str = ""
@@ -274,7 +274,7 @@ class Owner(Facts, frozen=True):
     controller: bool = False
 
 
-class PodMeta(Facts, frozen=True):
+class ObservedPodMeta(Facts, frozen=True):
     """v1.ObjectMeta of a pod."""
 
     name: str
@@ -288,7 +288,7 @@ class PodMeta(Facts, frozen=True):
     finalizers: tuple[str, ...] = ()
     labels: Mapping[str, str] = {}
     annotations: Mapping[str, str] = {}
-    owner_references: tuple[Owner, ...] = ()
+    owner_references: tuple[ObservedOwner, ...] = ()
 
     @property
     def creation_timestamp(self) -> str:
@@ -296,7 +296,7 @@ class PodMeta(Facts, frozen=True):
         return self.created or ""
 
 
-class PodSpec(Facts, frozen=True):
+class ObservedPodSpec(Facts, frozen=True):
     """v1.PodSpec."""
 
     node_name: str = ""
@@ -305,19 +305,19 @@ class PodSpec(Facts, frozen=True):
     volumes: tuple[PodVolume, ...] = ()
 
 
-class PodStatus(Facts, frozen=True):
+class ObservedPodStatus(Facts, frozen=True):
     """v1.PodStatus."""
 
     phase: str = "Pending"
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[ObservedCondition, ...] = ()
 
 
-class LivePod(Facts, frozen=True):
+class FailoverPod(Facts, frozen=True):
     """v1.Pod as it was read just now."""
 
-    metadata: PodMeta
-    spec: PodSpec = PodSpec()
-    status: PodStatus = PodStatus()
+    metadata: ObservedPodMeta
+    spec: ObservedPodSpec = ObservedPodSpec()
+    status: ObservedPodStatus = ObservedPodStatus()
 
     @property
     def key(self) -> tuple[str, str]:
@@ -325,28 +325,28 @@ class LivePod(Facts, frozen=True):
         return self.metadata.namespace, self.metadata.name
 
     @property
-    def terminating(self) -> bool:
+    def is_terminating(self) -> bool:
         """Whether it is being deleted."""
         return self.metadata.deletion_timestamp is not None
 
     @property
-    def ready(self) -> bool:
+    def is_ready(self) -> bool:
         """Whether its condition Ready is True."""
-        return _ready(self.status.conditions).status == "True"
+        return _ready_condition(self.status.conditions).status == "True"
 
     @property
-    def claims(self) -> tuple[tuple[str, str], ...]:
+    def claim_keys(self) -> tuple[tuple[str, str], ...]:
         """The claims of its volumes by namespace and name; those of generic ephemeral volumes follow from the pod's."""
-        claims = (volume.claim_of(self.metadata.name) for volume in self.spec.volumes)
+        claims = (volume.claim_name(self.metadata.name) for volume in self.spec.volumes)
         return tuple((self.metadata.namespace, claim) for claim in claims if claim)
 
     @property
-    def owner(self) -> Owner | None:
+    def controller_owner(self) -> ObservedOwner | None:
         """Its controller, if it has one."""
         return next((one for one in self.metadata.owner_references if one.controller), None)
 
 
-class Watched(Enum):
+class WatchedKind(Enum):
     """What is watched."""
 
     NODES = "nodes"
@@ -358,7 +358,7 @@ class Watched(Enum):
     POLICIES = "policies"
 
 
-OPTIONAL = (Watched.WATCHDOGS, Watched.SHUTDOWNS)
+OPTIONAL = (WatchedKind.WATCHDOGS, WatchedKind.SHUTDOWNS)
 """What not every cluster has: nobody waits for it, and without it nothing is less safe."""
 
 WatchedObject = WatchedNode | WatchedLease | WatchedShutdown | WatchedAttachment | dict[str, Any]
@@ -366,16 +366,16 @@ WatchedObject = WatchedNode | WatchedLease | WatchedShutdown | WatchedAttachment
 
 
 @dataclass(frozen=True)
-class Heard:
+class ObjectChange:
     """One object as it is now; None: it is gone. ``name`` is empty when all that is there has been told."""
 
-    what: Watched
+    what: WatchedKind
     name: str
     now: WatchedObject | None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told:
+class ClusterEvent:
     """An event for people (events.k8s.io): about a Node, or about a pod if there is a namespace."""
 
     name: str
@@ -390,5 +390,5 @@ class Told:
     """Seconds since it has occurred for the first time."""
 
 
-def _ready(conditions: tuple[Condition, ...]) -> Condition:
-    return next((one for one in conditions if one.type == _READY), Condition())
+def _ready_condition(conditions: tuple[ObservedCondition, ...]) -> ObservedCondition:
+    return next((one for one in conditions if one.type == _READY), ObservedCondition())

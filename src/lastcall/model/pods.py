@@ -31,7 +31,7 @@ class OwnerReference(Facts, frozen=True):
     controller: bool | None = None
 
 
-class Metadata(Facts, frozen=True):
+class ObjectMetadata(Facts, frozen=True):
     """v1.ObjectMeta."""
 
     name: str = ""
@@ -83,7 +83,7 @@ class TCPSocketAction(Facts, frozen=True):
     host: str = ""
 
 
-class Handler(Facts, frozen=True):
+class LifecycleHandler(Facts, frozen=True):
     """v1.LifecycleHandler or v1.ProbeHandler: at most one is set.
 
     As a hook, tcpSocket is accepted by the API and does nothing; as a probe, there is no sleep.
@@ -98,7 +98,7 @@ class Handler(Facts, frozen=True):
 class Lifecycle(Facts, frozen=True):
     """Hooks of a container."""
 
-    pre_stop: Handler | None = None
+    pre_stop: LifecycleHandler | None = None
 
 
 class ContainerPort(Facts, frozen=True):
@@ -165,7 +165,7 @@ class Container(Facts, frozen=True):
     volume_mounts: tuple[VolumeMount, ...] | None = None
 
     @property
-    def pre_stop(self) -> Handler | None:
+    def pre_stop(self) -> LifecycleHandler | None:
         """The preStop hook, if there is one that does something."""
         hook = self.lifecycle.pre_stop if self.lifecycle else None
         return hook if hook and (hook.exec or hook.http_get or hook.sleep) else None
@@ -186,7 +186,7 @@ class PodSpec(Facts, frozen=True):
     volumes: tuple[Volume, ...] | None = None
 
 
-class Condition(Facts, frozen=True):
+class StatusCondition(Facts, frozen=True):
     """A condition of a pod or node."""
 
     type: str
@@ -203,13 +203,13 @@ class PodStatus(Facts, frozen=True):
     reason: str = ""
     message: str = ""
     pod_ip: str = msgspec.field(default="", name="podIP")
-    conditions: tuple[Condition, ...] | None = None
+    conditions: tuple[StatusCondition, ...] | None = None
 
 
 class Pod(Facts, frozen=True):
     """v1.Pod."""
 
-    metadata: Metadata
+    metadata: ObjectMetadata
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
 
@@ -219,12 +219,12 @@ class Pod(Facts, frozen=True):
         return f"{self.metadata.namespace}/{self.metadata.name}"
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """Succeeded or Failed: nothing is left to end."""
         return self.status.phase in FINISHED
 
 
-def priority(pod: Pod) -> int:
+def pod_priority(pod: Pod) -> int:
     """A pod's priority; by the two system names where only the class name is there.
 
     A static pod does not pass through the API's admission, so that its number may be missing; the kubelet then
@@ -235,6 +235,6 @@ def priority(pod: Pod) -> int:
     return SYSTEM_CLASSES.get(pod.spec.priority_class_name, 0)
 
 
-def sidecars(pod: Pod) -> tuple[Container, ...]:
+def list_sidecars(pod: Pod) -> tuple[Container, ...]:
     """Init containers that run on beside the main ones, in their order of start."""
     return tuple(c for c in pod.spec.init_containers or () if c.restart_policy == "Always")

@@ -3,7 +3,7 @@
 from enum import Enum
 
 
-class Power(Enum):
+class PowerState(Enum):
     """What a fence device, or a cloud, says of a machine. What is on its way down is ON, since it can still write."""
 
     ON = "ON"
@@ -11,7 +11,7 @@ class Power(Enum):
     UNKNOWN = "UNKNOWN"
 
 
-class Instance(Enum):
+class InstanceState(Enum):
     """States of a machine in a cloud; EC2's pending, shutting-down and stopping are RUNNING here: it may still write."""
 
     RUNNING = "running"
@@ -22,7 +22,7 @@ class Instance(Enum):
     UNKNOWN = "unknown"
 
     @property
-    def power(self) -> Power:
+    def power(self) -> PowerState:
         """As a fence device would say it."""
-        off = (Instance.STOPPED, Instance.TERMINATED)
-        return Power.ON if self is Instance.RUNNING else Power.OFF if self in off else Power.UNKNOWN
+        off = (InstanceState.STOPPED, InstanceState.TERMINATED)
+        return PowerState.ON if self is InstanceState.RUNNING else PowerState.OFF if self in off else PowerState.UNKNOWN

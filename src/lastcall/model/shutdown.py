@@ -10,17 +10,17 @@ from typing import Literal
 import msgspec
 
 from lastcall.model.base import Facts
-from lastcall.model.duration import of_seconds
+from lastcall.model.duration import format_seconds
 
 
-class Mode(Enum):
+class ShutdownMode(Enum):
     """What the agent does when the node goes down."""
 
     ENFORCE = "Enforce"
     OBSERVE = "Observe"
 
 
-class Outcome(Enum):
+class ShutdownOutcome(Enum):
     """How a shutdown ended, as far as the journal tells."""
 
     RUNNING = "Running"
@@ -54,13 +54,13 @@ class PhasePlan(Facts, frozen=True):
     seconds: int
 
 
-class Event(Facts, frozen=True, tag_field="event"):
+class JournalEvent(Facts, frozen=True, tag_field="event"):
     """Something that happened at ``at`` (CLOCK_BOOTTIME seconds)."""
 
     at: float
 
 
-class Started(Event, frozen=True, tag="Started"):
+class ShutdownStarted(JournalEvent, frozen=True, tag="Started"):
     """A shutdown was seen and is real; written before anything is ended. ``granted`` is None if unlimited."""
 
     id: str
@@ -68,7 +68,7 @@ class Started(Event, frozen=True, tag="Started"):
     boot_id: str
     wall: float
     how: str
-    mode: Mode
+    mode: ShutdownMode
     requested: float
     granted: float | None
     deadline: float
@@ -76,21 +76,21 @@ class Started(Event, frozen=True, tag="Started"):
     phases: tuple[PhasePlan, ...]
 
 
-class PhaseStarted(Event, frozen=True, tag="PhaseStarted"):
+class PhaseStarted(JournalEvent, frozen=True, tag="PhaseStarted"):
     """Phase ``index`` of the plan begins with so many seconds (re-planned)."""
 
     index: int
     seconds: float
 
 
-class PhaseShortened(Event, frozen=True, tag="PhaseShortened"):
+class PhaseShortened(JournalEvent, frozen=True, tag="PhaseShortened"):
     """Phase ``index``, which runs, has only so many seconds in all: pods of later phases were found meanwhile."""
 
     index: int
     seconds: float
 
 
-class PodStarted(Event, frozen=True, tag="PodStarted"):
+class PodStarted(JournalEvent, frozen=True, tag="PodStarted"):
     """The end of a pod begins. ``grace`` seconds are given, ``asked`` is what its spec wants."""
 
     uid: str
@@ -103,14 +103,14 @@ class PodStarted(Event, frozen=True, tag="PodStarted"):
     containers: tuple[str, ...]
 
 
-class HookStarted(Event, frozen=True, tag="HookStarted"):
+class HookStarted(JournalEvent, frozen=True, tag="HookStarted"):
     """A preStop hook begins."""
 
     uid: str
     container: str
 
 
-class HookEnded(Event, frozen=True, tag="HookEnded"):
+class HookEnded(JournalEvent, frozen=True, tag="HookEnded"):
     """A preStop hook has ended; ``ok`` is False if it failed or was cut off."""
 
     uid: str
@@ -119,7 +119,7 @@ class HookEnded(Event, frozen=True, tag="HookEnded"):
     message: str = ""
 
 
-class Signalled(Event, frozen=True, tag="Signalled"):
+class ContainerSignalled(JournalEvent, frozen=True, tag="Signalled"):
     """SIGTERM or SIGKILL goes out to a container."""
 
     uid: str
@@ -127,7 +127,7 @@ class Signalled(Event, frozen=True, tag="Signalled"):
     signal: Literal["TERM", "KILL"]
 
 
-class ContainerEnded(Event, frozen=True, tag="ContainerEnded"):
+class ContainerEnded(JournalEvent, frozen=True, tag="ContainerEnded"):
     """A container has ended."""
 
     uid: str
@@ -135,27 +135,27 @@ class ContainerEnded(Event, frozen=True, tag="ContainerEnded"):
     exit_code: int | None
 
 
-class PodEnded(Event, frozen=True, tag="PodEnded"):
+class PodEnded(JournalEvent, frozen=True, tag="PodEnded"):
     """No container of a pod runs any more; or it is given up at the end of its phase (Unconfirmed)."""
 
     uid: str
     outcome: PodOutcome
 
 
-class PodUnmounted(Event, frozen=True, tag="PodUnmounted"):
+class PodUnmounted(JournalEvent, frozen=True, tag="PodUnmounted"):
     """The volumes of a pod that has ended are unmounted. Where nobody says so, as beside a kubelet, it is never told."""
 
     uid: str
 
 
-class PhaseEnded(Event, frozen=True, tag="PhaseEnded"):
+class PhaseEnded(JournalEvent, frozen=True, tag="PhaseEnded"):
     """A phase is over."""
 
     index: int
     end: PhaseEnd
 
 
-class RuntimeSilent(Event, frozen=True, tag="RuntimeSilent"):
+class RuntimeSilent(JournalEvent, frozen=True, tag="RuntimeSilent"):
     """The container runtime has not answered for ``seconds``; ``why`` is what was heard of it last."""
 
     seconds: float
@@ -164,10 +164,10 @@ class RuntimeSilent(Event, frozen=True, tag="RuntimeSilent"):
     @property
     def text(self) -> str:
         """In one sentence."""
-        return f"the container runtime has not answered for {of_seconds(self.seconds)}: {self.why}"
+        return f"the container runtime has not answered for {format_seconds(self.seconds)}: {self.why}"
 
 
-class RuntimeAnswered(Event, frozen=True, tag="RuntimeAnswered"):
+class RuntimeAnswered(JournalEvent, frozen=True, tag="RuntimeAnswered"):
     """The container runtime answers again, after it was silent for ``seconds`` in all."""
 
     seconds: float
@@ -175,51 +175,51 @@ class RuntimeAnswered(Event, frozen=True, tag="RuntimeAnswered"):
     @property
     def text(self) -> str:
         """In one sentence."""
-        return f"the container runtime answers again, after {of_seconds(self.seconds)}"
+        return f"the container runtime answers again, after {format_seconds(self.seconds)}"
 
 
-class Resumed(Event, frozen=True, tag="Resumed"):
+class ShutdownResumed(JournalEvent, frozen=True, tag="Resumed"):
     """A restarted agent goes on."""
 
     lock: bool
 
 
-class Cancelled(Event, frozen=True, tag="Cancelled"):
+class ShutdownCancelled(JournalEvent, frozen=True, tag="Cancelled"):
     """The machine stays up."""
 
     why: str
 
 
-class Released(Event, frozen=True, tag="Released"):
+class LockReleased(JournalEvent, frozen=True, tag="Released"):
     """Every copy of the lock is closed: the machine may go down."""
 
     why: str
 
 
-class Noted(Event, frozen=True, tag="Noted"):
+class NoteWritten(JournalEvent, frozen=True, tag="Noted"):
     """Something that a person should read later."""
 
     text: str
 
 
 AnyEvent = (
-    Started
+    ShutdownStarted
     | PhaseStarted
     | PhaseShortened
     | PodStarted
     | HookStarted
     | HookEnded
-    | Signalled
+    | ContainerSignalled
     | ContainerEnded
     | PodEnded
     | PodUnmounted
     | PhaseEnded
     | RuntimeSilent
     | RuntimeAnswered
-    | Resumed
-    | Cancelled
-    | Released
-    | Noted
+    | ShutdownResumed
+    | ShutdownCancelled
+    | LockReleased
+    | NoteWritten
 )
 
 
@@ -254,7 +254,7 @@ class PodRecord(Facts, frozen=True):
     containers: tuple[ContainerRecord, ...] = ()
 
     @property
-    def cut_short(self) -> bool:
+    def was_cut_short(self) -> bool:
         """Killed, and had been given less than it asked for, by a second or more."""
         return self.outcome in (PodOutcome.KILLED, PodOutcome.UNCONFIRMED) and self.asked - self.grace >= 1
 
@@ -270,15 +270,15 @@ class PhaseRecord(Facts, frozen=True):
     end: PhaseEnd | None = None
 
 
-class Note(Facts, frozen=True):
+class RecordNote(Facts, frozen=True):
     """Something to read, at an offset."""
 
     at: float
     text: str
 
 
-class Shutdown(Facts, frozen=True):
-    """One node's going down: what ``lastcall.model.record.fold`` makes of its events.
+class ShutdownRecord(Facts, frozen=True):
+    """One node's going down: what ``lastcall.model.shutdown_fold.fold`` makes of its events.
 
     It began at ``boottime`` (CLOCK_BOOTTIME seconds), which was ``wall`` (seconds since 1970). All other times, also
     ``deadline``, are offsets: seconds since it began.
@@ -288,26 +288,26 @@ class Shutdown(Facts, frozen=True):
     node: str
     boot_id: str
     how: str
-    mode: Mode
+    mode: ShutdownMode
     wall: float
     boottime: float
     requested: float
     granted: float | None
     deadline: float
     lock: bool
-    outcome: Outcome = Outcome.RUNNING
+    outcome: ShutdownOutcome = ShutdownOutcome.RUNNING
     ended: float | None = None
     released: float | None = None
     phases: tuple[PhaseRecord, ...] = ()
     pods: tuple[PodRecord, ...] = ()
-    notes: tuple[Note, ...] = ()
+    notes: tuple[RecordNote, ...] = ()
 
 
 _decoder = msgspec.json.Decoder(AnyEvent)
 _encoder = msgspec.json.Encoder()
 
 
-def to_line(event: Event) -> bytes:
+def to_line(event: JournalEvent) -> bytes:
     """One event as one line of JSON."""
     return _encoder.encode(event) + b"\n"
 

@@ -32,7 +32,7 @@ class PodAnnotations(Facts, frozen=True):
     failover: str | None = msgspec.field(name=names.FAILOVER_ANNOTATION, default=None)
 
 
-class PodMeta(ObjectMeta, frozen=True):
+class SnapshotPodMeta(ObjectMeta, frozen=True):
     """v1.ObjectMeta of a pod."""
 
     annotations: PodAnnotations = PodAnnotations()
@@ -85,7 +85,7 @@ class Node(Facts, frozen=True):
         return next((one for one in self.status.conditions if one.type == "Ready"), None)
 
     @property
-    def ready(self) -> bool:
+    def is_ready(self) -> bool:
         """Whether its condition Ready is True; a node that has none is not ready (``nodeutil.IsNodeReady``)."""
         condition = self.ready_condition
         return condition is not None and condition.status == "True"
@@ -96,7 +96,7 @@ class Node(Facts, frozen=True):
         return tuple(taint for taint in self.spec.taints if taint.key == names.OUT_OF_SERVICE)
 
 
-class Nothing(Facts, frozen=True):
+class PresentOnly(Facts, frozen=True):
     """Something of which only matters that it is there."""
 
 
@@ -111,16 +111,16 @@ class PodVolume(Facts, frozen=True):
 
     name: str = ""
     persistent_volume_claim: ClaimSource | None = None
-    ephemeral: Nothing | None = None
+    ephemeral: PresentOnly | None = None
 
-    def claim_of(self, pod: str) -> str:
+    def claim_name(self, pod: str) -> str:
         """The name of its claim, in a pod of that name; empty if it has none."""
         if self.persistent_volume_claim:
             return self.persistent_volume_claim.claim_name
         return f"{pod}-{self.name}" if self.ephemeral else ""
 
 
-class PodSpec(Facts, frozen=True):
+class SnapshotPodSpec(Facts, frozen=True):
     """v1.PodSpec."""
 
     node_name: str = ""
@@ -131,8 +131,8 @@ class PodSpec(Facts, frozen=True):
 class ContainerState(Facts, frozen=True):
     """v1.ContainerState; a container that is neither waiting nor terminated counts as running."""
 
-    waiting: Nothing | None = None
-    terminated: Nothing | None = None
+    waiting: PresentOnly | None = None
+    terminated: PresentOnly | None = None
 
 
 class ContainerStatus(Facts, frozen=True):
@@ -141,12 +141,12 @@ class ContainerStatus(Facts, frozen=True):
     state: ContainerState = ContainerState()
 
     @property
-    def running(self) -> bool:
+    def is_running(self) -> bool:
         """As far as anybody knows."""
         return self.state.waiting is None and self.state.terminated is None
 
 
-class PodStatus(Facts, frozen=True):
+class SnapshotPodStatus(Facts, frozen=True):
     """v1.PodStatus; the API server gives a pod without a phase that of Pending."""
 
     phase: str = "Pending"
@@ -156,12 +156,12 @@ class PodStatus(Facts, frozen=True):
     ephemeral_container_statuses: tuple[ContainerStatus, ...] = ()
 
 
-class Pod(Facts, frozen=True):
+class SnapshotPod(Facts, frozen=True):
     """v1.Pod."""
 
-    metadata: PodMeta
-    spec: PodSpec = PodSpec()
-    status: PodStatus = PodStatus()
+    metadata: SnapshotPodMeta
+    spec: SnapshotPodSpec = SnapshotPodSpec()
+    status: SnapshotPodStatus = SnapshotPodStatus()
 
     @property
     def key(self) -> tuple[str, str]:
@@ -169,21 +169,21 @@ class Pod(Facts, frozen=True):
         return self.metadata.namespace, self.metadata.name
 
     @property
-    def terminating(self) -> bool:
+    def is_terminating(self) -> bool:
         """Whether it is being deleted."""
         return self.metadata.deletion_timestamp is not None
 
     @property
-    def running(self) -> bool:
+    def is_running(self) -> bool:
         """Whether a container of any kind is neither waiting nor terminated."""
         status = self.status
         every = status.init_container_statuses + status.container_statuses + status.ephemeral_container_statuses
-        return any(one.running for one in every)
+        return any(one.is_running for one in every)
 
     @property
-    def claims(self) -> tuple[str, ...]:
+    def claim_names(self) -> tuple[str, ...]:
         """The names of the claims of its volumes; those of generic ephemeral volumes follow from the pod's."""
-        return tuple(claim for volume in self.spec.volumes if (claim := volume.claim_of(self.metadata.name)))
+        return tuple(claim for volume in self.spec.volumes if (claim := volume.claim_name(self.metadata.name)))
 
 
 class AttachmentSource(Facts, frozen=True):
@@ -258,7 +258,7 @@ class Snapshot(Facts, frozen=True):
     """All objects of one moment."""
 
     nodes: tuple[Node, ...] = ()
-    pods: tuple[Pod, ...] = ()
+    pods: tuple[SnapshotPod, ...] = ()
     attachments: tuple[VolumeAttachment, ...] = ()
     leases: tuple[Lease, ...] = ()
     volumes: tuple[PersistentVolume, ...] = ()

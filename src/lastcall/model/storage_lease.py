@@ -65,7 +65,7 @@ class StorageRecord(Facts, frozen=True, omit_defaults=True):
     seen: tuple[HostSeen, ...] = ()
 
 
-def recorded(annotations: Mapping[str, str]) -> StorageRecord | None:
+def parse_record(annotations: Mapping[str, str]) -> StorageRecord | None:
     """What a Lease with these annotations says; None if nothing can be read there."""
     try:
         return msgspec.json.decode(annotations.get(names.STORAGE_LEASE, ""), type=StorageRecord)
@@ -73,6 +73,6 @@ def recorded(annotations: Mapping[str, str]) -> StorageRecord | None:
         return None
 
 
-def annotated(record: StorageRecord) -> dict[str, str]:
+def to_annotations(record: StorageRecord) -> dict[str, str]:
     """The annotations that say it."""
     return {names.STORAGE_LEASE: msgspec.json.encode(record).decode()}

@@ -17,7 +17,7 @@ _UNSET = frozenset(
 """Of boards that came without one (AMI's default), of tools that make them up, and Dell's with a service tag of blanks."""
 
 
-def spellings(text: str) -> frozenset[str]:
+def uuid_spellings(text: str) -> frozenset[str]:
     """Its hexadecimal digits in both byte orders; empty if it is none, or one that nobody has set."""
     digits = text.strip().lower().removeprefix("urn:uuid:").replace("-", "")
     if not re.fullmatch("[0-9a-f]{32}", digits):
@@ -29,7 +29,7 @@ def spellings(text: str) -> frozenset[str]:
     return frozenset() if spellings & _UNSET else spellings
 
 
-def unset(text: str) -> bool:
+def is_unset(text: str) -> bool:
     """Whether it is a UUID that nobody has set, or nothing at all: two machines with it need not be one."""
     digits = text.strip().replace("-", "")
-    return not digits or (bool(re.fullmatch("[0-9a-fA-F]{32}", digits)) and not spellings(text))
+    return not digits or (bool(re.fullmatch("[0-9a-fA-F]{32}", digits)) and not uuid_spellings(text))

@@ -46,6 +46,6 @@ def parse(text: str) -> float:
     return total
 
 
-def text(seconds: float) -> str:
+def format_timespan(seconds: float) -> str:
     """For people: ``infinity``, ``45 s``, ``0.5 s``."""
     return "infinity" if math.isinf(seconds) else f"{seconds:.10g} s"

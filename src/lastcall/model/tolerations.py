@@ -49,11 +49,11 @@ def tolerates(toleration: Toleration, taint: Taint, *, comparisons: bool = False
     if toleration.operator in ("", "Equal"):
         return toleration.value == taint.value
     if toleration.operator in ("Gt", "Lt"):
-        return comparisons and _compares(toleration, taint)
+        return comparisons and _compares_values(toleration, taint)
     return toleration.operator == "Exists"
 
 
-def untolerated(
+def first_untolerated(
     taints: Iterable[Taint], tolerations: Sequence[Toleration], *, effects: Sequence[str] = (NO_SCHEDULE, NO_EXECUTE)
 ) -> Taint | None:
     """The first taint of one of these effects that nothing tolerates; None if there is none.
@@ -64,7 +64,7 @@ def untolerated(
     return next((taint for taint in candidates if not any(tolerates(one, taint) for one in tolerations)), None)
 
 
-def used(
+def matching_tolerations(
     taints: Iterable[Taint], tolerations: Sequence[Toleration], *, comparisons: bool = False
 ) -> list[Toleration] | None:
     """For each NoExecute taint the first toleration that matches it, in the order of the pod; None if one has none.
@@ -90,7 +90,7 @@ def seconds_tolerated(
     Only NoExecute counts. The shortest time of the tolerations that are used holds, and one without a time tolerates for
     ever (``getMinTolerationTime``). A time that is too long for Go's Duration overflows, as it does there.
     """
-    found = used(taints, tolerations, comparisons=comparisons)
+    found = matching_tolerations(taints, tolerations, comparisons=comparisons)
     if found is None:
         return 0.0
     shortest = min((one.toleration_seconds for one in found if one.toleration_seconds is not None), default=_MAX)
@@ -100,7 +100,7 @@ def seconds_tolerated(
     return FOR_EVER if shortest == _MAX or nanoseconds < 0 else nanoseconds / 10**9
 
 
-def _compares(toleration: Toleration, taint: Taint) -> bool:
+def _compares_values(toleration: Toleration, taint: Taint) -> bool:
     values = [int(text) for text in (taint.value, toleration.value) if _CANONICAL.fullmatch(text)]
     if len(values) < 2 or not all(-_MAX - 1 <= value <= _MAX for value in values):
         return False

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 
-class Endpoint(NamedTuple):
+class ServiceEndpoint(NamedTuple):
     """One address and port of a pod."""
 
     address: str
@@ -24,17 +24,17 @@ class _Conditions(NamedTuple):
     terminating: bool
 
 
-def endpoints(slices: Iterable[Mapping[str, Any]], port: str) -> Sequence[Endpoint]:
+def select_endpoints(slices: Iterable[Mapping[str, Any]], port: str) -> Sequence[ServiceEndpoint]:
     """Where new connections to a port of that name go, by address; ``slices`` are the Service's EndpointSlices."""
-    found = [split(one, port) for one in slices]
+    found = [split_endpoints(one, port) for one in slices]
     ready = {endpoint for one, _ in found for endpoint in one}
     return sorted(ready or {endpoint for _, one in found for endpoint in one})
 
 
-def split(one: Mapping[str, Any], port: str) -> tuple[Sequence[Endpoint], Sequence[Endpoint]]:
+def split_endpoints(one: Mapping[str, Any], port: str) -> tuple[Sequence[ServiceEndpoint], Sequence[ServiceEndpoint]]:
     """The endpoints of one slice that are ready, and those that terminate and still serve."""
     ready, leaving = [], []
-    for conditions, endpoint in _of(one, port):
+    for conditions, endpoint in _endpoints_of(one, port):
         if conditions.ready:
             ready.append(endpoint)
         elif conditions.serving and conditions.terminating:
@@ -42,7 +42,7 @@ def split(one: Mapping[str, Any], port: str) -> tuple[Sequence[Endpoint], Sequen
     return ready, leaving
 
 
-def _of(one: Mapping[str, Any], port: str) -> Iterable[tuple[_Conditions, Endpoint]]:
+def _endpoints_of(one: Mapping[str, Any], port: str) -> Iterable[tuple[_Conditions, ServiceEndpoint]]:
     number = next((said["port"] for said in one.get("ports") or () if said.get("name", "") == port), None)
     if number is None:
         return
@@ -50,10 +50,13 @@ def _of(one: Mapping[str, Any], port: str) -> Iterable[tuple[_Conditions, Endpoi
         target = endpoint.get("targetRef") or {}
         pod = f"{target.get('namespace', '')}/{target['name']}" if target.get("kind") == "Pod" else ""
         for address in endpoint["addresses"]:
-            yield _conditions(endpoint), Endpoint(address, number, pod, target.get("uid", "") if pod else "")
+            yield (
+                _endpoint_conditions(endpoint),
+                ServiceEndpoint(address, number, pod, target.get("uid", "") if pod else ""),
+            )
 
 
-def _conditions(endpoint: Mapping[str, Any]) -> _Conditions:
+def _endpoint_conditions(endpoint: Mapping[str, Any]) -> _Conditions:
     """Unset means ready, serving as ready, and not terminating (``discovery/v1``)."""
     said = endpoint.get("conditions") or {}
     ready = said.get("ready")

@@ -15,8 +15,8 @@ The observer saw the renewal later than it was sent, so to count from what he sa
 stretched by ``drift``.
 
 With ``peers`` the agent decides to pet also while more than half of all nodes have reported, in answer to what it asked less
-than ``report`` seconds ago, that the API server is lost to them. Then the sum begins when neither holds any more: half of
-the nodes, or more, have reported nothing of that kind for ``report`` seconds.
+than ``report_after`` seconds ago, that the API server is lost to them. Then the sum begins when neither holds any more: half of
+the nodes, or more, have reported nothing of that kind for ``report_after`` seconds.
 """
 
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ LEAST_DRIFT, MOST_DRIFT = 0.001, 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
-class Watchdog:
+class WatchdogTiming:
     """The settings of a watchdog, in seconds. InvalidInput if no bound follows from them, or healthy nodes would reset.
 
     What stands behind the rules about the device: ``Documentation/watchdog/watchdog-api.rst`` of the Linux kernel.
@@ -57,16 +57,16 @@ class Watchdog:
     """The agent pets by agreement too."""
 
     def __post_init__(self) -> None:
-        if wrong := [f"{field}: {text}" for field, text in self._wrong()]:
+        if wrong := [f"{field}: {text}" for field, text in self._violations()]:
             raise InvalidInput("watchdog", wrong)
 
     @property
-    def bound(self) -> float:
+    def reset_bound(self) -> float:
         """So many seconds after a renewal the node has reset, if no other renewal has followed."""
         return (self.lease + 3 * self.timeout) * (1 + self.drift)
 
     @property
-    def report(self) -> float:
+    def report_after(self) -> float:
         """After so long without a renewal an agent says that the API server is lost to it, and so long its word counts."""
         return self.lease / 2
 
@@ -77,18 +77,20 @@ class Watchdog:
         have reported nothing from ``calm_since`` until then.
         """
         if not self.peers:
-            return renewed + self.bound
+            return renewed + self.reset_bound
         if calm_since is None:
             return None
-        petted = max(renewed + self.lease * (1 + self.drift), calm_since + self.report * (1 + self.drift))
+        petted = max(renewed + self.lease * (1 + self.drift), calm_since + self.report_after * (1 + self.drift))
         return petted + 3 * self.timeout * (1 + self.drift)
 
     @property
-    def arithmetic(self) -> str:
+    def bound_arithmetic(self) -> str:
         """How the bound comes about, for people."""
-        return f"({self.lease:g} s lease + 3 * {self.timeout:g} s timeout) * {1 + self.drift:g} = {self.bound:g} s"
+        return (
+            f"({self.lease:g} s lease + 3 * {self.timeout:g} s timeout) * {1 + self.drift:g} = {self.reset_bound:g} s"
+        )
 
-    def _wrong(self) -> Iterator[tuple[str, str]]:
+    def _violations(self) -> Iterator[tuple[str, str]]:
         lease, pet, timeout, drift = self.lease, self.pet, self.timeout, self.drift
         if not pet > 0:
             yield "pet", f"{pet:g}: must be more than 0 s"
@@ -112,7 +114,7 @@ class Watchdog:
             yield "lease, timeout", f"{lease:g}, {timeout:g}: must be finite, or no bound follows"
 
 
-def numbered(path: str) -> str:
+def sysfs_name(path: str) -> str:
     """The name of a device in sysfs: ``/dev/watchdog`` is another name of the first one."""
     name = path.rpartition("/")[2]
     return "watchdog0" if name == "watchdog" else name
@@ -130,9 +132,11 @@ class WatchdogSettings(Facts, frozen=True):
     peers: PeerSettings | None = None
     """With it the agent also pets while a strict majority of all nodes has lost the API server."""
 
-    def armed(self, *, timeout: float | None = None, survives_close: bool = True, resets: bool = True) -> Watchdog:
+    def timing_with(
+        self, *, timeout: float | None = None, survives_close: bool = True, resets: bool = True
+    ) -> WatchdogTiming:
         """With a device that is like this; InvalidInput if no bound follows from it."""
-        return Watchdog(
+        return WatchdogTiming(
             lease=self.lease_seconds,
             pet=self.pet_seconds,
             timeout=self.timeout_seconds if timeout is None else timeout,

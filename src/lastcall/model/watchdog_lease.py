@@ -1,7 +1,7 @@
 """What a node's agent says of its watchdog in the Lease of its own (``lastcall-nodes``, by the node's name), pure.
 
 One annotation says it all, as JSON: whether the device is armed, for which boot, and by which settings. While it says
-so, the node resets itself by ``Watchdog.bound`` after the last renewal. So it says so only after the device was armed,
+so, the node resets itself by ``WatchdogTiming.bound`` after the last renewal. So it says so only after the device was armed,
 and no longer before the device is disarmed.
 """
 
@@ -15,12 +15,12 @@ import msgspec
 from lastcall import names
 from lastcall.errors import InvalidInput
 from lastcall.model.base import Facts
-from lastcall.model.leadership import Record
-from lastcall.model.watchdog import Watchdog
+from lastcall.model.leadership import LeaseRecord
+from lastcall.model.watchdog import WatchdogTiming
 from lastcall.model.watchdog_peers import PeerTerms
 
 
-class Promise(Facts, frozen=True, omit_defaults=True):
+class WatchdogPromise(Facts, frozen=True, omit_defaults=True):
     """Seconds. With ``armed``: this boot resets itself by the bound that follows from the settings."""
 
     boot_id: str = msgspec.field(name="bootID")
@@ -38,7 +38,7 @@ class Promise(Facts, frozen=True, omit_defaults=True):
     """One more than the highest that the writer knew to have stood there before."""
 
     @classmethod
-    def of(cls, boot_id: str, settings: Watchdog, peers: PeerTerms | None = None) -> Self:
+    def from_timing(cls, boot_id: str, settings: WatchdogTiming, peers: PeerTerms | None = None) -> Self:
         """That the device is armed with these."""
         return cls(
             boot_id=boot_id,
@@ -51,12 +51,12 @@ class Promise(Facts, frozen=True, omit_defaults=True):
         )
 
     @property
-    def settings(self) -> Watchdog | None:
+    def armed_timing(self) -> WatchdogTiming | None:
         """Those by which it is armed; None if it is not, or if no bound follows from what is said."""
         if not self.armed or not self.boot_id:
             return None
         try:
-            return Watchdog(
+            return WatchdogTiming(
                 lease=self.lease_seconds,
                 pet=self.pet_seconds,
                 timeout=self.timeout_seconds,
@@ -67,7 +67,7 @@ class Promise(Facts, frozen=True, omit_defaults=True):
             return None
 
 
-class LeaseMeta(Facts, frozen=True):
+class AgentLeaseMeta(Facts, frozen=True):
     """``metadata``, as far as it is read."""
 
     resource_version: str = ""
@@ -77,42 +77,42 @@ class LeaseMeta(Facts, frozen=True):
 class AgentLease(Facts, frozen=True):
     """The Lease as it was read."""
 
-    metadata: LeaseMeta = LeaseMeta()
-    spec: Record = Record()
+    metadata: AgentLeaseMeta = AgentLeaseMeta()
+    spec: LeaseRecord = LeaseRecord()
 
     @property
-    def promise(self) -> Promise | None:
+    def promise(self) -> WatchdogPromise | None:
         """What it says; None if nothing can be read there, by which nothing is promised."""
-        return promised(self.metadata.annotations)
+        return parse_promise(self.metadata.annotations)
 
 
-def promised(annotations: Mapping[str, str]) -> Promise | None:
+def parse_promise(annotations: Mapping[str, str]) -> WatchdogPromise | None:
     """What a Lease with these annotations says; None if nothing can be read there."""
     try:
-        return msgspec.json.decode(annotations.get(names.WATCHDOG, ""), type=Promise)
+        return msgspec.json.decode(annotations.get(names.WATCHDOG, ""), type=WatchdogPromise)
     except (msgspec.DecodeError, ValueError, RecursionError):
         return None
 
 
-def following(sequence: int, promise: Promise) -> Promise:
+def with_next_sequence(sequence: int, promise: WatchdogPromise) -> WatchdogPromise:
     """With the next one after the highest ``sequence`` that the writer knows to have stood there."""
     return msgspec.structs.replace(promise, sequence=sequence + 1)
 
 
-def annotated(promise: Promise) -> dict[str, str]:
+def to_annotations(promise: WatchdogPromise) -> dict[str, str]:
     """The annotations that say it."""
     return {names.WATCHDOG: msgspec.json.encode(promise).decode()}
 
 
-def renewed(before: Record, *, node: str, lease: float, wall: float) -> Record:
+def renewal_record(before: LeaseRecord, *, node: str, lease: float, wall: float) -> LeaseRecord:
     """The record by which ``node`` renews; ``wall`` (seconds since 1970) is for people alone.
 
     Its ``renew_time`` always differs from the one before: a write that changes nothing is no renewal.
     """
-    now = _text(wall)
+    now = _format_micro_time(wall)
     if now == before.renew_time:
-        now = _text(wall, later=1)
-    return Record(
+        now = _format_micro_time(wall, later=1)
+    return LeaseRecord(
         holder_identity=node,
         lease_duration_seconds=max(1, math.ceil(lease)),
         acquire_time=before.acquire_time or now,
@@ -121,7 +121,7 @@ def renewed(before: Record, *, node: str, lease: float, wall: float) -> Record:
     )
 
 
-def _text(wall: float, *, later: int = 0) -> str:
+def _format_micro_time(wall: float, *, later: int = 0) -> str:
     """MicroTime, ``later`` microseconds after ``wall``."""
     moment = datetime.fromtimestamp(wall, UTC) + timedelta(microseconds=later)
     return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -81,7 +81,7 @@ class _Composer(Composer):
             raise ComposerError(None, None, f"aliases repeat more than {MAX_ALIASED} nodes", event.start_mark)
 
 
-class Loader(_Composer, _Base):  # type: ignore[misc]  # whichever parser there is
+class YamlLoader(_Composer, _Base):  # type: ignore[misc]  # whichever parser there is
     """For ``yaml.load_all``. Wrong text raises yaml.YAMLError; an explicit tag that lies may raise ValueError."""
 
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012  (as PyYAML has it)
@@ -91,37 +91,37 @@ class Loader(_Composer, _Base):  # type: ignore[misc]  # whichever parser there 
         _Base.__init__(self, stream)
 
 
-def _int(loader: SafeConstructor, node: yaml.ScalarNode) -> int:
+def _construct_int(loader: SafeConstructor, node: yaml.ScalarNode) -> int:
     text = str(loader.construct_scalar(node)).replace("_", "")
     octal = re.fullmatch(r"([-+]?)0([0-7]+)", text)
     try:
         return int(octal[1] + octal[2], 8) if octal else int(text, 0)
     except ValueError as error:
-        raise _wrong(node, "an integer") from error
+        raise _constructor_error(node, "an integer") from error
 
 
-def _float(loader: SafeConstructor, node: yaml.ScalarNode) -> float | int:
+def _construct_float(loader: SafeConstructor, node: yaml.ScalarNode) -> float | int:
     """A number without a fraction is an integer: so does Go print it on its way to JSON."""
     text = str(loader.construct_scalar(node))
     try:
         number = float(text.replace("_", "").lower().replace(".inf", "inf").replace(".nan", "nan"))
     except ValueError as error:
-        raise _wrong(node, "a number") from error
+        raise _constructor_error(node, "a number") from error
     return int(number) if number.is_integer() and abs(number) < 1e21 else number
 
 
-def _bool(loader: SafeConstructor, node: yaml.ScalarNode) -> bool:
+def _construct_bool(loader: SafeConstructor, node: yaml.ScalarNode) -> bool:
     text = str(loader.construct_scalar(node))
     if not re.fullmatch(_BOOL, text):
-        raise _wrong(node, "a boolean")
+        raise _constructor_error(node, "a boolean")
     return text.lower() in ("yes", "true", "on")
 
 
-def _timestamp(loader: SafeConstructor, node: yaml.ScalarNode) -> str:
+def _construct_timestamp(loader: SafeConstructor, node: yaml.ScalarNode) -> str:
     return str(loader.construct_scalar(node))
 
 
-def _wrong(node: yaml.ScalarNode, kind: str) -> ConstructorError:
+def _constructor_error(node: yaml.ScalarNode, kind: str) -> ConstructorError:
     value = node.value if len(node.value) <= 60 else node.value[:57] + "..."
     mark: Any = node.start_mark
     return ConstructorError(None, None, f'"{value}" is not {kind} that can be read', mark)
@@ -135,6 +135,11 @@ for _tag, _pattern, _first in (
     ("float", r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)", "-+."),
     ("merge", r"<<", "<"),
 ):
-    Loader.add_implicit_resolver(f"{_TAG}{_tag}", re.compile(rf"^(?:{_pattern})$"), list(_first))
-for _tag, _read in (("int", _int), ("float", _float), ("bool", _bool), ("timestamp", _timestamp)):
-    Loader.add_constructor(f"{_TAG}{_tag}", _read)
+    YamlLoader.add_implicit_resolver(f"{_TAG}{_tag}", re.compile(rf"^(?:{_pattern})$"), list(_first))
+for _tag, _read in (
+    ("int", _construct_int),
+    ("float", _construct_float),
+    ("bool", _construct_bool),
+    ("timestamp", _construct_timestamp),
+):
+    YamlLoader.add_constructor(f"{_TAG}{_tag}", _read)

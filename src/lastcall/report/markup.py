@@ -2,7 +2,7 @@
 
 from html import escape
 
-from lastcall.model.foreign import plain
+from lastcall.model.foreign_text import plain_text
 
 _VOID = frozenset({"meta", "line", "path", "rect", "use"})
 
@@ -18,7 +18,11 @@ def tag(name: str, /, *children: str, **attributes: str | float | None) -> Marku
 
     ``class_`` and ``for_`` lose their underscore, others become hyphens; an attribute that is None is left out.
     """
-    told = "".join(f' {_name(key)}="{_escaped(str(value))}"' for key, value in attributes.items() if value is not None)
+    told = "".join(
+        f' {_attribute_name(key)}="{_escape_text(str(value))}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
     if name in _VOID:
         return Markup(f"<{name}{told}/>")
     return Markup(f"<{name}{told}>{join(*children)}</{name}>")
@@ -26,12 +30,12 @@ def tag(name: str, /, *children: str, **attributes: str | float | None) -> Marku
 
 def join(*children: str) -> Markup:
     """Several pieces as one, those that are no markup escaped."""
-    return Markup("".join(child if isinstance(child, Markup) else _escaped(child) for child in children))
+    return Markup("".join(child if isinstance(child, Markup) else _escape_text(child) for child in children))
 
 
-def _escaped(text: str) -> str:
-    return escape(plain(text))
+def _escape_text(text: str) -> str:
+    return escape(plain_text(text))
 
 
-def _name(key: str) -> str:
+def _attribute_name(key: str) -> str:
     return key.rstrip("_").replace("_", "-")

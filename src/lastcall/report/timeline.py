@@ -6,25 +6,25 @@ All times are offsets: seconds since the shutdown began.
 from dataclasses import dataclass
 from enum import Enum
 
-from lastcall.model.foreign import plain
+from lastcall.model.foreign_text import plain_text
 from lastcall.model.shutdown import (
     ContainerRecord,
-    Mode,
-    Note,
-    Outcome,
     PhaseRecord,
     PodOutcome,
     PodRecord,
-    Shutdown,
+    RecordNote,
+    ShutdownMode,
+    ShutdownOutcome,
+    ShutdownRecord,
 )
-from lastcall.report.words import PHASE_ENDS, POD_OUTCOMES, count, lasting
+from lastcall.report.formatting import PHASE_ENDS, POD_OUTCOMES, count_text, format_duration
 
 _STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 86400)
 _DEADLINE_WITHIN = 3
 """The axis reaches to the deadline unless that is so many times as far as the last event."""
 
 
-class Doing(Enum):
+class Activity(Enum):
     """What goes on in a container."""
 
     WAIT = "waits"
@@ -34,10 +34,10 @@ class Doing(Enum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Span:
+class ActivitySpan:
     """A stretch of a container's time; ``open`` if its end is not known and it is drawn as far as anything is."""
 
-    doing: Doing
+    doing: Activity
     start: float
     end: float
     open: bool = False
@@ -48,18 +48,20 @@ class Lane:
     """One container."""
 
     record: ContainerRecord
-    spans: tuple[Span, ...]
+    spans: tuple[ActivitySpan, ...]
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """The same as a sentence, for those who do not see the chart."""
         record = self.record
-        told = [f"{span.doing.value} {lasting(span.start)} to {lasting(span.end)}" for span in self.spans]
+        told = [
+            f"{span.doing.value} {format_duration(span.start)} to {format_duration(span.end)}" for span in self.spans
+        ]
         if record.ended is not None:
-            told.append(f"ended at {lasting(record.ended)}")
+            told.append(f"ended at {format_duration(record.ended)}")
         elif self.spans:
             told.append("end not seen")
-        return f"{plain(record.name)}: {', '.join(told) or 'nothing was done'}"
+        return f"{plain_text(record.name)}: {', '.join(told) or 'nothing was done'}"
 
 
 _UNSEEN = "ended while no agent ran, so that the moment is not known"
@@ -77,17 +79,17 @@ class PodRow:
     @property
     def name(self) -> str:
         """Namespace and name."""
-        return plain(f"{self.record.namespace}/{self.record.name}")
+        return plain_text(f"{self.record.namespace}/{self.record.name}")
 
     @property
-    def took(self) -> str:
+    def duration_text(self) -> str:
         """How long it took to end, or nothing."""
         pod = self.record
         observed = pod.outcome is PodOutcome.OBSERVED
-        return "" if pod.ended is None or observed else lasting(pod.ended - pod.started)
+        return "" if pod.ended is None or observed else format_duration(pod.ended - pod.started)
 
     @property
-    def result(self) -> str:
+    def outcome_text(self) -> str:
         """How it ended, in a word or two."""
         return POD_OUTCOMES[self.record.outcome]
 
@@ -95,12 +97,12 @@ class PodRow:
     def remarks(self) -> tuple[str, ...]:
         """What its owner should know."""
         pod = self.record
-        cut = f"cut short: had {lasting(pod.grace)} of {lasting(pod.asked)}"
-        failed = [f"preStop of {plain(c.name)} {_hook(c)}" for c in pod.containers if c.hook_ok is False]
-        return (*([cut] if pod.cut_short else []), *failed, *([_UNSEEN] if self._ended_unseen else []))
+        cut = f"cut short: had {format_duration(pod.grace)} of {format_duration(pod.asked)}"
+        failed = [f"preStop of {plain_text(c.name)} {_hook_failure(c)}" for c in pod.containers if c.hook_ok is False]
+        return (*([cut] if pod.was_cut_short else []), *failed, *([_UNSEEN] if self._has_ended_unseen else []))
 
     @property
-    def _ended_unseen(self) -> bool:
+    def _has_ended_unseen(self) -> bool:
         """Whether the pod was gone when an agent that was started again looked for it."""
         ended = self.record.outcome in (PodOutcome.GRACEFUL, PodOutcome.KILLED)
         return ended and any(one.ended is None for one in self.record.containers)
@@ -120,15 +122,15 @@ class PhaseRow:
         return f"Phase {self.number}: priority {self.record.priority} and above"
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """How it went."""
         phase = self.record
-        planned = lasting(phase.seconds)
+        planned = format_duration(phase.seconds)
         told = [f"{planned} planned"]
-        if phase.given is not None and lasting(phase.given) != planned:
-            told.append(f"{lasting(phase.given)} given")
+        if phase.given is not None and format_duration(phase.given) != planned:
+            told.append(f"{format_duration(phase.given)} given")
         if phase.started is not None and phase.ended is not None and self.pods:
-            told.append(f"took {lasting(phase.ended - phase.started)}")
+            told.append(f"took {format_duration(phase.ended - phase.started)}")
         if phase.end:
             told.append(PHASE_ENDS[phase.end])
         else:
@@ -140,39 +142,39 @@ class PhaseRow:
 class Timeline:
     """A shutdown, ready to be drawn on an axis from 0 to ``extent``."""
 
-    record: Shutdown
+    record: ShutdownRecord
     facts: tuple[tuple[str, str], ...]
     phases: tuple[PhaseRow, ...]
-    notes: tuple[Note, ...]
+    notes: tuple[RecordNote, ...]
     last: float
     deadline: float
     extent: float
 
     @property
-    def deadline_shown(self) -> bool:
+    def shows_deadline(self) -> bool:
         """Whether the deadline is on the axis."""
         return self.deadline <= self.extent
 
     def ticks(self, most: int) -> list[float]:
         """Where the axis is labelled."""
-        return ticks(self.extent, most)
+        return axis_ticks(self.extent, most)
 
 
-def ticks(extent: float, most: int) -> list[float]:
+def axis_ticks(extent: float, most: int) -> list[float]:
     """0 and at most so many round times more, on an axis of that length."""
     step = next((step for step in _STEPS if extent / step <= most), extent)
     return [step * index for index in range(int(extent / step) + 1)]
 
 
-def timeline(record: Shutdown) -> Timeline:
+def build_timeline(record: ShutdownRecord) -> Timeline:
     """The rows and facts of a record."""
-    last = _last(record)
+    last = _last_event_time(record)
     deadline = record.deadline
     reach = deadline if last < deadline <= max(last, 1.0) * _DEADLINE_WITHIN else last
     return Timeline(
         record=record,
-        facts=tuple(_facts(record)),
-        phases=tuple(_phase(record, index, last) for index in range(len(record.phases))),
+        facts=tuple(_head_facts(record)),
+        phases=tuple(_phase_row(record, index, last) for index in range(len(record.phases))),
         notes=tuple(sorted(record.notes, key=lambda note: note.at)),
         last=last,
         deadline=deadline,
@@ -180,7 +182,7 @@ def timeline(record: Shutdown) -> Timeline:
     )
 
 
-def _last(record: Shutdown) -> float:
+def _last_event_time(record: ShutdownRecord) -> float:
     times = [record.ended, record.released, *(note.at for note in record.notes)]
     times += [time for phase in record.phases for time in (phase.started, phase.ended)]
     for pod in record.pods:
@@ -189,87 +191,91 @@ def _last(record: Shutdown) -> float:
     return max((time for time in times if time is not None), default=0.0)
 
 
-def _phase(record: Shutdown, index: int, last: float) -> PhaseRow:
-    pods = [_pod(pod, last) for pod in record.pods if pod.phase == index]
+def _phase_row(record: ShutdownRecord, index: int, last: float) -> PhaseRow:
+    pods = [_pod_row(pod, last) for pod in record.pods if pod.phase == index]
     pods.sort(key=lambda row: row.name)
     return PhaseRow(number=index + 1, record=record.phases[index], pods=tuple(pods))
 
 
-def _pod(pod: PodRecord, last: float) -> PodRow:
+def _pod_row(pod: PodRecord, last: float) -> PodRow:
     until = last if pod.ended is None else pod.ended
     return PodRow(
         record=pod,
-        lanes=tuple(Lane(record=c, spans=tuple(_spans(c, pod.started, until))) for c in pod.containers),
+        lanes=tuple(Lane(record=c, spans=tuple(_activity_spans(c, pod.started, until))) for c in pod.containers),
         due=pod.started + pod.grace,
         wanted=pod.started + pod.asked,
     )
 
 
-def _spans(container: ContainerRecord, start: float, until: float) -> list[Span]:
+def _activity_spans(container: ContainerRecord, start: float, until: float) -> list[ActivitySpan]:
     """What the container did one after the other; an empty wait is left out."""
-    steps = [(Doing.WAIT, start)]
-    begun = ((Doing.PRE_STOP, container.hook_started), (Doing.TERM, container.term), (Doing.KILL, container.kill))
+    steps = [(Activity.WAIT, start)]
+    begun = (
+        (Activity.PRE_STOP, container.hook_started),
+        (Activity.TERM, container.term),
+        (Activity.KILL, container.kill),
+    )
     steps += [(doing, at) for doing, at in begun if at is not None]
     if len(steps) == 1 and container.ended is None:
         return []
     over = container.ended if container.ended is not None else max(until, steps[-1][1])
     ends = [*(at for _, at in steps[1:]), over]
     spans = [
-        Span(doing=doing, start=at, end=max(at, end), open=container.ended is None and doing is steps[-1][0])
+        ActivitySpan(doing=doing, start=at, end=max(at, end), open=container.ended is None and doing is steps[-1][0])
         for (doing, at), end in zip(steps, ends, strict=True)
     ]
-    return [span for span in spans if span.doing is not Doing.WAIT or span.end > span.start]
+    return [span for span in spans if span.doing is not Activity.WAIT or span.end > span.start]
 
 
-def _hook(container: ContainerRecord) -> str:
-    return f"failed: {plain(container.hook_message)}" if container.hook_message else "failed"
+def _hook_failure(container: ContainerRecord) -> str:
+    return f"failed: {plain_text(container.hook_message)}" if container.hook_message else "failed"
 
 
-def _facts(record: Shutdown) -> list[tuple[str, str]]:
-    facts = [("Asked for", lasting(record.requested)), ("Granted", _granted(record))]
+def _head_facts(record: ShutdownRecord) -> list[tuple[str, str]]:
+    facts = [("Asked for", format_duration(record.requested)), ("Granted", _granted_text(record))]
     if record.ended is not None:
-        facts.append((_ENDED[record.outcome], lasting(record.ended)))
-    if record.outcome is Outcome.COMPLETED and record.mode is Mode.ENFORCE:
-        facts.append(("Left unused", lasting(max(0.0, record.deadline - (record.ended or 0.0)))))
-    longest = _longest(record)
+        facts.append((_ENDED[record.outcome], format_duration(record.ended)))
+    if record.outcome is ShutdownOutcome.COMPLETED and record.mode is ShutdownMode.ENFORCE:
+        facts.append(("Left unused", format_duration(max(0.0, record.deadline - (record.ended or 0.0)))))
+    longest = _longest_pod(record)
     if longest:
         facts.append(("Longest pod", longest))
-    facts.append(("Pods", _pods(record)))
+    facts.append(("Pods", _pod_counts(record)))
     if not record.lock:
         facts.append(("Lock", "none was held: the machine did not wait"))
-    if record.mode is Mode.OBSERVE:
+    if record.mode is ShutdownMode.OBSERVE:
         facts.append(("Mode", "Observe: nothing was ended"))
     return facts
 
 
 _ENDED = {
-    Outcome.COMPLETED: "Took",
-    Outcome.CANCELLED: "Cancelled after",
-    Outcome.INTERRUPTED: "Broke off after",
-    Outcome.RUNNING: "Running for",
+    ShutdownOutcome.COMPLETED: "Took",
+    ShutdownOutcome.CANCELLED: "Cancelled after",
+    ShutdownOutcome.INTERRUPTED: "Broke off after",
+    ShutdownOutcome.RUNNING: "Running for",
 }
 
 
-def _granted(record: Shutdown) -> str:
+def _granted_text(record: ShutdownRecord) -> str:
     if record.granted is None:
         return "unlimited"
     missing = record.requested - record.granted
-    less = f", {lasting(missing)} less than asked for" if missing > 0 else ""
-    return lasting(record.granted) + less
+    less = f", {format_duration(missing)} less than asked for" if missing > 0 else ""
+    return format_duration(record.granted) + less
 
 
-def _longest(record: Shutdown) -> str:
+def _longest_pod(record: ShutdownRecord) -> str:
     ended = [(pod.ended - pod.started, pod) for pod in record.pods if pod.ended is not None]
-    if not ended or record.mode is Mode.OBSERVE:
+    if not ended or record.mode is ShutdownMode.OBSERVE:
         return ""
     seconds, pod = max(ended, key=lambda item: item[0])
-    return f"{plain(pod.namespace)}/{plain(pod.name)}, {lasting(seconds)}"
+    return f"{plain_text(pod.namespace)}/{plain_text(pod.name)}, {format_duration(seconds)}"
 
 
-def _pods(record: Shutdown) -> str:
+def _pod_counts(record: ShutdownRecord) -> str:
     counts = {words: sum(pod.outcome is outcome for pod in record.pods) for outcome, words in POD_OUTCOMES.items()}
     told = [f"{number} {words}" for words, number in counts.items() if number]
-    short = sum(pod.cut_short for pod in record.pods)
+    short = sum(pod.was_cut_short for pod in record.pods)
     if short:
         told.append(f"{short} of them cut short")
-    return f"{len(record.pods)}: {', '.join(told)}" if told else count(0, "pod")
+    return f"{len(record.pods)}: {', '.join(told)}" if told else count_text(0, "pod")

@@ -20,7 +20,7 @@ class Agreement:
     reason: str
 
 
-def agree(counted: Counted, reports: Mapping[str, float], *, me: str, now: float, report: float) -> Agreement:
+def find_agreement(counted: Counted, reports: Mapping[str, float], *, me: str, now: float, report: float) -> Agreement:
     """By ``reports``: the last time each peer was asked that has answered that the API server is lost to it.
 
     They count for ``report`` seconds. ``me`` has lost it as well: else nobody would ask. Where the Lease may say one of

@@ -6,18 +6,18 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from lastcall.aio import first, timeout
+from lastcall.aio import timeout, wait_first
 from lastcall.errors import InvalidInput, LastcallError
-from lastcall.model.duration import of_seconds
-from lastcall.model.watchdog import Watchdog, WatchdogSettings
-from lastcall.model.watchdog_lease import Promise
-from lastcall.ports import Clock
-from lastcall.ports_watchdog import WatchdogDevice, WatchdogLease
-from lastcall.watchdog import petting
-from lastcall.watchdog.agreement import Agreement, agree
-from lastcall.watchdog.peers import Peers
-from lastcall.watchdog.petting import Situation, Standing, Step
-from lastcall.watchdog.telling import Told
+from lastcall.model.duration import format_seconds
+from lastcall.model.watchdog import WatchdogSettings, WatchdogTiming
+from lastcall.model.watchdog_lease import WatchdogPromise
+from lastcall.ports.node import Clock
+from lastcall.ports.watchdog import WatchdogDevice, WatchdogLease
+from lastcall.watchdog import pet_rules
+from lastcall.watchdog.agreement import Agreement, find_agreement
+from lastcall.watchdog.keeper_status import KeeperStatus
+from lastcall.watchdog.peers import WatchdogPeers
+from lastcall.watchdog.pet_rules import DeviceState, KeeperStep, LeaseState
 
 RETRY_SECONDS = 30.0
 """Between two attempts to open a device that is missing, or held by another program."""
@@ -33,8 +33,8 @@ _LEAVING_PACE = 1.0
 log = logging.getLogger(__name__)
 
 
-class Keeper:
-    """The watchdog of one boot of one node. It does nothing until ``hold`` has said for the first time whether it may.
+class WatchdogKeeper:
+    """The watchdog of one boot of one node. It does nothing until ``suspend`` has said for the first time whether it may.
 
     With ``peers``, which somebody else runs, it also pets by agreement with them.
     """
@@ -47,8 +47,8 @@ class Keeper:
         lease: WatchdogLease,
         clock: Clock,
         boot_id: str,
-        peers: Peers | None = None,
-        on_round: Callable[[Told], None] = lambda _: None,
+        peers: WatchdogPeers | None = None,
+        on_round: Callable[[KeeperStatus], None] = lambda _: None,
     ) -> None:
         self._settings = settings
         self._device = device
@@ -58,140 +58,142 @@ class Keeper:
         self._on_round = on_round
         self._peers = peers
         if peers:
-            peers.lost = self._lost
+            peers.lost = self._is_api_lost
         self._wake = asyncio.Event()
         self._begun = asyncio.Event()
-        self._standing = Standing()
-        self._armed: Watchdog | None = None
+        self._standing = LeaseState()
+        self._armed: WatchdogTiming | None = None
         self._timeout = float("inf")
         self._held = ""
         self._leave_by: float | None = None
         self._unfit = self._stuck = self._stray = self._told = False
-        self._retry_at = petting.NEVER
+        self._retry_at = pet_rules.NEVER
         self._problem = self._reason = self._said = self._complaint = ""
         self._accepted = self._failed = self._withheld = 0
 
-    def hold(self, why: str) -> None:
+    def suspend(self, why: str) -> None:
         """The node goes down by itself, which no reset is to disturb: what is promised is taken back. Empty: no longer so."""
         if why != self._held or not self._begun.is_set():
             self._held = why
             self._begun.set()
             self._wake.set()
 
-    def leave(self) -> None:
+    def request_stop(self) -> None:
         """The agent is to end: ``run`` returns when the device is stopped, or if that may not be in LEAVE_SECONDS."""
         self._leave_by = self._clock.boottime() + LEAVE_SECONDS
         self._begun.set()
         self._wake.set()
 
     async def run(self) -> None:
-        """Rounds until ``leave``. Cancelling leaves the device running, and what is promised."""
+        """Rounds until ``request_stop``. Cancelling leaves the device running, and what is promised."""
         await self._begun.wait()
-        while not self._over():
+        while not self._is_over():
             self._wake.clear()
             begun = self._clock.boottime()
-            await self._guarded_round()
-            if not self._over():
-                await first(self._wake.wait(), self._clock.sleep(begun + self._pace - self._clock.boottime()))
-        if self._device.open and self._standing.promised:
+            await self._run_guarded_round()
+            if not self._is_over():
+                await wait_first(
+                    self._wake.wait(), self._clock.sleep(begun + self._round_seconds - self._clock.boottime())
+                )
+        if self._device.is_open and self._standing.promised:
             log.warning("what the Lease promises could not be taken back: the watchdog is left to reset this machine")
 
     @property
-    def _pace(self) -> float:
-        pace = petting.pace(self._settings.pet_seconds, timeout=self._timeout, fit=not self._unfit)
+    def _round_seconds(self) -> float:
+        pace = pet_rules.round_seconds(self._settings.pet_seconds, timeout=self._timeout, fit=not self._unfit)
         return pace if self._leave_by is None else min(pace, _LEAVING_PACE)
 
-    def _over(self) -> bool:
+    def _is_over(self) -> bool:
         if self._leave_by is None:
             return False
-        return petting.next_step(self._situation) is Step.REST or self._clock.boottime() >= self._leave_by
+        return pet_rules.next_step(self._device_state) is KeeperStep.REST or self._clock.boottime() >= self._leave_by
 
     # -- one round -----------------------------------------------------------------------------------------------------
 
-    async def _guarded_round(self) -> None:
+    async def _run_guarded_round(self) -> None:
         """A mistake of ours is told, and costs a pet at most: the machine is reset if it comes again and again."""
         try:
-            await self._round()
+            await self._run_round()
         except Exception:
             log.exception("the watchdog's round broke off")
-        self._say()
+        self._report_status()
 
-    async def _round(self) -> None:
+    async def _run_round(self) -> None:
         """Steps until nothing is left to do, one has failed, or the Lease is renewed. Then it says why it is not armed."""
         going_on = True
         while going_on:
-            step = petting.next_step(self._situation)
-            going_on = await self._done(step) and step not in (Step.REST, Step.PROMISE)
-            self._pet()
-        if not self._standing.promised and (self._reason != self._why() or self._long_ago):
-            await self._write(armed=False)
-            self._pet()
+            step = pet_rules.next_step(self._device_state)
+            going_on = await self._do_step(step) and step not in (KeeperStep.REST, KeeperStep.PROMISE)
+            self._pet_if_allowed()
+        if not self._standing.promised and (self._reason != self._reason_not_armed() or self._is_renewal_old):
+            await self._write_lease(armed=False)
+            self._pet_if_allowed()
 
     @property
-    def _long_ago(self) -> bool:
+    def _is_renewal_old(self) -> bool:
         return self._clock.boottime() - self._standing.renewed >= AGAIN_SECONDS
 
     @property
-    def _situation(self) -> Situation:
-        return Situation(
+    def _device_state(self) -> DeviceState:
+        return DeviceState(
             wanted=not self._held and self._leave_by is None,
             promised=self._standing.promised,
-            open=self._device.open,
+            open=self._device.is_open,
             fit=not self._unfit,
             stuck=self._stuck,
             stray=self._stray,
         )
 
-    async def _done(self, step: Step) -> bool:
+    async def _do_step(self, step: KeeperStep) -> bool:
         """Whether it has worked."""
-        if step in (Step.TAKE_BACK, Step.PROMISE):
-            return await self._write(armed=step is Step.PROMISE)
-        if step is Step.OPEN:
-            return self._open()
-        if step is Step.STOP:
-            self._stop()
+        if step in (KeeperStep.TAKE_BACK, KeeperStep.PROMISE):
+            return await self._write_lease(armed=step is KeeperStep.PROMISE)
+        if step is KeeperStep.OPEN:
+            return self._open_device()
+        if step is KeeperStep.STOP:
+            self._stop_device()
         return True
 
-    async def _write(self, *, armed: bool) -> bool:
+    async def _write_lease(self, *, armed: bool) -> bool:
         """``sent`` is taken before anything is asked of the server: others may have seen the renewal ever since."""
-        promise = self._promise(armed=armed)
+        promise = self._build_promise(armed=armed)
         nodes = self._peers.nodes if self._peers and promise.peers else None
         sent = self._clock.boottime()
-        self._standing = petting.sending(self._standing, armed=armed, nodes=nodes)
+        self._standing = pet_rules.state_before_write(self._standing, armed=armed, nodes=nodes)
         try:
-            async with timeout(self._pace / 2):
-                before = await self._lease.write(
-                    lambda: self._worded(promise), self._peers.heard if self._peers else dict
+            async with timeout(self._round_seconds / 2):
+                before = await self._lease.write_promise(
+                    lambda: self._with_current_token(promise), self._peers.heard_reports if self._peers else dict
                 )
         except (LastcallError, TimeoutError) as error:
             self._failed += 1
-            self._complain(str(error) or "no answer in time")
+            self._log_failure(str(error) or "no answer in time")
             return False
         self._accepted += 1
         self._complaint = ""
         self._reason = promise.why
-        self._standing = petting.accepted(self._standing, armed=armed, sent=sent, nodes=nodes)
+        self._standing = pet_rules.state_after_write(self._standing, armed=armed, sent=sent, nodes=nodes)
         if not self._told:
             self._told, self._stray = True, before is not None and before.boot_id == self._boot_id
         return True
 
-    def _complain(self, why: str) -> None:
+    def _log_failure(self, why: str) -> None:
         """Once for each reason: it is tried again every few seconds."""
         log.log(logging.DEBUG if why == self._complaint else logging.WARNING, "the watchdog's Lease: %s", why)
         self._complaint = why
 
-    def _promise(self, *, armed: bool) -> Promise:
+    def _build_promise(self, *, armed: bool) -> WatchdogPromise:
         if armed and self._armed:
-            return Promise.of(self._boot_id, self._armed, self._peers.terms if self._peers else None)
-        return Promise(boot_id=self._boot_id, why=self._why())
+            return WatchdogPromise.from_timing(self._boot_id, self._armed, self._peers.terms if self._peers else None)
+        return WatchdogPromise(boot_id=self._boot_id, why=self._reason_not_armed())
 
-    def _worded(self, promise: Promise) -> Promise:
+    def _with_current_token(self, promise: WatchdogPromise) -> WatchdogPromise:
         """With the word for others as it is now: it says that nothing was reported until after the write before this one."""
         if self._peers is None or promise.peers is None:
             return promise
-        return replace(promise, peers=replace(promise.peers, calm=self._peers.calm))
+        return replace(promise, peers=replace(promise.peers, calm=self._peers.report_token))
 
-    def _open(self) -> bool:
+    def _open_device(self) -> bool:
         if self._clock.boottime() < self._retry_at:
             return False
         try:
@@ -201,41 +203,41 @@ class Keeper:
             return False
         self._stray, self._problem, self._timeout = False, "", info.timeout
         try:
-            self._armed = self._settings.armed(
+            self._armed = self._settings.timing_with(
                 timeout=info.timeout, survives_close=info.survives_close, resets=info.resets
             )
-            log.info("%s runs, with a timeout of %s", info.identity, of_seconds(info.timeout))
+            log.info("%s runs, with a timeout of %s", info.identity, format_seconds(info.timeout))
         except InvalidInput as error:
             self._unfit, self._problem = True, f"{info.identity}: {'; '.join(error.violations)}"
         return True
 
-    def _stop(self) -> None:
+    def _stop_device(self) -> None:
         try:
             self._stuck = not self._device.disarm()
         except LastcallError as error:
             log.error("the watchdog may run on, and reset this machine: %s", error)
 
-    def _lost(self) -> bool:
+    def _is_api_lost(self) -> bool:
         """Whether the API server is lost to this node, as others are told."""
-        if self._armed is None or not self._device.open:
+        if self._armed is None or not self._device.is_open:
             return False
-        return petting.lost(self._standing, report=self._armed.report, now=self._clock.boottime())
+        return pet_rules.is_api_lost(self._standing, report=self._armed.report_after, now=self._clock.boottime())
 
-    def _agreement(self) -> Agreement:
+    def _peer_agreement(self) -> Agreement:
         """What the answers of others allow now."""
         if self._peers is None or self._armed is None:
             return Agreement(pets=False, reason="other nodes are not counted")
         now = self._clock.boottime()
         counted, reports = self._standing.counted, self._peers.reports
-        return agree(counted, reports, me=self._peers.me, now=now, report=self._armed.report)
+        return find_agreement(counted, reports, me=self._peers.me, now=now, report=self._armed.report_after)
 
     def _may_pet(self) -> bool:
         now, lease = self._clock.boottime(), self._settings.lease_seconds
-        return petting.may_pet(self._standing, lease=lease, now=now, agreed=self._agreement().pets)
+        return pet_rules.may_pet(self._standing, lease=lease, now=now, agreed=self._peer_agreement().pets)
 
-    def _pet(self) -> None:
+    def _pet_if_allowed(self) -> None:
         """Right after the decision, without any wait between."""
-        if not self._device.open:
+        if not self._device.is_open:
             return
         if not self._may_pet():
             self._withheld += 1
@@ -247,16 +249,16 @@ class Keeper:
 
     # -- what it says --------------------------------------------------------------------------------------------------
 
-    def _say(self) -> None:
-        sentence = self._sentence()
+    def _report_status(self) -> None:
+        sentence = self._status_sentence()
         if sentence != self._said:
             log.info("watchdog: %s", sentence)
             self._said = sentence
-        armed = self._armed if self._device.open and self._standing.promised else None
+        armed = self._armed if self._device.is_open and self._standing.promised else None
         self._on_round(
-            Told(
+            KeeperStatus(
                 armed=armed is not None,
-                bound=armed.bound if armed else 0.0,
+                bound=armed.reset_bound if armed else 0.0,
                 accepted=self._accepted,
                 failed=self._failed,
                 withheld=self._withheld,
@@ -265,31 +267,31 @@ class Keeper:
             )
         )
 
-    def _sentence(self) -> str:
+    def _status_sentence(self) -> str:
         now = self._clock.boottime()
-        if not self._device.open and self._standing.promised:
+        if not self._device.is_open and self._standing.promised:
             return "not armed: the Lease could not be written yet"
-        if not self._device.open:
-            return f"not armed: {self._why()}"
+        if not self._device.is_open:
+            return f"not armed: {self._reason_not_armed()}"
         if not self._standing.promised or not self._armed:
-            return f"it runs, and nothing is promised: {self._why()}"
-        if not petting.may_pet(self._standing, lease=self._settings.lease_seconds, now=now):
-            return self._late()
+            return f"it runs, and nothing is promised: {self._reason_not_armed()}"
+        if not pet_rules.may_pet(self._standing, lease=self._settings.lease_seconds, now=now):
+            return self._late_sentence()
         if self._peers and self._peers.problem:
             alone = f", and other nodes are not counted: {self._peers.problem}"
         else:
             alone = ""
-        return f"armed: without a renewal this machine has reset itself after {self._armed.arithmetic}{alone}"
+        return f"armed: without a renewal this machine has reset itself after {self._armed.bound_arithmetic}{alone}"
 
-    def _late(self) -> str:
+    def _late_sentence(self) -> str:
         """The lease is over."""
         if self._peers is None:
             return "the Lease could not be renewed for too long: this machine is left to be reset"
-        agreement = self._agreement()
+        agreement = self._peer_agreement()
         outcome = "this machine lives on" if agreement.pets else "this machine is left to be reset"
         return f"the Lease could not be renewed for too long, and {agreement.reason}: {outcome}"
 
-    def _why(self) -> str:
+    def _reason_not_armed(self) -> str:
         if self._held:
             return self._held
         if self._leave_by is not None:

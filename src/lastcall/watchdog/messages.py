@@ -33,7 +33,7 @@ _HEAD = len(_MAGIC) + 1 + NONCE
 
 
 @dataclass(frozen=True)
-class Question:
+class PeerQuestion:
     """Is the API server lost to you? It is lost to node ``name``, in this boot."""
 
     nonce: bytes
@@ -44,14 +44,14 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Answer:
+class PeerAnswer:
     """The API server is lost to node ``name``."""
 
     nonce: bytes
     name: str
 
 
-def checked(keys: Sequence[bytes]) -> tuple[bytes, ...]:
+def validate_keys(keys: Sequence[bytes]) -> tuple[bytes, ...]:
     """The keys, the first of which signs; InvalidInput if there is none, or one is too short to keep a secret."""
     if not keys:
         raise InvalidInput("peers' keys", ["no key: a Secret with one of 32 bytes or more is needed"])
@@ -61,46 +61,46 @@ def checked(keys: Sequence[bytes]) -> tuple[bytes, ...]:
     return tuple(keys)
 
 
-def encode(message: Question | Answer, keys: Sequence[bytes]) -> bytes:
+def encode_message(message: PeerQuestion | PeerAnswer, keys: Sequence[bytes]) -> bytes:
     """Signed with the first of the keys."""
-    if isinstance(message, Question):
+    if isinstance(message, PeerQuestion):
         boot_id = message.boot_id.encode()
         who = message.asked.to_bytes(_ASKED) + bytes([len(boot_id)]) + boot_id + message.name.encode()
         body = _MAGIC + b"?" + message.nonce + who
     else:
         body = _MAGIC + b"!" + message.nonce + message.name.encode()
-    return body + _mac(body, keys[0])
+    return body + _compute_mac(body, keys[0])
 
 
-def plausible(data: bytes) -> bool:
+def is_plausible(data: bytes) -> bool:
     """Whether it may be a message, by what costs nothing to see: its length and how it begins."""
     return _HEAD + _MAC <= len(data) <= LONGEST and data.startswith(_MAGIC)
 
 
-def decode(data: bytes, keys: Sequence[bytes]) -> Question | Answer | None:
+def decode_message(data: bytes, keys: Sequence[bytes]) -> PeerQuestion | PeerAnswer | None:
     """None if nobody who knows one of the keys has said it, or it cannot be understood."""
-    if not plausible(data):
+    if not is_plausible(data):
         return None
     body, mac = data[:-_MAC], data[-_MAC:]
-    if not any(hmac.compare_digest(mac, _mac(body, key)) for key in keys):
+    if not any(hmac.compare_digest(mac, _compute_mac(body, key)) for key in keys):
         return None
     kind, nonce, rest = body[len(_MAGIC) : len(_MAGIC) + 1], body[_HEAD - NONCE : _HEAD], body[_HEAD:]
     if kind == b"?":
-        return _question(nonce, rest)
+        return _parse_question(nonce, rest)
     if kind == b"!" and 0 < len(rest) <= _LONGEST_NAME:
-        return Answer(nonce, rest.decode(errors="replace"))
+        return PeerAnswer(nonce, rest.decode(errors="replace"))
     return None
 
 
-def _question(nonce: bytes, who: bytes) -> Question | None:
+def _parse_question(nonce: bytes, who: bytes) -> PeerQuestion | None:
     if len(who) <= _ASKED:
         return None
     asked, length, rest = int.from_bytes(who[:_ASKED]), who[_ASKED], who[_ASKED + 1 :]
     boot_id, name = rest[:length], rest[length:]
     if not 0 < length <= _LONGEST_BOOT_ID or not 0 < len(name) <= _LONGEST_NAME:
         return None
-    return Question(nonce, name.decode(errors="replace"), boot_id.decode(errors="replace"), asked)
+    return PeerQuestion(nonce, name.decode(errors="replace"), boot_id.decode(errors="replace"), asked)
 
 
-def _mac(body: bytes, key: bytes) -> bytes:
+def _compute_mac(body: bytes, key: bytes) -> bytes:
     return hmac.digest(key, body, "sha256")

@@ -10,15 +10,15 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 
-from lastcall.aio import cancel, timeout
+from lastcall.aio import cancel_and_wait, timeout
 from lastcall.errors import LastcallError
-from lastcall.model.watchdog_heard import Hearing
+from lastcall.model.watchdog_peer_reports import PeerReport
 from lastcall.model.watchdog_peers import PeerTerms, fingerprint
-from lastcall.ports import Clock
-from lastcall.ports_watchdog import Datagrams, Members, Membership
-from lastcall.watchdog import hearing, messages
-from lastcall.watchdog.messages import NONCE, Answer, Question
-from lastcall.watchdog.rationing import Rations
+from lastcall.ports.node import Clock
+from lastcall.ports.watchdog import DatagramSocket, Members, Membership
+from lastcall.watchdog import messages, received_questions
+from lastcall.watchdog.messages import NONCE, PeerAnswer, PeerQuestion
+from lastcall.watchdog.rate_limits import SenderRateLimiter
 
 REFRESH_SECONDS = 300.0
 """Between two looks at all nodes: an object of every node is sent to every agent then."""
@@ -38,11 +38,11 @@ _OTHERS_PAUSE = 0.1
 
 log = logging.getLogger(__name__)
 
-Opens = Callable[[str, int], Datagrams]
+Opens = Callable[[str, int], DatagramSocket]
 """Binds an address and a port; LastcallError."""
 
 
-class Peers:
+class WatchdogPeers:
     """Of one ``boot_id`` of node ``me``.
 
     ``lost`` says whether the API server is lost to this node; it is set by who renews, and false until then.
@@ -79,14 +79,14 @@ class Peers:
         self._nodes: frozenset[str] = frozenset()
         self._fingerprint = ""
         self._address = ""
-        self._socket: Datagrams | None = None
+        self._socket: DatagramSocket | None = None
         self._listening: asyncio.Task[None] | None = None
         self._listening_to_others: asyncio.Task[None] | None = None
         self._asked: dict[bytes, float] = {}
         self._reports: dict[str, float] = {}
-        self._notes: dict[str, hearing.Note] = {}
+        self._notes: dict[str, received_questions.ReceivedQuestion] = {}
         self._calm = draw(NONCE).hex()
-        self._rations = Rations(port)
+        self._rations = SenderRateLimiter(port)
 
     # -- what the keeper needs -----------------------------------------------------------------------------------------
 
@@ -106,7 +106,7 @@ class Peers:
         return PeerTerms(nodes=self._fingerprint, calm=self._calm) if self._socket else None
 
     @property
-    def calm(self) -> str:
+    def report_token(self) -> str:
         """The word of now; see ``PeerTerms``."""
         return self._calm
 
@@ -115,38 +115,38 @@ class Peers:
         """When each peer was asked last that has answered that the API server is lost to it (boottime)."""
         return self._reports
 
-    def heard(self) -> Mapping[str, Hearing]:
+    def heard_reports(self) -> Mapping[str, PeerReport]:
         """Who was heard within a minute that has lost the API server, and how long ago, as of now."""
-        return hearing.told(self._notes, self._clock.boottime())
+        return received_questions.reports_to_publish(self._notes, self._clock.boottime())
 
     async def run(self) -> None:
         """Reads the nodes, asks and answers until it is cancelled."""
-        asking = asyncio.create_task(self._ask_on(), name="asking peers")
+        asking = asyncio.create_task(self._ask_repeatedly(), name="asking peers")
         try:
             while True:
                 try:
-                    pause = REFRESH_SECONDS if await self._settled() else RETRY_SECONDS
+                    pause = REFRESH_SECONDS if await self._refresh_and_compare() else RETRY_SECONDS
                 except Exception:
                     log.exception("the watchdog's peers could not be read")
                     pause = RETRY_SECONDS
                 await self._clock.sleep(pause * (0.75 + self._draw(1)[0] / 512))
         finally:
-            await cancel(asking)
-            await self._hang_up()
+            await cancel_and_wait(asking)
+            await self._close_sockets()
 
     # -- who they are --------------------------------------------------------------------------------------------------
 
-    async def _settled(self) -> bool:
+    async def _refresh_and_compare(self) -> bool:
         """Whether all nodes are known, and are those that were known before."""
         before = self._nodes
-        return await self._refreshed() and self._nodes == before
+        return await self._refresh_nodes() and self._nodes == before
 
-    async def _refreshed(self) -> bool:
+    async def _refresh_nodes(self) -> bool:
         """Whether all nodes are known as they are now. What was known before stays known."""
         try:
             async with timeout(RETRY_SECONDS):
-                membership = await self._members.read()
-                messages.checked(membership.keys)
+                membership = await self._members.read_membership()
+                messages.validate_keys(membership.keys)
                 await self._listen_at(membership.addresses.get(self.me, ""))
         except (LastcallError, TimeoutError) as error:
             why = str(error) or "all nodes could not be read in time"
@@ -156,7 +156,7 @@ class Peers:
         self._membership = membership
         self._nodes = frozenset(membership.addresses)
         self._fingerprint = fingerprint(self._nodes)
-        self._set_apart(frozenset(filter(None, membership.addresses.values())))
+        self._separate_peers(frozenset(filter(None, membership.addresses.values())))
         self._notes = {name: note for name, note in self._notes.items() if name in self._nodes}
         self._complaint = ""
         return True
@@ -164,46 +164,46 @@ class Peers:
     async def _listen_at(self, address: str) -> None:
         if self._socket and address == self._address:
             return
-        await self._hang_up()
+        await self._close_sockets()
         if not address:
             raise LastcallError(f"Node {self.me} is not there, or has no internal address")
         self._socket, self._address = self._opens(address, self._port), address
-        self._listening = asyncio.create_task(self._listen(self._socket), name="hearing peers")
+        self._listening = asyncio.create_task(self._listen_to_peers(self._socket), name="hearing peers")
 
-    def _set_apart(self, peers: frozenset[str]) -> None:
+    def _separate_peers(self, peers: frozenset[str]) -> None:
         """Known peers get a socket of their own, where the kernel can do that: no flood of others reaches it."""
         self._rations.peers = peers
-        others = self._socket.set_apart(peers) if self._socket else None
+        others = self._socket.split_off_peers(peers) if self._socket else None
         if others and not self._listening_to_others:
             listening = self._listen_to_others(others)
             self._listening_to_others = asyncio.create_task(listening, name="hearing others than peers")
 
-    async def _hang_up(self) -> None:
+    async def _close_sockets(self) -> None:
         if self._socket and self._listening:
-            await cancel(*filter(None, [self._listening, self._listening_to_others]))
+            await cancel_and_wait(*filter(None, [self._listening, self._listening_to_others]))
             self._socket.close()
         self._socket = self._listening = self._listening_to_others = None
 
     # -- asking --------------------------------------------------------------------------------------------------------
 
-    async def _ask_on(self) -> None:
+    async def _ask_repeatedly(self) -> None:
         while True:
             begun = self._clock.boottime()
             try:
-                await self._ask()
+                await self._ask_peers()
             except Exception:
                 log.exception("peers could not be asked")
             await self._clock.sleep(begun + self._pet - self._clock.boottime())
 
-    async def _ask(self) -> None:
+    async def _ask_peers(self) -> None:
         """It counts from before the first of them is asked."""
         if self._socket is None or self._membership is None or not self.lost():
             return
         nonce, now = self._draw(NONCE), self._clock.boottime()
         self._asked = {old: asked for old, asked in self._asked.items() if now - asked < self._report}
         self._asked[nonce] = now
-        question = Question(nonce, self.me, self._boot_id, int(now * 1000))
-        data = messages.encode(question, self._membership.keys)
+        question = PeerQuestion(nonce, self.me, self._boot_id, int(now * 1000))
+        data = messages.encode_message(question, self._membership.keys)
         others = [address for name, address in self._membership.addresses.items() if address and name != self.me]
         for index, address in enumerate(others):
             self._socket.send(data, (address, self._port))
@@ -212,16 +212,16 @@ class Peers:
 
     # -- hearing -------------------------------------------------------------------------------------------------------
 
-    async def _listen(self, socket: Datagrams) -> None:
+    async def _listen_to_peers(self, socket: DatagramSocket) -> None:
         begun, heard = self._clock.boottime(), 0
         while True:
-            datagrams = [await socket.receive(), *socket.waiting(_WAITING)]
+            datagrams = [await socket.receive(), *socket.receive_waiting(_WAITING)]
             now = self._clock.boottime()
             if now - begun >= 1:
                 begun, heard = now, 0
             for data, sender in datagrams:
-                if messages.plausible(data) and self._rations.take(sender, now):
-                    self._try_to_hear(socket, data, sender)
+                if messages.is_plausible(data) and self._rations.allow(sender, now):
+                    self._try_to_handle(socket, data, sender)
                     heard += 1
                     if heard % _AT_ONCE == 0:
                         await self._clock.sleep(0)
@@ -230,30 +230,32 @@ class Peers:
             else:
                 await self._clock.sleep(0)
 
-    async def _listen_to_others(self, socket: Datagrams) -> None:
+    async def _listen_to_others(self, socket: DatagramSocket) -> None:
         """Of nodes that have joined since all were read, and of whoever floods: they wait apart, and are heard slowly."""
         while True:
-            for data, sender in [await socket.receive(), *socket.waiting(_WAITING)]:
-                if messages.plausible(data) and self._rations.take(sender, self._clock.boottime()):
-                    self._try_to_hear(socket, data, sender)
+            for data, sender in [await socket.receive(), *socket.receive_waiting(_WAITING)]:
+                if messages.is_plausible(data) and self._rations.allow(sender, self._clock.boottime()):
+                    self._try_to_handle(socket, data, sender)
             await self._clock.sleep(_OTHERS_PAUSE)
 
-    def _try_to_hear(self, socket: Datagrams, data: bytes, sender: tuple[str, int]) -> None:
+    def _try_to_handle(self, socket: DatagramSocket, data: bytes, sender: tuple[str, int]) -> None:
         try:
-            self._hear(socket, data, sender)
+            self._handle_message(socket, data, sender)
         except Exception:
             log.exception("a message of a peer could not be answered")
 
-    def _hear(self, socket: Datagrams, data: bytes, sender: tuple[str, int]) -> None:
+    def _handle_message(self, socket: DatagramSocket, data: bytes, sender: tuple[str, int]) -> None:
         if self._membership is None:
             return
-        match messages.decode(data, self._membership.keys):
-            case Question(nonce=nonce) if self.lost():
+        match messages.decode_message(data, self._membership.keys):
+            case PeerQuestion(nonce=nonce) if self.lost():
                 self._calm = self._draw(NONCE).hex()  # before anybody can hear of it
-                socket.send(messages.encode(Answer(nonce, self.me), self._membership.keys), sender)
-            case Question(name=name) as question if name != self.me and self._comes_from(name, sender):
-                self._notes[name] = hearing.noted(self._notes.get(name), question, self._clock.boottime())
-            case Answer(nonce=nonce, name=name) if nonce in self._asked and self._comes_from(name, sender):
+                socket.send(messages.encode_message(PeerAnswer(nonce, self.me), self._membership.keys), sender)
+            case PeerQuestion(name=name) as question if name != self.me and self._comes_from(name, sender):
+                self._notes[name] = received_questions.record_question(
+                    self._notes.get(name), question, self._clock.boottime()
+                )
+            case PeerAnswer(nonce=nonce, name=name) if nonce in self._asked and self._comes_from(name, sender):
                 self._reports[name] = max(self._asked[nonce], self._reports.get(name, 0.0))
             case _:
                 pass

@@ -17,7 +17,7 @@ ANSWER = 10.0
 _AWAY = (Status.UNAVAILABLE, Status.CANCELLED, Status.DEADLINE_EXCEEDED)
 
 
-class Refused(Unavailable):
+class CriRefused(Unavailable):
     """The runtime was reached and answered with an error; ``status`` is gRPC's code."""
 
     def __init__(self, message: str, status: Status) -> None:
@@ -25,7 +25,7 @@ class Refused(Unavailable):
         self.status = status
 
 
-class Connection:
+class CriConnection:
     """Connects with the first call, and again by itself after the runtime was away.
 
     ``endpoint`` is a unix socket as the kubelet's ``containerRuntimeEndpoint`` names it (``unix:///run/x.sock``).
@@ -33,7 +33,7 @@ class Connection:
 
     def __init__(self, endpoint: str) -> None:
         self.endpoint = endpoint
-        self._path = _path(endpoint)
+        self._path = _socket_path(endpoint)
         self._channel: Channel | None = None
         self._stub: Any = None
         self._closed = False
@@ -45,35 +45,35 @@ class Connection:
         DEADLINE_EXCEEDED count as no answer: versions of containerd differ in which of them an expired deadline gets.
         """
         try:
-            return await getattr(self._service(), verb)(request, timeout=within)
+            return await getattr(self._runtime_service(), verb)(request, timeout=within)
         except _FAILURES as error:
-            raise self._explained(verb, error) from error
+            raise self._translate_error(verb, error) from error
         finally:
-            self._leave()
+            self._close_channel()
 
     async def listen(self, verb: str, request: Any) -> AsyncIterator[Any]:
         """The messages of a streaming call; ends or fails (Unavailable, Refused) with the stream."""
         try:
-            async with getattr(self._service(), verb).open() as stream:
+            async with getattr(self._runtime_service(), verb).open() as stream:
                 await stream.send_message(request, end=True)
                 async for message in stream:
                     yield message
         except _FAILURES as error:
-            raise self._explained(verb, error) from error
+            raise self._translate_error(verb, error) from error
         finally:
-            self._leave()
+            self._close_channel()
 
     def close(self) -> None:
         """Calls under way fail with Unavailable, and so do those that come later: nothing connects again."""
         self._closed = True
-        self._leave()
+        self._close_channel()
 
-    def _leave(self) -> None:
+    def _close_channel(self) -> None:
         # A channel that was connecting when it was closed is open when it has connected.
         if self._closed and self._channel is not None:
             self._channel.close()
 
-    def _service(self) -> Any:
+    def _runtime_service(self) -> Any:
         if self._closed:
             raise Unavailable(f"{self.endpoint}: the connection has been closed")
         if self._channel is None:
@@ -82,12 +82,12 @@ class Connection:
             self._stub = api_grpc.RuntimeServiceStub(self._channel)
         return self._stub
 
-    def _explained(self, verb: str, error: BaseException) -> Unavailable:
+    def _translate_error(self, verb: str, error: BaseException) -> Unavailable:
         where = f"{self.endpoint}: {verb}"
         match error:
             case GRPCError():
                 text = f"{where}: {error.message or error.status.name}"
-                return Unavailable(text) if error.status in _AWAY else Refused(text, error.status)
+                return Unavailable(text) if error.status in _AWAY else CriRefused(text, error.status)
             case TimeoutError():
                 return Unavailable(f"{where}: no answer in time")
             case StreamTerminatedError() | ProtocolError():
@@ -99,7 +99,7 @@ class Connection:
 _FAILURES = (GRPCError, StreamTerminatedError, ProtocolError, OSError)  # a TimeoutError is an OSError
 
 
-def _path(endpoint: str) -> str:
+def _socket_path(endpoint: str) -> str:
     path = endpoint.removeprefix("unix://")
     if not path.startswith("/"):
         rule = "a unix socket with an absolute path, such as unix:///run/containerd/containerd.sock"

@@ -8,16 +8,16 @@ from collections.abc import Callable, Sequence
 from grpclib.const import Status
 
 from lastcall import names
-from lastcall.adapters import hooks
 from lastcall.adapters.cri.api import api_pb2 as cri
-from lastcall.adapters.cri.catalogue import Specs
-from lastcall.adapters.cri.connection import Connection, Refused
-from lastcall.adapters.cri.mirror import Mirror
+from lastcall.adapters.cri.connection import CriConnection, CriRefused
+from lastcall.adapters.cri.pod_cache import PodCache
+from lastcall.adapters.cri.pod_listing import Specs
 from lastcall.adapters.cri.stop_proof import StopProof
-from lastcall.aio import Group, timeout
+from lastcall.adapters.pods import hooks
+from lastcall.aio import OrderedTaskGroup, timeout
 from lastcall.errors import Unavailable
-from lastcall.model.pods import Container, Handler, HTTPGetAction, Pod, TCPSocketAction
-from lastcall.ports import Clock, HookResult, LivePod
+from lastcall.model.pods import Container, HTTPGetAction, LifecycleHandler, Pod, TCPSocketAction
+from lastcall.ports.node import Clock, HookResult, RunningPod
 
 log = logging.getLogger(__name__)
 
@@ -48,14 +48,14 @@ class CriRuntime:
         specs: Callable[[], Specs] = dict[tuple[str, str], Pod],
         node_name: str = "",
     ) -> None:
-        self.connection = Connection(endpoint)
+        self.connection = CriConnection(endpoint)
         self._clock = clock
-        self._mirror = Mirror(self.connection, clock, specs=specs, node_name=node_name)
+        self._mirror = PodCache(self.connection, clock, specs=specs, node_name=node_name)
         self._ended: set[str] = set()
         self._proof = StopProof()
         self._asked = -math.inf
         self._stopping = 0
-        self._confirming = Group()
+        self._confirming = OrderedTaskGroup()
 
     async def open(self) -> None:
         """Begins to keep the list of pods fresh; the runtime need not be there yet."""
@@ -69,17 +69,17 @@ class CriRuntime:
         finally:
             self.connection.close()
 
-    async def pods(self) -> Sequence[LivePod]:
+    async def list_pods(self) -> Sequence[RunningPod]:
         """As of the last event or, where the runtime has no events for several listeners, of the last ten seconds."""
         return await self._mirror.pods()
 
-    async def refresh(self) -> Sequence[LivePod]:
+    async def refresh_pods(self) -> Sequence[RunningPod]:
         """The same, read anew."""
-        return await self._mirror.look()
+        return await self._mirror.list_pods()
 
-    async def look_again(self, live: LivePod) -> LivePod | None:
+    async def reread_pod(self, live: RunningPod) -> RunningPod | None:
         """By its sandbox, so that also a container is seen that the kubelet has started since ``live`` was listed."""
-        return await self._mirror.look_at(live.sandbox)
+        return await self._mirror.find_pod(live.sandbox)
 
     async def ping(self) -> None:
         """Version, which containerd answers without asking anything else."""
@@ -87,7 +87,7 @@ class CriRuntime:
         await self.connection.call("Version", cri.VersionRequest())
         self._proof.add_answer(asked, self._clock.boottime(), needed=self.kill_seconds(self._stopping))
 
-    async def stop(self, container_id: str, grace: float) -> int | None:
+    async def stop_container(self, container_id: str, grace: float) -> int | None:
         """StopContainer, repeated with the time that is left for as long as the runtime is away.
 
         containerd remembers that it has sent SIGTERM, but not over its own restart: once it is known to have heard of the
@@ -96,11 +96,11 @@ class CriRuntime:
         """
         self._stopping += 1
         try:
-            return await self._until_stopped(container_id, grace)
+            return await self._stop_with_retries(container_id, grace)
         finally:
             self._stopping -= 1
 
-    async def _until_stopped(self, container_id: str, grace: float) -> int | None:
+    async def _stop_with_retries(self, container_id: str, grace: float) -> int | None:
         deadline = self._clock.boottime() + grace
         seconds = max(1, math.ceil(grace))  # 0 would be SIGKILL at once
         heard = False
@@ -108,13 +108,13 @@ class CriRuntime:
             asked = self._clock.boottime()
             try:
                 if heard and asked < deadline:
-                    code = await self._exited(container_id)
+                    code = await self._exit_code_if_ended(container_id)
                 else:
-                    self._confirm(asked)
-                    code = await self._stop(container_id, seconds)
+                    self._confirm_stop(asked)
+                    code = await self._stop_container(container_id, seconds)
             except Unavailable as error:
                 # An answer that comes later is that of a runtime which has begun anew.
-                heard = heard or (self._proof.sent_until >= asked and not isinstance(error, Refused))
+                heard = heard or (self._proof.sent_until >= asked and not isinstance(error, CriRefused))
                 left = deadline - self._clock.boottime()
                 if left <= 0:
                     raise
@@ -124,23 +124,23 @@ class CriRuntime:
                 self._ended.add(container_id)
                 return code
 
-    def _confirm(self, asked: float) -> None:
+    def _confirm_stop(self, asked: float) -> None:
         """Finds out whether the runtime has heard of a stop that is asked for now; one question for all of them."""
         self._asked = asked
-        if not self._confirming.busy:
-            self._confirming.start(self._until_heard(), "confirm what is stopped")
+        if not self._confirming.running_count:
+            self._confirming.start(self._ping_until_confirmed(), "confirm what is stopped")
 
-    async def _until_heard(self) -> None:
+    async def _ping_until_confirmed(self) -> None:
         with contextlib.suppress(Unavailable):
             while self._proof.sent_until < self._asked:
                 await self._clock.sleep(_CONFIRM)
                 await self.ping()
 
-    async def _exited(self, container_id: str) -> int | None:
+    async def _exit_code_if_ended(self, container_id: str) -> int | None:
         """Its exit code, as soon as it has ended. Unavailable if the runtime does not answer, or if it still runs."""
         try:
-            status = await self.status(container_id)
-        except Refused as error:
+            status = await self.container_status(container_id)
+        except CriRefused as error:
             if error.status is Status.NOT_FOUND:
                 return None
             raise
@@ -148,17 +148,17 @@ class CriRuntime:
             raise Unavailable(f"container {container_id} still runs")
         return exit_code(status)
 
-    async def kill(self, container_id: str) -> None:
+    async def kill_container(self, container_id: str) -> None:
         """StopContainer without grace; returns when the container has ended."""
-        await self._stop(container_id, 0)
+        await self._stop_container(container_id, 0)
 
-    async def finish(self, live: LivePod) -> None:
+    async def tear_down_pod(self, live: RunningPod) -> None:
         """StopPodSandbox. It would SIGKILL what still runs, without SIGTERM: a pod with such a container is left alone.
 
         The runtime is asked which they are, as the kubelet may have started one since. A sandbox that the runtime cannot
         tear down is told in the log and left, too: nothing may wait for it.
         """
-        now = await self.look_again(live)
+        now = await self.reread_pod(live)
         running = [name for name, run in now.containers.items() if run not in self._ended] if now else []
         if running:
             log.warning("pod %s: its sandbox stays: container %s still runs", live.pod.key, ", ".join(running))
@@ -167,7 +167,7 @@ class CriRuntime:
             await self.connection.call(
                 "StopPodSandbox", cri.StopPodSandboxRequest(pod_sandbox_id=live.sandbox), within=MARGIN
             )
-        except Refused as error:
+        except CriRefused as error:
             if error.status is not Status.NOT_FOUND:
                 log.warning("pod %s: its sandbox stays: %s", live.pod.key, error)
 
@@ -178,40 +178,40 @@ class CriRuntime:
         """
         return 0.25 + 0.04 * containers
 
-    async def run_hook(self, live: LivePod, container: str, hook: Handler, limit: float) -> HookResult:
+    async def run_hook(self, live: RunningPod, container: str, hook: LifecycleHandler, limit: float) -> HookResult:
         """ExecSync, GET of the pod's address, or a pause."""
         if container not in live.containers:
             return HookResult(ok=False, message=f'no container "{container}" runs')
         try:
             if hook.exec:
-                return await self._exec(live.containers[container], hook.exec.command, limit)
+                return await self._exec_in_container(live.containers[container], hook.exec.command, limit)
             if hook.http_get:
-                return await self._get(live, container, hook.http_get, limit)
+                return await self._run_http_get(live, container, hook.http_get, limit)
             if hook.tcp_socket:
-                return await self._connect(live, container, hook.tcp_socket, limit)
+                return await self._run_tcp_socket(live, container, hook.tcp_socket, limit)
             if hook.sleep:
-                return await hooks.sleep(hook.sleep, limit=limit, clock=self._clock)
+                return await hooks.run_sleep(hook.sleep, limit=limit, clock=self._clock)
         except Unavailable as error:
             return HookResult(ok=False, message=str(error))
         return HookResult(ok=True)
 
-    async def _stop(self, container_id: str, seconds: int) -> int | None:
+    async def _stop_container(self, container_id: str, seconds: int) -> int | None:
         request = cri.StopContainerRequest(container_id=container_id, timeout=seconds)
         try:
             await self.connection.call("StopContainer", request, within=seconds + MARGIN)
-            return exit_code(await self.status(container_id))
-        except Refused as error:
+            return exit_code(await self.container_status(container_id))
+        except CriRefused as error:
             if error.status is Status.NOT_FOUND:
                 return None
             raise
 
-    async def status(self, container_id: str) -> cri.ContainerStatus:
+    async def container_status(self, container_id: str) -> cri.ContainerStatus:
         """What the runtime knows of a container, also of one that has ended."""
         answer = await self.connection.call("ContainerStatus", cri.ContainerStatusRequest(container_id=container_id))
         status: cri.ContainerStatus = answer.status
         return status
 
-    async def _exec(self, container_id: str, command: Sequence[str], limit: float) -> HookResult:
+    async def _exec_in_container(self, container_id: str, command: Sequence[str], limit: float) -> HookResult:
         """The call is cut off at the exact limit, upon which containerd kills the process.
 
         The runtime's own limit, in whole seconds, stands behind it for the case that this process dies meanwhile.
@@ -228,17 +228,19 @@ class CriRuntime:
         last = output.splitlines()[-1][:200] if output else "no output"
         return HookResult(ok=False, message=f"exit code {answer.exit_code}: {last}")
 
-    async def _get(self, live: LivePod, container: str, action: HTTPGetAction, limit: float) -> HookResult:
-        address, left = await self._address(live, limit)
-        described = _described(live, container)
-        return await hooks.http_get(action, pod_ip=address, container=described, limit=left, clock=self._clock)
+    async def _run_http_get(self, live: RunningPod, container: str, action: HTTPGetAction, limit: float) -> HookResult:
+        address, left = await self._pod_address(live, limit)
+        described = _container_spec(live, container)
+        return await hooks.run_http_get(action, pod_ip=address, container=described, limit=left, clock=self._clock)
 
-    async def _connect(self, live: LivePod, container: str, action: TCPSocketAction, limit: float) -> HookResult:
-        address, left = await self._address(live, limit)
-        described = _described(live, container)
-        return await hooks.tcp_socket(action, pod_ip=address, container=described, limit=left, clock=self._clock)
+    async def _run_tcp_socket(
+        self, live: RunningPod, container: str, action: TCPSocketAction, limit: float
+    ) -> HookResult:
+        address, left = await self._pod_address(live, limit)
+        described = _container_spec(live, container)
+        return await hooks.run_tcp_socket(action, pod_ip=address, container=described, limit=left, clock=self._clock)
 
-    async def _address(self, live: LivePod, limit: float) -> tuple[str, float]:
+    async def _pod_address(self, live: RunningPod, limit: float) -> tuple[str, float]:
         """The pod's, and what is left of the limit.
 
         With the host's network the runtime tells no address: it is the one that was noted for the pod, or any.
@@ -250,7 +252,7 @@ class CriRuntime:
         return address, deadline - self._clock.boottime()
 
 
-def _described(live: LivePod, container: str) -> Container:
+def _container_spec(live: RunningPod, container: str) -> Container:
     known = {spec.name: spec for spec in live.pod.spec.containers + (live.pod.spec.init_containers or ())}
     return known.get(container, Container(name=container))
 

@@ -21,8 +21,8 @@ def main(arguments: Sequence[str]) -> int:
     """Its exit code."""
     told, until, command = int(arguments[0]), float(arguments[1]), list(arguments[2:])
     os.set_inheritable(told, False)
-    woken = _wakened()
-    if _now() >= until:  # its asker, or the machine, has stood still
+    woken = _wakeup_descriptor()
+    if _boottime() >= until:  # its asker, or the machine, has stood still
         os.killpg(0, signal.SIGKILL)
     try:
         agent = os.posix_spawnp(command[0], command, os.environ, setsigdef=[signal.SIGPIPE, signal.SIGXFSZ])
@@ -31,20 +31,20 @@ def main(arguments: Sequence[str]) -> int:
         return 127
     watched, rest = [woken, told], b""
     while True:
-        ready = select.select(watched, [], [], max(0.0, min(_LOOK, until - _now())))[0]
+        ready = select.select(watched, [], [], max(0.0, min(_LOOK, until - _boottime())))[0]
         ended, status = os.waitpid(agent, os.WNOHANG)
         if ended:
             code = os.waitstatus_to_exitcode(status)
             return code if code >= 0 else 128 - code
-        if _now() >= until:
+        if _boottime() >= until:
             os.killpg(0, signal.SIGKILL)
         if woken in ready:
             os.read(woken, 64)
         if told in ready:
-            until, rest = _later(told, until, rest, watched)
+            until, rest = _read_deadlines(told, until, rest, watched)
 
 
-def _later(told: int, until: float, rest: bytes, watched: list[int]) -> tuple[float, bytes]:
+def _read_deadlines(told: int, until: float, rest: bytes, watched: list[int]) -> tuple[float, bytes]:
     """The last moment that was told, and what has come of the next line."""
     data = os.read(told, 4096)
     if not data:
@@ -53,7 +53,7 @@ def _later(told: int, until: float, rest: bytes, watched: list[int]) -> tuple[fl
     return max([until, *map(float, lines)]), rest
 
 
-def _wakened() -> int:
+def _wakeup_descriptor() -> int:
     """A descriptor that can be read when the agent has ended."""
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
@@ -62,7 +62,7 @@ def _wakened() -> int:
     return woken
 
 
-def _now() -> float:
+def _boottime() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 

@@ -16,8 +16,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from lastcall.adapters.clock import SystemClock
-from lastcall.adapters.fencing.agent_words import Ended
+from lastcall.adapters.fencing.agent_protocol import AgentResult
+from lastcall.adapters.host.clock import SystemClock
 from lastcall.aio import TimeLimit, timeout
 from lastcall.errors import TimedOut, Unavailable
 
@@ -27,7 +27,7 @@ _KEEPER = str(Path(__file__).with_name("agent_keeper.py"))
 _MOST_READ = 1 << 20
 
 
-class Term:
+class RunDeadline:
     """Until when one run may last, on the clock's boottime."""
 
     def __init__(self) -> None:
@@ -37,11 +37,11 @@ class Term:
         self._heard = self._tell = -1
 
     @property
-    def seconds(self) -> float:
+    def granted_seconds(self) -> float:
         """As many as it had, or has by now."""
         return self._until - self._began
 
-    def put_off(self, until: float) -> None:
+    def extend_order(self, until: float) -> None:
         """It may last until then. Nothing if it is over, if its time is, or if that is no later."""
         now = self._clock.boottime()
         if self._limit is None or self._limit.expired() or now >= self._until or until <= self._until:
@@ -52,7 +52,7 @@ class Term:
         self._limit.reschedule(asyncio.get_running_loop().time() + until - now)
 
     @contextmanager
-    def begun(self, within: float) -> Iterator[None]:
+    def start_clock(self, within: float) -> Iterator[None]:
         """It begins now. Unavailable if there is no descriptor for it."""
         self._began = self._clock.boottime()
         self._until = self._began + within
@@ -66,7 +66,7 @@ class Term:
             os.close(self._heard)
             os.close(self._tell)
 
-    async def wait(self, process: asyncio.subprocess.Process) -> int | None:
+    async def wait_for_exit(self, process: asyncio.subprocess.Process) -> int | None:
         """Its exit code; None if it was not over in time."""
         try:
             async with timeout(self._until - self._clock.boottime()) as self._limit:
@@ -76,34 +76,38 @@ class Term:
         finally:
             self._limit = None
 
-    def kept(self, command: Sequence[str]) -> tuple[Sequence[str], int]:
+    def supervised_command(self, command: Sequence[str]) -> tuple[Sequence[str], int]:
         """What is started for a command, and the descriptor that it needs."""
         keeper = (sys.executable, "-I", "-S", _KEEPER, str(self._heard), f"{self._until:.3f}")
         return (*keeper, *command), self._heard
 
 
-async def run(command: Sequence[str], text: bytes, *, within: float, term: Term | None = None) -> Ended:
+async def run_agent(
+    command: Sequence[str], text: bytes, *, within: float, term: RunDeadline | None = None
+) -> AgentResult:
     """Unavailable if it cannot be started, TimedOut if there is no time for it. Nothing of it runs on afterwards."""
     if within <= 0:
         raise TimedOut(f"{command[0]}: no time is left for it")
-    term = term or Term()
-    with memory(text) as told, memory() as out, memory() as said, term.begun(within):
-        starting = asyncio.ensure_future(_start(command, (told, out, said), term))
+    term = term or RunDeadline()
+    with memory_file(text) as told, memory_file() as out, memory_file() as said, term.start_clock(within):
+        starting = asyncio.ensure_future(_start_process(command, (told, out, said), term))
         try:
             process = await asyncio.shield(starting)
         except asyncio.CancelledError:
-            await _end(await starting)
+            await _kill_group(await starting)
             raise
         try:
-            code = await term.wait(process)
+            code = await term.wait_for_exit(process)
         finally:
-            await _end(process)
+            await _kill_group(process)
         killed = code is None or code in (-signal.SIGKILL, 128 + signal.SIGKILL)
-        return Ended(None if killed else code, _read(out), _read(said))
+        return AgentResult(None if killed else code, _read_text(out), _read_text(said))
 
 
-async def _start(command: Sequence[str], files: tuple[int, int, int], term: Term) -> asyncio.subprocess.Process:
-    kept, descriptor = term.kept(command)
+async def _start_process(
+    command: Sequence[str], files: tuple[int, int, int], term: RunDeadline
+) -> asyncio.subprocess.Process:
+    kept, descriptor = term.supervised_command(command)
     try:
         return await asyncio.create_subprocess_exec(
             *kept,
@@ -119,7 +123,7 @@ async def _start(command: Sequence[str], files: tuple[int, int, int], term: Term
         raise Unavailable(f"{command[0]} cannot be started: {error}") from error
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
+async def _kill_group(process: asyncio.subprocess.Process) -> None:
     """Kills the whole group, also children that the agent has left; the group's number is not used anew so soon."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
@@ -127,7 +131,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 
 @contextmanager
-def memory(text: bytes = b"") -> Iterator[int]:
+def memory_file(text: bytes = b"") -> Iterator[int]:
     """A file in memory without a name, read from its beginning. Unavailable if there can be none now."""
     try:
         descriptor = os.memfd_create("lastcall-fence", os.MFD_CLOEXEC)
@@ -140,5 +144,5 @@ def memory(text: bytes = b"") -> Iterator[int]:
         os.close(descriptor)
 
 
-def _read(descriptor: int) -> str:
+def _read_text(descriptor: int) -> str:
     return os.pread(descriptor, _MOST_READ, 0).decode(errors="replace")

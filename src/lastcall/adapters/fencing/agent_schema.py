@@ -33,7 +33,7 @@ _NEEDED = {"fence_redfish": ("systems_uri", "or the agent takes the last of all 
 
 
 @dataclass(frozen=True)
-class Parameter:
+class AgentParameter:
     """One that an agent takes; ``choices`` are empty if any text of its type will do."""
 
     name: str
@@ -43,25 +43,25 @@ class Parameter:
 
 
 @dataclass(frozen=True)
-class Schema:
+class AgentSchema:
     """Of one agent. ``obsoletes``: the new name of a parameter -> its old one."""
 
     program: str
-    parameters: Mapping[str, Parameter]
+    parameters: Mapping[str, AgentParameter]
     obsoletes: Mapping[str, str]
     actions: frozenset[str]
 
 
-def parse(program: str, metadata: bytes) -> Schema:
+def parse_metadata(program: str, metadata: bytes) -> AgentSchema:
     """InvalidInput: it is no description of a fence agent."""
     try:
         root = ET.fromstring(metadata)  # noqa: S314 - what our own programs print
     except ET.ParseError as error:
         raise InvalidInput(program, [f"metadata: not XML: {error}"]) from error
-    parameters = [_parameter(one) for one in root.iterfind("parameters/parameter") if one.get("name")]
+    parameters = [_parse_parameter(one) for one in root.iterfind("parameters/parameter") if one.get("name")]
     if not parameters:
         raise InvalidInput(program, ["metadata: it describes no parameter"])
-    return Schema(
+    return AgentSchema(
         program=program,
         parameters={one.name: one for one in parameters},
         obsoletes={
@@ -73,22 +73,22 @@ def parse(program: str, metadata: bytes) -> Schema:
     )
 
 
-def violations(schema: Schema, parameters: Mapping[str, str], secrets: Mapping[str, str]) -> list[str]:
+def parameter_violations(schema: AgentSchema, parameters: Mapping[str, str], secrets: Mapping[str, str]) -> list[str]:
     """All that is wrong with what an agent is to be given, each with parameter, value and rule; no secret is shown."""
     return [
-        *_plain(parameters),
-        *_each(schema, parameters, shown=True),
-        *_each(schema, secrets, shown=False),
-        *_missing(schema, {**parameters, **secrets}),
-        *_twice(schema, [*parameters, *secrets]),
+        *_exposed_secrets(parameters),
+        *_value_violations(schema, parameters, shown=True),
+        *_value_violations(schema, secrets, shown=False),
+        *_missing_parameters(schema, {**parameters, **secrets}),
+        *_repeated_parameters(schema, [*parameters, *secrets]),
     ]
 
 
-def _parameter(element: ET.Element) -> Parameter:
+def _parse_parameter(element: ET.Element) -> AgentParameter:
     content = element.find("content")
     kind = "string" if content is None else content.get("type", "string")
     choices = () if content is None else tuple(option.get("value", "") for option in content.iterfind("option"))
-    return Parameter(
+    return AgentParameter(
         name=element.get("name", ""),
         type=kind,
         required=element.get("required") == "1",
@@ -96,19 +96,19 @@ def _parameter(element: ET.Element) -> Parameter:
     )
 
 
-def _each(schema: Schema, given: Mapping[str, str], *, shown: bool) -> Iterator[str]:
+def _value_violations(schema: AgentSchema, given: Mapping[str, str], *, shown: bool) -> Iterator[str]:
     for name, value in given.items():
-        if rule := _rule_broken(schema, name, value):
+        if rule := _broken_rule(schema, name, value):
             yield f"{name}: {value if shown and not name.endswith(SECRETS) else '(secret)'}: {rule}"
 
 
-def _plain(given: Mapping[str, str]) -> Iterator[str]:
+def _exposed_secrets(given: Mapping[str, str]) -> Iterator[str]:
     for name in given:
         if name.endswith(SECRETS):
             yield f"{name}: (secret): must stand in secretParameters"
 
 
-def _rule_broken(schema: Schema, name: str, value: str) -> str:
+def _broken_rule(schema: AgentSchema, name: str, value: str) -> str:
     """By one parameter; empty if none is."""
     if name in _REFUSED:
         return _REFUSED[name]
@@ -127,7 +127,7 @@ def _rule_broken(schema: Schema, name: str, value: str) -> str:
     return ""
 
 
-def _missing(schema: Schema, given: Mapping[str, str]) -> Iterator[str]:
+def _missing_parameters(schema: AgentSchema, given: Mapping[str, str]) -> Iterator[str]:
     """Required ones, under any of their names; ``action`` is always given."""
     old = frozenset(schema.obsoletes.values())
     required = [one.name for one in schema.parameters.values() if one.required and one.name not in ("action", *old)]
@@ -139,7 +139,7 @@ def _missing(schema: Schema, given: Mapping[str, str]) -> Iterator[str]:
         yield f"{name}: must be given, {why}"
 
 
-def _twice(schema: Schema, given: Sequence[str]) -> Iterator[str]:
+def _repeated_parameters(schema: AgentSchema, given: Sequence[str]) -> Iterator[str]:
     for name in sorted(name for name, times in Counter(given).items() if times > 1):
         yield f"{name}: must not stand among parameters and secretParameters both"
     for new, old in schema.obsoletes.items():

@@ -10,13 +10,13 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from lastcall.adapters.fencing.errand import Errand
+from lastcall.adapters.fencing.fence_worker import FenceWorker
 from lastcall.adapters.fencing.library_fence import LibraryFence
 from lastcall.errors import InvalidInput
 from lastcall.model.base import Facts
-from lastcall.ports import Clock
+from lastcall.ports.node import Clock
 
-_PROCESS = "lastcall.adapters.fencing.ec2_process"
+_PROCESS = "lastcall.adapters.fencing.ec2_worker"
 _PROVIDER = re.compile(r"aws://[^/]*/(?P<zone>[^/]*)/(?P<instance>i-[0-9a-f]+)", re.ASCII)
 _REGION = re.compile(r"([a-zA-Z]+-)+\d+")
 """Of a zone: local zones too are named after their region (cloud-provider-aws: ``azToRegion``)."""
@@ -24,7 +24,7 @@ _PASSED = re.compile(r"AWS_\w+|HOME|PATH|SSL_CERT_FILE|SSL_CERT_DIR|(?:HTTPS?|NO
 """What the SDK looks for in its environment: where credentials come from, and how to reach the API."""
 
 
-class Place(NamedTuple):
+class InstanceLocation(NamedTuple):
     """Where an instance is."""
 
     region: str
@@ -44,16 +44,16 @@ class Ec2Settings(Facts, frozen=True):
     secret_access_key: str = ""
 
 
-def place(provider_id: str) -> Place | None:
+def parse_provider_id(provider_id: str) -> InstanceLocation | None:
     """What a providerID says; None if it is not that of an EC2 instance (Fargate's are not)."""
     found = _PROVIDER.fullmatch(provider_id)
     if found is None:
         return None
     region = _REGION.match(found["zone"])
-    return Place(region[0] if region else "", found["instance"])
+    return InstanceLocation(region[0] if region else "", found["instance"])
 
 
-def settings(
+def instance_settings(
     provider_id: str,
     *,
     region: str = "",
@@ -62,7 +62,7 @@ def settings(
     source: str = "ec2",
 ) -> Ec2Settings:
     """Of a Node; ``region`` outweighs that of the zone. InvalidInput names what is wrong."""
-    found = place(provider_id)
+    found = parse_provider_id(provider_id)
     if found is None:
         raise InvalidInput(source, [f'spec.providerID of the Node is "{provider_id}": must be aws:///<zone>/i-...'])
     if not (region or found.region):
@@ -79,10 +79,10 @@ def settings(
     )
 
 
-def fence(
+def ec2_fence(
     name: str, settings: Ec2Settings, *, clock: Clock, environ: Mapping[str, str], patience: float
 ) -> LibraryFence:
     """``patience``: seconds for a question that changes nothing; ``environ``: where the SDK may find credentials."""
     passed = {key: value for key, value in environ.items() if _PASSED.fullmatch(key)}
     secrets = (settings.secret_access_key, passed.get("AWS_SECRET_ACCESS_KEY", ""), passed.get("AWS_SESSION_TOKEN", ""))
-    return LibraryFence(name, Errand(_PROCESS, settings, clock, passed, secrets), patience=patience)
+    return LibraryFence(name, FenceWorker(_PROCESS, settings, clock, passed, secrets), patience=patience)

@@ -10,13 +10,13 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from lastcall.adapters.fencing.errand import Errand
+from lastcall.adapters.fencing.fence_worker import FenceWorker
 from lastcall.adapters.fencing.library_fence import LibraryFence
 from lastcall.errors import InvalidInput
 from lastcall.model.base import Facts
-from lastcall.ports import Clock
+from lastcall.ports.node import Clock
 
-_PROCESS = "lastcall.adapters.fencing.redfish_process"
+_PROCESS = "lastcall.adapters.fencing.redfish_worker"
 _ENVIRONMENT = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "NETRC": "/dev/null", "LC_ALL": "C.UTF-8"}
 _SYSTEMS = "/redfish/v1/Systems"
 _MEMBER = re.compile(r"[^/?#\s]+")
@@ -38,12 +38,12 @@ class RedfishSettings(Facts, frozen=True):
     """Any certificate will do."""
 
     @property
-    def path(self) -> str:
+    def system_path(self) -> str:
         """Of the system."""
         return self.system_id if self.system_id.startswith("/") else f"{_SYSTEMS}/{self.system_id}"
 
 
-def violations(settings: RedfishSettings) -> list[str]:
+def settings_violations(settings: RedfishSettings) -> list[str]:
     """What is wrong, each with its field; no secret is quoted."""
     wrong = []
     try:
@@ -66,11 +66,11 @@ def violations(settings: RedfishSettings) -> list[str]:
     return wrong
 
 
-def fence(
+def redfish_fence(
     name: str, settings: RedfishSettings, *, clock: Clock, patience: float, source: str = "redfish"
 ) -> LibraryFence:
     """``patience``: seconds for a question that changes nothing. InvalidInput names the field that is wrong."""
-    if wrong := violations(settings):
+    if wrong := settings_violations(settings):
         raise InvalidInput(source, wrong)
-    errand = Errand(_PROCESS, settings, clock, _ENVIRONMENT, secrets=(settings.password,))
+    errand = FenceWorker(_PROCESS, settings, clock, _ENVIRONMENT, secrets=(settings.password,))
     return LibraryFence(name, errand, patience=patience)

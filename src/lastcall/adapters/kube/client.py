@@ -10,10 +10,10 @@ from urllib.parse import urlencode
 import msgspec
 
 from lastcall import __version__
-from lastcall.adapters.kube import failures
-from lastcall.adapters.kube.decoding import read
-from lastcall.adapters.kube.resources import PODS, Object, Resource
-from lastcall.adapters.kube.transport import JSON, Answer, Chunks, Transport
+from lastcall.adapters.kube import api_errors
+from lastcall.adapters.kube.decoding import decode_json
+from lastcall.adapters.kube.resources import PODS, ApiResource, Object
+from lastcall.adapters.kube.transport import JSON, ApiResponse, Chunks, Transport
 from lastcall.errors import LastcallError, Unavailable
 
 log = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ class _Page(msgspec.Struct):
     items: list[msgspec.Raw] | None = None
 
 
-class Listing(msgspec.Struct, Generic[T], frozen=True):
+class ObjectList(msgspec.Struct, Generic[T], frozen=True):
     """Objects of one moment: ``revision`` is where a watch goes on from."""
 
     items: Sequence[T]
@@ -59,39 +59,39 @@ class Client:
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
-    async def get(self, resource: Resource[T], name: str, *, namespace: str = "") -> T:
+    async def get(self, resource: ApiResource[T], name: str, *, namespace: str = "") -> T:
         """One object; NotFound if there is none."""
-        return self._read(resource, await self._ask("GET", resource.path(namespace, name)))
+        return self._decode_object(resource, await self._request_body("GET", resource.path(namespace, name)))
 
     async def list(
-        self, resource: Resource[T], *, namespace: str = "", labels: str = "", fields: str = "", limit: int = PAGE
-    ) -> Listing[T]:
+        self, resource: ApiResource[T], *, namespace: str = "", labels: str = "", fields: str = "", limit: int = PAGE
+    ) -> ObjectList[T]:
         """All that the selectors choose (``app=a``, ``spec.nodeName=n1``), asked for ``limit`` at a time.
 
         Expired if the pages took longer than the server keeps the revision of the first.
         """
         raw, revision = await self.list_raw(resource, namespace=namespace, labels=labels, fields=fields, limit=limit)
-        return Listing([read(item, resource.shape) for item in raw], revision)
+        return ObjectList([decode_json(item, resource.shape) for item in raw], revision)
 
     async def list_raw(
-        self, resource: Resource[Any], *, namespace: str = "", labels: str = "", fields: str = "", limit: int = PAGE
+        self, resource: ApiResource[Any], *, namespace: str = "", labels: str = "", fields: str = "", limit: int = PAGE
     ) -> tuple[Sequence[msgspec.Raw], str]:
         """The same, its objects as JSON."""
         items: list[msgspec.Raw] = []
         revision = ""
-        pages = self.pages(resource, namespace=namespace, labels=labels, fields=fields, limit=limit)
+        pages = self.list_pages(resource, namespace=namespace, labels=labels, fields=fields, limit=limit)
         async with contextlib.aclosing(pages):
             async for page, revision in pages:  # noqa: B007  (the last one's is the list's)
                 items += page
         return items, revision
 
-    async def pages(
-        self, resource: Resource[Any], *, namespace: str = "", labels: str = "", fields: str = "", limit: int = PAGE
+    async def list_pages(
+        self, resource: ApiResource[Any], *, namespace: str = "", labels: str = "", fields: str = "", limit: int = PAGE
     ) -> AsyncGenerator[tuple[Sequence[msgspec.Raw], str], None]:
         """The same, page by page, for who keeps less of each object than there is; each with the revision of all."""
         query = {"labelSelector": labels, "fieldSelector": fields, "limit": str(limit) if limit else ""}
         while True:
-            page = read(await self._ask("GET", resource.path(namespace), query), _Page)
+            page = decode_json(await self._request_body("GET", resource.path(namespace), query), _Page)
             yield page.items or (), page.metadata.resource_version
             if not page.metadata.continue_:
                 return
@@ -99,7 +99,7 @@ class Client:
 
     async def watch(
         self,
-        resource: Resource[Any],
+        resource: ApiResource[Any],
         revision: str,
         *,
         namespace: str = "",
@@ -116,27 +116,29 @@ class Client:
             "labelSelector": labels,
             "fieldSelector": fields,
         }
-        answer = await self._answer("GET", resource.path(namespace), query, None, JSON, stream=True)
+        answer = await self._send_request("GET", resource.path(namespace), query, None, JSON, stream=True)
         if isinstance(answer.body, bytes):
             raise Unavailable("the server answered a watch with a single document")
         return answer.body
 
     # -- writing -------------------------------------------------------------------------------------------------------
 
-    async def create(self, resource: Resource[T], obj: Body, *, namespace: str = "", dry_run: bool = False) -> T:
+    async def create(self, resource: ApiResource[T], obj: Body, *, namespace: str = "", dry_run: bool = False) -> T:
         """A new object; AlreadyExists, Refused."""
-        return self._read(resource, await self._ask("POST", resource.path(namespace), self._written(dry_run), obj))
+        return self._decode_object(
+            resource, await self._request_body("POST", resource.path(namespace), self._write_query(dry_run), obj)
+        )
 
-    async def create_below(
-        self, resource: Resource[Any], name: str, subresource: str, obj: Body, *, namespace: str = ""
+    async def create_subresource(
+        self, resource: ApiResource[Any], name: str, subresource: str, obj: Body, *, namespace: str = ""
     ) -> Object:
         """What a subresource answers to a POST: ``binding``, ``token``."""
         path = resource.path(namespace, name, subresource)
-        return read(await self._ask("POST", path, self._written(dry_run=False), obj), dict)
+        return decode_json(await self._request_body("POST", path, self._write_query(dry_run=False), obj), dict)
 
     async def update(
         self,
-        resource: Resource[T],
+        resource: ApiResource[T],
         name: str,
         obj: Body,
         *,
@@ -146,11 +148,11 @@ class Client:
     ) -> T:
         """Replaces the object; Conflict if it carries a resourceVersion that is not the current one."""
         path = resource.path(namespace, name, subresource)
-        return self._read(resource, await self._ask("PUT", path, self._written(dry_run), obj))
+        return self._decode_object(resource, await self._request_body("PUT", path, self._write_query(dry_run), obj))
 
     async def patch(
         self,
-        resource: Resource[T],
+        resource: ApiResource[T],
         name: str,
         patch: Body,
         *,
@@ -161,11 +163,13 @@ class Client:
     ) -> T:
         """Changes a part; ``kind`` is MERGE, STRATEGIC or JSON_PATCH. A resourceVersion in it is a precondition."""
         path = resource.path(namespace, name, subresource)
-        return self._read(resource, await self._ask("PATCH", path, self._written(dry_run), patch, kind))
+        return self._decode_object(
+            resource, await self._request_body("PATCH", path, self._write_query(dry_run), patch, kind)
+        )
 
     async def apply(
         self,
-        resource: Resource[T],
+        resource: ApiResource[T],
         name: str,
         obj: Body,
         *,
@@ -174,13 +178,13 @@ class Client:
         force: bool = False,
     ) -> T:
         """Server-side apply: makes the object as far as ``obj`` says; Conflict if others own such a field."""
-        query = {**self._written(dry_run=False), "force": "true" if force else ""}
+        query = {**self._write_query(dry_run=False), "force": "true" if force else ""}
         path = resource.path(namespace, name, subresource)
-        return self._read(resource, await self._ask("PATCH", path, query, obj, _APPLY))
+        return self._decode_object(resource, await self._request_body("PATCH", path, query, obj, _APPLY))
 
     async def delete(
         self,
-        resource: Resource[Any],
+        resource: ApiResource[Any],
         name: str,
         *,
         namespace: str = "",
@@ -195,19 +199,21 @@ class Client:
         What is answered: the object as it is now, or a Status.
         """
         options = _delete_options(grace, uid, revision, propagation, dry_run=dry_run)
-        answer: Object = read(await self._ask("DELETE", resource.path(namespace, name), {}, options), dict)
+        answer: Object = decode_json(
+            await self._request_body("DELETE", resource.path(namespace, name), {}, options), dict
+        )
         return answer
 
-    async def delete_as(
-        self, resource: Resource[T], name: str, *, namespace: str = "", grace: int | None = None, uid: str = ""
+    async def delete_and_decode(
+        self, resource: ApiResource[T], name: str, *, namespace: str = "", grace: int | None = None, uid: str = ""
     ) -> T | None:
         """The same; the object as it is now, in the shape of ``resource``. None if the answer is no such object."""
         options = _delete_options(grace, uid, "", "", dry_run=False)
-        answer = await self._ask("DELETE", resource.path(namespace, name), {}, options)
+        answer = await self._request_body("DELETE", resource.path(namespace, name), {}, options)
         try:
-            return read(answer, resource.shape)
+            return decode_json(answer, resource.shape)
         except Unavailable:
-            read(answer, dict)  # what cannot be read at all may be anybody's answer
+            decode_json(answer, dict)  # what cannot be read at all may be anybody's answer
             return None
 
     async def evict(
@@ -227,27 +233,27 @@ class Client:
             "deleteOptions": _delete_options(grace, uid, "", "", dry_run=dry_run),
         }
         query = {"dryRun": "All" if dry_run else ""}
-        await self._ask("POST", PODS.path(namespace, name, "eviction"), query, eviction)
+        await self._request_body("POST", PODS.path(namespace, name, "eviction"), query, eviction)
 
     # -- within --------------------------------------------------------------------------------------------------------
 
-    def _written(self, dry_run: bool) -> dict[str, str]:
+    def _write_query(self, dry_run: bool) -> dict[str, str]:
         return {"fieldManager": self._manager, "dryRun": "All" if dry_run else ""}
 
-    def _read(self, resource: Resource[T], body: bytes) -> T:
-        return read(body, resource.shape)
+    def _decode_object(self, resource: ApiResource[T], body: bytes) -> T:
+        return decode_json(body, resource.shape)
 
-    async def _ask(
+    async def _request_body(
         self, method: str, path: str, query: Mapping[str, str] | None = None, obj: Body | None = None, kind: str = JSON
     ) -> bytes:
-        answer = await self._answer(method, path, query or {}, obj, kind)
+        answer = await self._send_request(method, path, query or {}, obj, kind)
         assert isinstance(answer.body, bytes)
         return answer.body
 
-    async def _answer(
+    async def _send_request(
         self, method: str, path: str, query: Mapping[str, str], obj: Body | None, kind: str, *, stream: bool = False
-    ) -> Answer:
-        said = _encoded(tuple(query.items()))
+    ) -> ApiResponse:
+        said = _encode_query(tuple(query.items()))
         headers = {"accept": JSON, "user-agent": self._agent}
         if obj is not None:
             headers["content-type"] = kind
@@ -261,14 +267,14 @@ class Client:
         if warning := answer.headers.get("warning"):
             log.info("%s %s: %s", method, path, warning)
         if answer.status >= 300:
-            failed = failures.failure(answer)
+            failed = api_errors.response_error(answer)
             failed.request = f"{method} {path}: {answer.status}"
             raise failed
         return answer
 
 
 @lru_cache(maxsize=256)  # the same for nearly all writes
-def _encoded(query: tuple[tuple[str, str], ...]) -> str:
+def _encode_query(query: tuple[tuple[str, str], ...]) -> str:
     return urlencode([(name, value) for name, value in query if value])
 
 

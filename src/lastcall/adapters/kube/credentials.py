@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from lastcall.adapters.bounded import CONFIG_BYTES, read_file
+from lastcall.adapters.host.bounded_reads import CONFIG_BYTES, read_file
 from lastcall.errors import InvalidInput, Unavailable
-from lastcall.ports import Clock
+from lastcall.ports.node import Clock
 
 FRESH_SECONDS = 60.0
 """How long a file that was read counts as read: a bound token is renewed long before it ends (client-go: a minute)."""
@@ -23,37 +23,37 @@ class Credential:
     headers: Sequence[tuple[str, str]] = field(default=(), repr=False)
 
 
-class Credentials(Protocol):
+class CredentialSource(Protocol):
     """Where credentials come from."""
 
-    async def current(self) -> Credential:
+    async def current_credential(self) -> Credential:
         """The one to use now. Unavailable or NotPermitted if there is none."""
         ...
 
-    def refused(self, credential: Credential) -> bool:
-        """The server did not accept this one; whether ``current`` may give another now.
+    def mark_refused(self, credential: Credential) -> bool:
+        """The server did not accept this one; whether ``current_credential`` may give another now.
 
         Many requests may be refused for one credential: only the first of them makes it be had anew.
         """
         ...
 
 
-class Fixed:
+class StaticCredentials:
     """Always the same."""
 
     def __init__(self, credential: Credential) -> None:
         self._credential = credential
 
-    async def current(self) -> Credential:
+    async def current_credential(self) -> Credential:
         """That one."""
         return self._credential
 
-    def refused(self, credential: Credential) -> bool:
+    def mark_refused(self, credential: Credential) -> bool:
         """There is no other."""
         return False
 
 
-class Files:
+class FileCredentials:
     """A fixed credential, parts of which may lie in files (``token_file``, ``certificate_file``, ``key_file``)."""
 
     def __init__(
@@ -73,22 +73,22 @@ class Files:
         self._read: Credential | None = None
         self._read_at = 0.0
 
-    async def current(self) -> Credential:
+    async def current_credential(self) -> Credential:
         """As the files are now, or were less than a minute ago. Unavailable if one cannot be read."""
         now = self._clock.boottime()
         if self._read is None or now - self._read_at > FRESH_SECONDS:
-            self._read, self._read_at = self._from_files(), now
+            self._read, self._read_at = self._read_credential(), now
         return self._read
 
-    def refused(self, credential: Credential) -> bool:
+    def mark_refused(self, credential: Credential) -> bool:
         """Files may have changed since they were read; what is fixed stays refused."""
         self._read = None
         try:
-            return self._from_files() != credential
+            return self._read_credential() != credential
         except Unavailable:
             return False
 
-    def _from_files(self) -> Credential:
+    def _read_credential(self) -> Credential:
         token = read_text(self._token).strip() if self._token else self._fixed.token
         certificate = read_text(self._certificate) if self._certificate else self._fixed.certificate
         key = read_text(self._key) if self._key else self._fixed.key

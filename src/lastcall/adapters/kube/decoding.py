@@ -13,14 +13,14 @@ from lastcall.errors import Unavailable
 T = TypeVar("T")
 
 
-class Key(NamedTuple):
+class ObjectKey(NamedTuple):
     """Which object."""
 
     namespace: str
     name: str
 
 
-class Metadata(msgspec.Struct, rename="camel", gc=False):
+class DecodedMetadata(msgspec.Struct, rename="camel", gc=False):
     """What every object has."""
 
     name: str = ""
@@ -29,77 +29,79 @@ class Metadata(msgspec.Struct, rename="camel", gc=False):
     resource_version: str = ""
 
 
-class Meta(msgspec.Struct, gc=False):
+class PartialObject(msgspec.Struct, gc=False):
     """An object of which nothing else is read."""
 
-    metadata: Metadata
+    metadata: DecodedMetadata
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
-class Known(Generic[T]):
+class DecodedObject(Generic[T]):
     """An object that could be read."""
 
-    key: Key
+    key: ObjectKey
     uid: str
     revision: str
     obj: T
 
 
 @dataclass(frozen=True, slots=True)
-class Unread:
+class UndecodableObject:
     """One of which only this could be read, and why: something in it is not as its shape has it."""
 
-    key: Key
+    key: ObjectKey
     uid: str
     revision: str
     why: str
 
 
-def decoded(raw: bytes | msgspec.Raw, shape: type[T], *, shared: bool) -> Known[T] | Unread:
+def decode_object(raw: bytes | msgspec.Raw, shape: type[T], *, shared: bool) -> DecodedObject[T] | UndecodableObject:
     """``shared``: kept once for all in this process who know it. Unavailable if nobody can say which object it is.
 
     Objects as JSON come without ``managedFields``.
     """
     try:
-        return _decoded_once(raw, shape) if shared else _decoded(raw, shape)
+        return _decode_shared(raw, shape) if shared else _decode_unshared(raw, shape)
     except Unavailable as failure:
-        metadata = read(raw, Meta).metadata
+        metadata = decode_json(raw, PartialObject).metadata
         if not metadata.name:
             raise
-        return Unread(Key(metadata.namespace, metadata.name), metadata.uid, metadata.resource_version, str(failure))
+        return UndecodableObject(
+            ObjectKey(metadata.namespace, metadata.name), metadata.uid, metadata.resource_version, str(failure)
+        )
 
 
-def _decoded(raw: bytes | msgspec.Raw, shape: type[T]) -> Known[T]:
-    obj = read(raw, shape)
+def _decode_unshared(raw: bytes | msgspec.Raw, shape: type[T]) -> DecodedObject[T]:
+    obj = decode_json(raw, shape)
     said = obj.get("metadata") if isinstance(obj, dict) else None  # where it is whole, it is not read twice
     if isinstance(said, dict):
         said.pop("managedFields", None)
-        metadata = _named(said)
+        metadata = _metadata_from_json(said)
     else:
-        metadata = read(raw, Meta).metadata
-    return Known(Key(metadata.namespace, metadata.name), metadata.uid, metadata.resource_version, obj)
+        metadata = decode_json(raw, PartialObject).metadata
+    return DecodedObject(ObjectKey(metadata.namespace, metadata.name), metadata.uid, metadata.resource_version, obj)
 
 
-_SHARED: WeakValueDictionary[tuple[bytes, Any], Known[Any]] = WeakValueDictionary()
+_SHARED: WeakValueDictionary[tuple[bytes, Any], DecodedObject[Any]] = WeakValueDictionary()
 """By a digest of what the server sent, and what that was read as; for as long as somebody knows it."""
 
 
-def _decoded_once(raw: bytes | msgspec.Raw, shape: type[T]) -> Known[T]:
+def _decode_shared(raw: bytes | msgspec.Raw, shape: type[T]) -> DecodedObject[T]:
     place = (blake2b(raw, digest_size=16).digest(), shape)
-    known: Known[T] | None = _SHARED.get(place)
+    known: DecodedObject[T] | None = _SHARED.get(place)
     if known is None:
-        known = _SHARED[place] = _decoded(raw, shape)
+        known = _SHARED[place] = _decode_unshared(raw, shape)
     return known
 
 
-def _named(metadata: Mapping[str, Any]) -> Metadata:
-    return Metadata(*(metadata.get(name, "") for name in ("name", "namespace", "uid", "resourceVersion")))
+def _metadata_from_json(metadata: Mapping[str, Any]) -> DecodedMetadata:
+    return DecodedMetadata(*(metadata.get(name, "") for name in ("name", "namespace", "uid", "resourceVersion")))
 
 
 S = TypeVar("S")
 
 
-def read(data: bytes | msgspec.Raw, type_: type[S]) -> S:
+def decode_json(data: bytes | msgspec.Raw, type_: type[S]) -> S:
     """Unavailable if it cannot be."""
     try:
         return msgspec.json.decode(data, type=type_)

@@ -7,7 +7,7 @@ from lastcall.errors import InvalidInput
 
 
 @dataclass(frozen=True)
-class Endpoint:
+class ServerEndpoint:
     """Where a server is, and how it proves who it is. ``authority`` is PEM text; without one the system's count."""
 
     host: str
@@ -20,7 +20,9 @@ class Endpoint:
     """The name in the server's certificate, if it is not ``host``."""
 
     @classmethod
-    def of(cls, url: str, *, authority: str = "", insecure: bool = False, server_name: str = "") -> "Endpoint":
+    def from_url(
+        cls, url: str, *, authority: str = "", insecure: bool = False, server_name: str = ""
+    ) -> "ServerEndpoint":
         """From ``https://host[:port][/prefix]`` or ``http://``; InvalidInput for anything else."""
         parts = urlsplit(url if "://" in url else f"https://{url}")
         try:
@@ -48,7 +50,7 @@ class Endpoint:
 
 
 @dataclass(frozen=True)
-class Limits:
+class TransportLimits:
     """Seconds and bytes: to connect (TLS included), until the head of an answer, between two parts of a whole body."""
 
     connect: float = 10.0

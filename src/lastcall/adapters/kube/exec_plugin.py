@@ -10,11 +10,11 @@ from typing import Any
 
 import msgspec
 
-from lastcall.adapters.bounded import CONFIG_BYTES
+from lastcall.adapters.host.bounded_reads import CONFIG_BYTES
 from lastcall.adapters.kube.credentials import Credential
-from lastcall.aio import any_done, timeout
+from lastcall.aio import timeout, wait_any
 from lastcall.errors import NotPermitted, Unavailable
-from lastcall.ports import Clock
+from lastcall.ports.node import Clock
 
 VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 _MOST_SAID = 500
@@ -23,7 +23,7 @@ _EARLY = 10.0
 
 
 @dataclass(frozen=True)
-class Program:
+class ExecConfig:
     """What the ``exec`` part of a kubeconfig says; ``cluster`` is what the program is told with provideClusterInfo."""
 
     api_version: str
@@ -35,7 +35,7 @@ class Program:
     timeout: float = 60.0
 
 
-class _Status(msgspec.Struct, rename="camel"):
+class _ExecStatus(msgspec.Struct, rename="camel"):
     token: str = ""
     client_certificate_data: str = ""
     client_key_data: str = ""
@@ -45,10 +45,10 @@ class _Status(msgspec.Struct, rename="camel"):
 class _ExecCredential(msgspec.Struct, rename="camel"):
     api_version: str = ""
     kind: str = ""
-    status: _Status | None = None
+    status: _ExecStatus | None = None
 
 
-class _Output(asyncio.SubprocessProtocol):
+class _ProgramOutput(asyncio.SubprocessProtocol):
     """Collects what a program writes, up to ``CONFIG_BYTES`` of each stream."""
 
     def __init__(self) -> None:
@@ -65,16 +65,16 @@ class _Output(asyncio.SubprocessProtocol):
         stream = self.stdout if fd == 1 else self.stderr
         if len(stream) + len(data) > CONFIG_BYTES:
             self.too_long = True
-            self._complete()
+            self._finish_when_complete()
         elif not self.too_long:
             stream += data
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Called by asyncio."""
-        self._complete()
+        self._finish_when_complete()
         self.closed.set_result(None)
 
-    def _complete(self) -> None:
+    def _finish_when_complete(self) -> None:
         if not self.complete.done():
             self.complete.set_result(None)
 
@@ -82,7 +82,7 @@ class _Output(asyncio.SubprocessProtocol):
 class ExecPlugin:
     """Asks the program, and keeps its answer until it expires or is refused; without an expiry until it is refused."""
 
-    def __init__(self, program: Program, clock: Clock, fixed: Credential | None = None) -> None:
+    def __init__(self, program: ExecConfig, clock: Clock, fixed: Credential | None = None) -> None:
         self._program = program
         self._clock = clock
         self._fixed = fixed or Credential()
@@ -90,7 +90,7 @@ class ExecPlugin:
         self._expires = float("inf")
         self._asking: asyncio.Task[Credential] | None = None
 
-    async def current(self) -> Credential:
+    async def current_credential(self) -> Credential:
         """Unavailable if the program fails, NotPermitted if it is missing or gives no credential.
 
         It is asked once for all who wait, and goes on when one of them gives up: a request that has little time, again
@@ -99,34 +99,34 @@ class ExecPlugin:
         if self._credential is not None and self._clock.wall() < self._expires - _EARLY:
             return self._credential
         if self._asking is None:
-            self._asking = asyncio.create_task(self._ask(), name=f"asking {self._program.command}")
+            self._asking = asyncio.create_task(self._request_credential(), name=f"asking {self._program.command}")
             self._asking.add_done_callback(lambda asked: asked.cancelled() or asked.exception())  # nobody may be left
         asking = self._asking
-        await any_done(asking)
+        await wait_any(asking)
         return asking.result()
 
-    async def _ask(self) -> Credential:
+    async def _request_credential(self) -> Credential:
         try:
-            self._credential, self._expires = self._understood(await self._output())
+            self._credential, self._expires = self._parse_output(await self._run_program())
             return self._credential
         finally:
             self._asking = None
 
-    def refused(self, credential: Credential) -> bool:
+    def mark_refused(self, credential: Credential) -> bool:
         """The program is asked again, unless it has been since."""
         if self._credential is credential:
             self._credential = None
         return True
 
-    async def _output(self) -> bytes:
+    async def _run_program(self) -> bytes:
         program = self._program
-        output = _Output()
+        output = _ProgramOutput()
         try:
             transport, _ = await asyncio.get_running_loop().subprocess_exec(
                 lambda: output,
                 program.command,
                 *program.args,
-                env={**os.environ, **(program.env or {}), "KUBERNETES_EXEC_INFO": self._info()},
+                env={**os.environ, **(program.env or {}), "KUBERNETES_EXEC_INFO": self._exec_info()},
                 stdin=asyncio.subprocess.DEVNULL,
             )
         except OSError as error:
@@ -134,14 +134,14 @@ class ExecPlugin:
             raise NotPermitted(f"the credential plugin {program.command} cannot be started: {error}{hint}") from error
         try:
             async with timeout(program.timeout):
-                await any_done(output.complete)
+                await wait_any(output.complete)
         except TimeoutError:
             raise Unavailable(
                 f"the credential plugin {program.command} said nothing for {program.timeout:g} s"
             ) from None
         finally:
             transport.close()  # kills it, and closes pipes that its own children may keep open
-            await any_done(output.closed)
+            await wait_any(output.closed)
         if output.too_long:
             most = f"{CONFIG_BYTES // 2**20} MiB"
             raise Unavailable(f"the credential plugin {program.command} gave an output of more than {most}")
@@ -150,13 +150,13 @@ class ExecPlugin:
             raise Unavailable(f"the credential plugin {program.command} failed with {code}: {words}")
         return bytes(output.stdout)
 
-    def _info(self) -> str:
+    def _exec_info(self) -> str:
         spec: dict[str, Any] = {"interactive": False}
         if self._program.cluster is not None:
             spec["cluster"] = self._program.cluster
         return json.dumps({"apiVersion": self._program.api_version, "kind": "ExecCredential", "spec": spec})
 
-    def _understood(self, output: bytes) -> tuple[Credential, float]:
+    def _parse_output(self, output: bytes) -> tuple[Credential, float]:
         command, version = self._program.command, self._program.api_version
         try:
             answer = msgspec.json.decode(output, type=_ExecCredential)
@@ -167,7 +167,7 @@ class ExecPlugin:
         if answer.api_version != version or answer.kind != "ExecCredential":
             said = f"{answer.kind or 'nothing'} of {answer.api_version or 'no version'}"
             raise NotPermitted(f"the credential plugin {command} gave {said} instead of ExecCredential of {version}")
-        status = answer.status or _Status()
+        status = answer.status or _ExecStatus()
         if not status.token and not (status.client_certificate_data and status.client_key_data):
             raise NotPermitted(f"the credential plugin {command} gave neither a token nor a certificate with its key")
         credential = replace(

@@ -9,8 +9,9 @@ from typing import Any, Final, TypeVar
 
 from lastcall import names
 from lastcall.adapters.kube import decoding
+from lastcall.adapters.kube.api_health import ApiHealth, HealthTrackingTransport
 from lastcall.adapters.kube.client import MERGE, STRATEGIC, Client
-from lastcall.adapters.kube.noting import Health, Noting
+from lastcall.adapters.kube.informer import ChangeKind, Informer
 from lastcall.adapters.kube.resources import (
     ATTACHMENTS,
     EVENTS,
@@ -19,55 +20,54 @@ from lastcall.adapters.kube.resources import (
     NODES,
     PODS,
     VOLUMES,
+    ApiResource,
     Object,
-    Resource,
-    Written,
-    resource,
+    WrittenObject,
+    dict_resource,
 )
 from lastcall.adapters.kube.transport import Transport
-from lastcall.adapters.kube.watching import Kind, Watching
-from lastcall.aio import Group, first
+from lastcall.aio import OrderedTaskGroup, wait_first
 from lastcall.errors import ApiNotPermitted, NotFound
 from lastcall.model.node_shutdown_object import NodeShutdown
 from lastcall.model.observed import (
     MARK,
     OPTIONAL,
-    Heard,
+    ClusterEvent,
+    FailoverPod,
     LiveNode,
-    LivePod,
+    ObjectChange,
     PodPlace,
-    Told,
-    Watched,
     WatchedAttachment,
+    WatchedKind,
     WatchedLease,
     WatchedNode,
     WatchedShutdown,
 )
 from lastcall.model.snapshot import NODE_LEASES, DatedTaint, PersistentVolume
-from lastcall.ports import Clock
+from lastcall.ports.node import Clock
 
 T = TypeVar("T")
 
-POLICIES: Final = resource(names.GROUP, names.API_VERSION.partition("/")[2], "fencepolicies")
+POLICIES: Final = dict_resource(names.GROUP, names.API_VERSION.partition("/")[2], "fencepolicies")
 WATCHDOG_LEASES = names.NODES_NAMESPACE
 """The namespace of the Leases by which agents tell of their watchdogs; each has the name of its node."""
 COMPONENT = "lastcall-controller"
 
-_NODES, _PODS = NODES.read_as(LiveNode), PODS.read_as(LivePod)
-_LEASES, _ATTACHMENTS = LEASES.read_as(WatchedLease), ATTACHMENTS.read_as(WatchedAttachment)
-_PLACES = PODS.read_as(PodPlace)
-_SHUTDOWNS = NODE_SHUTDOWNS.read_as(NodeShutdown)
-_VOLUMES = VOLUMES.read_as(PersistentVolume)
-_POLICIES = POLICIES.read_as(Written)
-_EVENTS = EVENTS.read_as(Written)
+_NODES, _PODS = NODES.with_shape(LiveNode), PODS.with_shape(FailoverPod)
+_LEASES, _ATTACHMENTS = LEASES.with_shape(WatchedLease), ATTACHMENTS.with_shape(WatchedAttachment)
+_PLACES = PODS.with_shape(PodPlace)
+_SHUTDOWNS = NODE_SHUTDOWNS.with_shape(NodeShutdown)
+_VOLUMES = VOLUMES.with_shape(PersistentVolume)
+_POLICIES = POLICIES.with_shape(WrittenObject)
+_EVENTS = EVENTS.with_shape(WrittenObject)
 
-_FOLLOWED: Mapping[Watched, tuple[Resource[Any], str]] = {
-    Watched.NODES: (NODES.read_as(WatchedNode), ""),
-    Watched.LEASES: (_LEASES, NODE_LEASES),
-    Watched.WATCHDOGS: (_LEASES, WATCHDOG_LEASES),
-    Watched.SHUTDOWNS: (NODE_SHUTDOWNS.read_as(WatchedShutdown), ""),
-    Watched.ATTACHMENTS: (_ATTACHMENTS, ""),
-    Watched.POLICIES: (POLICIES, ""),
+_FOLLOWED: Mapping[WatchedKind, tuple[ApiResource[Any], str]] = {
+    WatchedKind.NODES: (NODES.with_shape(WatchedNode), ""),
+    WatchedKind.LEASES: (_LEASES, NODE_LEASES),
+    WatchedKind.WATCHDOGS: (_LEASES, WATCHDOG_LEASES),
+    WatchedKind.SHUTDOWNS: (NODE_SHUTDOWNS.with_shape(WatchedShutdown), ""),
+    WatchedKind.ATTACHMENTS: (_ATTACHMENTS, ""),
+    WatchedKind.POLICIES: (POLICIES, ""),
 }
 
 
@@ -75,24 +75,24 @@ class KubeCluster:
     """``failover.doing.outside.Cluster`` on a client of the Kubernetes API."""
 
     def __init__(self, transport: Transport, clock: Clock, random: Random, *, instance: str = COMPONENT) -> None:
-        self._health = Health(clock)
-        self._client = self.client(transport)
+        self._health = ApiHealth(clock)
+        self._client = self.health_tracking_client(transport)
         self._unnoted = Client(transport, manager=COMPONENT)
         """For what is written for people alone: that it fails says nothing of what is known of nodes."""
         self._clock = clock
         self._random = random
         self._instance = instance
         self._watchings = {
-            what: Watching(self._client, kind, namespace=namespace, clock=clock, random=random)
+            what: Informer(self._client, kind, namespace=namespace, clock=clock, random=random)
             for what, (kind, namespace) in _FOLLOWED.items()
         }
 
-    def client(self, transport: Transport) -> Client:
+    def health_tracking_client(self, transport: Transport) -> Client:
         """Another client of the same cluster, whose failures count as this one's."""
-        return Client(Noting(transport, self._health), manager=COMPONENT)
+        return Client(HealthTrackingTransport(transport, self._health), manager=COMPONENT)
 
     @property
-    def api_failed(self) -> float | None:
+    def api_failed_at(self) -> float | None:
         """When requests last failed in such a number that the server, or the way to it, has, on the clock's boottime."""
         return self._health.failed
 
@@ -102,54 +102,56 @@ class KubeCluster:
         return self._health.trouble
 
     @property
-    def blind(self) -> str:
+    def watch_trouble(self) -> str:
         """Why something that is watched is not known as it is now; empty if all is."""
         failures = {what: one.failure for what, one in self._watchings.items() if what not in OPTIONAL}
         return next((f"{what.value}: {failure}" for what, failure in failures.items() if failure), "")
 
-    async def follow(self, hear: Callable[[Heard], None]) -> None:
+    async def follow_objects(self, hear: Callable[[ObjectChange], None]) -> None:
         """Tells everything that is there, and every change; never ends. What fails is tried again."""
-        group = Group()
+        group = OrderedTaskGroup()
         try:
-            await first(*(group.start(_told(what, one, hear), what.value) for what, one in self._watchings.items()))
+            await wait_first(
+                *(group.start(_forward_changes(what, one, hear), what.value) for what, one in self._watchings.items())
+            )
         finally:
             await group.cancel()
 
     # -- live reads ----------------------------------------------------------------------------------------------------
 
-    async def node(self, name: str) -> LiveNode:
+    async def read_node(self, name: str) -> LiveNode:
         """NotFound if there is none."""
         return await self._client.get(_NODES, name)
 
-    async def nodes(self) -> Sequence[WatchedNode]:
+    async def list_nodes(self) -> Sequence[WatchedNode]:
         """All Nodes but those that cannot be read, of which no watch tells either."""
-        return await self._readable(NODES.read_as(WatchedNode))
+        return await self._list_decodable(NODES.with_shape(WatchedNode))
 
-    async def lease(self, name: str) -> WatchedLease | None:
+    async def read_node_lease(self, name: str) -> WatchedLease | None:
         """The Lease that a node's kubelet renews; None if there is none."""
-        return await self._lease(name, NODE_LEASES)
+        return await self._find_lease(name, NODE_LEASES)
 
-    async def watchdog(self, name: str) -> WatchedLease | None:
+    async def read_watchdog_lease(self, name: str) -> WatchedLease | None:
         """The Lease by which a node's agent tells of its watchdog; None if there is none."""
-        return await self._lease(name, WATCHDOG_LEASES)
+        return await self._find_lease(name, WATCHDOG_LEASES)
 
-    async def watchdogs(self) -> Sequence[WatchedLease]:
+    async def list_watchdog_leases(self) -> Sequence[WatchedLease]:
         """All Leases by which agents tell of their watchdogs but those that cannot be read: one of them stops no other node."""
-        return await self._readable(_LEASES, namespace=WATCHDOG_LEASES)
+        return await self._list_decodable(_LEASES, namespace=WATCHDOG_LEASES)
 
-    async def _readable(self, resource: Resource[T], *, namespace: str = "") -> Sequence[T]:
+    async def _list_decodable(self, resource: ApiResource[T], *, namespace: str = "") -> Sequence[T]:
         """All that can be decoded."""
         raw, _ = await self._client.list_raw(resource, namespace=namespace)
-        found = [decoding.decoded(one, resource.shape, shared=False) for one in raw]
-        return [one.obj for one in found if isinstance(one, decoding.Known)]
+        found = [decoding.decode_object(one, resource.shape, shared=False) for one in raw]
+        return [one.obj for one in found if isinstance(one, decoding.DecodedObject)]
 
-    async def _lease(self, name: str, namespace: str) -> WatchedLease | None:
+    async def _find_lease(self, name: str, namespace: str) -> WatchedLease | None:
         try:
             return await self._client.get(_LEASES, name, namespace=namespace)
         except NotFound:
             return None
 
-    async def shutdown(self, name: str) -> NodeShutdown | None:
+    async def read_shutdown(self, name: str) -> NodeShutdown | None:
         """A node's own word on its going down; None if there is none, or the right to read it is missing.
 
         Then the watch of them has failed too, and says so: that stops no failover, as a word only puts off fencing. What
@@ -160,29 +162,31 @@ class KubeCluster:
         except (NotFound, ApiNotPermitted):
             return None
 
-    async def pods(self, node: str) -> Sequence[LivePod]:
+    async def list_pods(self, node: str) -> Sequence[FailoverPod]:
         """Those that are bound to a node."""
         return (await self._client.list(_PODS, fields=f"spec.nodeName={node}")).items
 
-    async def pod(self, namespace: str, name: str) -> LivePod | None:
+    async def read_pod(self, namespace: str, name: str) -> FailoverPod | None:
         """One pod; None if there is none."""
         try:
             return await self._client.get(_PODS, name, namespace=namespace)
         except NotFound:
             return None
 
-    async def pods_like(self, namespace: str, labels: Mapping[str, str]) -> AsyncGenerator[Sequence[LivePod], None]:
+    async def list_pods_by_labels(
+        self, namespace: str, labels: Mapping[str, str]
+    ) -> AsyncGenerator[Sequence[FailoverPod], None]:
         """Those of a namespace that have all these labels, page by page: the next is read when it is wanted."""
         wanted = ",".join(f"{name}={value}" for name, value in labels.items())
-        async with aclosing(self._client.pages(_PODS, namespace=namespace, labels=wanted)) as pages:
+        async with aclosing(self._client.list_pages(_PODS, namespace=namespace, labels=wanted)) as pages:
             async for page, _ in pages:
-                yield [decoding.read(item, LivePod) for item in page]
+                yield [decoding.decode_json(item, FailoverPod) for item in page]
 
-    async def attachment(self, name: str) -> WatchedAttachment:
+    async def read_attachment(self, name: str) -> WatchedAttachment:
         """NotFound if there is none."""
         return await self._client.get(_ATTACHMENTS, name)
 
-    async def claim_of(self, volume: str) -> tuple[str, str] | None:
+    async def find_claim(self, volume: str) -> tuple[str, str] | None:
         """Namespace and name of the claim to which a PersistentVolume is bound; None if there is none."""
         try:
             claim = (await self._client.get(_VOLUMES, volume)).spec.claim_ref
@@ -190,14 +194,14 @@ class KubeCluster:
             return None
         return (claim.namespace, claim.name) if claim else None
 
-    async def etcd_nodes(self) -> frozenset[str]:
+    async def list_etcd_nodes(self) -> frozenset[str]:
         """The nodes on which a static pod of etcd runs, as kubeadm labels it; nothing else of these pods is read."""
         found = await self._client.list(_PLACES, namespace="kube-system", labels="component=etcd")
         return frozenset(pod.spec.node_name for pod in found.items if pod.spec.node_name)
 
     # -- writes --------------------------------------------------------------------------------------------------------
 
-    async def change_node(
+    async def update_node(
         self,
         node: LiveNode,
         *,
@@ -221,18 +225,18 @@ class KubeCluster:
         patch = {"metadata": metadata, **({} if taints is None else {"spec": {"taints": list(taints)}})}
         return await self._client.patch(_NODES, node.metadata.name, patch, kind=MERGE)
 
-    async def disrupt_pod(self, pod: LivePod, condition: Mapping[str, Any]) -> None:
+    async def add_pod_condition(self, pod: FailoverPod, condition: Mapping[str, Any]) -> None:
         """Adds a condition. Conflict if it is another pod, NotFound if it is gone."""
         await self._patch_pod(pod, {"conditions": [condition]})
 
-    async def fail_pod(self, pod: LivePod, condition: Mapping[str, Any] | None) -> LivePod:
+    async def fail_pod(self, pod: FailoverPod, condition: Mapping[str, Any] | None) -> FailoverPod:
         """Its phase becomes Failed, and ``condition``, if given, is added in the same write; the pod as it is then.
 
         Refused (kube-apiserver's 422: a UID is immutable) or Conflict if it is another pod, NotFound if it is gone.
         """
         return await self._patch_pod(pod, {"phase": "Failed", **({"conditions": [condition]} if condition else {})})
 
-    async def _patch_pod(self, pod: LivePod, status: Object) -> LivePod:
+    async def _patch_pod(self, pod: FailoverPod, status: Object) -> FailoverPod:
         return await self._client.patch(
             _PODS,
             pod.metadata.name,
@@ -242,12 +246,12 @@ class KubeCluster:
             kind=STRATEGIC,
         )
 
-    async def delete_pod(self, namespace: str, name: str, *, uid: str, grace: int | None) -> LivePod | None:
+    async def delete_pod(self, namespace: str, name: str, *, uid: str, grace: int | None) -> FailoverPod | None:
         """Deletes; ``grace`` None: its own. The pod as the answer shows it; None if it does not.
 
         Conflict if it is another pod, NotFound if it is gone.
         """
-        pod = await self._client.delete_as(_PODS, name, namespace=namespace, grace=grace, uid=uid)
+        pod = await self._client.delete_and_decode(_PODS, name, namespace=namespace, grace=grace, uid=uid)
         return pod if grace != 0 and pod is not None and pod.metadata.uid == uid else None
 
     async def delete_attachment(self, name: str, *, uid: str, revision: str) -> None:
@@ -257,25 +261,27 @@ class KubeCluster:
         """
         await self._client.delete(ATTACHMENTS, name, uid=uid, revision=revision)
 
-    async def tell_policy(self, name: str, status: Mapping[str, Any]) -> None:
+    async def write_policy_status(self, name: str, status: Mapping[str, Any]) -> None:
         """Writes the status of a FencePolicy."""
         await self._unnoted.patch(_POLICIES, name, {"status": status}, subresource="status")
 
-    async def tell(self, told: Told) -> None:
+    async def create_event(self, told: ClusterEvent) -> None:
         """A new event."""
         moment = datetime.fromtimestamp(self._clock.wall(), UTC)
-        await self._unnoted.create(_EVENTS, _event(told, moment, self._instance), namespace=told.namespace or "default")
+        await self._unnoted.create(
+            _EVENTS, _event_object(told, moment, self._instance), namespace=told.namespace or "default"
+        )
 
 
-async def _told(what: Watched, watching: Watching[Any], hear: Callable[[Heard], None]) -> None:
+async def _forward_changes(what: WatchedKind, watching: Informer[Any], hear: Callable[[ObjectChange], None]) -> None:
     async for change in watching.changes():
-        if change.kind is Kind.SYNCED:
-            hear(Heard(what, "", None))
+        if change.kind is ChangeKind.SYNCED:
+            hear(ObjectChange(what, "", None))
         else:
-            hear(Heard(what, change.key.name, None if change.kind is Kind.DELETED else change.new))
+            hear(ObjectChange(what, change.key.name, None if change.kind is ChangeKind.DELETED else change.new))
 
 
-def _event(told: Told, moment: datetime, instance: str) -> Object:
+def _event_object(told: ClusterEvent, moment: datetime, instance: str) -> Object:
     """A v1.Event: kubectl shows those of a Node by its name as their uid too, as kubelets write them."""
     micro = moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
     about = {"apiVersion": "v1", "kind": "Pod" if told.namespace else "Node", "name": told.name, "uid": told.uid}
@@ -293,11 +299,11 @@ def _event(told: Told, moment: datetime, instance: str) -> Object:
         "source": {"component": COMPONENT},
         "reportingComponent": COMPONENT,
         "reportingInstance": instance,
-        "firstTimestamp": _seconds(moment - timedelta(seconds=told.lasts)),
-        "lastTimestamp": _seconds(moment),
+        "firstTimestamp": _format_seconds(moment - timedelta(seconds=told.lasts)),
+        "lastTimestamp": _format_seconds(moment),
         "count": told.count,
     }
 
 
-def _seconds(moment: datetime) -> str:
+def _format_seconds(moment: datetime) -> str:
     return moment.isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -9,24 +9,24 @@ from typing import Any
 
 import msgspec
 
-from lastcall.adapters.bounded import CONFIG_BYTES, read_file
-from lastcall.adapters.kube.credentials import Credential, Credentials, Files, read_text
-from lastcall.adapters.kube.exec_plugin import VERSIONS, ExecPlugin, Program
-from lastcall.adapters.kube.http import Endpoint
+from lastcall.adapters.host.bounded_reads import CONFIG_BYTES, read_file
+from lastcall.adapters.kube.credentials import Credential, CredentialSource, FileCredentials, read_text
+from lastcall.adapters.kube.exec_plugin import VERSIONS, ExecConfig, ExecPlugin
+from lastcall.adapters.kube.https_transport import ServerEndpoint
 from lastcall.errors import InvalidInput
-from lastcall.model import decode
-from lastcall.ports import Clock
+from lastcall.model import decoding
+from lastcall.ports.node import Clock
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _CLUSTER_CONFIG = "client.authentication.k8s.io/exec"
 
 
 @dataclass(frozen=True)
-class Access:
+class ClusterAccess:
     """Everything that a client needs; ``namespace`` is the context's, or ``default``."""
 
-    endpoint: Endpoint
-    credentials: Credentials
+    endpoint: ServerEndpoint
+    credentials: CredentialSource
     namespace: str = "default"
 
 
@@ -100,7 +100,7 @@ class _Config(msgspec.Struct, rename="kebab"):
 
 
 @dataclass
-class _Merged:
+class _MergedConfig:
     """Several files as one: of each name the first counts, with the folder that its relative paths are in."""
 
     sources: list[str] = field(default_factory=list)
@@ -109,7 +109,7 @@ class _Merged:
     users: dict[str, tuple[_User, Path]] = field(default_factory=dict)
     contexts: dict[str, _Context] = field(default_factory=dict)
 
-    def add(self, path: Path, config: _Config) -> None:
+    def add_file(self, path: Path, config: _Config) -> None:
         self.sources.append(str(path))
         self.current = self.current or config.current_context
         for cluster in config.clusters:
@@ -120,7 +120,7 @@ class _Merged:
             self.contexts.setdefault(context.name, context.context)
 
 
-def find(clock: Clock, environ: Mapping[str, str], *, kubeconfig: str = "", context: str = "") -> Access:
+def find_access(clock: Clock, environ: Mapping[str, str], *, kubeconfig: str = "", context: str = "") -> ClusterAccess:
     """As kubectl looks for it: the file given, $KUBECONFIG (several by ``:``), ~/.kube/config, the pod we run in.
 
     InvalidInput if there is none, or if something is wrong in it.
@@ -129,30 +129,30 @@ def find(clock: Clock, environ: Mapping[str, str], *, kubeconfig: str = "", cont
     home = Path(environ.get("HOME", "/nonexistent")) / ".kube" / "config"
     paths = [Path(kubeconfig)] if kubeconfig else [one for one in listed or [home] if one.exists()]
     if paths:
-        return load(paths, clock, context=context)
+        return load_kubeconfig(paths, clock, context=context)
     if environ.get("KUBERNETES_SERVICE_HOST"):
-        return in_cluster(clock, environ)
+        return in_cluster_access(clock, environ)
     looked = kubeconfig or environ.get("KUBECONFIG") or str(home)
     raise InvalidInput("kubeconfig", [f"there is no {looked}, and this is no pod: name a file by --kubeconfig"])
 
 
-def in_cluster(clock: Clock, environ: Mapping[str, str], *, directory: Path = SERVICE_ACCOUNT) -> Access:
+def in_cluster_access(clock: Clock, environ: Mapping[str, str], *, directory: Path = SERVICE_ACCOUNT) -> ClusterAccess:
     """The API server as every pod is told of it; the token is read again as it is renewed. Unavailable without files."""
-    endpoint = Endpoint(
+    endpoint = ServerEndpoint(
         environ["KUBERNETES_SERVICE_HOST"],
         int(environ.get("KUBERNETES_SERVICE_PORT", "443")),
         authority=read_text(directory / "ca.crt"),
     )
     namespace = directory / "namespace"
-    credentials = Files(Credential(), clock, token_file=directory / "token")
-    return Access(endpoint, credentials, read_text(namespace).strip() if namespace.exists() else "default")
+    credentials = FileCredentials(Credential(), clock, token_file=directory / "token")
+    return ClusterAccess(endpoint, credentials, read_text(namespace).strip() if namespace.exists() else "default")
 
 
-def load(paths: Sequence[Path], clock: Clock, *, context: str = "") -> Access:
+def load_kubeconfig(paths: Sequence[Path], clock: Clock, *, context: str = "") -> ClusterAccess:
     """The named context (or the current one) of these files. InvalidInput names file, field and rule."""
-    merged = _Merged()
+    merged = _MergedConfig()
     for path in paths:
-        merged.add(path, _read(path))
+        merged.add_file(path, _read_config(path))
     source = ":".join(merged.sources)
     name = context or merged.current
     if not name:
@@ -169,31 +169,31 @@ def load(paths: Sequence[Path], clock: Clock, *, context: str = "") -> Access:
         raise InvalidInput(source, [f'contexts: "{name}" names no cluster'])
     cluster, cluster_folder = merged.clusters[chosen.cluster]
     user, user_folder = merged.users.get(chosen.user, (_User(), Path()))
-    endpoint = _endpoint(cluster, cluster_folder, f"{source}: cluster {chosen.cluster}")
-    credentials = _credentials(user, user_folder, f"{source}: user {chosen.user}", clock, cluster, endpoint)
-    return Access(endpoint, credentials, chosen.namespace or "default")
+    endpoint = _cluster_endpoint(cluster, cluster_folder, f"{source}: cluster {chosen.cluster}")
+    credentials = _user_credentials(user, user_folder, f"{source}: user {chosen.user}", clock, cluster, endpoint)
+    return ClusterAccess(endpoint, credentials, chosen.namespace or "default")
 
 
-def _read(path: Path) -> _Config:
+def _read_config(path: Path) -> _Config:
     try:
         data = read_file(path, CONFIG_BYTES)
     except OSError as error:
         raise InvalidInput(str(path), [f"cannot be read: {error.strerror}"]) from error
-    documents = decode.documents(data, str(path))
-    return decode.convert(documents[0], _Config, str(path)) if documents else _Config()
+    documents = decoding.parse_documents(data, str(path))
+    return decoding.convert(documents[0], _Config, str(path)) if documents else _Config()
 
 
-def _endpoint(cluster: _Cluster, folder: Path, source: str) -> Endpoint:
+def _cluster_endpoint(cluster: _Cluster, folder: Path, source: str) -> ServerEndpoint:
     if not cluster.server:
         raise InvalidInput(source, ["server: must be set"])
     if cluster.proxy_url:
         raise InvalidInput(source, [f"proxy-url: {cluster.proxy_url}: proxies are not supported"])
-    authority = _pem(cluster.certificate_authority_data, "certificate-authority-data", source)
+    authority = _decode_pem(cluster.certificate_authority_data, "certificate-authority-data", source)
     if not authority and cluster.certificate_authority:
-        authority = _file(folder / cluster.certificate_authority, "certificate-authority", source)
+        authority = _resolve_file(folder / cluster.certificate_authority, "certificate-authority", source)
     if authority and cluster.insecure_skip_tls_verify:
         raise InvalidInput(source, ["insecure-skip-tls-verify: cannot be true beside a certificate authority"])
-    return Endpoint.of(
+    return ServerEndpoint.from_url(
         cluster.server,
         authority=authority,
         insecure=cluster.insecure_skip_tls_verify,
@@ -201,19 +201,19 @@ def _endpoint(cluster: _Cluster, folder: Path, source: str) -> Endpoint:
     )
 
 
-def _credentials(
-    user: _User, folder: Path, source: str, clock: Clock, cluster: _Cluster, endpoint: Endpoint
-) -> Credentials:
+def _user_credentials(
+    user: _User, folder: Path, source: str, clock: Clock, cluster: _Cluster, endpoint: ServerEndpoint
+) -> CredentialSource:
     if user.auth_provider is not None:
         raise InvalidInput(source, ["auth-provider: was removed from Kubernetes 1.26; use exec"])
-    fixed = Credential(headers=_headers(user))
+    fixed = Credential(headers=_user_headers(user))
     if user.exec is not None:
-        return ExecPlugin(_program(user.exec, folder, source, cluster, endpoint), clock, fixed)
-    certificate = _pem(user.client_certificate_data, "client-certificate-data", source)
-    key = _pem(user.client_key_data, "client-key-data", source)
+        return ExecPlugin(_exec_config(user.exec, folder, source, cluster, endpoint), clock, fixed)
+    certificate = _decode_pem(user.client_certificate_data, "client-certificate-data", source)
+    key = _decode_pem(user.client_key_data, "client-key-data", source)
     if bool(certificate or user.client_certificate) != bool(key or user.client_key):
         raise InvalidInput(source, ["client-certificate and client-key: both or neither must be set"])
-    return Files(
+    return FileCredentials(
         replace(fixed, token=user.token, certificate=certificate, key=key),
         clock,
         token_file=folder / user.token_file if user.token_file else None,
@@ -222,7 +222,7 @@ def _credentials(
     )
 
 
-def _headers(user: _User) -> Sequence[tuple[str, str]]:
+def _user_headers(user: _User) -> Sequence[tuple[str, str]]:
     """Basic authentication, and whom to impersonate."""
     headers = []
     if user.username:
@@ -235,23 +235,23 @@ def _headers(user: _User) -> Sequence[tuple[str, str]]:
     return [*headers, *(("impersonate-group", group) for group in user.as_groups)]
 
 
-def _program(plugin: _Exec, folder: Path, source: str, cluster: _Cluster, endpoint: Endpoint) -> Program:
+def _exec_config(plugin: _Exec, folder: Path, source: str, cluster: _Cluster, endpoint: ServerEndpoint) -> ExecConfig:
     if plugin.api_version not in VERSIONS:
         raise InvalidInput(source, [f"exec.apiVersion: {plugin.api_version}: must be one of {', '.join(VERSIONS)}"])
     if plugin.interactive_mode == "Always":
         raise InvalidInput(source, ["exec.interactiveMode: Always: the plugin cannot ask anybody here"])
     command = str(folder / plugin.command) if "/" in plugin.command else plugin.command
-    return Program(
+    return ExecConfig(
         plugin.api_version,
         command,
         plugin.args,
         {one.name: one.value for one in plugin.env},
         plugin.install_hint,
-        _told(cluster, endpoint) if plugin.provide_cluster_info else None,
+        _cluster_info(cluster, endpoint) if plugin.provide_cluster_info else None,
     )
 
 
-def _told(cluster: _Cluster, endpoint: Endpoint) -> Mapping[str, Any]:
+def _cluster_info(cluster: _Cluster, endpoint: ServerEndpoint) -> Mapping[str, Any]:
     """What a plugin learns of the cluster (client.authentication.k8s.io Cluster)."""
     told: dict[str, Any] = {"server": cluster.server}
     if cluster.tls_server_name:
@@ -264,14 +264,14 @@ def _told(cluster: _Cluster, endpoint: Endpoint) -> Mapping[str, Any]:
     return {**told, "config": config}
 
 
-def _pem(data: str, name: str, source: str) -> str:
+def _decode_pem(data: str, name: str, source: str) -> str:
     try:
         return base64.b64decode(data, validate=True).decode()
     except (binascii.Error, UnicodeDecodeError) as error:
         raise InvalidInput(source, [f"{name}: not base64 of PEM text: {error}"]) from error
 
 
-def _file(path: Path, name: str, source: str) -> str:
+def _resolve_file(path: Path, name: str, source: str) -> str:
     try:
         return read_file(path, CONFIG_BYTES).decode()
     except (OSError, UnicodeDecodeError) as error:

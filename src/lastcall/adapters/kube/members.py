@@ -8,7 +8,7 @@ from lastcall import names
 from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.resources import NODES, SECRETS
 from lastcall.errors import LastcallError, NotFound
-from lastcall.ports_watchdog import Membership
+from lastcall.ports.watchdog import Membership
 
 
 class _Address(msgspec.Struct, gc=False):
@@ -16,29 +16,29 @@ class _Address(msgspec.Struct, gc=False):
     address: str = ""
 
 
-class _Status(msgspec.Struct, gc=False):
+class _NodeStatus(msgspec.Struct, gc=False):
     addresses: Sequence[_Address] = ()
 
 
-class _Meta(msgspec.Struct, gc=False):
+class _NodeMeta(msgspec.Struct, gc=False):
     name: str
 
 
-class _Node(msgspec.Struct, gc=False):
-    metadata: _Meta
-    status: _Status = msgspec.field(default_factory=_Status)
+class _MemberNode(msgspec.Struct, gc=False):
+    metadata: _NodeMeta
+    status: _NodeStatus = msgspec.field(default_factory=_NodeStatus)
 
     @property
-    def internal(self) -> str:
+    def internal_address(self) -> str:
         """The first of its internal addresses; empty if it has none."""
         return next((one.address for one in self.status.addresses if one.type == "InternalIP"), "")
 
 
-class _Secret(msgspec.Struct, gc=False):
+class _KeySecret(msgspec.Struct, gc=False):
     data: dict[str, bytes] | None = None
 
 
-_NODES, _SECRETS = NODES.read_as(_Node), SECRETS.read_as(_Secret)
+_NODES, _SECRETS = NODES.with_shape(_MemberNode), SECRETS.with_shape(_KeySecret)
 
 
 class KubeMembers:
@@ -47,25 +47,25 @@ class KubeMembers:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def read(self) -> Membership:
-        """``ports_watchdog.Members.read``."""
-        addresses = await self.addresses()
+    async def read_membership(self) -> Membership:
+        """``ports_watchdog.Members.read_membership``."""
+        addresses = await self.list_addresses()
         try:
-            return Membership(addresses=addresses, keys=await self.keys())
+            return Membership(addresses=addresses, keys=await self.read_keys())
         except NotFound as error:
             raise LastcallError(f"Secret {names.SYSTEM_NAMESPACE}/{names.PEERS_SECRET} is missing") from error
 
-    async def addresses(self) -> dict[str, str]:
+    async def list_addresses(self) -> dict[str, str]:
         """The first internal address of each node, "" if it has none."""
-        return {node.metadata.name: node.internal for node in (await self._client.list(_NODES)).items}
+        return {node.metadata.name: node.internal_address for node in (await self._client.list(_NODES)).items}
 
-    async def keys(self) -> tuple[bytes, ...]:
+    async def read_keys(self) -> tuple[bytes, ...]:
         """The first one signs; none if the Secret has no such key. NotFound if there is no Secret."""
         secret = await self._client.get(_SECRETS, names.PEERS_SECRET, namespace=names.SYSTEM_NAMESPACE)
-        return _keys(secret.data or {})
+        return _ordered_keys(secret.data or {})
 
 
-def _keys(data: dict[str, bytes]) -> tuple[bytes, ...]:
+def _ordered_keys(data: dict[str, bytes]) -> tuple[bytes, ...]:
     """``key`` signs; others, in the order of their names, are still believed, or already."""
     ordered = sorted(data, key=lambda name: (name != names.PEERS_KEY, name))
     return tuple(data[name] for name in ordered) if names.PEERS_KEY in data else ()

@@ -18,7 +18,7 @@ S = TypeVar("S")
 
 
 @dataclass(frozen=True)
-class Resource(Generic[T]):
+class ApiResource(Generic[T]):
     """One resource in one version; its objects are read as ``shape``: a dict of JSON, or a msgspec struct."""
 
     group: str
@@ -26,7 +26,7 @@ class Resource(Generic[T]):
     plural: str
     shape: type[T]
 
-    def read_as(self, type_: type[S]) -> "Resource[S]":
+    def with_shape(self, type_: type[S]) -> "ApiResource[S]":
         """The same resource, its objects read as another type: only the fields that are needed, for instance."""
         return replace(self, shape=type_)  # type: ignore[arg-type, return-value]  # replace cannot change T
 
@@ -39,46 +39,46 @@ class Resource(Generic[T]):
         return "/" + "/".join(part if _PLAIN(part) else quote(part, safe=":") for part in parts)
 
 
-class Revision(msgspec.Struct, rename="camel", gc=False):
+class ObjectRevision(msgspec.Struct, rename="camel", gc=False):
     """Of an object's metadata: its name, and its revision."""
 
     name: str = ""
     resource_version: str = ""
 
 
-class Written(msgspec.Struct, gc=False):
+class WrittenObject(msgspec.Struct, gc=False):
     """What whoever has written an object has to know of the answer."""
 
-    metadata: Revision
+    metadata: ObjectRevision
 
 
-def resource(group: str, version: str, plural: str) -> Resource[Object]:
+def dict_resource(group: str, version: str, plural: str) -> ApiResource[Object]:
     """A resource whose objects are dicts."""
-    return Resource(group, version, plural, dict)
+    return ApiResource(group, version, plural, dict)
 
 
-PODS = resource("", "v1", "pods")
-NODES = resource("", "v1", "nodes")
-NAMESPACES = resource("", "v1", "namespaces")
-EVENTS = resource("", "v1", "events")
-SERVICES = resource("", "v1", "services")
-CONFIG_MAPS = resource("", "v1", "configmaps")
-SECRETS = resource("", "v1", "secrets")
-VOLUMES = resource("", "v1", "persistentvolumes")
-CLAIMS = resource("", "v1", "persistentvolumeclaims")
-ENDPOINT_SLICES = resource("discovery.k8s.io", "v1", "endpointslices")
-LEASES = resource("coordination.k8s.io", "v1", "leases")
-ATTACHMENTS = resource("storage.k8s.io", "v1", "volumeattachments")
-STORAGE_CLASSES = resource("storage.k8s.io", "v1", "storageclasses")
-CSI_NODES = resource("storage.k8s.io", "v1", "csinodes")
-DEPLOYMENTS = resource("apps", "v1", "deployments")
-REPLICA_SETS = resource("apps", "v1", "replicasets")
-STATEFUL_SETS = resource("apps", "v1", "statefulsets")
-DAEMON_SETS = resource("apps", "v1", "daemonsets")
-JOBS = resource("batch", "v1", "jobs")
-BUDGETS = resource("policy", "v1", "poddisruptionbudgets")
-PRIORITY_CLASSES = resource("scheduling.k8s.io", "v1", "priorityclasses")
-VALIDATING_WEBHOOKS = resource("admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations")
-MUTATING_WEBHOOKS = resource("admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations")
-DEFINITIONS = resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
-NODE_SHUTDOWNS = resource(names.GROUP, names.API_VERSION.partition("/")[2], "nodeshutdowns")
+PODS = dict_resource("", "v1", "pods")
+NODES = dict_resource("", "v1", "nodes")
+NAMESPACES = dict_resource("", "v1", "namespaces")
+EVENTS = dict_resource("", "v1", "events")
+SERVICES = dict_resource("", "v1", "services")
+CONFIG_MAPS = dict_resource("", "v1", "configmaps")
+SECRETS = dict_resource("", "v1", "secrets")
+VOLUMES = dict_resource("", "v1", "persistentvolumes")
+CLAIMS = dict_resource("", "v1", "persistentvolumeclaims")
+ENDPOINT_SLICES = dict_resource("discovery.k8s.io", "v1", "endpointslices")
+LEASES = dict_resource("coordination.k8s.io", "v1", "leases")
+ATTACHMENTS = dict_resource("storage.k8s.io", "v1", "volumeattachments")
+STORAGE_CLASSES = dict_resource("storage.k8s.io", "v1", "storageclasses")
+CSI_NODES = dict_resource("storage.k8s.io", "v1", "csinodes")
+DEPLOYMENTS = dict_resource("apps", "v1", "deployments")
+REPLICA_SETS = dict_resource("apps", "v1", "replicasets")
+STATEFUL_SETS = dict_resource("apps", "v1", "statefulsets")
+DAEMON_SETS = dict_resource("apps", "v1", "daemonsets")
+JOBS = dict_resource("batch", "v1", "jobs")
+BUDGETS = dict_resource("policy", "v1", "poddisruptionbudgets")
+PRIORITY_CLASSES = dict_resource("scheduling.k8s.io", "v1", "priorityclasses")
+VALIDATING_WEBHOOKS = dict_resource("admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations")
+MUTATING_WEBHOOKS = dict_resource("admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations")
+DEFINITIONS = dict_resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+NODE_SHUTDOWNS = dict_resource(names.GROUP, names.API_VERSION.partition("/")[2], "nodeshutdowns")

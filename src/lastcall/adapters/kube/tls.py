@@ -21,11 +21,11 @@ def client_context(
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     if certificate:
-        load(context, certificate, key)
+        load_certificate(context, certificate, key)
     return context
 
 
-def load(context: ssl.SSLContext, certificate: str, key: str) -> None:
+def load_certificate(context: ssl.SSLContext, certificate: str, key: str) -> None:
     """The certificate chain that the context shows. InvalidInput as above.
 
     OpenSSL reads files only; this one has no name and lies in memory, so that no key is left on a disk.

@@ -20,7 +20,7 @@ class Chunks(Protocol):
 
 
 @dataclass(frozen=True)
-class Answer:
+class ApiResponse:
     """``body`` is whole, or comes in chunks; header names are lower case, a repeated header is joined by ", "."""
 
     status: int
@@ -33,7 +33,7 @@ class Transport(Protocol):
 
     async def request(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes, *, stream: bool = False
-    ) -> Answer:
+    ) -> ApiResponse:
         """One answer. With ``stream`` the body of a success is chunks; else it is whole.
 
         ``target`` is path and query. Unavailable if the server cannot be reached, or if no whole answer came in time.

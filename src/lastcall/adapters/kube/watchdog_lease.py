@@ -6,12 +6,12 @@ from lastcall import names
 from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.resources import LEASES
 from lastcall.errors import AlreadyExists, Conflict, NotFound
-from lastcall.model import watchdog_heard, watchdog_lease
-from lastcall.model.watchdog_heard import Hearing
-from lastcall.model.watchdog_lease import AgentLease, Promise
-from lastcall.ports import Clock
+from lastcall.model import watchdog_lease, watchdog_peer_reports
+from lastcall.model.watchdog_lease import AgentLease, WatchdogPromise
+from lastcall.model.watchdog_peer_reports import PeerReport
+from lastcall.ports.node import Clock
 
-_LEASES = LEASES.read_as(AgentLease)
+_LEASES = LEASES.with_shape(AgentLease)
 
 
 class KubeWatchdogLease:
@@ -30,35 +30,37 @@ class KubeWatchdogLease:
         self._highest = 0
         """The highest ``sequence`` that has stood there, as far as this life knows; also if somebody has removed it."""
 
-    async def write(
-        self, promise: Callable[[], Promise], heard: Callable[[], Mapping[str, Hearing]] = dict
-    ) -> Promise | None:
-        """``ports_watchdog.WatchdogLease.write``."""
-        before = self._known or await self._found()
+    async def write_promise(
+        self, promise: Callable[[], WatchdogPromise], heard: Callable[[], Mapping[str, PeerReport]] = dict
+    ) -> WatchdogPromise | None:
+        """``ports_watchdog.WatchdogLease.write_promise``."""
+        before = self._known or await self._get_or_create()
         try:
-            return await self._written(promise, heard, before)
+            return await self._write_lease(promise, heard, before)
         except (Conflict, NotFound):
-            return await self._written(promise, heard, await self._found())
+            return await self._write_lease(promise, heard, await self._get_or_create())
 
-    async def _written(
-        self, promise: Callable[[], Promise], heard: Callable[[], Mapping[str, Hearing]], before: AgentLease
-    ) -> Promise | None:
+    async def _write_lease(
+        self, promise: Callable[[], WatchdogPromise], heard: Callable[[], Mapping[str, PeerReport]], before: AgentLease
+    ) -> WatchdogPromise | None:
         self._known = None  # until the answer comes nobody knows what stands there
         self._highest = max(self._highest, before.promise.sequence if before.promise else 0)
-        says = watchdog_lease.following(self._highest, promise())
-        record = watchdog_lease.renewed(before.spec, node=self._node, lease=says.lease_seconds, wall=self._clock.wall())
+        says = watchdog_lease.with_next_sequence(self._highest, promise())
+        record = watchdog_lease.renewal_record(
+            before.spec, node=self._node, lease=says.lease_seconds, wall=self._clock.wall()
+        )
         metadata = {
             "resourceVersion": before.metadata.resource_version,
             "annotations": {
-                **watchdog_lease.annotated(says),
-                **watchdog_heard.annotated(heard(), before.metadata.annotations),
+                **watchdog_lease.to_annotations(says),
+                **watchdog_peer_reports.to_annotations(heard(), before.metadata.annotations),
             },
         }
         wanted = {"metadata": metadata, "spec": record}
         self._known = await self._client.patch(_LEASES, self._node, wanted, namespace=names.NODES_NAMESPACE)
         return before.promise
 
-    async def _found(self) -> AgentLease:
+    async def _get_or_create(self) -> AgentLease:
         """As it is now. One that is missing is made, and promises nothing: a request to make it may arrive late."""
         try:
             return await self._client.get(_LEASES, self._node, namespace=names.NODES_NAMESPACE)

@@ -10,13 +10,13 @@ from enum import Enum
 
 from lastcall.errors import InvalidInput
 from lastcall.model import duration
-from lastcall.model.portions import portion
+from lastcall.model.int_or_percent import resolve_portion
 
 HOUR = 3600.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
+class StormLimits:
     """What a policy allows. InvalidInput if a limit means nothing."""
 
     min_healthy: int | str = "51%"
@@ -33,7 +33,7 @@ class Limits:
     def __post_init__(self) -> None:
         wrong = []
         try:
-            least = portion(self.min_healthy, 100, up=True)
+            least = resolve_portion(self.min_healthy, 100, up=True)
         except ValueError:
             least = -1
         if least < 0 or (isinstance(self.min_healthy, str) and least > 100):
@@ -88,7 +88,7 @@ class Fencing:
 
 
 @dataclass(frozen=True, kw_only=True)
-class View:
+class StormView:
     """What the controller knows of the cluster and of itself; times in seconds on its own clock."""
 
     members: Sequence[Member]
@@ -119,7 +119,7 @@ class Limit(Enum):
 
 
 @dataclass(frozen=True)
-class Answer:
+class LimitAnswer:
     """``again``: when to look again if it is no, at the latest; the reason may have gone before. ``limit`` is that reason."""
 
     allowed: bool
@@ -134,34 +134,39 @@ class Answer:
     """The limit stands at least until then, whatever nodes do; None if nodes that come back, or are failed over, may end it."""
 
 
-def may_fence(name: str, boot_id: str, view: View, limits: Limits, now: float) -> Answer:
+def may_fence(name: str, boot_id: str, view: StormView, limits: StormLimits, now: float) -> LimitAnswer:
     """Whether the node may be fenced at ``now``. A fencing of the same boot whose order was given goes on; it counts once."""
     node = next((one for one in view.members if one.name == name), None)
     if node is None:
-        return Answer(allowed=False, why=f"no node {name} is known of", again=now + limits.settle)
+        return LimitAnswer(allowed=False, why=f"no node {name} is known of", again=now + limits.settle)
     if refused := view_trouble(view, limits, now):
         return refused
     own = [one for one in view.fencings if one.open and (one.node, one.boot_id) == (name, boot_id)]
     if any(one.ordered for one in own):
-        return Answer(allowed=True, why=f"node {name} is being fenced already")
+        return LimitAnswer(allowed=True, why=f"node {name} is being fenced already")
     if own:
         view = replace(view, fencings=[one for one in view.fencings if one not in own])
     refused = next(
-        (one for rules in (_counts, _control_plane, _healthy) for one in rules(node, view, limits, now)), None
+        (
+            one
+            for rules in (_count_limits, _control_plane_limits, _health_limits)
+            for one in rules(node, view, limits, now)
+        ),
+        None,
     )
-    return refused or Answer(allowed=True, why=f"no limit stands against fencing node {name}")
+    return refused or LimitAnswer(allowed=True, why=f"no limit stands against fencing node {name}")
 
 
-def view_trouble(view: View, limits: Limits, now: float) -> Answer | None:
+def view_trouble(view: StormView, limits: StormLimits, now: float) -> LimitAnswer | None:
     """Why no node at all is fenced: the view cannot be trusted, and what looks lost may only be so from here; None: it can."""
-    return next(_sick(view, limits, now), None)
+    return next(_view_troubles(view, limits, now), None)
 
 
-def _sick(view: View, limits: Limits, now: float) -> Iterator[Answer]:
+def _view_troubles(view: StormView, limits: StormLimits, now: float) -> Iterator[LimitAnswer]:
     lost, every = [one.name for one in view.members if one.lost], len(view.members)
     if 2 * len(lost) > every:
         why = f"{len(lost)} of {every} nodes are lost at once: rather the controller is cut off than they"
-        yield _no(Limit.NODES_LOST, why, now + limits.settle, blocked_by=lost)
+        yield _refuse_fencing(Limit.NODES_LOST, why, now + limits.settle, blocked_by=lost)
     for limit, at, what in (
         (Limit.API_SERVER, view.api_failed, view.api_trouble or "the API server failed"),
         (Limit.CLOCK, view.clock_stepped, "the controller's clock jumped"),
@@ -169,62 +174,64 @@ def _sick(view: View, limits: Limits, now: float) -> Iterator[Answer]:
     ):
         if at is not None and now < at + limits.settle:
             again = at + limits.settle
-            yield _no(limit, f"{what} {duration.passed(now - at)} ago", again, cause=what, not_before=again)
+            yield _refuse_fencing(
+                limit, f"{what} {duration.format_elapsed(now - at)} ago", again, cause=what, not_before=again
+            )
 
 
-def _counts(node: Member, view: View, limits: Limits, now: float) -> Iterator[Answer]:
+def _count_limits(node: Member, view: StormView, limits: StormLimits, now: float) -> Iterator[LimitAnswer]:
     recent = sorted((one for one in view.fencings if now < one.began + HOUR), key=lambda one: one.began)
     if len(recent) >= limits.per_hour:
         again = recent[-limits.per_hour].began + HOUR
-        yield _no(
+        yield _refuse_fencing(
             Limit.PER_HOUR,
-            f"{_nodes(len(recent))} fenced within the last hour, and {limits.per_hour} may be",
+            f"{_count_text(len(recent))} fenced within the last hour, and {limits.per_hour} may be",
             again,
             blocked_by=(one.node for one in recent),
             not_before=again,
         )
     if not node.domain:
         return
-    there = {one.node for one in _others(node, view) if one.domain == node.domain and not one.failed_over}
+    there = {one.node for one in _other_fencings(node, view) if one.domain == node.domain and not one.failed_over}
     if len(there) >= limits.per_domain:
-        why = f"in failure domain {node.domain} {_names(there)} not back yet, and {limits.per_domain} may be away"
-        yield _no(Limit.PER_DOMAIN, why, now + limits.settle, blocked_by=there)
+        why = f"in failure domain {node.domain} {_names_text(there)} not back yet, and {limits.per_domain} may be away"
+        yield _refuse_fencing(Limit.PER_DOMAIN, why, now + limits.settle, blocked_by=there)
 
 
-def _control_plane(node: Member, view: View, limits: Limits, now: float) -> Iterator[Answer]:
-    others = {one.node for one in _others(node, view) if one.control_plane}
+def _control_plane_limits(node: Member, view: StormView, limits: StormLimits, now: float) -> Iterator[LimitAnswer]:
+    others = {one.node for one in _other_fencings(node, view) if one.control_plane}
     if node.control_plane and others:
-        why = f"{_names(others)} of the control plane not back yet, and one at a time is fenced"
-        yield _no(Limit.CONTROL_PLANE, why, now + limits.settle, blocked_by=others)
+        why = f"{_names_text(others)} of the control plane not back yet, and one at a time is fenced"
+        yield _refuse_fencing(Limit.CONTROL_PLANE, why, now + limits.settle, blocked_by=others)
     voters = [one for one in view.members if one.etcd]
-    away = _away(node, voters, view)
+    away = _nodes_away(node, voters, view)
     left, needed = len(voters) - len(away), len(voters) // 2 + 1
     if node.etcd and left < needed:
         why = f"without it {left} of {len(voters)} etcd members are healthy, and the quorum is {needed}"
-        yield _no(Limit.QUORUM, why, now + limits.settle, blocked_by=away - {node.name})
+        yield _refuse_fencing(Limit.QUORUM, why, now + limits.settle, blocked_by=away - {node.name})
 
 
-def _healthy(node: Member, view: View, limits: Limits, now: float) -> Iterator[Answer]:
+def _health_limits(node: Member, view: StormView, limits: StormLimits, now: float) -> Iterator[LimitAnswer]:
     every = len(view.members)
-    away = _away(node, view.members, view)
-    left, needed = every - len(away), portion(limits.min_healthy, every, up=True)
+    away = _nodes_away(node, view.members, view)
+    left, needed = every - len(away), resolve_portion(limits.min_healthy, every, up=True)
     if left < needed:
         why = f"{left} of {every} nodes are healthy without it, and {needed} have to be"
-        yield _no(Limit.MIN_HEALTHY, why, now + limits.settle, blocked_by=away - {node.name})
+        yield _refuse_fencing(Limit.MIN_HEALTHY, why, now + limits.settle, blocked_by=away - {node.name})
 
 
-def _others(node: Member, view: View) -> list[Fencing]:
+def _other_fencings(node: Member, view: StormView) -> list[Fencing]:
     """The open fencings of other nodes; another life of the same node adds no node."""
     return [one for one in view.fencings if one.open and one.node != node.name]
 
 
-def _away(node: Member, members: Iterable[Member], view: View) -> set[str]:
+def _nodes_away(node: Member, members: Iterable[Member], view: StormView) -> set[str]:
     """Who is not healthy without the node: itself, and those that are being fenced, whatever they look like, among them."""
-    away = {node.name, *(one.node for one in _others(node, view))}
+    away = {node.name, *(one.node for one in _other_fencings(node, view))}
     return {one.name for one in members if not one.healthy or one.name in away}
 
 
-def _no(
+def _refuse_fencing(
     limit: Limit,
     why: str,
     again: float,
@@ -232,9 +239,9 @@ def _no(
     cause: str = "",
     blocked_by: Iterable[str] = (),
     not_before: float | None = None,
-) -> Answer:
+) -> LimitAnswer:
     names = tuple(sorted({*blocked_by}))
-    return Answer(
+    return LimitAnswer(
         allowed=False,
         why=why,
         again=again,
@@ -245,10 +252,10 @@ def _no(
     )
 
 
-def _nodes(count: int) -> str:
+def _count_text(count: int) -> str:
     return "1 node was" if count == 1 else f"{count} nodes were"
 
 
-def _names(found: Iterable[str]) -> str:
+def _names_text(found: Iterable[str]) -> str:
     names = sorted(found)
     return f"node {names[0]} is" if len(names) == 1 else f"nodes {', '.join(names)} are"

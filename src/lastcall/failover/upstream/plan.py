@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from lastcall.failover.upstream import attachments, caution, evictions, keeping, pods
-from lastcall.failover.upstream.cluster import Cluster
-from lastcall.failover.upstream.rules import Rules
-from lastcall.failover.upstream.verdict import Detachment, Removal
+from lastcall.failover.upstream import attach_detach, caution, kept_pods, pod_gc, taint_eviction
+from lastcall.failover.upstream.controller_manager_rules import DetachReason, RemovalReason
+from lastcall.failover.upstream.plan_rules import PlanRules
+from lastcall.failover.upstream.snapshot_index import SnapshotIndex
 from lastcall.model.base import Facts
 from lastcall.model.snapshot import Snapshot
 
@@ -21,7 +21,7 @@ class ForcedDeletion(Facts, frozen=True):
 
     namespace: str
     name: str
-    reason: Removal
+    reason: RemovalReason
 
 
 class ForcedDetachment(Facts, frozen=True):
@@ -29,7 +29,7 @@ class ForcedDetachment(Facts, frozen=True):
 
     volume_attachment: str
     node: str
-    reason: Detachment
+    reason: DetachReason
 
 
 class Eviction(Facts, frozen=True):
@@ -40,7 +40,7 @@ class Eviction(Facts, frozen=True):
     at: datetime
 
 
-class Kept(Facts, frozen=True):
+class KeptPod(Facts, frozen=True):
     """A pod of a node in trouble that is left alone."""
 
     namespace: str
@@ -48,7 +48,7 @@ class Kept(Facts, frozen=True):
     why: str
 
 
-class Plan(Facts, frozen=True):
+class FailoverPlan(Facts, frozen=True):
     """One round of each controller, each list in the order of its names.
 
     Each controller sees the same snapshot: what one of them does is not seen by the others. So a pod can be removed by
@@ -58,16 +58,16 @@ class Plan(Facts, frozen=True):
     force_delete: tuple[ForcedDeletion, ...]
     force_detach: tuple[ForcedDetachment, ...]
     evict: tuple[Eviction, ...]
-    keep: tuple[Kept, ...]
+    keep: tuple[KeptPod, ...]
 
 
-def build(snapshot: Snapshot, rules: Rules, now: datetime) -> Plan:
+def build_plan(snapshot: Snapshot, rules: PlanRules, now: datetime) -> FailoverPlan:
     """The plan for a snapshot that was taken at ``now``, which has a time zone."""
-    cluster, utc = Cluster.of(snapshot), now.astimezone(UTC)
-    removed = {pod.key: why for pod, why in pods.removed(cluster, rules, utc)}
-    evicted = {pod.key: at for pod, at in evictions.evicted(cluster, rules, utc)}
-    detached = {one.metadata.name: (one, why) for one, why in attachments.detached(cluster, rules, utc)}
-    return Plan(
+    cluster, utc = SnapshotIndex.from_snapshot(snapshot), now.astimezone(UTC)
+    removed = {pod.key: why for pod, why in pod_gc.forced_removals(cluster, rules, utc)}
+    evicted = {pod.key: at for pod, at in taint_eviction.taint_evictions(cluster, rules, utc)}
+    detached = {one.metadata.name: (one, why) for one, why in attach_detach.forced_detachments(cluster, rules, utc)}
+    return FailoverPlan(
         force_delete=tuple(
             ForcedDeletion(namespace=key[0], name=key[1], reason=removed[key]) for key in sorted(removed)
         ),
@@ -77,29 +77,33 @@ def build(snapshot: Snapshot, rules: Rules, now: datetime) -> Plan:
         ),
         evict=tuple(Eviction(namespace=key[0], name=key[1], at=evicted[key]) for key in sorted(evicted)),
         keep=tuple(
-            Kept(namespace=pod.metadata.namespace, name=pod.metadata.name, why=keeping.why(cluster, pod, rules, utc))
+            KeptPod(
+                namespace=pod.metadata.namespace,
+                name=pod.metadata.name,
+                why=kept_pods.keep_reason(cluster, pod, rules, utc),
+            )
             for pod in sorted(snapshot.pods, key=lambda pod: pod.key)
-            if keeping.in_trouble(cluster, pod) and pod.key not in removed and pod.key not in evicted
+            if kept_pods.is_in_trouble(cluster, pod) and pod.key not in removed and pod.key not in evicted
         ),
     )
 
 
-def held_back(snapshot: Snapshot, rules: Rules, now: datetime) -> Iterator[str]:
+def held_back_notes(snapshot: Snapshot, rules: PlanRules, now: datetime) -> Iterator[str]:
     """For people: nodes that are out of service, and why nothing is forced from them, or from a pod, all the same.
 
     Of a pod that is left alone the plan says why itself; of one that is evicted it does not.
     """
-    cluster = Cluster.of(snapshot)
+    cluster = SnapshotIndex.from_snapshot(snapshot)
     for node in sorted(snapshot.nodes, key=lambda node: node.metadata.name):
         name = node.metadata.name
-        if node.out_of_service and (why := caution.objection(cluster, name, now)):
+        if node.out_of_service and (why := caution.force_objection(cluster, name, now)):
             yield f"nothing is forced from node {name}, which is out of service: it {why}"
-    for pod in sorted((pod for pod, _ in evictions.evicted(cluster, rules, now)), key=lambda pod: pod.key):
-        name, why = pod.spec.node_name, pods.refused(cluster, pod, rules, now)
-        if why and not caution.objection(cluster, name, now):
+    for pod in sorted((pod for pod, _ in taint_eviction.taint_evictions(cluster, rules, now)), key=lambda pod: pod.key):
+        name, why = pod.spec.node_name, pod_gc.removal_objection(cluster, pod, rules, now)
+        if why and not caution.force_objection(cluster, name, now):
             yield f"{'/'.join(pod.key)} is evicted, but not deleted by force: node {name} {why}"
 
 
-def to_json(plan: Plan) -> bytes:
+def to_json(plan: FailoverPlan) -> bytes:
     """The plan as its JSON document; times in UTC with Z."""
     return msgspec.json.format(msgspec.json.encode(plan), indent=2)

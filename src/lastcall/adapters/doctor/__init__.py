@@ -1,0 +1,1 @@
+"""Collects the facts that the doctor judges."""

@@ -1,0 +1,92 @@
+"""Gathers what ``lastcall doctor`` judges. Each question is asked by itself: one without an answer spoils no other."""
+
+import asyncio
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lastcall.adapters.cri.api import api_pb2 as cri
+from lastcall.adapters.cri.connection import CriConnection
+from lastcall.adapters.doctor import file_facts, kubelet_facts
+from lastcall.adapters.doctor.bus_facts import HostBus
+from lastcall.adapters.doctor.probes import LIMIT_SECONDS, await_probe, run_probe
+from lastcall.adapters.logind.delay_limit_files import LogindConf
+from lastcall.doctor.facts import AttemptResult, HostFacts, HostFile, KubeletFacts, UnknownFact
+from lastcall.errors import Unavailable
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostLocations:
+    """Where to look; ``root`` is where etc, run, proc and the kubelet's files lie, another than / only for tests."""
+
+    config: Path
+    state_dir: Path
+    endpoint: str
+    targets: Sequence[str]
+    unit: str
+    root: Path = Path("/")
+
+
+async def gather_host_facts(where: HostLocations, bus: HostBus) -> HostFacts:
+    """The facts; reads local files at once, and waits for no service longer than the probes' limit.
+
+    InvalidInput if the endpoint names no socket.
+    """
+    runtime = CriConnection(where.endpoint)
+    try:
+        version, targets, unit, use, logind, attempt = await asyncio.gather(
+            await_probe(bus.systemd_version()),
+            await_probe(bus.load_states(where.targets)),
+            await_probe(bus.find_service(where.unit)),
+            await_probe(bus.watchdog_use(where.unit)),
+            await_probe(bus.logind_state()),
+            await_probe(_probe_runtime(runtime)),
+        )
+        lock = (
+            logind if isinstance(logind, UnknownFact) else await await_probe(bus.try_lock())
+        )  # afterwards: not seen above
+    finally:
+        runtime.close()
+    config = run_probe(lambda: file_facts.read_regular_file(where.config))
+    kubelet = run_probe(lambda: kubelet_facts.find_kubelet(where.root))
+    return HostFacts(
+        uid=os.geteuid(),
+        booted=(where.root / "run/systemd/system").is_dir(),
+        systemd_version=version,
+        targets=targets,
+        agent_unit=unit,
+        logind=logind,
+        lock=lock,
+        limit_files=run_probe(lambda: tuple(LogindConf(where.root).list_drop_ins())),
+        drop_in=run_probe(lambda: file_facts.probe_drop_in(where.root)),
+        config=config,
+        state_dir=run_probe(lambda: file_facts.probe_state_dir(where.state_dir)),
+        agent=run_probe(lambda: file_facts.agent_pid(where.state_dir)),
+        runtime=attempt,
+        kubelet=kubelet,
+        manifests=run_probe(lambda: _read_manifests(where.root, kubelet, config)),
+        watchdogs=run_probe(lambda: file_facts.list_watchdogs(where.root)),
+        watchdog_use=use,
+    )
+
+
+async def _probe_runtime(connection: CriConnection) -> AttemptResult:
+    try:
+        # Sooner than the probe's limit: a runtime that keeps silent does not work, which is more than not known.
+        answer = await connection.call("Version", cri.VersionRequest(version="v1"), within=0.8 * LIMIT_SECONDS)
+    except Unavailable as error:
+        return AttemptResult(works=False, message=str(error))
+    said = f"{answer.runtime_name} {answer.runtime_version} answers at {connection.endpoint}"
+    return AttemptResult(works=True, message=said)
+
+
+def _read_manifests(
+    root: Path, kubelet: KubeletFacts | UnknownFact | None, config: HostFile | UnknownFact
+) -> tuple[HostFile, ...] | UnknownFact:
+    """The running kubelet's; without one, those of the configuration that was named."""
+    if not isinstance(kubelet, KubeletFacts):
+        return kubelet_facts.read_static_manifests(root, (), () if isinstance(config, UnknownFact) else (config,))
+    if isinstance(kubelet.config, UnknownFact):
+        return kubelet.config
+    return kubelet_facts.read_static_manifests(root, kubelet.arguments, kubelet.config)

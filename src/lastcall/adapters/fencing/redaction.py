@@ -1,0 +1,22 @@
+"""What is secret, made unreadable in what programs and libraries say (pure)."""
+
+from collections.abc import Iterable
+from shlex import quote
+from urllib.parse import quote as url_quote
+from urllib.parse import quote_plus
+
+HIDDEN = "***"
+
+
+def redact_secrets(text: str, secrets: Iterable[str]) -> str:
+    """``text`` with three asterisks for each secret, also where it is quoted or part of an address."""
+    spellings = {form for secret in secrets if secret for form in _secret_spellings(secret)}
+    for form in sorted(spellings, key=len, reverse=True):
+        text = text.replace(form, HIDDEN)
+    return text
+
+
+def _secret_spellings(secret: str) -> set[str]:
+    """How a program may show it; not without blanks at its ends if nothing else is left."""
+    forms = {secret, secret.strip(), quote(secret), repr(secret)[1:-1], url_quote(secret), url_quote(secret, safe="")}
+    return {form for form in (*forms, quote_plus(secret)) if form}

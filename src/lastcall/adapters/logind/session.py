@@ -1,0 +1,162 @@
+"""systemd-logind on the system bus (org.freedesktop.login1, see its manual page), as ``ports.Logind``."""
+
+import asyncio
+import math
+import signal
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+from dbus_fast import Message
+
+from lastcall import names
+from lastcall.adapters.systemd.bus import DRIVER, Bus
+from lastcall.errors import Unavailable
+from lastcall.ports.node import Inhibitor, LogindChange
+
+_SERVICE = "org.freedesktop.login1"
+_PATH = "/org/freedesktop/login1"
+_MANAGER = "org.freedesktop.login1.Manager"
+_PROPERTIES = "org.freedesktop.DBus.Properties"
+_SYSTEMD = "org.freedesktop.systemd1"
+_NO_LIMIT = 2**64 - 1
+"""USEC_INFINITY."""
+
+_OWNER_RULE = f"type='signal',sender='{DRIVER}',interface='{DRIVER}',member='NameOwnerChanged',arg0='{_SERVICE}'"
+_FROM_LOGIND = f"type='signal',sender='{_SERVICE}',path='{_PATH}'"
+_RULES = (
+    f"{_FROM_LOGIND},interface='{_MANAGER}',member='PrepareForShutdown'",
+    f"{_FROM_LOGIND},interface='{_PROPERTIES}',member='PropertiesChanged',arg0='{_MANAGER}'",
+)
+
+
+class SystemLogind:
+    """``ports.Logind``. ``bus_address`` None is $DBUS_SYSTEM_BUS_ADDRESS or the system bus."""
+
+    def __init__(self, bus_address: str | None = None) -> None:
+        self._address = bus_address
+
+    async def open(self) -> "SystemLogindSession":
+        """A session, its signals subscribed before this returns. Unavailable says what is missing."""
+        bus = await Bus.open(self._address)
+        session = SystemLogindSession(bus)
+        try:
+            await session.subscribe()
+        except BaseException:
+            session.close()
+            raise
+        return session
+
+
+class SystemLogindSession:
+    """``ports.LogindSession``."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+        self._owner: str | None = None
+        self._heard: deque[LogindChange] = deque()
+        self._news = asyncio.Event()
+        bus.on_signal(self._handle_signal)
+        bus.on_lost(self._news.set)
+
+    async def subscribe(self) -> None:
+        """The owner is known before the first signal can come: no signal of logind's is taken for a stranger's."""
+        await self._bus.subscribe(_OWNER_RULE)
+        await self._read_property("PreparingForShutdown")  # proves that it answers; has the bus start it where it can
+        owner = await self._bus.name_owner(_SERVICE)
+        if self._owner is None:  # else it has changed since, and the signal is newer than the answer
+            self._owner = owner
+        for rule in _RULES:
+            await self._bus.subscribe(rule)
+
+    async def is_preparing(self) -> bool:
+        """The property PreparingForShutdown."""
+        return bool(await self._read_property("PreparingForShutdown"))
+
+    async def max_delay(self) -> float:
+        """The property InhibitDelayMaxUSec in seconds; ``inf`` if unlimited."""
+        microseconds = int(await self._read_property("InhibitDelayMaxUSec"))
+        return math.inf if microseconds == _NO_LIMIT else microseconds / 1_000_000
+
+    async def take_lock(self, why: str) -> int:
+        """A new delay lock on shutdown; a descriptor (close-on-exec) that the caller owns."""
+        reply = await self._call_manager("Inhibit", "ssss", "shutdown", names.LOCK_WHO, why, "delay")
+        return int(reply.unix_fds[reply.body[0]])
+
+    async def list_inhibitors(self) -> Sequence[Inhibitor]:
+        """Everybody's locks."""
+        reply = await self._call_manager("ListInhibitors")
+        return [
+            Inhibitor(what=what, who=who, why=why, mode=mode, uid=uid, pid=pid)
+            for what, who, why, mode, uid, pid in reply.body[0]
+        ]
+
+    async def scheduled_shutdown(self) -> str:
+        """The type of the shutdown that is scheduled or under way, or ""."""
+        return str((await self._read_property("ScheduledShutdown"))[0])
+
+    async def reload(self) -> None:
+        """Has systemd send SIGHUP to logind: its unit has no ExecReload before systemd 253."""
+        await self._bus.call(
+            _SYSTEMD,
+            "/org/freedesktop/systemd1",
+            "org.freedesktop.systemd1.Manager",
+            "KillUnit",
+            "ssi",
+            "systemd-logind.service",
+            "all",
+            int(signal.SIGHUP),
+        )
+
+    async def next_change(self) -> LogindChange:
+        """The next thing heard, in order. Unavailable when the bus is lost."""
+        while not self._heard:
+            if not self._bus.is_connected:
+                raise Unavailable("the connection to the message bus is lost")
+            self._news.clear()
+            await self._news.wait()
+        return self._heard.popleft()
+
+    async def wait_for_change(self) -> None:
+        """Nobody can know: not all changes are told (the limit, a shutdown that is called off), and signals can be lost."""
+
+    def close(self) -> None:
+        """Leaves the bus; locks stay."""
+        self._bus.close()
+
+    async def _call_manager(self, member: str, signature: str = "", *body: str) -> Message:
+        return await self._bus.call(_SERVICE, _PATH, _MANAGER, member, signature, *body)
+
+    async def _read_property(self, name: str) -> Any:
+        reply = await self._bus.call(_SERVICE, _PATH, _PROPERTIES, "Get", "ss", _MANAGER, name)
+        return reply.body[0].value
+
+    def _handle_signal(self, message: Message) -> None:
+        """The bus filters broadcasts, but anybody can send a signal straight to us: the sender decides."""
+        if message.sender == DRIVER and message.member == "NameOwnerChanged":
+            self._update_owner(*message.body)
+        elif message.sender == self._owner and message.path == _PATH:
+            self._queue_change(_signal_change(message))
+
+    def _update_owner(self, name: str, before: str, now: str) -> None:
+        if name == _SERVICE:
+            self._owner = now
+            self._queue_change(LogindChange.RESTARTED if now else None)
+
+    def _queue_change(self, change: LogindChange | None) -> None:
+        if change:
+            self._heard.append(change)
+            self._news.set()
+
+
+def _signal_change(message: Message) -> LogindChange | None:
+    """What a signal of logind's says; None for what does not matter to a shutdown."""
+    if message.member == "PrepareForShutdown" and message.signature == "b":
+        return LogindChange.PREPARING if message.body[0] else LogindChange.CANCELLED
+    if message.member == "PropertiesChanged" and message.signature == "sa{sv}as":
+        _, changed, invalidated = message.body
+        if "PreparingForShutdown" in changed:
+            return LogindChange.PREPARING if changed["PreparingForShutdown"].value else LogindChange.CANCELLED
+        if "ScheduledShutdown" in changed or {"PreparingForShutdown", "ScheduledShutdown"} & set(invalidated):
+            return LogindChange.SCHEDULED
+    return None

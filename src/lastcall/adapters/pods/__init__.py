@@ -1,0 +1,1 @@
+"""What the kubelet reads beside the API: files of static pods; and hooks, as it runs them."""

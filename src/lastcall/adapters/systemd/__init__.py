@@ -1,0 +1,1 @@
+"""systemd: units, notifications and the descriptor store."""

@@ -1,0 +1,98 @@
+"""Units of systemd (org.freedesktop.systemd1 on the system bus): their states, starting, stopping, and a timer."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from dbus_fast import Message, Variant
+
+from lastcall.adapters.systemd.bus import Bus
+from lastcall.model.base import Facts
+
+_TIMER_ACCURACY = 1.0
+"""systemd's default of a minute saves wake-ups of which there is but one here."""
+
+
+class UnitState(Facts, frozen=True):
+    """What systemd says of a unit: LoadState ("loaded", "not-found" ...) and ActiveState ("active", "inactive" ...)."""
+
+    load: str
+    active: str
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether it does not run and is not about to, unless a job for it is queued."""
+        return self.active in ("inactive", "failed")
+
+
+class SystemdUnits:
+    """The system manager, over one connection. Every verb raises Unavailable if systemd does not answer or refuses,
+
+    and NotPermitted without the right.
+    """
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, bus_address: str | None = None) -> "AsyncIterator[SystemdUnits]":
+        """``bus_address`` None is $DBUS_SYSTEM_BUS_ADDRESS or the system bus."""
+        bus = await Bus.open(bus_address)
+        try:
+            yield cls(bus)
+        finally:
+            bus.close()
+
+    async def unit_states(self, *names: str) -> list[UnitState]:
+        """The state of each, in this order; also of those that are not there."""
+        reply = await self._call_manager("ListUnitsByNames", "as", list(names))
+        return [UnitState(load=unit[2], active=unit[3]) for unit in reply.body[0]]
+
+    async def start_unit(self, name: str) -> None:
+        """As ``systemctl start --no-block``: returns when systemd has queued the job, not when the unit runs."""
+        await self._call_manager("StartUnit", "ss", name, "replace")
+
+    async def stop_unit(self, name: str) -> None:
+        """As ``systemctl stop --no-block``: returns when systemd has queued the job."""
+        await self._call_manager("StopUnit", "ss", name, "replace")
+
+    async def start_timer(self, name: str, *, seconds: float, starts: str, description: str) -> None:
+        """Makes a timer unit ``name``.timer that starts the unit ``starts`` once, so many seconds from now.
+
+        It needs nobody's life but systemd's; systemd drops it when it has elapsed, and when the machine goes down. A
+        timer activates the service of its own name: that one does nothing but want the unit, and systemd starts what
+        is wanted whatever becomes of the service's own process. Unavailable also while there is such a timer.
+        """
+        timer = {
+            "Description": Variant("s", description),
+            "TimersMonotonic": Variant("a(st)", [["OnActiveSec", _to_microseconds(seconds)]]),
+            "AccuracyUSec": Variant("t", _to_microseconds(_TIMER_ACCURACY)),
+            "RemainAfterElapse": Variant("b", False),
+        }
+        service = {
+            "Description": Variant("s", description),
+            "Type": Variant("s", "oneshot"),
+            "ExecStart": Variant("a(sasb)", [["/bin/true", ["/bin/true"], False]]),
+            "Wants": Variant("as", [starts]),
+            "CollectMode": Variant("s", "inactive-or-failed"),
+        }
+        others = [[f"{name}.service", _encode_properties(service)]]
+        signature = "ssa(sv)a(sa(sv))"
+        await self._call_manager(
+            "StartTransientUnit", signature, f"{name}.timer", "fail", _encode_properties(timer), others
+        )
+
+    async def _call_manager(self, member: str, signature: str, *body: Any) -> Message:
+        service = "org.freedesktop.systemd1"
+        return await self._bus.call(
+            service, "/org/freedesktop/systemd1", f"{service}.Manager", member, signature, *body
+        )
+
+
+def _to_microseconds(seconds: float) -> int:
+    return round(seconds * 1_000_000)
+
+
+def _encode_properties(properties: dict[str, Variant]) -> list[list[Any]]:
+    return [[name, value] for name, value in properties.items()]

@@ -1,0 +1,152 @@
+"""The agent's metrics: from its events and its status to Prometheus' exposition format."""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, disable_created_metrics, generate_latest
+
+from lastcall import names
+from lastcall.model.shutdown import (
+    JournalEvent,
+    LockReleased,
+    PhaseEnded,
+    PhaseShortened,
+    PhaseStarted,
+    PodEnded,
+    PodOutcome,
+    PodStarted,
+    RuntimeAnswered,
+    RuntimeSilent,
+    ShutdownCancelled,
+    ShutdownResumed,
+    ShutdownStarted,
+)
+
+disable_created_metrics()  # type: ignore[no-untyped-call]  # it has no annotations; they say when this process started, which nobody asks of a shutdown
+
+
+class AgentMetrics:
+    """A registry of its own: two agents in one process do not mix."""
+
+    def __init__(self) -> None:
+        registry = self._registry = CollectorRegistry()
+        meaning = {name.text: name.meaning.split(": ", 1)[-1] for name in names.ALL if name.kind == "metric"}
+
+        def gauge(name: str, *labels: str) -> Gauge:
+            return Gauge(name, meaning[name], labels, registry=registry)
+
+        def counter(name: str, *labels: str) -> Counter:
+            return Counter(name, meaning[name], labels, registry=registry)
+
+        self._start = gauge(names.M_START)
+        self._end = gauge(names.M_END)
+        self._armed = gauge(names.M_ARMED)
+        self._requested = gauge(names.M_REQUESTED)
+        self._granted = gauge(names.M_GRANTED)
+        self._degraded = gauge(names.M_DEGRADED)
+        self._logind = gauge(names.M_LOGIND)
+        self._retries = counter(names.M_RETRIES)
+        self._reload = gauge(names.M_RELOAD)
+        self._shutdowns = counter(names.M_SHUTDOWNS, "outcome")
+        self._pods = counter(names.M_PODS, "outcome")
+        self._cut_short = counter(names.M_CUT_SHORT)
+        self._phase = gauge(names.M_PHASE, "priority")
+        self._resumed = counter(names.M_RESUMED)
+        self._runtime = gauge(names.M_RUNTIME)
+        self._runtime.set(1)
+        self._dog_armed = gauge(names.M_WATCHDOG_ARMED)
+        self._dog_bound = gauge(names.M_WATCHDOG_BOUND)
+        self._dog_nodes = gauge(names.M_WATCHDOG_NODES)
+        self._renewals = counter(names.M_WATCHDOG_RENEWALS, "outcome")
+        self._withheld = counter(names.M_WATCHDOG_WITHHELD)
+        self._began: ShutdownStarted | None = None
+        self._phases: dict[int, float] = {}
+        self._begun: dict[str, PodStarted] = {}
+        self._short: set[str] = set()
+
+    def render_text(self) -> bytes:
+        """All of them as text/plain; version=0.0.4."""
+        return generate_latest(self._registry)
+
+    def set_reload_result(self, ok: bool) -> None:
+        """Whether the configuration was (re)loaded, or the old one was kept."""
+        self._reload.set(ok)
+
+    def set_status(
+        self, *, armed: bool, logind_reachable: bool, requested: float, granted: float | None, degraded: bool
+    ) -> None:
+        """The agent's status after a round; seconds."""
+        self._armed.set(armed)
+        self._logind.set(logind_reachable)
+        self._requested.set(requested)
+        self._granted.set(0 if granted is None else granted)
+        self._degraded.set(degraded)
+
+    def count_retry(self) -> None:
+        """One more attempt to reach logind has failed."""
+        self._retries.inc()
+
+    def set_last_shutdown(self, start: float | None, end: float | None) -> None:
+        """The last shutdown before this boot (seconds since 1970), as the kubelet shows it after a restart."""
+        self._start.set(start or 0)
+        self._end.set(end or 0)
+
+    def set_watchdog(self, *, armed: bool, bound: float, nodes: int) -> None:
+        """What the node's Lease says of its watchdog after a round; seconds, and by how many nodes it counts."""
+        self._dog_armed.set(armed)
+        self._dog_bound.set(bound)
+        self._dog_nodes.set(nodes)
+
+    def count_renewals(self, *, accepted: int, failed: int, withheld: int) -> None:
+        """So many more writes of that Lease, and pets that were not given."""
+        self._renewals.labels(outcome="Accepted").inc(accepted)
+        self._renewals.labels(outcome="Failed").inc(failed)
+        self._withheld.inc(withheld)
+
+    def count_event(self, event: JournalEvent) -> None:
+        """Counts what happens in a shutdown."""
+        if isinstance(event, ShutdownStarted):
+            self._began = event
+            self._phases.clear()
+            self._begun.clear()
+            self._short.clear()
+            self._start.set(event.wall)
+        elif isinstance(event, ShutdownResumed):
+            self._resumed.inc()
+        elif isinstance(event, RuntimeSilent | RuntimeAnswered):
+            self._runtime.set(isinstance(event, RuntimeAnswered))
+        elif isinstance(event, PhaseStarted):
+            self._phases[event.index] = event.at
+        elif isinstance(event, PhaseEnded):
+            self._end_phase(event)
+        elif isinstance(event, PhaseShortened):
+            self._shorten_phase(event)
+        elif isinstance(event, PodStarted):
+            self._begun[event.uid] = event
+            if event.grace < event.asked:
+                self._short.add(event.uid)
+        elif isinstance(event, PodEnded):
+            self._end_pod(event)
+        elif isinstance(event, LockReleased | ShutdownCancelled):
+            self._end_shutdown(event)
+
+    def _end_phase(self, event: PhaseEnded) -> None:
+        if self._began and event.index in self._phases:
+            priority = str(self._began.phases[event.index].priority)
+            self._phase.labels(priority=priority).set(event.at - self._phases[event.index])
+
+    def _shorten_phase(self, event: PhaseShortened) -> None:
+        end = self._phases.get(event.index, event.at) + event.seconds
+        for pod in self._begun.values():
+            if pod.phase == event.index and end - pod.at < pod.asked:
+                self._short.add(pod.uid)
+
+    def _end_pod(self, event: PodEnded) -> None:
+        self._begun.pop(event.uid, None)
+        self._pods.labels(outcome=event.outcome.value).inc()
+        if event.outcome in (PodOutcome.KILLED, PodOutcome.UNCONFIRMED) and event.uid in self._short:
+            self._short.discard(event.uid)
+            self._cut_short.inc()
+
+    def _end_shutdown(self, event: LockReleased | ShutdownCancelled) -> None:
+        self._runtime.set(1)
+        self._shutdowns.labels(outcome="Completed" if isinstance(event, LockReleased) else "Cancelled").inc()
+        if self._began:
+            self._end.set(self._began.wall + event.at - self._began.at)

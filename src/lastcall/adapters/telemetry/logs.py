@@ -1,0 +1,50 @@
+"""Log lines for people and for collectors."""
+
+import logging
+import sys
+
+import msgspec
+
+from lastcall.model.foreign_text import plain_lines, plain_text
+
+_FURTHER = "    "
+"""What the further lines of an entry begin with, so that none looks like another entry."""
+
+
+class _TextFormatter(logging.Formatter):
+    """Time, level and message on one line. What is foreign in it can neither begin another one nor steer a terminal.
+
+    Only an error that we raise may have several lines: those that say what is wrong with a file.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        if isinstance(record.args, tuple):
+            arguments = tuple(plain_text(one) if isinstance(one, str) else one for one in record.args)
+            record = logging.makeLogRecord({**record.__dict__, "args": arguments})
+        return plain_lines(super().format(record), _FURTHER)
+
+
+class _JsonFormatter(logging.Formatter):
+    """One JSON object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        entry = {
+            "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S") + f".{int(record.msecs):03d}",
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage().encode(errors="backslashreplace").decode(),
+        }
+        if record.exc_info:
+            entry["error"] = self.formatException(record.exc_info)
+        return msgspec.json.encode(entry).decode()
+
+
+def configure_logging(*, as_json: bool, verbose: bool) -> None:
+    """Everything of level info (``verbose``: debug) and above goes to standard error."""
+    handler = logging.StreamHandler(sys.stderr)
+    text = _TextFormatter("%(asctime)s.%(msecs)03d %(levelname)-7s %(message)s", "%Y-%m-%dT%H:%M:%S")
+    handler.setFormatter(_JsonFormatter() if as_json else text)
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.INFO)
+    logging.getLogger("lastcall").setLevel(logging.DEBUG if verbose else logging.INFO)

@@ -1,0 +1,34 @@
+"""The cluster that a kubeconfig names, for verbs that ask it and are done."""
+
+import contextlib
+import os
+from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from lastcall.adapters.kube.client import Client
+
+
+def cluster_options(function: Callable[..., None]) -> Callable[..., None]:
+    """The options that say which cluster: ``kubeconfig`` and ``context``, None if kubectl's own rules are to find it."""
+    context = click.option("--context", metavar="NAME", help="A context in it.  [default: the current one]")
+    file = click.option("--kubeconfig", metavar="FILE", help="As kubectl has it.  [default: as kubectl finds it]")
+    return file(context(function))
+
+
+@contextlib.asynccontextmanager
+async def open_client(kubeconfig: str | None, context: str | None, *, manager: str) -> "AsyncIterator[Client]":
+    """Closed at the end; what it writes is in the name of ``manager``. InvalidInput if there is no such cluster."""
+    from lastcall.adapters.host.clock import SystemClock
+    from lastcall.adapters.kube import kubeconfig as files
+    from lastcall.adapters.kube.client import Client
+    from lastcall.adapters.kube.https_transport import HttpsTransport
+
+    access = files.find_access(SystemClock(), os.environ, kubeconfig=kubeconfig or "", context=context or "")
+    transport = HttpsTransport(access.endpoint, access.credentials)
+    try:
+        yield Client(transport, manager=manager)
+    finally:
+        transport.close()

@@ -1,0 +1,211 @@
+"""Made sure of, live, before what cannot be undone: that we lead, that the mark is ours, and that the boot is the same."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+
+from lastcall import names
+from lastcall.errors import ApiFailure, LastcallError, NotFound, RefusedForSafety, TimedOut, Unavailable
+from lastcall.failover.controller.controller_ports import Leadership
+from lastcall.failover.controller.node_reading import LASTS, NEVER, NodeReading
+from lastcall.failover.decisions.case import NodeSnapshot
+from lastcall.failover.evidence import owner_mark
+from lastcall.failover.evidence.node_observations import NodeObservations
+from lastcall.failover.evidence.owner_mark import OwnerMark
+from lastcall.model.observed import LiveNode
+from lastcall.model.tolerations import Taint
+from lastcall.ports.node import Clock
+
+HOLDS = 1.0
+"""Seconds, from the question on, for which what was made sure of holds for the next call of the same step: pods go by the
+hundred. Nothing is left to a watch meanwhile, which may be silent: the Node and its Lease are read live each time."""
+LATE = 5.0
+"""Seconds after which an answer comes too late: what it says may be over, and nothing that is done now follows from it."""
+AHEAD = LASTS
+"""Seconds after which one call looks again while the others go on: all would wait else, once a second, for a busy server."""
+
+
+class SafetyCheck:
+    """For one step about one boot of a node; ``observed``, ``heard`` and ``node`` as the decision was made with.
+
+    A sign of life since then undoes it, and so does a person who takes the mark or the taint away. ``reading`` is what was
+    read live for the decision: for ``ensure`` it is a first look. ``refusal`` says why a fencer is not used, or nothing.
+    """
+
+    def __init__(
+        self,
+        reading: NodeReading,
+        leadership: Leadership,
+        clock: Clock,
+        seen: NodeObservations,
+        *,
+        me: str,
+        boot_id: str,
+        observed: float,
+        heard: float | None,
+        node: NodeSnapshot | None,
+        refusal: Callable[[], str] = str,
+    ) -> None:
+        self._reading = reading
+        self._leadership = leadership
+        self._clock = clock
+        self._seen = seen
+        self._me = me
+        self._boot_id = boot_id
+        self._known = (observed, heard)
+        self._decided = node
+        self._refusal = refusal
+        self._at = NEVER
+        self._took = 0.0
+        """Seconds until the last look was answered."""
+        self._lock = asyncio.Lock()
+        self._looking = False
+        self._looks = 0
+        self._failure: LastcallError | None = None
+        """Of the last look."""
+
+    async def ensure(self) -> None:
+        """RefusedForSafety if it is not so any more; the API's error if that cannot be known."""
+        if self._is_fresh():
+            return
+        asked, before = self._clock.boottime(), self._looks
+        async with self._lock:
+            if self._is_fresh() or self._is_covered_since(asked):
+                return
+            if self._failure and self._looks != before:
+                raise self._failure  # of the look that was waited for: not each of those who wait looks for itself
+            await self._verify_again()
+
+    async def _verify_again(self) -> None:
+        """What is not so any more holds for nobody, however short a time ago it was so."""
+        self._looking, self._failure = True, None
+        try:
+            if not await self._verify_by_reading():
+                await self.verify_live()
+        except BaseException as error:
+            self._at = NEVER
+            self._failure = error if isinstance(error, LastcallError) else None
+            raise
+        finally:
+            self._looking = False
+            self._looks += 1
+
+    async def _verify_by_reading(self) -> bool:
+        """Whether what was read last is new enough; so may be the last renewal of our own lease."""
+        if (
+            self._reading.reusable_node(self._seen) is None
+            or self._clock.boottime() >= self._reading.asked + self._lookahead_seconds
+        ):
+            return False
+        now, led = self._clock.boottime(), self._leadership.last_renewal
+        if now >= led + AHEAD:
+            if not await self._leadership.confirm_leading():
+                raise RefusedForSafety(f"{self._me} does not lead any more")
+            led = now
+        node = self._reading.reusable_node(self._seen)  # what was heard while we asked counts
+        if node is None:
+            return False
+        self._judge_node(node)
+        self._at = min(self._reading.asked, led)
+        return self._is_fresh()
+
+    async def verify_live(self) -> LiveNode:
+        """The same, always read anew; the Node as it is. What is asked at the same time is as old as the question."""
+        began = self._clock.boottime()
+        node = await self._read_node()
+        if (passed := self._clock.boottime() - began) >= LATE:
+            raise RefusedForSafety(f"how node {self._seen.name} is was answered after {passed:.0f} s only")
+        self._judge_node(node)
+        self._at, self._took = began, passed
+        return node
+
+    def ensure_recent(self) -> None:
+        """RefusedForSafety if the last look was asked for too long ago: a machine boots while we stand still.
+
+        So it is if another Node would be struck by now (``refusal``).
+        """
+        self._check_fencer()
+        if (passed := self._clock.boottime() - self._at) >= LATE:
+            raise RefusedForSafety(f"node {self._seen.name} was last looked at {passed:.0f} s ago")
+
+    async def verify_during_order(self) -> None:
+        """RefusedForSafety if a live look undoes what is under way, however late it is answered.
+
+        Nothing if it is not answered: who cannot reach the API server does not renew his lease, which ends it as well.
+        """
+        with suppress(ApiFailure, Unavailable, TimedOut):
+            self._judge_node(await self._read_node())
+
+    def recheck_cached(self) -> None:
+        """RefusedForSafety if what was heard since undoes it; nobody is asked."""
+        if self._seen.boot:
+            self._check_boot(self._seen.boot.id)
+        self._check_silence()
+        self._check_fencer()
+
+    async def _read_node(self) -> LiveNode:
+        """The Node as it is, while we lead."""
+        try:
+            leads, node = await asyncio.gather(self._leadership.confirm_leading(), self._reading.read_live(self._seen))
+        except NotFound:
+            raise RefusedForSafety(f"node {self._seen.name} is gone") from None
+        if not leads:
+            raise RefusedForSafety(f"{self._me} does not lead any more")
+        return node
+
+    def _judge_node(self, node: LiveNode) -> None:
+        """RefusedForSafety if the Node, or what was heard of it, is not what the decision was made from."""
+        name = self._seen.name
+        self._check_boot(node.status.node_info.boot_id)
+        self._check_silence()
+        mark = owner_mark.parse_mark(node.mark_text)
+        if mark is not None and not (isinstance(mark, OwnerMark) and mark.by == self._me):
+            raise RefusedForSafety(f"the mark on node {name} is not {self._me}'s any more")
+        if self._decided and (
+            node.mark_text != self._decided.mark_text
+            or _out_of_service_taints(node.spec.taints) != _out_of_service_taints(self._decided.taints)
+        ):
+            raise RefusedForSafety(f"somebody has changed the mark or the taint out-of-service of node {name}")
+
+    def _check_boot(self, boot_id: str) -> None:
+        if boot_id != self._boot_id:
+            raise RefusedForSafety(f"node {self._seen.name} has another boot id by now: {boot_id}")
+
+    def _check_fencer(self) -> None:
+        if why := self._refusal():
+            raise RefusedForSafety(f"the fencer of node {self._seen.name} is refused: {why}")
+
+    def _check_silence(self) -> None:
+        name = self._seen.name
+        if self._seen.observed != self._known[0]:
+            raise RefusedForSafety(
+                f"what the API server says of node {name} is older than what it said before, or it was deleted"
+            )
+        if self._seen.heard != self._known[1]:
+            raise RefusedForSafety(f"node {name} was heard of meanwhile")
+
+    def _is_fresh(self) -> bool:
+        """Whether the next call may go; what was heard of the node meanwhile by the watch counts at once."""
+        return self._is_younger_than(HOLDS if self._looking else self._lookahead_seconds)
+
+    @property
+    def _lookahead_seconds(self) -> float:
+        """``AHEAD``, or so many seconds fewer that the next look is answered before this one is too old, if looks take long."""
+        return max(0.0, min(AHEAD, HOLDS - 1.5 * self._took))
+
+    def _is_covered_since(self, asked: float) -> bool:
+        """Whether who has waited since ``asked`` has the look of another, as one of his own: it was begun since.
+
+        However long it took, up to ``LATE``: a busy server would be asked by one call after the other else.
+        """
+        return self._at >= asked and self._is_younger_than(LATE)
+
+    def _is_younger_than(self, seconds: float) -> bool:
+        """Whether the last good look was begun less than ``seconds`` ago, and nothing that is known here undoes it."""
+        held = self._clock.boottime() < self._at + seconds
+        return held and self._leadership.leads and (self._seen.observed, self._seen.heard) == self._known
+
+
+def _out_of_service_taints(taints: Iterable[Taint]) -> set[tuple[str, str]]:
+    """Value and effect of each taint out-of-service."""
+    return {(one.value, one.effect) for one in taints if one.key == names.OUT_OF_SERVICE}

@@ -1,0 +1,96 @@
+"""Room for so many at a time; who waits is let in by rank."""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from itertools import count
+
+FAIR = 16
+"""One of so many places goes to who has waited longest, whatever its rank: as long as others come, it would never have its turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiter:
+    """One that waits; ``soon`` is called when its turn is near."""
+
+    number: int
+    turn: asyncio.Future[None]
+    soon: Callable[[], object] | None
+
+
+class RankedSemaphore:
+    """Of those that wait the lowest rank is next, and of the same rank who came first; but see ``FAIR``."""
+
+    def __init__(self, size: int) -> None:
+        self._free = size
+        self._near = max(1, size // 2)
+        """A turn is near when it is one of so many next ones of its rank."""
+        self._waiting: dict[int, deque[_Waiter]] = {}
+        """By rank, in the order in which they came."""
+        self._numbers = count()
+        self._places = 0
+        """So many places were given to those that waited."""
+
+    @property
+    def has_waiters(self) -> bool:
+        """Whether anything waits."""
+        return any(not one.turn.done() for queue in self._waiting.values() for one in queue)
+
+    @asynccontextmanager
+    async def acquire_slot(self, rank: int, soon: Callable[[], object] | None = None) -> AsyncGenerator[None, None]:
+        """Waits for a place, and has it within. If it has to wait, ``soon`` is called at most once, when its turn is near."""
+        await self._acquire_slot(rank, soon)
+        try:
+            yield
+        finally:
+            self._release_slot()
+
+    async def _acquire_slot(self, rank: int, soon: Callable[[], object] | None) -> None:
+        if self._free:
+            self._free -= 1
+            return
+        turn = asyncio.get_running_loop().create_future()
+        queue = self._waiting.setdefault(rank, deque())
+        queue.append(_Waiter(next(self._numbers), turn, soon))
+        if soon and len(queue) <= self._near:
+            soon()
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if not turn.cancelled():  # it was given room, and does not use it
+                self._release_slot()
+            raise
+
+    def _release_slot(self) -> None:
+        """Its room goes to the next one at once, so that nobody who comes just now is before those who wait."""
+        turn = self._next_turn()
+        if turn:
+            turn.set_result(None)
+        else:
+            self._free += 1
+
+    def _next_turn(self) -> "asyncio.Future[None] | None":
+        """Who is let in; None if nothing waits."""
+        heads = []
+        for rank, queue in self._waiting.items():
+            while queue and queue[0].turn.done():  # it waits no more
+                self._take_turn(queue)
+            if queue:
+                heads.append((rank, queue[0].number))
+        if not heads:
+            return None
+        self._places += 1
+        longest = self._places % FAIR == 0
+        rank, _ = min(heads, key=lambda head: head[1] if longest else head[0])
+        return self._take_turn(self._waiting[rank])
+
+    def _take_turn(self, queue: deque[_Waiter]) -> "asyncio.Future[None]":
+        """The first of them; the turn of another one is near then, if that one still waits."""
+        first = queue.popleft()
+        if len(queue) >= self._near:
+            near = queue[self._near - 1]
+            if near.soon and not near.turn.done():
+                near.soon()
+        return first.turn

@@ -1,0 +1,127 @@
+"""Whether the machine behind a fence device is the one on which a node runs (pure): nothing else may be switched off.
+
+Two things tell one machine from all others and are known on both sides: the UUID and the serial number in its firmware's
+SMBIOS tables, and in a cloud the providerID. What differs in one of them is another machine, whatever the others say.
+
+A UUID has two spellings. SMBIOS stores its first three fields with the least byte first since version 2.6 (DSP0134, 7.2.1);
+before that, and on boards that do not care, with the most significant one first. The kernel and a BMC may take the same 16
+bytes differently, so both orders count as the same UUID.
+
+Boards also come with the same UUID or serial number each, which nobody has ever set: those say nothing.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from lastcall.model.fence_node import FenceNode
+from lastcall.model.system_uuid import uuid_spellings
+from lastcall.ports.fences import FenceTarget
+
+_UNSET_SERIALS = re.compile(
+    r"(to be filled by o\.?e\.?m\.?|not settable|not present|default string|system serial number|serial number|not specified|not applicable"
+    r"|not available|none|null|n/?a|unknown|empty|oem|o\.e\.m\.|0?123456789|1234567890?|[0.x\-]*)",
+    re.IGNORECASE,
+)
+_AWS = "aws://"
+
+
+class TargetMatch(Enum):
+    """The answer."""
+
+    SAME = "the same machine"
+    OTHER = "another machine"
+    UNKNOWN = "cannot be known"
+
+
+@dataclass(frozen=True)
+class TargetJudgement:
+    """The answer and a sentence that says why."""
+
+    match: TargetMatch
+    why: str
+
+    def allows_fencing(self, *, unchecked: bool) -> bool:
+        """Whether it may be switched off; ``unchecked`` is the policy's ``targetCheck: Disabled`` for this fence.
+
+        What is known to be another machine is never switched off.
+        """
+        return self.match is TargetMatch.SAME or (unchecked and self.match is TargetMatch.UNKNOWN)
+
+
+def judge_target(target: FenceTarget, node: FenceNode) -> TargetJudgement:
+    """Compares what both say of themselves. A machine on which another node may run is another one, whatever they say."""
+    if node.shared_with and uuid_spellings(node.system_uuid):
+        why = f"node {node.name} shows the same system UUID as node {node.shared_with}, whose machine it may be"
+        return TargetJudgement(TargetMatch.OTHER, why)
+    compared = list(_compare_identifiers(target, node))
+    for same, sentence in compared:
+        if not same:
+            return TargetJudgement(TargetMatch.OTHER, sentence)
+    if compared:
+        return TargetJudgement(TargetMatch.SAME, "; ".join(sentence for _, sentence in compared))
+    return TargetJudgement(TargetMatch.UNKNOWN, _missing_identifiers(target, node))
+
+
+def _compare_identifiers(target: FenceTarget, node: FenceNode) -> Iterator[tuple[bool, str]]:
+    """Each identifier that both know: whether it is the same, and a sentence."""
+    pairs = (
+        (
+            "system UUID",
+            uuid_spellings(target.system_uuid),
+            uuid_spellings(node.system_uuid),
+            target.system_uuid,
+            node.system_uuid,
+        ),
+        (
+            "serial number",
+            comparable_serials(target.serial),
+            comparable_serials(node.serial),
+            target.serial,
+            node.serial,
+        ),
+        (
+            "providerID",
+            comparable_provider_ids(target.provider_id),
+            comparable_provider_ids(node.provider_id),
+            target.provider_id,
+            node.provider_id,
+        ),
+    )
+    for what, theirs, ours, told, known in pairs:
+        if theirs and ours:
+            same = bool(theirs & ours)
+            other = "" if same else f", that of {_target_name(target)} is {told}"
+            yield (
+                same,
+                f"the {what} of node {node.name} is {known}{other or ', and so is that of ' + _target_name(target)}",
+            )
+
+
+def comparable_serials(text: str) -> frozenset[str]:
+    """A serial number as it is compared; empty if it is one that nobody has set."""
+    text = text.strip()
+    return frozenset() if _UNSET_SERIALS.fullmatch(text) else frozenset((text.upper(),))
+
+
+def comparable_provider_ids(text: str) -> frozenset[str]:
+    """A providerID as it is compared. Amazon's with and without a zone name one instance; those of others are taken as they are."""
+    text = text.strip()
+    if text.startswith(_AWS):
+        text = _AWS + text.rpartition("/")[2]
+    return frozenset((text,)) if text else frozenset()
+
+
+def _target_name(target: FenceTarget) -> str:
+    return f"the fence's target {target.name}" if target.name else "the fence's target"
+
+
+def _missing_identifiers(target: FenceTarget, node: FenceNode) -> str:
+    if not (
+        uuid_spellings(target.system_uuid)
+        or comparable_serials(target.serial)
+        or comparable_provider_ids(target.provider_id)
+    ):
+        return f"{_target_name(target)} names neither a system UUID nor a serial number nor a providerID"
+    return f"node {node.name} knows none of the identifiers that {_target_name(target)} names"

@@ -1,0 +1,142 @@
+"""Which FencePolicy holds for which node, and what a policy's status says (pure).
+
+A policy that breaks a rule still stands before the others that are chosen after it: the nodes that it selects are left
+alone until it is mended, since what its author wants is not known. If not even its selector can be read, that is every node
+for which no policy before it is chosen.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from lastcall.errors import InvalidInput
+from lastcall.failover.limits.storms import StormLimits
+from lastcall.model.decoding import convert_readable
+from lastcall.model.fence_policy import FencePolicy, NodeSelector, PolicyLimits
+from lastcall.model.fence_policy_reader import parse_policy, selects_node
+from lastcall.model.pods import Int32
+
+ACCEPTED = "Accepted"
+"""The condition of a policy: whether it is heeded, and if not, why."""
+INVALID = "Invalid"
+"""The reason of Accepted=False."""
+
+
+def storm_limits(limits: PolicyLimits) -> StormLimits:
+    """The same as the storm guard knows them."""
+    return StormLimits(
+        min_healthy=limits.min_healthy,
+        per_domain=limits.per_domain,
+        per_hour=limits.per_hour,
+        settle=limits.settle_seconds,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyEntry:
+    """A policy object: what was read of it, or why it is not heeded."""
+
+    name: str
+    priority: int
+    selector: NodeSelector
+    policy: FencePolicy | None
+    violations: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyChoice:
+    """What holds for a node: a policy, or none, and why none. ``name`` is that of the policy that was chosen."""
+
+    policy: FencePolicy | None
+    name: str = ""
+    why: str = ""
+
+
+def ordered_entries(objects: Iterable[Any]) -> tuple[PolicyEntry, ...]:
+    """The policy objects of a cluster in the order in which they are chosen: by priority, the greatest first, then by name."""
+    return tuple(sorted(map(_read_entry, objects), key=lambda one: (-one.priority, one.name)))
+
+
+def are_equivalent(before: Sequence[PolicyEntry], now: Sequence[PolicyEntry]) -> bool:
+    """Whether two lists of policies say the same of every node: a policy's status has no part in it."""
+    return [_compared_fields(one) for one in before] == [_compared_fields(one) for one in now]
+
+
+def _compared_fields(entry: PolicyEntry) -> tuple[object, ...]:
+    spec = entry.policy.spec if entry.policy else None
+    return entry.name, entry.priority, entry.selector, entry.violations, spec
+
+
+def choose_policy(labels: Mapping[str, str], among: Sequence[PolicyEntry]) -> PolicyChoice:
+    """What holds for a node with these labels; ``among`` as ``ordered_entries`` gives them."""
+    found = next((one for one in among if selects_node(one.selector, labels)), None)
+    if found is None:
+        return PolicyChoice(policy=None, why="no FencePolicy selects the node")
+    if found.policy is None:
+        why = f"FencePolicy {found.name} selects the node, and is not valid: {'; '.join(found.violations)}"
+        return PolicyChoice(policy=None, name=found.name, why=why)
+    return PolicyChoice(policy=found.policy, name=found.name)
+
+
+def policy_status(
+    policy: Mapping[str, Any],
+    entry: PolicyEntry,
+    *,
+    nodes: int,
+    conditions: Sequence[Mapping[str, str]],
+    told: Mapping[str, Sequence[Mapping[str, Any]]],
+    now: datetime,
+) -> dict[str, Any] | None:
+    """What the object's status should be; None if it is so already.
+
+    ``nodes``: how many it is chosen for. ``conditions``: those beside ``Accepted``, without the fields that all conditions
+    share. ``told``: what else is in it, by field.
+    """
+    before = policy.get("status") or {}
+    generation = (policy.get("metadata") or {}).get("generation", 0)
+    accepted = {
+        "type": ACCEPTED,
+        "status": "True" if entry.policy else "False",
+        "reason": ACCEPTED if entry.policy else INVALID,
+        "message": "; ".join(entry.violations)[:32768] or "it is heeded",
+    }
+    dated = []
+    for one in (accepted, *conditions):
+        since = [old["lastTransitionTime"] for old in before.get("conditions") or () if _is_same_condition(old, one)]
+        date = since[0] if since else now.strftime("%Y-%m-%dT%H:%M:%SZ")
+        dated.append({**one, "observedGeneration": generation, "lastTransitionTime": date})
+    lists = {field: [*entries] for field, entries in told.items()}
+    after = {"conditions": dated, **lists, "nodes": nodes, "observedGeneration": generation}
+    return None if after == before else after
+
+
+def _is_same_condition(condition: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    return all(condition.get(field) == wanted[field] for field in ("type", "status"))
+
+
+def _read_entry(found: Any) -> PolicyEntry:
+    try:
+        policy = parse_policy(found)
+    except InvalidInput as error:
+        spec = _as_mapping(_as_mapping(found).get("spec"))
+        return PolicyEntry(
+            name=str(_as_mapping(_as_mapping(found).get("metadata")).get("name", "")),
+            priority=_read_field(spec.get("priority"), Int32, 0),
+            selector=_read_field(spec.get("nodeSelector"), NodeSelector, NodeSelector()),
+            policy=None,
+            violations=error.violations,
+        )
+    return PolicyEntry(
+        name=policy.name, priority=policy.spec.priority, selector=policy.spec.node_selector, policy=policy
+    )
+
+
+def _as_mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _read_field(value: Any, type_: Any, default: Any) -> Any:
+    """As much as can be read; a selector that cannot be read selects everything."""
+    found, wrong = convert_readable(value, type_)
+    return default if value is None or wrong else found

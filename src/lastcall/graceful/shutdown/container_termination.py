@@ -1,0 +1,181 @@
+"""Ends the containers of one pod: hooks, SIGTERM, sidecars in their turn, SIGKILL at the exact moment.
+
+The times come from ``termination``; this loop only waits and acts. Containers are ended all at once, sidecars after
+the main ones in the reverse of their order of start (KEP-753); their hooks run at once like everybody's.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+from lastcall.aio import OrderedTaskGroup, cancel_and_wait, wait_all, wait_any, wait_first
+from lastcall.errors import LastcallError, Unavailable
+from lastcall.graceful.planning.time_windows import was_killed
+from lastcall.graceful.shutdown.adjustable_window import AdjustableWindow
+from lastcall.model.pods import Container, LifecycleHandler, list_sidecars
+from lastcall.model.shutdown import (
+    ContainerEnded,
+    ContainerRecord,
+    ContainerSignalled,
+    HookEnded,
+    HookStarted,
+    JournalEvent,
+)
+from lastcall.ports.node import Clock, HookResult, PodRuntime, RunningPod
+
+Tell = Callable[[JournalEvent], None]
+
+_RETRY = 0.25
+"""Seconds between two attempts to reach a runtime that is away."""
+
+
+class ContainersTermination:
+    """The end of the containers that ``live`` names.
+
+    ``before`` tells by container what had been done already, in CLOCK_BOOTTIME seconds.
+    """
+
+    def __init__(
+        self,
+        live: RunningPod,
+        *,
+        time: AdjustableWindow,
+        runtime: PodRuntime,
+        clock: Clock,
+        tell: Tell,
+        before: Iterable[ContainerRecord] = (),
+    ) -> None:
+        self.live = live
+        self._time = time
+        self._runtime = runtime
+        self._clock = clock
+        self._tell = tell
+        before = tuple(before)
+        self._before = {c.name: c for c in before if c.ended is None}  # one that runs again is another one
+        self._killed_before = any(
+            c.kill is not None and c.ended is not None and was_killed(c.exit_code) for c in before
+        )
+        self._kills = {c.name for c in self._before.values() if c.kill is not None}
+        self._uid = live.pod.metadata.uid
+        self.codes: dict[str, int | None] = {}
+        """Of those that have ended, by name."""
+
+    @property
+    def any_killed(self) -> bool:
+        """Whether SIGKILL has ended one of them, or went out to one whose end is not known."""
+        return self._killed_before or any(was_killed(self.codes.get(name)) for name in self._kills)
+
+    async def run(self) -> None:
+        """Returns when they have ended; being cancelled leaves them as they are."""
+        if len(self.live.containers) == 1:  # as most are: no task of its own, which shows with a hundred pods at once
+            await self._terminate_container(self._container_spec(*self.live.containers), after=())
+        else:
+            await self._terminate_all()
+
+    async def _terminate_all(self) -> None:
+        group = OrderedTaskGroup()
+        try:
+            self._start_tasks(group)
+            await group.join()
+        finally:
+            await group.cancel()
+
+    def _container_spec(self, name: str) -> Container:
+        pod = self.live.pod.spec
+        known = (c for c in (*pod.containers, *(pod.init_containers or ())) if c.name == name)
+        return next(known, Container(name=name))
+
+    def _start_tasks(self, group: OrderedTaskGroup) -> None:
+        pod = self.live.pod
+        waiting = [c for c in list_sidecars(pod) if c.name in self.live.containers]
+        names = {c.name for c in waiting}
+        after = [
+            group.start(self._terminate_container(self._container_spec(name), after=()), f"end {pod.key} {name}")
+            for name in self.live.containers
+            if name not in names
+        ]
+        for sidecar in reversed(waiting):
+            task = group.start(self._terminate_container(sidecar, after=tuple(after)), f"end {pod.key} {sidecar.name}")
+            after = [*after, task]
+
+    async def _terminate_container(self, container: Container, after: "tuple[asyncio.Task[None], ...]") -> None:
+        await self._run_hook(container)
+        if after:
+            await self._wait_for_turn(after)
+        await self._stop_container(container.name)
+
+    async def _run_hook(self, container: Container) -> None:
+        """At least once, as Kubernetes promises: a hook that an earlier life did not see the end of runs again."""
+        hook, before = container.pre_stop, self._before.get(container.name)
+        limit = self._time.window.sigterm_deadline - self._clock.boottime()
+        if hook is None or limit <= 0 or (before and (before.hook_ended is not None or before.term is not None)):
+            return
+        self._tell(HookStarted(at=self._clock.boottime(), uid=self._uid, container=container.name))
+        result = await self._execute_hook(container.name, hook, limit)
+        self._tell(
+            HookEnded(
+                at=self._clock.boottime(),
+                uid=self._uid,
+                container=container.name,
+                ok=result.ok,
+                message=result.message,
+            )
+        )
+
+    async def _execute_hook(self, name: str, hook: LifecycleHandler, limit: float) -> HookResult:
+        """Runs it for ``limit`` seconds at most, for less if the pod's time is shortened meanwhile."""
+        running = asyncio.ensure_future(self._runtime.run_hook(self.live, name, hook, limit))
+        try:
+            if await wait_first(
+                wait_any(running), self._time.wait_until_if_shortened(lambda window: window.sigterm_deadline)
+            ):
+                return HookResult(ok=False, timed_out=True, message="cut off: its phase was shortened")
+            return running.result()
+        finally:
+            await cancel_and_wait(running)
+
+    async def _wait_for_turn(self, after: "tuple[asyncio.Task[None], ...]") -> None:
+        turn = asyncio.ensure_future(wait_all(*after))
+        alarm = asyncio.ensure_future(self._time.wait_until(lambda window: window.sigterm_deadline))
+        try:
+            await wait_any(turn, alarm)
+        finally:
+            await cancel_and_wait(alarm, turn)
+
+    async def _stop_container(self, name: str) -> None:
+        before = self._before.get(name)
+        term = before.term if before else None
+        if term is None:
+            term = self._clock.boottime()
+            self._tell(ContainerSignalled(at=term, uid=self._uid, container=name, signal="TERM"))
+        killer = asyncio.ensure_future(self._kill_when_due(name, term))
+        try:
+            code = await self._stop_until_ended(name, term)
+        finally:
+            await cancel_and_wait(killer)
+        self.codes[name] = code
+        self._tell(ContainerEnded(at=self._clock.boottime(), uid=self._uid, container=name, exit_code=code))
+
+    async def _stop_until_ended(self, name: str, term: float) -> int | None:
+        while True:
+            left = max(0.0, self._time.window.kill_time(term) - self._clock.boottime())
+            try:
+                return await self._runtime.stop_container(self.live.containers[name], left)
+            except Unavailable:
+                await self._clock.sleep(_RETRY)
+
+    async def _kill_when_due(self, name: str, term: float) -> None:
+        await self._time.wait_until(lambda window: window.kill_time(term))
+        self._kills.add(name)
+        self._tell(ContainerSignalled(at=self._clock.boottime(), uid=self._uid, container=name, signal="KILL"))
+        await self._kill_until_accepted(name)
+
+    async def _kill_until_accepted(self, name: str) -> None:
+        """Repeats while the runtime is away; the phase's end, not this, is what gives up."""
+        while True:
+            try:
+                await self._runtime.kill_container(self.live.containers[name])
+                return
+            except Unavailable:
+                await self._clock.sleep(_RETRY)
+            except LastcallError:
+                return

@@ -1,0 +1,81 @@
+"""A shutdown's events as lines for the log and for a terminal (pure)."""
+
+from lastcall.model.duration import format_seconds
+from lastcall.model.shutdown import (
+    ContainerSignalled,
+    HookEnded,
+    JournalEvent,
+    LockReleased,
+    NoteWritten,
+    PhaseEnded,
+    PhaseShortened,
+    PhaseStarted,
+    PodEnded,
+    PodOutcome,
+    PodStarted,
+    RuntimeAnswered,
+    RuntimeSilent,
+    ShutdownCancelled,
+    ShutdownResumed,
+    ShutdownStarted,
+)
+
+
+class EventFormatter:
+    """Tells each event in one line for people; knows the pods' names from the events before."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+
+    def format_event(self, event: JournalEvent) -> str:
+        """One line, or "" for what is only of interest in the report."""
+        self.remember_pod(event)
+        return self._event_line(event)
+
+    def remember_pod(self, event: JournalEvent) -> None:
+        """For an event that is not told: those after it may name its pod."""
+        if isinstance(event, PodStarted):
+            self._names[event.uid] = f"{event.namespace}/{event.name}"
+
+    def _event_line(self, event: JournalEvent) -> str:
+        match event:
+            case ShutdownStarted():
+                granted = "without limit" if event.granted is None else format_seconds(event.granted)
+                return f"shutdown {event.id} begins: {format_seconds(event.requested)} asked for, {granted} granted"
+            case ShutdownResumed():
+                return "going on with the shutdown" + ("" if event.lock else "; no lock is held any more")
+            case PhaseStarted():
+                return f"phase {event.index + 1} begins, {format_seconds(event.seconds)} at most"
+            case PhaseShortened():
+                return f"phase {event.index + 1} is shortened to {format_seconds(event.seconds)}: pods of later phases were found"
+            case PodStarted():
+                return f"{self._pod_name(event.uid)} is asked to end within {format_seconds(event.grace)}"
+            case HookEnded(ok=False):
+                return f"{self._pod_name(event.uid)} {event.container}: preStop hook failed: {event.message}"
+            case ContainerSignalled(signal="KILL"):
+                return f"{self._pod_name(event.uid)} {event.container}: its time is over, SIGKILL"
+            case PodEnded():
+                return f"{self._pod_name(event.uid)} has ended: {event.outcome.value}"
+            case PhaseEnded():
+                return f"phase {event.index + 1} is over: {event.end.value}"
+            case ShutdownCancelled():
+                return f"the shutdown is cancelled: {event.why}"
+            case LockReleased():
+                return f"the lock is released: {event.why}"
+            case NoteWritten() | RuntimeSilent() | RuntimeAnswered():
+                return event.text
+        return ""
+
+    def _pod_name(self, uid: str) -> str:
+        return self._names.get(uid, uid)
+
+
+def needs_attention(event: JournalEvent) -> bool:
+    """Whether a person should look at it."""
+    if isinstance(event, PodEnded):
+        return event.outcome is PodOutcome.UNCONFIRMED
+    if isinstance(event, HookEnded):
+        return not event.ok
+    return isinstance(event, NoteWritten | PhaseShortened | RuntimeSilent) or (
+        isinstance(event, ContainerSignalled) and event.signal == "KILL"
+    )

@@ -1,0 +1,303 @@
+"""Begins, resumes, cancels and closes shutdowns: one at a time, each with its journal."""
+
+import asyncio
+import datetime as dt
+import logging
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+from lastcall.aio import OrderedTaskGroup, cancel_and_wait
+from lastcall.errors import LastcallError
+from lastcall.graceful.config import AgentConfig
+from lastcall.graceful.planning import remaining_time
+from lastcall.graceful.shutdown.journal_recorder import JournalRecorder, Listener
+from lastcall.graceful.shutdown.resumption import ResumeDecision, pods_by_uid, resume_decision
+from lastcall.graceful.shutdown.run import ShutdownRun
+from lastcall.model.shutdown import (
+    AnyEvent,
+    LockReleased,
+    NoteWritten,
+    PhasePlan,
+    PodRecord,
+    ShutdownCancelled,
+    ShutdownMode,
+    ShutdownRecord,
+    ShutdownResumed,
+    ShutdownStarted,
+    from_lines,
+)
+from lastcall.model.shutdown_fold import fold_events
+from lastcall.ports.node import Clock, JournalFile, Journals, NodeFace, PodRuntime
+
+DISK_SECONDS = 1.0
+"""How long what goes to the disk waits at the beginning: an fsync and its thread would hold up the SIGTERMs."""
+
+BACK_SECONDS = 5.0
+"""Between two attempts to be a ready node again."""
+
+log = logging.getLogger(__name__)
+
+
+class NodeShutdownManager:
+    """This node's shutdowns. ``wake`` is called when the phases of the one under way are over."""
+
+    def __init__(
+        self,
+        *,
+        node_name: str,
+        boot_id: str,
+        runtime: PodRuntime,
+        node: NodeFace,
+        journals: Journals,
+        clock: Clock,
+        listeners: Sequence[Listener],
+        wake: Callable[[], None],
+    ) -> None:
+        self._node_name = node_name
+        self._boot_id = boot_id
+        self._runtime = runtime
+        self._node = node
+        self._journals = journals
+        self._clock = clock
+        self._wake = wake
+        self._recorder = JournalRecorder(listeners)
+        self._background = OrderedTaskGroup()
+        self._left: tuple[ShutdownRecord, Sequence[AnyEvent]] | None = None
+        self._called_off: ShutdownRun | None = None
+        self._returning: asyncio.Task[None] | None = None
+        self._run: ShutdownRun | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._mode = ShutdownMode.ENFORCE
+        self._began: float | None = None
+        self._ended: float | None = None
+        self._writing = asyncio.Lock()
+        self.deadline = 0.0
+        """When the lock is released at the latest (CLOCK_BOOTTIME)."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is left to do but to release the lock: the phases are over, or the deadline is."""
+        return self._task is None or self._task.done() or self._clock.boottime() >= self.deadline
+
+    def recover(self) -> None:
+        """Reads what an earlier life of this program left; what it means is known when logind has answered."""
+        self._left = self._read_latest()
+
+    @property
+    def has_unfinished_shutdown(self) -> bool:
+        """Whether an earlier life left a shutdown in this boot, and logind has not been asked yet what became of it."""
+        return self._resume_decision(preparing=True) in (ResumeDecision.RESUME, ResumeDecision.ALREADY_RELEASED)
+
+    def close_if_cancelled(self, *, preparing: bool) -> None:
+        """Closes, as soon as logind has answered, what was called off while nobody looked."""
+        if preparing or self._left is None:
+            return
+        verdict, (record, _), self._left = self._resume_decision(preparing=False), self._left, None
+        self._wake()
+        if verdict is ResumeDecision.CANCELLED:
+            self._reopen_journal(record)
+            self._start_return("it was called off while no agent was running", mode=record.mode)
+
+    async def begin(self, config: AgentConfig, *, granted: float | None, how: str, lock: bool) -> None:
+        """Begins, or goes on with what an earlier life of this program began in this boot."""
+        await self._stop_returning()
+        verdict, left, self._left = self._resume_decision(preparing=True), self._left, None
+        if verdict is ResumeDecision.ALREADY_RELEASED and left:
+            self._finish_released(left[0])
+        elif verdict is ResumeDecision.RESUME and left:
+            self._resume_shutdown(*left, lock=lock)
+        else:
+            taken_over = await self._take_over_pods()
+            self._start_new(config, granted=granted, how=how, lock=lock, taken_over=taken_over)
+
+    def cancel_shutdown(self, why: str) -> None:
+        """The machine stays up: no further pod is begun, the node will be ready again."""
+        if self._run:
+            self._run.stop()
+        self._called_off, self._run, self._task = self._run, None, None
+        self._start_return(why, mode=self._mode)
+
+    def record_release(self) -> None:
+        """The lock has been closed: writes that down. At once, no I/O but the journal's."""
+        phases_over = self._task is None or self._task.done()
+        why = "all phases are over" if phases_over else "the time is over"
+        self._recorder.record(LockReleased(at=self._clock.boottime(), why=why))
+        self._write_state(ended=self._clock.wall())
+
+    async def close(self) -> None:
+        """The program ends; what is under way is left for its next life."""
+        if self._task:
+            await cancel_and_wait(self._task)
+        for run in (self._run, self._called_off):
+            if run:
+                await run.abandon()
+        await self._background.cancel()
+        await self._recorder.wait_for_sync()
+
+    # ------------------------------------------------------------------------------------------------------------------
+
+    def _resume_decision(self, *, preparing: bool) -> ResumeDecision:
+        return resume_decision(self._left[0] if self._left else None, boot_id=self._boot_id, preparing=preparing)
+
+    def _reopen_journal(self, record: ShutdownRecord) -> None:
+        """Goes on with an earlier life's journal."""
+        self._began = record.wall
+        self._recorder.switch_journal(self._open_journal(self._journals.reopen, record.id))
+
+    def _open_journal(self, verb: Callable[[str], JournalFile], shutdown_id: str) -> JournalFile | None:
+        try:
+            return verb(shutdown_id)
+        except (OSError, LastcallError) as error:
+            log.error("no journal can be written, going on without it: %s", error)
+            return None
+
+    def _finish_released(self, record: ShutdownRecord) -> None:
+        """An earlier life has released the lock: nothing is left to do."""
+        self._reopen_journal(record)
+        self._mode = record.mode
+        self.deadline = 0.0
+        if record.mode is ShutdownMode.ENFORCE:
+            self._node.refuse_pods()
+
+    def _start_return(self, why: str, *, mode: ShutdownMode) -> None:
+        self._returning = self._background.start(self._return_to_ready(why, mode), "be a ready node again")
+
+    async def _return_to_ready(self, why: str, mode: ShutdownMode) -> None:
+        """The journal is closed when the node is ready again: if this life ends before, the next one sees to it."""
+        if self._called_off:
+            await self._called_off.withdraw_announcement()
+        while mode is ShutdownMode.ENFORCE:
+            try:
+                await self._node.mark_ready()
+                break
+            except Exception as error:
+                log.error("the node could not be made ready again, trying again: %s: %s", type(error).__name__, error)
+            await self._clock.sleep(BACK_SECONDS)
+        self._record_cancelled(why)
+
+    def _record_cancelled(self, why: str) -> None:
+        self._recorder.record(ShutdownCancelled(at=self._clock.boottime(), why=why))
+        self._write_state(ended=self._clock.wall())
+
+    async def _stop_returning(self) -> None:
+        """Another shutdown begins, maybe before the node was a ready one again."""
+        if self._returning and not self._returning.done():
+            await cancel_and_wait(self._returning)
+            self._record_cancelled("another shutdown began")
+
+    async def _take_over_pods(self) -> dict[str, PodRecord]:
+        """The pods whose end was begun by a shutdown that was called off: the new one goes on with them."""
+        run, self._called_off = self._called_off, None
+        if run is None:
+            return {}
+        uids = run.open_uids
+        await run.abandon()
+        records = pods_by_uid(fold_events(self._recorder.events))
+        return {uid: records[uid] for uid in uids if uid in records}
+
+    def _start_new(
+        self,
+        config: AgentConfig,
+        *,
+        granted: float | None,
+        how: str,
+        lock: bool,
+        taken_over: Mapping[str, PodRecord],
+    ) -> None:
+        now, wall = self._clock.boottime(), self._clock.wall()
+        requested = float(config.requested_seconds)
+        deadline = remaining_time.release_deadline(now, requested, requested if granted is None else granted)
+        started = ShutdownStarted(
+            at=now,
+            id=_shutdown_id(wall),
+            node=self._node_name,
+            boot_id=self._boot_id,
+            wall=wall,
+            how=how,
+            mode=config.mode,
+            requested=requested,
+            granted=None if granted == math.inf else granted,
+            deadline=deadline,
+            lock=lock,
+            phases=config.groups,
+        )
+        self._began = wall
+        self._recorder.switch_journal(self._open_journal(self._journals.create, started.id))
+        self._recorder.record(started)
+        self._start_run(config.groups, deadline=deadline, mode=config.mode, taken_over=taken_over)
+
+    def _resume_shutdown(self, record: ShutdownRecord, events: Sequence[AnyEvent], *, lock: bool) -> None:
+        self._reopen_journal(record)
+        self._recorder.replay(events)
+        self._recorder.record(ShutdownResumed(at=self._clock.boottime(), lock=lock))
+        plan = [PhasePlan(priority=phase.priority, seconds=phase.seconds) for phase in record.phases]
+        deadline = record.boottime + record.deadline
+        self._start_run(plan, deadline=deadline, mode=record.mode, before=record)
+
+    def _start_run(
+        self,
+        plan: Sequence[PhasePlan],
+        *,
+        deadline: float,
+        mode: ShutdownMode,
+        before: ShutdownRecord | None = None,
+        taken_over: Mapping[str, PodRecord] | None = None,
+    ) -> None:
+        self.deadline = deadline
+        self._mode = mode
+        self._run = ShutdownRun(
+            plan,
+            deadline=deadline,
+            mode=mode,
+            runtime=self._runtime,
+            node=self._node,
+            clock=self._clock,
+            tell=self._recorder.record,
+            before=before,
+            taken_over=taken_over,
+        )
+        self._task = asyncio.create_task(self._run_guarded(self._run), name="shutdown")
+        self._task.add_done_callback(lambda _: self._wake())
+        self._write_state(ended=None)
+
+    async def _run_guarded(self, run: ShutdownRun) -> None:
+        """A mistake of ours must neither keep the machine from going down nor go unseen."""
+        try:
+            await run.run_phases()
+        except Exception as error:
+            log.exception("the shutdown broke off")
+            self._recorder.record(
+                NoteWritten(at=self._clock.boottime(), text=f"broke off: {type(error).__name__}: {error}")
+            )
+
+    def _write_state(self, *, ended: float | None) -> None:
+        """The journal and the kubelet's state file go to the disk: at the end at once, at the beginning a little later.
+
+        Only the machine's death makes a difference, and that is what the lock holds up.
+        """
+        self._ended = ended
+        self._background.start(self._write_to_disk(after=DISK_SECONDS if ended is None else 0.0), "to disk")
+
+    async def _write_to_disk(self, *, after: float) -> None:
+        await self._clock.sleep(after)
+        self._recorder.start_sync()
+        async with self._writing:  # in turn, so that the newer state is the one that stays
+            try:
+                await self._journals.write_kubelet_state(self._began, self._ended)
+            except OSError as error:
+                log.error("the shutdown's start and end cannot be written for those who read the kubelet's: %s", error)
+
+    def _read_latest(self) -> tuple[ShutdownRecord, Sequence[AnyEvent]] | None:
+        try:
+            latest = self._journals.latest()
+            events = from_lines(latest[1]) if latest else []
+            return (fold_events(events), events) if events else None
+        except (OSError, ValueError, LastcallError) as error:
+            log.error("the newest journal cannot be read: %s", error)
+            return None
+
+
+def _shutdown_id(wall: float) -> str:
+    """The moment in UTC, to the millisecond: sorts by time and is quickly typed."""
+    moment = dt.datetime.fromtimestamp(wall, dt.UTC)
+    return f"{moment:%Y%m%d-%H%M%S}-{moment.microsecond // 1000:03d}"

@@ -1,0 +1,141 @@
+"""Sees one pod off: its containers, also those that were started meanwhile, then its sandbox and its last status."""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from msgspec.structs import replace
+
+from lastcall.errors import LastcallError, Unavailable
+from lastcall.graceful.planning.time_windows import was_killed
+from lastcall.graceful.shutdown.adjustable_window import AdjustableWindow
+from lastcall.graceful.shutdown.container_termination import ContainersTermination, Tell
+from lastcall.graceful.shutdown.resumption import replay_events
+from lastcall.model.pods import DEFAULT_GRACE, ObjectMetadata, Pod, pod_priority
+from lastcall.model.shutdown import (
+    ContainerRecord,
+    JournalEvent,
+    PodEnded,
+    PodOutcome,
+    PodRecord,
+    PodStarted,
+    PodUnmounted,
+)
+from lastcall.ports.node import Clock, NodeFace, PodRuntime, RunningPod
+
+SANDBOX_SECONDS = 2.0
+"""How long a phase waits, out of its own time, for the sandbox of a pod whose containers have ended.
+
+Its network is torn down meanwhile, for which the pods of a later phase may be needed; but who hangs there holds nobody up.
+"""
+
+_RETRY = 0.25
+"""Seconds between two attempts to reach a runtime that is away."""
+
+
+class PodTermination:
+    """One pod on its way. ``before`` as of ``ContainersTermination``; ``called_off`` says whether the machine stays up after all."""
+
+    def __init__(
+        self,
+        live: RunningPod,
+        *,
+        time: AdjustableWindow,
+        runtime: PodRuntime,
+        node: NodeFace,
+        clock: Clock,
+        tell: Tell,
+        called_off: Callable[[], bool],
+        before: Iterable[ContainerRecord] = (),
+    ) -> None:
+        self._live = live
+        self._time = time
+        self._runtime = runtime
+        self._node = node
+        self._clock = clock
+        self._tell = tell
+        self._called_off = called_off
+        self._before = before
+        self._over: set[str] = set()
+        self._killed = False
+        self._codes: dict[str, int | None] = {}
+
+    async def terminate_containers(self) -> None:
+        """Returns when none of it runs any more, and has told so.
+
+        The list that this began with may be seconds old. A container that the kubelet has started since, in the place
+        of another or after an init container, has its hook, its SIGTERM and what is left of the pod's time as well.
+        """
+        now: RunningPod | None = self._live
+        before = self._before
+        while now:
+            end = ContainersTermination(
+                now, time=self._time, runtime=self._runtime, clock=self._clock, tell=self._tell, before=before
+            )
+            await end.run()
+            self._over.update(now.containers.values())
+            self._killed = self._killed or end.any_killed
+            self._codes |= end.codes
+            now, before = await self._find_restarted(), ()
+        outcome = PodOutcome.KILLED if self._killed else PodOutcome.GRACEFUL
+        self._tell(PodEnded(at=self._clock.boottime(), uid=self._live.pod.metadata.uid, outcome=outcome))
+
+    async def tear_down_sandbox(self) -> None:
+        """Tears it down, as soon as the runtime can be reached.
+
+        A shutdown that was called off asks for it once and no more: what the runtime does not hear then is the kubelet's.
+        """
+        while True:
+            try:
+                return await self._runtime.tear_down_pod(self._live)
+            except Unavailable:
+                if self._called_off():
+                    return None
+                await self._clock.sleep(_RETRY)
+            except LastcallError:
+                return None
+
+    async def write_last_status(self) -> None:
+        """Returns when it is written."""
+        if await self._node.report_pod_ended(self._live, self._codes):
+            self._tell(PodUnmounted(at=self._clock.boottime(), uid=self._live.pod.metadata.uid))
+
+    async def _find_restarted(self) -> RunningPod | None:
+        """What runs all the same. After a cancel it is the kubelet's: it has started it, and it stays."""
+        while not self._called_off():
+            try:
+                now = await self._runtime.reread_pod(self._live)
+            except Unavailable:
+                await self._clock.sleep(_RETRY)
+            else:
+                found = now.containers.items() if now else ()
+                left = {name: run for name, run in found if run not in self._over}
+                return replace(now, containers=left) if now and left and not self._called_off() else None
+        return None
+
+
+def initial_events(
+    live: RunningPod, index: int, time: AdjustableWindow, record: PodRecord | None, *, clock: Clock
+) -> Iterator[JournalEvent]:
+    """What the journal gets first, made when the pod's turn comes: the first of a hundred waits for no other."""
+    at = clock.boottime() if record else time.window.started
+    asked = live.pod.spec.termination_grace_period_seconds
+    yield PodStarted(
+        at=at,
+        uid=live.pod.metadata.uid,
+        namespace=live.pod.metadata.namespace,
+        name=live.pod.metadata.name,
+        priority=pod_priority(live.pod),
+        phase=index,
+        grace=round(time.window.grace, 3),
+        asked=DEFAULT_GRACE if asked is None else asked,
+        containers=tuple(live.containers),
+    )
+    yield from replay_events(record, at) if record else ()
+
+
+async def record_absent_pod(record: PodRecord, *, node: NodeFace, clock: Clock, tell: Tell) -> None:
+    """It has ended while nobody looked. Raises what the node does."""
+    killed = any(container.kill is not None and was_killed(container.exit_code) for container in record.containers)
+    tell(PodEnded(at=clock.boottime(), uid=record.uid, outcome=PodOutcome.KILLED if killed else PodOutcome.GRACEFUL))
+    pod = Pod(metadata=ObjectMetadata(name=record.name, namespace=record.namespace, uid=record.uid))
+    if await node.report_pod_ended(RunningPod(pod=pod, containers={}), {}):
+        tell(PodUnmounted(at=clock.boottime(), uid=record.uid))

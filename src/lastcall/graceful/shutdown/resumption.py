@@ -1,0 +1,79 @@
+"""What a restarted agent makes of the journal that it finds (pure)."""
+
+from enum import Enum
+from typing import TypeVar
+
+from msgspec import structs
+
+from lastcall.model.base import Facts
+from lastcall.model.shutdown import (
+    ContainerSignalled,
+    HookEnded,
+    HookStarted,
+    JournalEvent,
+    PodRecord,
+    ShutdownOutcome,
+    ShutdownRecord,
+)
+
+F = TypeVar("F", bound=Facts)
+
+
+class ResumeDecision(Enum):
+    """What the newest journal means now."""
+
+    NOTHING = "there is none, or it is closed"
+    RESUME = "this shutdown is under way: go on with the time that is left"
+    ALREADY_RELEASED = "the lock was released already: the machine is going down"
+    CANCELLED = "the shutdown was cancelled while nobody looked: be a ready node again"
+    EARLIER_BOOT = "the machine went down with it; it is history"
+
+
+def resume_decision(record: ShutdownRecord | None, *, boot_id: str, preparing: bool) -> ResumeDecision:
+    """What to do about the newest journal.
+
+    It is resumed only in the boot that wrote it and while logind says that the shutdown is under way: anything else
+    would end the pods of a machine that stays up.
+    """
+    if record is None:
+        return ResumeDecision.NOTHING
+    if record.boot_id != boot_id:
+        return ResumeDecision.EARLIER_BOOT
+    if record.outcome in (ShutdownOutcome.CANCELLED, ShutdownOutcome.INTERRUPTED):
+        return ResumeDecision.NOTHING
+    if not preparing:
+        return ResumeDecision.CANCELLED
+    return ResumeDecision.RESUME if record.released is None else ResumeDecision.ALREADY_RELEASED
+
+
+def pods_by_uid(record: ShutdownRecord) -> dict[str, PodRecord]:
+    """Its pods by uid, with CLOCK_BOOTTIME seconds in place of all offsets."""
+    return {
+        pod.uid: structs.replace(
+            _shift_times(pod, record.boottime, "started", "ended"),
+            containers=tuple(
+                _shift_times(container, record.boottime, "hook_started", "hook_ended", "term", "kill", "ended")
+                for container in pod.containers
+            ),
+        )
+        for pod in record.pods
+    }
+
+
+def replay_events(record: PodRecord, at: float) -> list[JournalEvent]:
+    """What a shutdown that was called off had done to a pod, as events of ``at``: for the journal of the next one."""
+    events: list[JournalEvent] = []
+    for container in record.containers:
+        uid, name = record.uid, container.name
+        if container.hook_ended is not None:
+            ok, message = bool(container.hook_ok), container.hook_message
+            events.append(HookStarted(at=at, uid=uid, container=name))
+            events.append(HookEnded(at=at, uid=uid, container=name, ok=ok, message=message))
+        if container.term is not None:
+            events.append(ContainerSignalled(at=at, uid=uid, container=name, signal="TERM"))
+    return events
+
+
+def _shift_times(facts: F, seconds: float, *fields: str) -> F:
+    times = {field: getattr(facts, field) for field in fields}
+    return structs.replace(facts, **{field: time + seconds for field, time in times.items() if time is not None})

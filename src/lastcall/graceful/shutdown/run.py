@@ -1,0 +1,359 @@
+"""Carries out one shutdown: phase after phase, lowest priority first, each within its seconds.
+
+No phase begins before the one before it has ended or run out; the kills of stragglers are confirmed within their
+phase; being told to stop takes effect between two pods.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+
+from lastcall.aio import OrderedTaskGroup, cancel_and_wait, wait_any
+from lastcall.graceful.planning import remaining_time
+from lastcall.graceful.planning.time_windows import PhaseTime, TerminationWindow, phase_time
+from lastcall.graceful.shutdown.adjustable_window import AdjustableWindow
+from lastcall.graceful.shutdown.container_termination import Tell
+from lastcall.graceful.shutdown.pod_refresher import LAST_LOOK_SECONDS, LOOK_AFTER, PodRefresher
+from lastcall.graceful.shutdown.pod_termination import (
+    SANDBOX_SECONDS,
+    PodTermination,
+    initial_events,
+    record_absent_pod,
+)
+from lastcall.graceful.shutdown.resumption import pods_by_uid
+from lastcall.graceful.shutdown.roster import Roster
+from lastcall.graceful.shutdown.runtime_probe import RuntimeProbe
+from lastcall.model.shutdown import (
+    JournalEvent,
+    NoteWritten,
+    PhaseEnd,
+    PhaseEnded,
+    PhasePlan,
+    PhaseShortened,
+    PhaseStarted,
+    PodEnded,
+    PodOutcome,
+    PodRecord,
+    ShutdownMode,
+    ShutdownRecord,
+)
+from lastcall.ports.node import Clock, NodeFace, PodRuntime, RunningPod
+
+ANNOUNCE_SECONDS = 2.0
+"""How long the first kill waits for what comes before it (ports.NodeFace): the pods' time is worth more."""
+
+RETRY_SECONDS = 0.25
+"""Between two attempts to get a first list of pods from a runtime that is away."""
+
+_SAME = 0.01
+"""Seconds that no phase is shortened for: its time is journalled in milliseconds."""
+
+
+class ShutdownRun:
+    """One shutdown.
+
+    ``before`` is its record so far, if an earlier life of the agent began it. ``taken_over`` are the pods, by uid and
+    with times in CLOCK_BOOTTIME, whose end was begun by a shutdown before this one, which was called off.
+    """
+
+    def __init__(
+        self,
+        plan: Sequence[PhasePlan],
+        *,
+        deadline: float,
+        mode: ShutdownMode,
+        runtime: PodRuntime,
+        node: NodeFace,
+        clock: Clock,
+        tell: Tell,
+        before: ShutdownRecord | None = None,
+        taken_over: Mapping[str, PodRecord] | None = None,
+    ) -> None:
+        self._plan = tuple(plan)
+        self._deadline = deadline
+        self._mode = mode
+        self._runtime = runtime
+        self._node = node
+        self._clock = clock
+        self._tell = tell
+        self._before = before
+        self._records = pods_by_uid(before) if before else {}
+        self._taken_over = dict(taken_over or {})
+        self._roster = Roster(plan, before)
+        self._group = OrderedTaskGroup()
+        self._sandboxes = OrderedTaskGroup()
+        self._ends: dict[str, asyncio.Task[None]] = {}
+        self._announcing: asyncio.Future[None] | None = None
+        self._stopped = False
+        self._changed = asyncio.Event()
+        self._looked = False
+        self._times: dict[str, AdjustableWindow] = {}
+        self._pulse = RuntimeProbe(runtime, clock=clock, tell=tell)
+        self._lookout = PodRefresher(runtime, self._roster, clock=clock, note=self._record_note, found=self._on_refresh)
+
+    def stop(self) -> None:
+        """No further pod is begun; those whose end has begun are let finish. At once, no I/O."""
+        self._stopped = True
+        self._changed.set()
+
+    async def run_phases(self) -> None:
+        """Returns when the last phase is over, or at once after ``stop``."""
+        await self._announce_shutdown()
+        pulse = asyncio.create_task(self._pulse.run(), name="the runtime's pulse")
+        try:
+            if not await self._wait_for_first_list():
+                return
+            self._lookout.start_refresh(after=LOOK_AFTER)
+            if self._before:
+                await self._lookout.wait_for_refresh()
+                self._resume_earlier_pods()
+            for index in range(len(self._plan)):
+                if index:
+                    self._lookout.start_refresh()
+                if (index or not self._roster.waiting_pods(index)) and not self._pulse.silent:
+                    await self._lookout.wait_for_refresh()
+                if self._stopped:
+                    return
+                await self._run_phase(index)
+            await self._wait_for_last_kills()
+            await self._report_finished()
+        finally:
+            await cancel_and_wait(pulse)
+            await self._lookout.close()
+
+    async def withdraw_announcement(self) -> None:
+        """After ``stop``: when this returns, nobody tells the node any more that it goes down."""
+        if self._announcing:
+            await cancel_and_wait(self._announcing)
+
+    @property
+    def open_uids(self) -> list[str]:
+        """The uids of the pods whose end has begun and not come, also of those that their phase has given up."""
+        return [
+            uid for uid, end in self._ends.items() if not end.done() and not self._roster.have_containers_ended(uid)
+        ]
+
+    async def abandon(self) -> None:
+        """What is under way is left as it is, for another shutdown or the next life of the program to go on with."""
+        await self.withdraw_announcement()
+        await self._group.cancel()
+        await self._sandboxes.cancel()
+
+    # -- what there is -------------------------------------------------------------------------------------------------
+
+    async def _announce_shutdown(self) -> None:
+        if self._mode is ShutdownMode.OBSERVE:
+            return
+        self._node.refuse_pods()
+        self._announcing = asyncio.ensure_future(self._node.begin_shutdown(self._deadline))
+        if not await self._wait_at_most(ANNOUNCE_SECONDS, self._announcing):
+            self._record_note(
+                f"what comes before the first kill is not done after {ANNOUNCE_SECONDS:g} s; the pods are ended all the same"
+            )
+
+    async def _wait_for_first_list(self) -> bool:
+        """There is nothing to go by without one: a runtime that is away is waited for, out of the phases' time."""
+        while not await self._lookout.read_cached():
+            if self._stopped or self._clock.boottime() >= self._deadline:
+                return False
+            await self._clock.sleep(RETRY_SECONDS)
+        return True
+
+    def _resume_earlier_pods(self) -> None:
+        """With the pods that an earlier life had begun with and that belong to no phase any more."""
+        for record in self._records.values():
+            live = self._roster.running_pod(record.uid)
+            if live and record.outcome is PodOutcome.UNCONFIRMED:
+                now = self._clock.boottime()
+                window = TerminationWindow(started=record.started, grace=record.grace, last_kill=now)
+                self._start_termination(live, AdjustableWindow(window, self._clock), record)
+            elif not live and not record.outcome and self._mode is ShutdownMode.ENFORCE:
+                self._group.start(self._record_absent_pod(record), f"note {record.namespace}/{record.name}")
+
+    async def _record_absent_pod(self, record: PodRecord) -> None:
+        try:
+            await record_absent_pod(record, node=self._node, clock=self._clock, tell=self._tell)
+        except Exception as error:
+            key = f"{record.namespace}/{record.name}"
+            self._record_note(f"{key}: its last status could not be written: {type(error).__name__}: {error}")
+
+    async def _wait_at_most(self, seconds: float, task: "asyncio.Future[None]") -> bool:
+        """Waits for a task, which is left running if it takes longer; what it raises is noted. Whether it is done."""
+        alarm = asyncio.ensure_future(self._clock.sleep(seconds))
+        try:
+            await wait_any(task, alarm)
+        finally:
+            await cancel_and_wait(alarm)
+        if task.done() and not task.cancelled() and (error := task.exception()):
+            self._record_note(f"{type(error).__name__}: {error}")
+        return task.done()
+
+    def _on_refresh(self) -> None:
+        self._looked = True
+        self._changed.set()
+
+    def _record_note(self, text: str) -> None:
+        self._tell(NoteWritten(at=self._clock.boottime(), text=text))
+
+    # -- phases --------------------------------------------------------------------------------------------------------
+
+    async def _run_phase(self, index: int) -> None:
+        if self._before and self._before.phases[index].end not in (None, PhaseEnd.CANCELLED):
+            return
+        waiting = self._roster.waiting_pods(index) or await self._find_missed_pods(index)
+        if not waiting:
+            begun = self._before is not None and self._before.phases[index].started is not None
+            over = PhaseEnd.DONE if begun else PhaseEnd.EMPTY
+            self._tell(PhaseEnded(at=self._clock.boottime(), index=index, end=over))
+            return
+        over = await self._run_until_phase_end(index, self._start_phase_time(index, waiting))
+        if over is PhaseEnd.RAN_OUT:
+            over = self._give_up_open_pods()
+        self._tell(PhaseEnded(at=self._clock.boottime(), index=index, end=over))
+
+    async def _find_missed_pods(self, index: int) -> Sequence[RunningPod]:
+        """Pods that are found when the last phase has no other: the shutdown is not over before a fresh list has come."""
+        if index == len(self._plan) - 1 and not (self._lookout.seen or self._pulse.silent or self._stopped):
+            await self._lookout.wait_for_refresh(LAST_LOOK_SECONDS)
+        return self._roster.waiting_pods(index)
+
+    def _give_up_open_pods(self) -> PhaseEnd:
+        """The seconds are over: what is open is waited for no more. It ran out if a container may still run."""
+        over = PhaseEnd.DONE
+        for uid in self._roster.open_uids:
+            self._roster.mark_done(uid)
+            if not self._roster.have_containers_ended(uid):
+                over = PhaseEnd.RAN_OUT
+                self._tell(PodEnded(at=self._clock.boottime(), uid=uid, outcome=PodOutcome.UNCONFIRMED))
+        return over
+
+    def _start_phase_time(self, index: int, waiting: Sequence[RunningPod]) -> PhaseTime:
+        """The time of a phase with these pods that begins now, or began in an earlier life."""
+        record = self._before.phases[index] if self._before else None
+        if self._before and record and record.started is not None and record.given is not None:
+            started, seconds = self._before.boottime + record.started, record.given
+        else:
+            started = self._clock.boottime()
+            seconds = remaining_time.next_phase_seconds(self._roster.remaining_phases(index), self._deadline - started)
+            self._tell(PhaseStarted(at=started, index=index, seconds=round(seconds, 3)))
+        kills = self._runtime.kill_seconds(self._roster.count_kills(waiting))
+        return phase_time(started, seconds, kills, self._deadline)
+
+    def _shorten_phase(self, index: int, time: PhaseTime) -> PhaseTime:
+        """The time of the phase that runs after another look, which may have found pods of later phases.
+
+        It gets what it would have got had they been known when it began, and never more than it has: the runtime has been
+        told already when to kill.
+        """
+        seconds = remaining_time.next_phase_seconds(self._roster.remaining_phases(index), self._deadline - time.started)
+        if seconds > time.seconds - _SAME:
+            return time
+        self._tell(PhaseShortened(at=self._clock.boottime(), index=index, seconds=round(seconds, 3)))
+        shorter = phase_time(time.started, seconds, time.kill_seconds, self._deadline)
+        for uid in self._roster.open_uids:
+            live, pods_time = self._roster.running_pod(uid), self._times.get(uid)
+            if live and pods_time:
+                pods_time.shorten(_pod_window(live, shorter, pods_time.window.started))
+        return shorter
+
+    async def _run_until_phase_end(self, index: int, time: PhaseTime) -> PhaseEnd:
+        """Begins the phase's pods, also those that are found while it runs, and waits for them until its end."""
+        alarm = self._start_alarm(time.end)
+        begun = time.started
+        try:
+            while not self._stopped:
+                before, time = time, self._shorten_phase(index, time) if self._looked else time
+                self._looked = False
+                if time is not before:
+                    await cancel_and_wait(alarm)
+                    alarm = self._start_alarm(time.end)
+                for live in self._roster.waiting_pods(index):
+                    self._begin_pod(live, index, time, begun)
+                if not self._roster.open_uids and not await self._find_missed_pods(index):
+                    return PhaseEnd.DONE
+                if not self._roster.open_uids:
+                    begun = self._clock.boottime()
+                    continue
+                if alarm.done():
+                    return PhaseEnd.RAN_OUT
+                self._changed.clear()
+                await self._changed.wait()
+                begun = self._clock.boottime()
+            return PhaseEnd.CANCELLED
+        finally:
+            await cancel_and_wait(alarm)
+
+    def _start_alarm(self, at: float) -> "asyncio.Future[None]":
+        alarm = asyncio.ensure_future(self._clock.sleep(at - self._clock.boottime()))
+        alarm.add_done_callback(lambda _: self._changed.set())
+        return alarm
+
+    def _begin_pod(self, live: RunningPod, index: int, time: PhaseTime, begun: float) -> None:
+        uid = live.pod.metadata.uid
+        record = self._records.get(uid) or self._taken_over.get(uid)
+        mine = AdjustableWindow(_pod_window(live, time, record.started if record else begun), self._clock)
+        self._times[uid] = mine
+        self._roster.mark_begun(uid)
+        known = uid in self._records
+        self._start_termination(
+            live, mine, record, () if known else initial_events(live, index, mine, record, clock=self._clock)
+        )
+
+    def _start_termination(
+        self, live: RunningPod, time: AdjustableWindow, record: PodRecord | None, events: Iterable[JournalEvent] = ()
+    ) -> None:
+        work = self._terminate_pod(live, time, record, events)
+        self._ends[live.pod.metadata.uid] = self._group.start(work, f"end {live.pod.key}")
+
+    async def _terminate_pod(
+        self, live: RunningPod, time: AdjustableWindow, record: PodRecord | None, events: Iterable[JournalEvent]
+    ) -> None:
+        uid = live.pod.metadata.uid
+        try:
+            for event in events:
+                self._tell(event)
+            if self._mode is ShutdownMode.OBSERVE:
+                self._tell(PodEnded(at=self._clock.boottime(), uid=uid, outcome=PodOutcome.OBSERVED))
+                return
+            going = PodTermination(
+                live,
+                time=time,
+                runtime=self._runtime,
+                node=self._node,
+                clock=self._clock,
+                tell=self._tell,
+                called_off=lambda: self._stopped,
+                before=record.containers if record else (),
+            )
+            await going.terminate_containers()
+            if self._is_latest_task(uid):
+                self._roster.mark_containers_ended(uid)
+            await self._wait_at_most(
+                SANDBOX_SECONDS, self._sandboxes.start(going.tear_down_sandbox(), f"sandbox of {live.pod.key}")
+            )
+            await going.write_last_status()
+        except Exception as error:
+            self._record_note(f"the end of {live.pod.key} broke off: {type(error).__name__}: {error}")
+        finally:
+            if self._is_latest_task(uid):
+                self._roster.mark_done(uid)
+            self._changed.set()
+
+    def _is_latest_task(self, uid: str) -> bool:
+        """Whether the task that runs is the pod's last end: one that was given up says nothing of one begun since."""
+        return self._ends[uid] is asyncio.current_task()
+
+    async def _wait_for_last_kills(self) -> None:
+        """Kills that were not confirmed within their phase are waited for while there is time at all."""
+        if self._group.running_count:
+            left = self._deadline - self._clock.boottime()
+            await self._wait_at_most(left, asyncio.ensure_future(self._group.join()))
+
+    async def _report_finished(self) -> None:
+        """What others are to know when this machine is off; it holds nobody up for longer than the announcement."""
+        if self._mode is ShutdownMode.ENFORCE and not self._stopped:
+            left = min(ANNOUNCE_SECONDS, self._deadline - self._clock.boottime())
+            await self._wait_at_most(left, self._group.start(self._node.report_finished(), "last word"))
+
+
+def _pod_window(live: RunningPod, time: PhaseTime, started: float) -> TerminationWindow:
+    return time.pod_window(started, live.pod.spec.termination_grace_period_seconds)

@@ -1,0 +1,141 @@
+"""The objects of some kinds from a file: what ``kubectl get nodes,pods,... -A -o json|yaml`` gives."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from lastcall.errors import InvalidInput
+from lastcall.model import decoding
+
+
+class FileKind(NamedTuple):
+    """What is read of a kind: its apiVersion, the struct, and whether its objects are in namespaces."""
+
+    version: str
+    type: Any
+    namespaced: bool = False
+
+    @property
+    def group(self) -> str:
+        """Empty for that of v1."""
+        return self.version.rpartition("/")[0]
+
+
+class FoundObjects(NamedTuple):
+    """The objects by their kind, in the file's order; ``others`` counts what was passed over."""
+
+    objects: Mapping[str, list[Any]]
+    others: Counter[str]
+
+
+def read_list(data: bytes, source: str, kinds: Mapping[str, FileKind]) -> FoundObjects:
+    """The objects of a List, a list of one kind, or several documents of these; other kinds are passed over.
+
+    An item of a list of one kind (NodeList) need not say its kind; a list may stand in a List. What says no namespace is
+    in ``default``. InvalidInput lists everything that is wrong about any object at once, after its place, kind and name;
+    an object that stands twice is wrong too, and so is a file in which nothing is of these kinds but its lists.
+    """
+    documents = decoding.parse_documents(data, source)
+    reading = _ListReader(kinds)
+    for number, document in enumerate(documents, 1):
+        reading.read_document(document, f"document {number}" if len(documents) > 1 else "")
+    if not documents:
+        reading.wrong.append(f"document: empty: {reading.expected}")
+    elif reading.strangers == len(documents):
+        reading.wrong += [f"kind: {decoding.quote_value(kind)}: {reading.expected}" for kind in reading.others]
+    if reading.wrong:
+        raise InvalidInput(source, reading.wrong)
+    return FoundObjects(reading.found, reading.others)
+
+
+class _ListReader:
+    """What was found so far."""
+
+    def __init__(self, kinds: Mapping[str, FileKind]) -> None:
+        self.expected = f"must be List, or {', '.join(kinds)} or a list of one of these"
+        self.found: dict[str, list[Any]] = {name: [] for name in kinds}
+        self.wrong: list[str] = []
+        self.others: Counter[str] = Counter()
+        self.strangers = 0
+        """Documents of other kinds."""
+        self._kinds = kinds
+        self._seen: set[tuple[str, ...]] = set()
+
+    def read_document(self, value: Any, place: str) -> None:
+        """One document of the file."""
+        kind = value.get("kind") if isinstance(value, dict) else None
+        if not isinstance(kind, str):
+            at = f"{place}: " if place else ""
+            self.wrong.append(f"{at}kind: {'missing' if kind is None else decoding.quote_value(kind)}: {self.expected}")
+        elif self._is_list(kind):
+            self._read_list(value, place, kind.removesuffix("List"))
+        else:
+            self.strangers += not self._read_object(value, kind, place)
+
+    def _read_list(self, value: dict[str, Any], place: str, kind: str) -> None:
+        items = value.get("items", ...)
+        if items is ... or not isinstance(items, list | None):
+            at = _field_place(place, "items")
+            self.wrong.append(f"{at}: {'missing' if items is ... else decoding.quote_value(items)}: must be a list")
+            return
+        for index, item in enumerate(items or ()):
+            self._read_item(item, _field_place(place, f"items[{index}]"), kind)
+
+    def _read_item(self, item: Any, place: str, default: str) -> None:
+        """``default`` is its kind if it does not say one."""
+        kind = item.get("kind", default or None) if isinstance(item, dict) else None
+        if not isinstance(kind, str):
+            self.wrong.append(f"{place}: {decoding.quote_value(item)}: must be a mapping with a kind")
+        elif self._is_list(kind):
+            self._read_list(item, place, kind.removesuffix("List"))
+        else:
+            self._read_object(item, kind, place)
+
+    def _read_object(self, value: dict[str, Any], name: str, place: str) -> bool:
+        """Whether it is of a kind that is read."""
+        kind = self._kinds.get(name)
+        version = value.get("apiVersion", kind.version if kind else "")
+        if kind is None or (isinstance(version, str) and version.rpartition("/")[0] != kind.group):
+            self.others[name] += 1
+            return False
+        placed = _with_namespace(value) if kind.namespaced else value
+        found, violations = decoding.convert_readable(placed, kind.type)
+        if version != kind.version:
+            violations.append(f"apiVersion: {decoding.quote_value(version)}: must be {kind.version}")
+        if found is not None and not violations:
+            violations += self._find_duplicate(name, *_object_key(placed, kind))
+            self.found[name].append(found)
+        called = f"{name} {'/'.join(_object_key(value, kind))}".rstrip()
+        about = f"{place} ({called})" if place else called
+        self.wrong += [f"{about}: {violation}" for violation in violations]
+        return True
+
+    def _find_duplicate(self, *key: str) -> Iterator[str]:
+        if key in self._seen:
+            yield f"metadata.name: {decoding.quote_value(key[-1])}: must not stand twice"
+        self._seen.add(key)
+
+    def _is_list(self, kind: str) -> bool:
+        """Of anything, or of a kind that is read."""
+        return kind == "List" or (kind.endswith("List") and kind.removesuffix("List") in self._kinds)
+
+
+def _with_namespace(value: dict[str, Any]) -> dict[str, Any]:
+    """With the namespace in which it is if it says none."""
+    metadata = value.get("metadata")
+    if not isinstance(metadata, dict) or metadata.get("namespace") is not None:
+        return value
+    return value | {"metadata": metadata | {"namespace": "default"}}
+
+
+def _field_place(place: str, field: str) -> str:
+    """A field of what stands at a place: of a document, or of an item."""
+    return f"{place}{'.' if place.endswith(']') else ' '}{field}".lstrip()
+
+
+def _object_key(value: dict[str, Any], kind: FileKind) -> list[str]:
+    """Namespace and name, as far as they can be read."""
+    metadata = value.get("metadata")
+    fields = ("namespace", "name") if kind.namespaced else ("name",)
+    parts = [metadata.get(field) for field in fields] if isinstance(metadata, dict) else []
+    return [part for part in parts if isinstance(part, str) and part]

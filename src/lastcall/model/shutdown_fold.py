@@ -1,0 +1,220 @@
+"""From the journalled events of one shutdown to its record."""
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from msgspec import structs
+
+from lastcall.model.shutdown import (
+    ContainerEnded,
+    ContainerRecord,
+    ContainerSignalled,
+    HookEnded,
+    HookStarted,
+    JournalEvent,
+    LockReleased,
+    NoteWritten,
+    PhaseEnded,
+    PhaseRecord,
+    PhaseShortened,
+    PhaseStarted,
+    PodEnded,
+    PodOutcome,
+    PodRecord,
+    PodStarted,
+    PodUnmounted,
+    RecordNote,
+    RuntimeAnswered,
+    RuntimeSilent,
+    ShutdownCancelled,
+    ShutdownOutcome,
+    ShutdownRecord,
+    ShutdownResumed,
+    ShutdownStarted,
+)
+
+R = TypeVar("R", ContainerRecord, PhaseRecord)
+
+
+def fold_events(events: Sequence[JournalEvent]) -> ShutdownRecord:
+    """What the events add up to; ValueError if there is none or the first is not ``ShutdownStarted``.
+
+    What is told twice, as an agent may do that was restarted, counts as it was told first; only an Unconfirmed pod may
+    turn out to have ended after all. Events of phases and pods that were never started are passed over.
+
+    The outcome is Cancelled once that was said; Completed if every phase is over and the lock was released; else
+    Running. ``ended`` is the moment of that outcome, or of the last thing that was done if it is still Running.
+    """
+    if not events or not isinstance(events[0], ShutdownStarted):
+        raise ValueError("a journal begins with the event Started")
+    fold_ = _RecordBuilder(events[0])
+    for event in events[1:]:
+        fold_.add_event(event)
+    return fold_.build_record()
+
+
+def finalise_record(record: ShutdownRecord) -> ShutdownRecord:
+    """The record when it is known that no agent goes on with it (this is another boot): Running is Interrupted."""
+    if record.outcome is not ShutdownOutcome.RUNNING:
+        return record
+    return structs.replace(record, outcome=ShutdownOutcome.INTERRUPTED)
+
+
+class _RecordBuilder:
+    """The record as it grows, event by event."""
+
+    def __init__(self, started: ShutdownStarted) -> None:
+        self._began = started
+        self._phases = [PhaseRecord(priority=plan.priority, seconds=plan.seconds) for plan in started.phases]
+        self._pods: dict[str, PodRecord] = {}
+        self._containers: dict[str, dict[str, ContainerRecord]] = {}
+        self._notes: list[RecordNote] = []
+        self._last = 0.0
+        self._cancelled: float | None = None
+        self._released: float | None = None
+
+    def add_event(self, event: JournalEvent) -> None:
+        """One more event, in the journal's order."""
+        at = event.at - self._began.at
+        match event:
+            case PhaseStarted() | PhaseEnded():
+                self._add_phase_event(event, at)
+            case PhaseShortened():
+                self._shorten_phase(event)
+            case PodStarted() | PodEnded() | PodUnmounted():
+                self._add_pod_event(event, at)
+            case HookStarted() | HookEnded() | ContainerSignalled() | ContainerEnded():
+                self._add_container_event(event, at)
+            case NoteWritten() | RuntimeSilent() | RuntimeAnswered():
+                self._notes.append(RecordNote(at=at, text=event.text))
+                return
+            case ShutdownResumed() | ShutdownCancelled() | LockReleased():
+                self._add_turn_event(event, at)
+            case ShutdownStarted():
+                return
+        self._last = max(self._last, at)
+
+    def build_record(self) -> ShutdownRecord:
+        """What the events so far add up to."""
+        began = self._began
+        outcome, ended = self._current_outcome()
+        return ShutdownRecord(
+            id=began.id,
+            node=began.node,
+            boot_id=began.boot_id,
+            how=began.how,
+            mode=began.mode,
+            wall=began.wall,
+            boottime=began.at,
+            requested=began.requested,
+            granted=began.granted,
+            deadline=began.deadline - began.at,
+            lock=began.lock,
+            outcome=outcome,
+            ended=ended,
+            released=self._released,
+            phases=tuple(self._phases),
+            pods=tuple(
+                structs.replace(pod, containers=tuple(self._containers[uid].values()))
+                for uid, pod in self._pods.items()
+            ),
+            notes=tuple(self._notes),
+        )
+
+    def _current_outcome(self) -> tuple[ShutdownOutcome, float]:
+        if self._cancelled is not None:
+            return ShutdownOutcome.CANCELLED, self._cancelled
+        if self._released is not None and all(phase.end for phase in self._phases):
+            return ShutdownOutcome.COMPLETED, self._released
+        return ShutdownOutcome.RUNNING, self._last
+
+    def _add_phase_event(self, event: PhaseStarted | PhaseEnded, at: float) -> None:
+        if not 0 <= event.index < len(self._phases):
+            return
+        phase = self._phases[event.index]
+        match event:
+            case PhaseStarted(seconds=seconds):
+                phase = _set_once(phase, "started", started=at, given=seconds)
+            case PhaseEnded(end=end):
+                phase = _set_once(phase, "ended", ended=at, end=end)
+        self._phases[event.index] = phase
+
+    def _shorten_phase(self, event: PhaseShortened) -> None:
+        """The grace of its pods ends with it."""
+        if not 0 <= event.index < len(self._phases) or (started := self._phases[event.index].started) is None:
+            return
+        self._phases[event.index] = structs.replace(self._phases[event.index], given=event.seconds)
+        for uid, pod in self._pods.items():
+            left = max(0.0, started + event.seconds - pod.started)
+            if pod.phase == event.index and pod.outcome is None and pod.grace > left:
+                self._pods[uid] = structs.replace(pod, grace=round(left, 3))
+
+    def _add_pod_event(self, event: PodStarted | PodEnded | PodUnmounted, at: float) -> None:
+        pod = self._pods.get(event.uid)
+        match event:
+            case PodStarted() if pod is None:
+                self._pods[event.uid] = _new_pod_record(event, at)
+                self._containers[event.uid] = {name: ContainerRecord(name=name) for name in event.containers}
+            case PodEnded(outcome=outcome) if pod and (pod.outcome is None or _confirms_end(outcome, pod.outcome)):
+                self._pods[event.uid] = structs.replace(pod, ended=at, outcome=outcome)
+            case PodUnmounted() if pod:
+                self._pods[event.uid] = structs.replace(pod, unmounted=at)
+
+    def _add_container_event(
+        self, event: HookStarted | HookEnded | ContainerSignalled | ContainerEnded, at: float
+    ) -> None:
+        if event.uid not in self._pods:
+            return
+        containers = self._containers[event.uid]
+        record = containers.get(event.container, ContainerRecord(name=event.container))
+        containers[event.container] = _update_container(record, event, at)
+
+    def _add_turn_event(self, event: ShutdownResumed | ShutdownCancelled | LockReleased, at: float) -> None:
+        match event:
+            case ShutdownResumed(lock=lock):
+                text = f"a restarted agent went on; the lock {'was still held' if lock else 'was lost'}"
+            case ShutdownCancelled(why=why):
+                self._cancelled = at if self._cancelled is None else self._cancelled
+                text = f"cancelled: {why}"
+            case LockReleased(why=why):
+                self._released = at if self._released is None else self._released
+                text = f"the lock was released: {why}"
+        self._notes.append(RecordNote(at=at, text=text))
+
+
+def _confirms_end(outcome: PodOutcome, before: PodOutcome) -> bool:
+    return before is PodOutcome.UNCONFIRMED and outcome is not PodOutcome.UNCONFIRMED
+
+
+def _new_pod_record(event: PodStarted, at: float) -> PodRecord:
+    return PodRecord(
+        uid=event.uid,
+        namespace=event.namespace,
+        name=event.name,
+        priority=event.priority,
+        phase=event.phase,
+        grace=event.grace,
+        asked=event.asked,
+        started=at,
+    )
+
+
+def _update_container(
+    record: ContainerRecord, event: HookStarted | HookEnded | ContainerSignalled | ContainerEnded, at: float
+) -> ContainerRecord:
+    match event:
+        case HookStarted():
+            return _set_once(record, "hook_started", hook_started=at)
+        case HookEnded():
+            return _set_once(record, "hook_ended", hook_ended=at, hook_ok=event.ok, hook_message=event.message)
+        case ContainerSignalled(signal="KILL"):
+            return _set_once(record, "kill", kill=at)
+        case ContainerSignalled():
+            return _set_once(record, "term", term=at)
+        case ContainerEnded():
+            return _set_once(record, "ended", ended=at, exit_code=event.exit_code)
+
+
+def _set_once(record: R, first: str, **facts: Any) -> R:
+    """With these facts, unless ``first`` of them is known already."""
+    return record if getattr(record, first) is not None else structs.replace(record, **facts)

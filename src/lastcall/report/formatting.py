@@ -1,0 +1,54 @@
+"""How a report says times, durations and foreign text."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from lastcall.model import duration
+from lastcall.model.shutdown import PhaseEnd, PodOutcome
+
+PHASE_ENDS = {
+    PhaseEnd.DONE: "all pods ended",
+    PhaseEnd.EMPTY: "no pods",
+    PhaseEnd.RAN_OUT: "ran out of time",
+    PhaseEnd.CANCELLED: "cancelled",
+}
+POD_OUTCOMES = {
+    PodOutcome.GRACEFUL: "graceful",
+    PodOutcome.KILLED: "killed",
+    PodOutcome.UNCONFIRMED: "unconfirmed",
+    PodOutcome.OBSERVED: "observed",
+    None: "not ended",
+}
+
+_SHOWN = 3
+"""So many names are in a line."""
+
+
+def format_duration(seconds: float) -> str:
+    """A duration as precise as a person wants it: ``12ms``, ``3.4s``, ``1m30s``, ``2h``."""
+    return format_exact_duration(round(seconds, 3 if abs(seconds) < 1 else 1 if abs(seconds) < 100 else 0))
+
+
+def format_exact_duration(seconds: float) -> str:
+    """A duration to the nanosecond, in the same short form; ``model.duration`` reads it back."""
+    text = duration.format_duration(round(seconds * duration.SECOND))
+    if text.endswith("m0s"):
+        text = text[:-2]
+    return text[:-2] if text.endswith("h0m") else text
+
+
+def format_utc(wall: float) -> str:
+    """Seconds since 1970 as a date and time in UTC, to the second."""
+    return datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def count_text(number: int, noun: str) -> str:
+    """``1 pod``, ``2 pods``."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def abbreviate_names(names: Sequence[str]) -> str:
+    """``a, b, c``; of many the first two and how many more."""
+    if len(names) > _SHOWN:
+        return f"{', '.join(names[: _SHOWN - 1])} and {len(names) - _SHOWN + 1} more"
+    return ", ".join(names)

@@ -1,0 +1,299 @@
+"""Joins the agent to the real world: one process, its signals, its status page, its service manager."""
+
+import asyncio
+import contextlib
+import functools
+import logging
+import signal
+import socket
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lastcall.adapters.cri.runtime import CriRuntime
+from lastcall.adapters.host.boot import boot_id
+from lastcall.adapters.host.clock import SystemClock, monotonic_usec
+from lastcall.adapters.kube.node_shutdown_recorder import RecordingNodeFace
+from lastcall.adapters.logind.delay_limit_files import LogindConf
+from lastcall.adapters.logind.lock_keeper import choose_lock_keeper
+from lastcall.adapters.logind.session import SystemLogind
+from lastcall.adapters.pods.static_pods import StaticPods
+from lastcall.adapters.state.agent_lock import AgentLock
+from lastcall.adapters.state.journal_files import JournalFiles
+from lastcall.adapters.systemd import notification
+from lastcall.adapters.systemd.kubelet_service import KubeletService
+from lastcall.adapters.telemetry.agent_metrics import AgentMetrics
+from lastcall.adapters.telemetry.status_server import TEXT, alive_answer, serve_status
+from lastcall.aio import cancel_and_wait
+from lastcall.errors import InvalidInput
+from lastcall.graceful.agent import AgentPorts, AgentStatus, ShutdownAgent
+from lastcall.graceful.config import AgentConfig
+from lastcall.graceful.shutdown.event_text import EventFormatter, needs_attention
+from lastcall.graceful.shutdown.journal_recorder import Listener
+from lastcall.graceful.state_machine import AgentState
+from lastcall.model.shutdown import JournalEvent, PodStarted, from_lines
+from lastcall.model.shutdown_fold import fold_events
+from lastcall.ports.node import DelayLimitFiles, LockKeeper, Logind, NodeFace, PodRuntime
+from lastcall.wiring.config import is_shutdown_under_way, load_config, load_starting_config
+from lastcall.wiring.records import shutdown_recorder
+from lastcall.wiring.storage import storage_lease_reporter
+from lastcall.wiring.watchdog import AgentWatchdog, Keeping, watchdog_keeper
+
+CONFIG_SECONDS = 2.0
+"""Between two looks at a configuration that was not valid when the program was started in a shutdown."""
+
+WITHOUT_KUBECONFIG = "the API server is not told of it, and there is no record in the API and no watchdog until the agent is started again"
+"""What an agent goes without that was killed in a shutdown and finds no kubeconfig; it is read at the start only."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentSettings:
+    """What the command line says. ``metrics`` is host and port, None for no status page."""
+
+    config: Path
+    state_dir: Path
+    node_name: str
+    metrics: tuple[str, int] | None
+    logind_root: Path = Path("/")
+    """Where ``etc/systemd`` lies; another than / only for a private logind."""
+
+
+class AgentProgram:
+    """The agent as a process. ``run`` ends on SIGTERM or SIGINT."""
+
+    def __init__(
+        self,
+        settings: AgentSettings,
+        *,
+        runtime: PodRuntime,
+        node: NodeFace,
+        logind: Logind | None = None,
+        lock_keeper: LockKeeper | None = None,
+        limit_files: DelayLimitFiles | None = None,
+        listeners: Sequence[Listener] = (),
+        watchdog: Keeping | None = None,
+    ) -> None:
+        self._settings = settings
+        self._clock = SystemClock()
+        self._metrics = AgentMetrics()
+        self._journals = JournalFiles(settings.state_dir)
+        self._journals.prepare()
+        self._status: AgentStatus | None = None
+        self._first_round = asyncio.Event()
+        config, self._unread = load_starting_config(settings.config, self._journals)
+        self._static_pod_path = config.static_pod_path
+        self._storage_lease = config.storage_lease
+        self._machines_watchdog = AgentWatchdog(config.watchdog, watchdog, self._metrics)
+        self._log_warnings(config)
+        self._metrics.set_reload_result(ok=self._unread is None)
+        self._show_last_shutdown()
+        self.agent = ShutdownAgent(
+            config,
+            AgentPorts(
+                clock=self._clock,
+                logind=logind or SystemLogind(),
+                keeper=lock_keeper or choose_lock_keeper(settings.state_dir, self._clock),
+                limit_files=limit_files or LogindConf(settings.logind_root),
+                runtime=runtime,
+                node=node,
+                journals=self._journals,
+            ),
+            node_name=settings.node_name,
+            boot_id=boot_id(),
+            listeners=[_log_events(since=self._clock.boottime()), self._metrics.count_event, *listeners],
+            on_status=self._on_status,
+        )
+
+    async def run(self) -> None:
+        """Until SIGTERM or SIGINT; RefusedForSafety if another agent has the state directory."""
+        with AgentLock(self._settings.state_dir):
+            loop = asyncio.get_running_loop()
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.add_signal_handler(number, self._request_stop)
+            loop.add_signal_handler(signal.SIGHUP, self.reload_config)
+            async with (
+                self._status_page(),
+                self._notify_systemd_watchdog(),
+                self._retry_config(),
+                self._machines_watchdog.keep(),
+            ):
+                await self.agent.run()
+
+    def _request_stop(self) -> None:
+        notification.notify_stopping()
+        self.agent.request_stop()
+
+    async def wait_for_first_round(self) -> None:
+        """Returns when the agent has looked at logind and at its journal once."""
+        await self._first_round.wait()
+
+    def reload_config(self) -> None:
+        """Reads the configuration again; a bad one is told and the old one kept."""
+        notification.notify_reloading(monotonic_usec())
+        try:
+            config = load_config(self._settings.config)
+        except InvalidInput as error:
+            log.error("the configuration is kept as it was, the new one is not valid:\n%s", error)
+            self._metrics.set_reload_result(ok=False)
+        else:
+            log.info(
+                "the configuration was read again: %s s in %s phases", config.requested_seconds, len(config.groups)
+            )
+            self._log_warnings(config)
+            if config.static_pod_path != self._static_pod_path:
+                log.warning("configuration: staticPodPath: is taken over when the agent is started again")
+            if config.storage_lease != self._storage_lease:
+                log.warning("configuration: storageLease: is taken over when the agent is started again")
+            self._machines_watchdog.reconfigure(config.watchdog)
+            self._metrics.set_reload_result(ok=True)
+            self.agent.reconfigure(config)
+        notification.notify_ready()
+
+    # -- what others see -----------------------------------------------------------------------------------------------
+
+    def _on_status(self, status: AgentStatus) -> None:
+        before, self._status = self._status, status
+        self._machines_watchdog.set_going_down(going_down=status.state in (AgentState.ENDING, AgentState.RELEASED))
+        self._metrics.set_status(
+            armed=status.armed,
+            logind_reachable=status.logind_reachable,
+            requested=status.requested,
+            granted=status.granted,
+            degraded=status.degraded,
+        )
+        if status.retries > (before.retries if before else 0):
+            self._metrics.count_retry()
+        if before is None:
+            notification.notify_ready(status.sentence)
+            self._first_round.set()
+        elif before.sentence != status.sentence:
+            notification.notify_status(status.sentence)
+
+    @contextlib.asynccontextmanager
+    async def _notify_systemd_watchdog(self) -> AsyncIterator[None]:
+        """Where systemd watches this service, tells it twice in each period that the loop turns."""
+        period = notification.watchdog_seconds()
+        if period is None:
+            yield
+            return
+
+        async def tell() -> None:
+            while True:
+                notification.notify_watchdog()
+                await self._clock.sleep(period / 2)
+
+        telling = asyncio.create_task(tell(), name="watchdog")
+        try:
+            yield
+        finally:
+            await cancel_and_wait(telling)
+
+    @contextlib.asynccontextmanager
+    async def _retry_config(self) -> AsyncIterator[None]:
+        """Started in a shutdown without its configuration: should the machine stay up, it is to have one again."""
+        if self._unread is None:
+            yield
+            return
+        log.error("going on with the shutdown that is under way, without the configuration:\n%s", self._unread)
+        trying = asyncio.create_task(self._reload_when_valid(), name="configuration")
+        try:
+            yield
+        finally:
+            await cancel_and_wait(trying)
+
+    async def _reload_when_valid(self) -> None:
+        while True:
+            await self._clock.sleep(CONFIG_SECONDS)
+            with contextlib.suppress(InvalidInput):
+                load_config(self._settings.config)
+                return self.reload_config()
+
+    def _status_page(self) -> contextlib.AbstractAsyncContextManager[None]:
+        paths = {"/metrics": self._metrics_page, "/healthz": alive_answer, "/readyz": self._readiness_page}
+        return serve_status(paths, self._settings.metrics)
+
+    def _metrics_page(self) -> tuple[int, str, bytes]:
+        return 200, "text/plain; version=0.0.4; charset=utf-8", self._metrics.render_text()
+
+    def _readiness_page(self) -> tuple[int, str, bytes]:
+        """Ready means that a shutdown would be handled: armed, ending, or told to do nothing."""
+        status = self._status
+        good = status is not None and (status.armed or status.state in (AgentState.IDLE, AgentState.RELEASED))
+        return 200 if good else 503, TEXT, f"{status.sentence if status else 'starting'}\n".encode()
+
+    def _show_last_shutdown(self) -> None:
+        """After a boot the metrics tell of the shutdown before it, as the kubelet's do."""
+        with contextlib.suppress(OSError, ValueError):
+            latest = self._journals.latest()
+            if latest:
+                record = fold_events(from_lines(latest[1]))
+                self._metrics.set_last_shutdown(
+                    record.wall, None if record.ended is None else record.wall + record.ended
+                )
+
+    @staticmethod
+    def _log_warnings(config: AgentConfig) -> None:
+        for warning in config.warnings:
+            log.warning("configuration: %s", warning)
+
+
+def _log_events(*, since: float) -> Listener:
+    """What an earlier life of this program has told is not told again."""
+    lines = EventFormatter()
+
+    def tell(event: JournalEvent) -> None:
+        level = _log_level(event)
+        if event.at < since or not log.isEnabledFor(level):
+            lines.remember_pod(event)
+        elif line := lines.format_event(event):
+            log.log(level, "%s", line)
+
+    return tell
+
+
+def _log_level(event: JournalEvent) -> int:
+    """That a pod's end begins is told of a hundred pods at once, and each line would hold up the first SIGTERM."""
+    if isinstance(event, PodStarted):
+        return logging.DEBUG
+    return logging.WARNING if needs_attention(event) else logging.INFO
+
+
+def host_name() -> str:
+    """The name under which a kubelet registers this machine if it is not told another (lower case)."""
+    return socket.gethostname().lower()
+
+
+async def run_agent_beside_kubelet(
+    settings: AgentSettings, endpoint: str, kubelet_unit: str, *, kubeconfig: str = ""
+) -> None:
+    """``lastcall agent``: ends the containers at a CRI endpoint, whoever started them.
+
+    ``kubelet_unit`` is the unit that would start them again; "" if there is none. ``kubeconfig`` is for the watchdog,
+    for what is told of a lease on shared storage, and for the node's last word, which is told if any of them is there.
+    """
+    journals = JournalFiles(settings.state_dir)
+    config, _ = load_starting_config(settings.config, journals)
+    path = config.static_pod_path
+    specs = {"specs": StaticPods(Path(path), settings.node_name)} if path else {}
+    runtime = CriRuntime(endpoint, SystemClock(), node_name=settings.node_name, **specs)
+    node: NodeFace = KubeletService(kubelet_unit, SystemClock())
+    listeners: list[Listener] = []
+    watchdog: Keeping | None = functools.partial(watchdog_keeper, node_name=settings.node_name, kubeconfig=kubeconfig)
+    async with contextlib.AsyncExitStack() as opened:
+        await runtime.open()
+        opened.push_async_callback(runtime.close)
+        if kubeconfig or config.watchdog or config.storage_lease:
+            try:
+                records = await opened.enter_async_context(shutdown_recorder(settings.node_name, kubeconfig))
+                await opened.enter_async_context(
+                    storage_lease_reporter(config.storage_lease, settings.node_name, kubeconfig)
+                )
+                node, listeners = RecordingNodeFace(node, records), [records.record_event]
+            except InvalidInput as error:
+                if not is_shutdown_under_way(journals):
+                    raise
+                log.error("going on with the shutdown that is under way, but %s: %s", WITHOUT_KUBECONFIG, error)
+                watchdog = None
+        await AgentProgram(settings, runtime=runtime, node=node, listeners=listeners, watchdog=watchdog).run()

@@ -1,0 +1,245 @@
+"""How webhooks are called: over HTTPS, at a URL or by the name of a Service."""
+
+import base64
+import os
+import re
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from typing import Any, Protocol
+from urllib.parse import urljoin, urlsplit, urlunsplit
+
+from lastcall.adapters.kube.credentials import Credential, StaticCredentials
+from lastcall.adapters.kube.https_transport import HttpsTransport, ServerEndpoint, TransportLimits
+from lastcall.adapters.kube.transport import ApiResponse
+from lastcall.errors import InvalidInput, Unavailable
+from lastcall_lab.apiserver.storage.store import StorageKey, Store
+
+HEADERS: Mapping[str, str] = {
+    "user-agent": "kube-apiserver-admission",
+    "accept": "application/json, */*",
+    "content-type": "application/json",
+}
+
+
+@dataclass(frozen=True)
+class WebhookDestination:
+    """``webhook_url`` is what messages say; ``dial`` is host and port if they are others; ``bundle`` is the CA, PEM."""
+
+    url: str
+    dial: tuple[str, int] | None = None
+    bundle: str = ""
+
+
+@dataclass(frozen=True)
+class WebhookReply:
+    """An HTTP answer."""
+
+    status: int
+    content_type: str
+    body: bytes
+    retry_after: str = ""
+    """The header."""
+
+    @property
+    def retry_seconds(self) -> int | None:
+        """After how many seconds the webhook asks to be called again; None if it does not (``client-go/rest/with_retry.go``)."""
+        if self.status != HTTPStatus.TOO_MANY_REQUESTS and self.status < HTTPStatus.INTERNAL_SERVER_ERROR:
+            return None
+        return max(int(self.retry_after), 0) if _NUMBER.fullmatch(self.retry_after) else None
+
+
+class WebhookUnreachable(Exception):
+    """No answer; the text is what Go's HTTP client says behind ``Post "URL": ``."""
+
+
+class WebhookCaller(Protocol):
+    """Carries reviews to webhooks."""
+
+    async def call(self, destination: WebhookDestination, body: bytes) -> WebhookReply:
+        """The answer; NotReached if there is none. Cancelled when the time is over."""
+        ...
+
+
+@dataclass
+class _Client:
+    """The connections to one destination."""
+
+    http: HttpsTransport
+    calls: int = 0
+    """Those that are under way."""
+
+
+class HttpsCaller:
+    """Over the network; connections are kept for the destinations that were called last."""
+
+    def __init__(self) -> None:
+        self._clients: dict[tuple[str, tuple[str, int] | None, str], _Client] = {}
+        """The one that was called last is the last."""
+
+    async def call(self, destination: WebhookDestination, body: bytes) -> WebhookReply:
+        """One POST, and the requests that follow from redirections, as Go's HTTP client follows them."""
+        method = "POST"
+        for _ in range(_REQUESTS):
+            answer = await self._answer(method, destination, body)
+            location = answer.headers.get("location", "")
+            if answer.status not in (*_TO_GET, *_AS_BEFORE) or not location:
+                assert isinstance(answer.body, bytes)
+                headers = answer.headers
+                return WebhookReply(
+                    answer.status, headers.get("content-type", ""), answer.body, headers.get("retry-after", "")
+                )
+            if answer.status in _TO_GET:
+                method, body = "GET", b""
+            destination = _redirect_destination(destination, location)
+        raise WebhookUnreachable(f"stopped after {_REQUESTS} redirects")
+
+    async def _answer(self, method: str, destination: WebhookDestination, body: bytes) -> ApiResponse:
+        base, target = _split(destination.url)
+        try:
+            client = self._client(base, destination)
+            client.calls += 1
+            try:
+                return await client.http.request(method, target, HEADERS, body)
+            finally:
+                client.calls -= 1
+        except Unavailable as error:
+            raise WebhookUnreachable(
+                _go_error_text(error.__cause__ or error, urlsplit(destination.url).netloc)
+            ) from error
+        except InvalidInput as error:
+            raise WebhookUnreachable(str(error)) from error
+
+    def close(self) -> None:
+        """Gives up all connections."""
+        for client in self._clients.values():
+            client.http.close()
+        self._clients = {}
+
+    def _client(self, base: str, destination: WebhookDestination) -> _Client:
+        key = (base, destination.dial, destination.bundle)
+        found = self._clients.pop(key, None) or _Client(_connected(base, destination))
+        self._forget()
+        self._clients[key] = found
+        return found
+
+    def _forget(self) -> None:
+        """Makes room for one more: webhooks move, their certificates are renewed, and redirections lead anywhere."""
+        idle = [key for key, client in self._clients.items() if not client.calls]
+        for key in idle[: max(len(self._clients) - _KEPT + 1, 0)]:
+            self._clients.pop(key).http.close()
+
+
+def _connected(base: str, destination: WebhookDestination) -> HttpsTransport:
+    endpoint = ServerEndpoint.from_url(base, authority=destination.bundle)
+    if destination.dial:
+        host, port = destination.dial
+        endpoint = replace(endpoint, host=host, port=port, server_name=endpoint.host)
+    return HttpsTransport(endpoint, StaticCredentials(Credential()), limits=_LIMITS)
+
+
+_KEPT = 32
+"""Destinations whose connections are kept, beside those with calls under way."""
+
+_LIMITS = TransportLimits(connect=30.0, answer=30.0, inactivity=30.0, body=4 * 1024 * 1024)
+"""The timeout of the webhook ends a call before these do: it is 30 seconds at most."""
+
+
+_HTTP, _HTTPS = 80, 443
+_REQUESTS = 10
+"""How many requests one call may become."""
+_TO_GET = (HTTPStatus.MOVED_PERMANENTLY, HTTPStatus.FOUND, HTTPStatus.SEE_OTHER)
+_AS_BEFORE = (HTTPStatus.TEMPORARY_REDIRECT, HTTPStatus.PERMANENT_REDIRECT)
+_NUMBER = re.compile(r"[+-]?0*[0-9]{1,18}")
+"""What fits into 64 bits, but for the largest numbers."""
+
+
+def _redirect_destination(destination: WebhookDestination, location: str) -> WebhookDestination:
+    """Where a redirection leads; the address of a Service holds for its own name and port alone. NotReached if it is no URL."""
+    try:
+        url = urljoin(destination.url, location)
+        same = _host_and_port(url) == _host_and_port(destination.url)
+    except ValueError as error:
+        raise WebhookUnreachable(f'failed to parse Location header "{location}": {error}') from None
+    return replace(destination, url=url, dial=destination.dial if same else None)
+
+
+def _host_and_port(url: str) -> tuple[str | None, int]:
+    """ValueError if the URL cannot have them."""
+    parts = urlsplit(url)
+    return parts.hostname, parts.port or (_HTTP if parts.scheme == "http" else _HTTPS)
+
+
+def _split(url: str) -> tuple[str, str]:
+    """Scheme and authority, and the target of the request."""
+    parts = urlsplit(url)
+    query = f"?{parts.query}" if parts.query else ""
+    return f"{parts.scheme}://{parts.netloc}", f"{parts.path or '/'}{query}"
+
+
+def _go_error_text(error: BaseException, endpoint: str) -> str:
+    """As Go says it; ``endpoint`` is host and port."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        known = {18: _UNKNOWN, 19: _UNKNOWN, 20: _UNKNOWN, 10: "x509: certificate has expired or is not yet valid"}
+        return f"tls: failed to verify certificate: {known.get(error.verify_code, 'x509: ' + error.verify_message)}"
+    if isinstance(error, ssl.SSLError):
+        return f"tls: {error.reason}"
+    if isinstance(error, OSError) and error.errno and error.errno > 0:
+        return f"dial tcp {endpoint}: connect: {os.strerror(error.errno).lower()}"
+    return "EOF" if "closed the connection" in str(error) else str(error)
+
+
+_UNKNOWN = "x509: certificate signed by unknown authority"
+
+
+# -- services ----------------------------------------------------------------------------------------------------------
+
+
+def webhook_url(client: Mapping[str, Any], *, seconds: int) -> str:
+    """The URL of a clientConfig, with the time that the webhook has."""
+    service = client.get("service")
+    if not service:
+        return _with_timeout(client.get("url") or "", seconds)
+    authority = f"{service['name']}.{service['namespace']}.svc:{service.get('port') or 443}"
+    return _with_timeout(f"https://{authority}/{(service.get('path') or '').lstrip('/')}", seconds)
+
+
+def find_destination(client: Mapping[str, Any], store: Store, *, seconds: int) -> WebhookDestination:
+    """Where a webhook is, as its clientConfig says. NotReached if its Service leads nowhere."""
+    bundle = base64.b64decode(client.get("caBundle") or "").decode(errors="replace")
+    service = client.get("service")
+    dial = (
+        _resolve_endpoint(store, service["namespace"], service["name"], service.get("port") or 443) if service else None
+    )
+    return WebhookDestination(webhook_url(client, seconds=seconds), dial, bundle)
+
+
+def _with_timeout(url: str, seconds: int) -> str:
+    parts = urlsplit(url)
+    query = f"{parts.query}&timeout={seconds}s" if parts.query else f"timeout={seconds}s"
+    return urlunsplit((parts.scheme, parts.netloc, parts.path or "/", query, ""))
+
+
+def _resolve_endpoint(store: Store, namespace: str, name: str, number: int) -> tuple[str, int]:
+    """An endpoint that is ready; the same as long as it is."""
+    service = store.get(StorageKey("services", namespace, name))
+    if service is None:
+        raise WebhookUnreachable(f'service "{name}" not found')
+    port = next((one for one in service.to_object()["spec"].get("ports") or () if one["port"] == number), None)
+    if port is None:
+        raise WebhookUnreachable(f'no service port {number} found for service "{name}"')
+    for stored in store.objects("endpointslices.discovery.k8s.io", namespace):
+        if stored.labels.get("kubernetes.io/service-name") == name:
+            found = _first_ready_endpoint(stored.to_object(), port.get("name") or "")
+            if found:
+                return found
+    raise WebhookUnreachable(f'no endpoints available for service "{name}"')
+
+
+def _first_ready_endpoint(endpoints: Mapping[str, Any], name: str) -> tuple[str, int] | None:
+    ports = [one["port"] for one in endpoints.get("ports") or () if (one.get("name") or "") == name and one.get("port")]
+    for one in endpoints.get("endpoints") or ():
+        if ports and (one.get("conditions") or {}).get("ready") is not False:
+            return one["addresses"][0], ports[0]
+    return None

@@ -1,0 +1,56 @@
+"""The authorizer of the API server: ``system:masters``, then the Node authorizer, then RBAC, or everybody.
+
+``authorize`` is a pure question about the store as it is: it writes nothing, and waits for nothing.
+"""
+
+from enum import Enum
+
+from lastcall_lab.apiserver.authorization.attributes import ALLOWED, MASTERS, AccessAttributes, AccessDecision
+from lastcall_lab.apiserver.authorization.node_authorizer import NodeAuthorizer, is_node
+from lastcall_lab.apiserver.authorization.rbac_authorizer import RbacAuthorizer
+from lastcall_lab.apiserver.storage.store import Store
+
+ANONYMOUS = "system:anonymous"
+_PUBLIC = ("/healthz", "/livez", "/readyz", "/version")
+"""What the role ``system:public-info-viewer`` lets everybody read."""
+
+
+class AuthorizationMode(Enum):
+    """How the API server decides who may do what."""
+
+    RBAC = "RBAC"
+    """By roles and bindings, and the Node authorizer for kubelets."""
+    ALWAYS_ALLOW = "AlwaysAllow"
+    """Who is authenticated may do everything; a kubelet what the Node authorizer allows."""
+
+
+class Authorizer:
+    """Decides by ``mode``, and by the objects in the store."""
+
+    def __init__(self, store: Store, mode: AuthorizationMode) -> None:
+        self.mode = mode
+        self.rbac = RbacAuthorizer(store)
+        self._node = NodeAuthorizer(store)
+
+    def authorize(self, asked: AccessAttributes) -> AccessDecision:
+        """Whether this access is allowed, and why."""
+        user = asked.user
+        if MASTERS in user.groups:
+            return ALLOWED
+        node = self._node.authorize(asked)
+        if node.allowed:
+            return node
+        if self.mode is AuthorizationMode.ALWAYS_ALLOW:
+            return node if is_node(user) else _always(asked)
+        by_role = self.rbac.authorize(asked)
+        if by_role.allowed or not node.reason:
+            return by_role
+        reasons = [one for one in (node.reason, by_role.reason) if one]
+        return AccessDecision(False, "\n".join(reasons))
+
+
+def _always(asked: AccessAttributes) -> AccessDecision:
+    """Whoever is somebody may do everything, and everybody may ask whether the server is well."""
+    path = asked.path
+    public = asked.verb == "get" and any(path == one or path.startswith(f"{one}/") for one in _PUBLIC)
+    return AccessDecision(public or asked.user.name != ANONYMOUS)

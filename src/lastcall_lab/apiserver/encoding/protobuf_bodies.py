@@ -1,0 +1,27 @@
+"""Bodies in Kubernetes' protobuf, which kubectl sends for the kinds that it knows."""
+
+from dataclasses import replace
+
+import msgspec
+
+from lastcall_lab.apiserver.values import api_errors
+from lastcall_lab.apiserver.values.request import Request
+
+MEDIA = "application/vnd.kubernetes.protobuf"
+
+
+def convert_to_json(request: Request) -> Request:
+    """The request with its body in JSON, if it was in protobuf. ApiError if that cannot be read."""
+    media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media != MEDIA or not request.body:
+        return request
+    # What reads them takes its time to be loaded; nobody needs it before the first kubectl comes.
+    from lastcall_lab.apiserver.encoding import protobuf_messages  # noqa: PLC0415
+
+    try:
+        body = msgspec.json.encode(protobuf_messages.decode_envelope(request.body))
+    except (protobuf_messages.InvalidProtobuf, msgspec.DecodeError, ArithmeticError, OSError, ValueError) as error:
+        raise api_errors.bad_request_error(
+            str(error)
+        ) from None  # also times out of range, and JSON within that is none
+    return replace(request, body=body, headers={**request.headers, "content-type": "application/json"})

@@ -1,0 +1,99 @@
+"""How much a YAML text may become (pure): its depth, and what its aliases add.
+
+The rules are those of ``go.yaml.in/yaml`` (``decode.go``, ``scannerc.go``). They are checked on the events of the parser,
+before anything is built: a few hundred bytes can stand for gigabytes, and the parser itself ends the process when a text
+is too deep.
+"""
+
+from dataclasses import dataclass, field
+
+import yaml
+
+from lastcall_lab.apiserver.encoding.go_json import MAX_DEPTH
+
+MAX_EXPANDED_BYTES = 3 * 1024 * 1024
+"""Of all scalars together, those that aliases repeat included: a JSON body could not have more."""
+
+_FEW_NODES, _MANY_NODES = 400_000, 4_000_000
+_FREE_NODES, _FREE_ALIASED = 1_000, 100
+
+
+class TooComplex(yaml.YAMLError):
+    """The text breaks a limit; ``problem`` is the message of Go's library."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+
+
+@dataclass
+class _Subtree:
+    """What a node and all below it come to, if every alias is replaced by what it stands for."""
+
+    anchor: str | None
+    nodes: int = 1
+    aliased: int = 0
+    size: int = 0
+
+
+@dataclass
+class _Document:
+    """The first document of a text, as far as its events have come."""
+
+    open: list[_Subtree] = field(default_factory=lambda: [_Subtree(None, nodes=0)])
+    anchors: dict[str, _Subtree] = field(default_factory=dict)
+
+    def begin(self, anchor: str | None) -> None:
+        if len(self.open) > MAX_DEPTH:
+            raise TooComplex(f"exceeded max depth of {MAX_DEPTH}")
+        self.open.append(_Subtree(anchor))
+
+    def end(self) -> None:
+        self._add(self.open.pop())
+
+    def scalar(self, anchor: str | None, value: str) -> None:
+        self._add(_Subtree(anchor, size=len(value)))
+
+    def alias(self, anchor: str) -> None:
+        if any(one.anchor == anchor for one in self.open):
+            raise TooComplex(f"anchor '{anchor}' value contains itself")
+        if target := self.anchors.get(anchor):  # else the composer refuses it
+            self._add(_Subtree(None, 1 + target.nodes, target.nodes, target.size))
+            self._check()
+
+    def _add(self, done: _Subtree) -> None:
+        if done.anchor:
+            self.anchors[done.anchor] = done
+        around = self.open[-1]
+        around.nodes += done.nodes
+        around.aliased += done.aliased
+        around.size += done.size
+
+    def _check(self) -> None:
+        nodes = sum(one.nodes for one in self.open)
+        aliased = sum(one.aliased for one in self.open)
+        many = aliased > _FREE_ALIASED and nodes > _FREE_NODES and aliased / nodes > _allowed_share(nodes)
+        if many or sum(one.size for one in self.open) > MAX_EXPANDED_BYTES:
+            raise TooComplex("document contains excessive aliasing")
+
+
+def _allowed_share(nodes: int) -> float:
+    """Of nodes that may come from aliases (``allowedAliasRatio``)."""
+    beyond = (min(max(nodes, _FEW_NODES), _MANY_NODES) - _FEW_NODES) / (_MANY_NODES - _FEW_NODES)
+    return 0.99 - 0.89 * beyond
+
+
+def check_yaml_limits(data: bytes) -> None:
+    """TooComplex if the first document of the text breaks a limit; yaml.YAMLError if it is no YAML."""
+    document = _Document()
+    for event in yaml.parse(data, Loader=yaml.CSafeLoader):
+        if isinstance(event, yaml.ScalarEvent):
+            document.scalar(event.anchor, event.value)
+        elif isinstance(event, yaml.CollectionStartEvent):
+            document.begin(event.anchor)
+        elif isinstance(event, yaml.CollectionEndEvent):
+            document.end()
+        elif isinstance(event, yaml.AliasEvent):
+            document.alias(event.anchor or "")
+        elif isinstance(event, yaml.DocumentEndEvent):
+            return

@@ -1,0 +1,40 @@
+"""YAML as Kubernetes' servers write it (``sigs.k8s.io/yaml``): keys in order, double quotes where need be."""
+
+import re
+from typing import Any
+
+import yaml
+
+_STRING = "tag:yaml.org,2002:str"
+_RESOLVER = yaml.resolver.Resolver()
+_BOOLEANS = ("y", "Y", "n", "N")
+"""Booleans of YAML 1.1 that PyYAML does not know, but Go's library does."""
+
+_NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?0o[0-7]+")
+"""Numbers of Go's library; PyYAML takes 1e3 for text."""
+
+
+class _Writer(yaml.CSafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _text(writer: _Writer, text: str) -> yaml.Node:
+    """Text that would be read as something else stands in double quotes; of several lines, as a block."""
+    if "\n" in text:
+        return writer.represent_scalar(_STRING, text, style="|")
+    return writer.represent_scalar(_STRING, text, style='"' if _ambiguous(text) else None)
+
+
+def _ambiguous(text: str) -> bool:
+    if text in _BOOLEANS or _NUMBER.fullmatch(text):
+        return True
+    return bool(_RESOLVER.resolve(yaml.ScalarNode, text, (True, False)) != _STRING)  # type: ignore[no-untyped-call]
+
+
+_Writer.add_representer(str, _text)
+
+
+def dump_yaml(obj: Any) -> bytes:
+    """The object."""
+    return yaml.dump(obj, Dumper=_Writer, sort_keys=True, allow_unicode=True, width=2**30).encode()

@@ -1,0 +1,127 @@
+"""Namespaces: they end in two steps, and what is in them goes between the two (``pkg/registry/core/namespace``)."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from lastcall_lab.apiserver.resources import deletion_rules
+from lastcall_lab.apiserver.resources.kind_behaviour import (
+    DeleteOptions,
+    DeletionFate,
+    DeletionOutcome,
+    KindBehaviour,
+    keep_field,
+)
+from lastcall_lab.apiserver.values import field_errors, name_rules, object_meta
+from lastcall_lab.apiserver.values.api_errors import Cause, conflict_error
+from lastcall_lab.apiserver.values.request import Object
+
+FINALIZER = "kubernetes"
+"""In ``spec.resulting_finalizers`` until the namespace controller has emptied the namespace."""
+NAME_LABEL = "kubernetes.io/metadata.name"
+INITIAL = ("default", "kube-node-lease", "kube-public", "kube-system")
+"""Those that every cluster has from its beginning."""
+
+_STANDARD = (FINALIZER, object_meta.ORPHAN, object_meta.FOREGROUND)
+
+
+class NamespaceKind(KindBehaviour):
+    """The label says the name, so that selectors can ask for it."""
+
+    has_status = True
+
+    def default(self, obj: Object) -> None:
+        """The label cannot be taken away, and a namespace is active unless it says otherwise."""
+        metadata = obj.setdefault("metadata", {})
+        if name := metadata.get("name"):
+            metadata["labels"] = {**(metadata.get("labels") or {}), NAME_LABEL: name}
+        obj["spec"] = obj.get("spec") or {}
+        status = obj["status"] = obj.get("status") or {}
+        status["phase"] = status.get("phase") or "Active"
+
+    def prepare_create(self, obj: Object) -> None:
+        """A namespace begins as active, and what is in it keeps it."""
+        self.default(obj)
+        obj["status"] = {"phase": "Active"}
+        present = obj["spec"].get("finalizers") or []
+        obj["spec"]["finalizers"] = present if FINALIZER in present else [*present, FINALIZER]
+
+    def prepare_update(self, new: Object, old: Object) -> None:
+        """What keeps it is changed by ``finalize`` alone."""
+        keep_field(new, old, "status")
+        keep_field(new.setdefault("spec", {}), old["spec"], "finalizers")
+
+    def prepare_status(self, new: Object, old: Object) -> None:
+        """Metadata can be written with the status."""
+        keep_field(new, old, "spec")
+
+    def prepare_part(self, part: str, new: Object, old: Object) -> None:
+        """``finalize``: all but the status."""
+        keep_field(new, old, "status")
+
+    def validate_name(self, name: str) -> str:
+        """RFC 1123 label."""
+        return name_rules.dns_label_error(name)
+
+    def validate(self, obj: Object) -> Iterator[Cause]:
+        """``ValidateNamespace``."""
+        for index, name in enumerate(obj["spec"].get("finalizers") or ()):
+            yield from _check_finalizer(name, f"spec.finalizers[{index}]")
+
+    def validate_status(self, new: Object, old: Object) -> Iterator[Cause]:
+        """The phase says whether the namespace is being deleted (``ValidateNamespaceStatusUpdate``)."""
+        phase, ending = (new.get("status") or {}).get("phase"), "deletionTimestamp" in new["metadata"]
+        if not ending and phase != "Active":
+            yield field_errors.invalid("status.Phase", phase, "may only be 'Active' if `deletionTimestamp` is empty")
+        if ending and phase != "Terminating":
+            yield field_errors.invalid(
+                "status.Phase", phase, "may only be 'Terminating' if `deletionTimestamp` is not empty"
+            )
+
+    def validate_part(self, part: str, new: Object, old: Object) -> Iterable[Cause]:
+        """``ValidateNamespaceFinalizeUpdate``."""
+        return self.validate(new)
+
+    def fields(self, obj: Object) -> Mapping[str, str]:
+        """``name`` is another word for ``metadata.name``."""
+        name, phase = obj["metadata"].get("name", ""), (obj.get("status") or {}).get("phase", "")
+        return {"name": name, "status.phase": phase}
+
+    def keeps_object(self, obj: Object) -> bool:
+        """Until it is empty."""
+        return bool((obj.get("spec") or {}).get("finalizers"))
+
+    def outcome(self, obj: Object, options: DeleteOptions, wall: float) -> DeletionOutcome | None:
+        """The first deletion marks it, those until it is empty change nothing, and then the general rules hold."""
+        metadata = obj["metadata"]
+        _preconditions(metadata, options)
+        if metadata.get("deletionTimestamp"):
+            return DeletionOutcome(DeletionFate.UNCHANGED, obj, options) if self.keeps_object(obj) else None
+        metadata["deletionTimestamp"] = object_meta.timestamp(wall)
+        obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
+        kept = deletion_rules.resulting_finalizers(metadata.get("finalizers") or [], options, self.dependents)
+        metadata.pop("finalizers", None)
+        if kept:
+            metadata["finalizers"] = kept
+        return DeletionOutcome(DeletionFate.MARKED_FOR_LATER, obj, replace(options, uid=metadata["uid"]), marked=True)
+
+
+def initial_namespace(name: str, *, uid: str, wall: float) -> Object:
+    """A namespace as the API server makes it for itself when it begins."""
+    namespace: Object = {"metadata": {"name": name, "uid": uid, "creationTimestamp": object_meta.timestamp(wall)}}
+    NamespaceKind().prepare_create(namespace)
+    return namespace
+
+
+def _preconditions(metadata: Object, options: DeleteOptions) -> None:
+    found = {"UID": metadata["uid"], "ResourceVersion": metadata["resourceVersion"]}
+    for what, said in (("UID", options.uid), ("ResourceVersion", options.revision)):
+        if said is not None and said != found[what]:
+            why = f"Precondition failed: {what} in precondition: {said}, {what} in object meta: {found[what]}"
+            raise conflict_error("namespaces", "", metadata["name"], why)
+
+
+def _check_finalizer(name: str, path: str) -> Iterator[Cause]:
+    if wrong := name_rules.qualified_name_error(name):
+        yield field_errors.invalid(path, name, wrong)
+    if "/" not in name and name not in _STANDARD:
+        yield field_errors.invalid(path, name, "name is neither a standard finalizer name nor is it fully qualified")

@@ -1,0 +1,70 @@
+"""NetworkPolicies and HorizontalPodAutoscalers, of which nothing in the lab takes notice."""
+
+from collections.abc import Iterable, Iterator
+
+from lastcall_lab.apiserver.kinds import common_rules
+from lastcall_lab.apiserver.kinds.label_selector_rules import validate_selector
+from lastcall_lab.apiserver.resources.kind_behaviour import KindBehaviour
+from lastcall_lab.apiserver.values import field_errors
+from lastcall_lab.apiserver.values.api_errors import Cause
+from lastcall_lab.apiserver.values.request import Object
+
+
+class NetworkPolicyKind(KindBehaviour):
+    """Which pods may speak with which."""
+
+    has_generation = True
+
+    def default(self, obj: Object) -> None:
+        """About what comes in, and about what goes out if there are rules for that."""
+        spec = common_rules.sub_object(obj, "spec")
+        common_rules.sub_object(spec, "podSelector")
+        if not spec.get("policyTypes"):
+            spec["policyTypes"] = ["Ingress", *(["Egress"] if spec.get("egress") else [])]
+        for rule in (*(spec.get("ingress") or ()), *(spec.get("egress") or ())):
+            for port in rule.get("ports") or ():
+                common_rules.fill_missing(port, protocol="TCP")
+
+    def validate(self, obj: Object) -> Iterable[Cause]:
+        """Part of ``ValidateNetworkPolicySpec``: selectors and types."""
+        spec = obj["spec"]
+        yield from validate_selector(spec["podSelector"], "spec.podSelector")
+        for index, kind in enumerate(spec["policyTypes"]):
+            yield from common_rules.check_one_of(kind, f"spec.policyTypes[{index}]", "Egress", "Ingress")
+
+
+class HorizontalPodAutoscalerKind(KindBehaviour):
+    """How many replicas there should be by load."""
+
+    has_status = True
+    status_keeps = ()
+
+    def default(self, obj: Object) -> None:
+        """At least one replica, by 80% of CPU."""
+        spec = common_rules.fill_missing(common_rules.sub_object(obj, "spec"), minReplicas=1)
+        if not spec.get("metrics"):
+            target = {"type": "Utilization", "averageUtilization": 80}
+            spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
+        common_rules.fill_missing(common_rules.sub_object(obj, "status"), desiredReplicas=0, currentMetrics=None)
+
+    def prepare_create(self, obj: Object) -> None:
+        """Nothing has been measured."""
+        obj["status"] = {"desiredReplicas": 0, "currentMetrics": None}
+
+    def validate(self, obj: Object) -> Iterable[Cause]:
+        """Part of ``validateHorizontalPodAutoscalerSpec``: the limits and the target."""
+        spec = obj["spec"]
+        least, most = spec["minReplicas"], spec.get("maxReplicas") or 0
+        if least < 1:
+            yield field_errors.invalid("spec.minReplicas", least, "must be greater than or equal to 1")
+        if most < 1:
+            yield field_errors.invalid("spec.maxReplicas", most, "must be greater than 0")
+        if most < least:
+            yield field_errors.invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`")
+        yield from _check_target(spec.get("scaleTargetRef") or {})
+
+
+def _check_target(target: Object) -> Iterator[Cause]:
+    for name in ("kind", "name"):
+        if not target.get(name):
+            yield field_errors.value_required(f"spec.scaleTargetRef.{name}")

@@ -1,0 +1,181 @@
+"""``metadata.managedFields``: who wrote which field last, kept with every write; and server-side apply."""
+
+from collections.abc import Callable
+
+from lastcall_lab.apiserver.patches import field_owners, server_side_apply
+from lastcall_lab.apiserver.patches.field_differences import FieldDifference, compare_objects
+from lastcall_lab.apiserver.patches.field_sets import LEAF, FieldSet, exclude_subtrees, field_key
+from lastcall_lab.apiserver.patches.server_side_apply import ApplyResult
+from lastcall_lab.apiserver.patches.shapes import OwnershipShape
+from lastcall_lab.apiserver.resources.scheme import ResourceScheme, ServedResource
+from lastcall_lab.apiserver.schema import SchemaNode
+from lastcall_lab.apiserver.values import object_meta
+from lastcall_lab.apiserver.values.request import Object
+
+_SHARED = ("kind", "apiVersion", "metadata", "status")
+
+
+class ManagedFields:
+    """Keeps the record up to date with every write. ``node_of`` says what is known of a resource's type.
+
+    The record is made of what the client has sent and what it defaults to, before admission and before the kind takes
+    back what this way of writing may not change; Kubernetes does the same.
+    """
+
+    def __init__(self, node_of: Callable[[ServedResource], SchemaNode | None], scheme: ResourceScheme) -> None:
+        self._node_of = node_of
+        self._scheme = scheme
+        self._shapes: dict[ServedResource, OwnershipShape] = {}
+        self._ignored: dict[tuple[ServedResource, str], FieldSet] = {}
+
+    def record_create(self, obj: Object, manager: str, resource: ServedResource, wall: float) -> None:
+        """All fields of a new object are the manager's, but for those that objects of its kind have anyhow."""
+        claims = field_owners.initial_claims(obj, None, subresource=False)
+        obj["metadata"].pop("managedFields", None)
+        changes = self._changes(self._zero(resource), obj, resource, "")
+        owner = field_owners.update_owner(manager, resource.api_version)
+        self._keep(
+            obj,
+            field_owners.claim_changes(
+                claims, changes, owner, version=resource.api_version, now=object_meta.timestamp(wall)
+            ),
+        )
+
+    def record_posted(self, obj: Object, shape: OwnershipShape, manager: str, subresource: str, wall: float) -> None:
+        """The same for an object that is never stored; ``shape_of`` is that of its kind."""
+        obj["metadata"].pop("managedFields", None)
+        owner = field_owners.update_owner(manager, obj["apiVersion"], subresource)
+        changes = compare_objects(shape.zero, obj, shape)
+        self._keep(
+            obj,
+            field_owners.claim_changes({}, changes, owner, version=obj["apiVersion"], now=object_meta.timestamp(wall)),
+        )
+
+    def record_update(
+        self, new: Object, old: Object, manager: str, resource: ServedResource, subresource: str, wall: float
+    ) -> None:
+        """The fields that differ from ``old`` are the manager's now. Objects without a record stay without one."""
+        claims = field_owners.initial_claims(new, old, subresource=bool(subresource))
+        new["metadata"].pop("managedFields", None)
+        if not claims:
+            return
+        version = resource.api_version
+        changes = self._changes(_without_record(old), new, resource, subresource)
+        owner = field_owners.update_owner(manager, version, subresource)
+        claims = field_owners.claim_changes(
+            self._served_claims(claims, resource), changes, owner, version=version, now=object_meta.timestamp(wall)
+        )
+        self._keep(new, claims)
+
+    def apply_configuration(
+        self,
+        live: Object | None,
+        config: Object,
+        manager: str,
+        resource: ServedResource,
+        subresource: str,
+        wall: float,
+        *,
+        force: bool,
+    ) -> Object:
+        """What the object becomes by a configuration, with its record; ``live`` None if there is none yet.
+
+        The configuration must be one that ``faults`` finds nothing in. ``applying.Conflicts`` if fields of others would
+        change, unless ``force``.
+        """
+        shape, now = self.shape_of(resource), object_meta.timestamp(wall)
+        ignored = self.reset_fields(resource, subresource)
+        claims = self._served_claims(
+            field_owners.decode_claims((live or config)["metadata"].get("managedFields") or ()), resource
+        )
+        before = _without_record(live) if live else self._blank(resource)
+        if not claims:
+            first = field_owners.update_owner(field_owners.BEFORE_FIRST_APPLY, resource.api_version, subresource)
+            changes = self._changes(self._zero(resource), before, resource, subresource)
+            claims = field_owners.claim_changes({}, changes, first, version=resource.api_version, now=now)
+        owner = field_owners.apply_owner(manager, subresource)
+        apply = (
+            server_side_apply.apply_as_kubectl
+            if manager == server_side_apply.KUBECTL
+            else server_side_apply.apply_configuration
+        )
+        result: ApplyResult = apply(
+            before, config, claims, owner, shape=shape, version=resource.api_version, ignored=ignored, force=force
+        )
+        claims = result.claims
+        if owner in claims and not result.same:
+            claims = {**claims, owner: claims[owner]._replace(time=now)}
+        new = {**result.obj, "metadata": dict(result.obj["metadata"])}
+        self._keep(new, claims)
+        return new
+
+    def undo_time_changes(self, new: Object, old: Object) -> None:
+        """A write that changes nothing but the times of the record changes nothing."""
+        metadata, before = new["metadata"], old["metadata"]
+        said, was = metadata.get("managedFields"), before.get("managedFields")
+        if said == was or not said or not was or _without_record(new) != _without_record(old):
+            return
+        if field_owners.without_times(said) == field_owners.without_times(was):
+            metadata["managedFields"] = was
+
+    def shape_of(self, resource: ServedResource) -> OwnershipShape:
+        """How ownership sees the objects of a resource."""
+        shape = self._shapes.get(resource)
+        if shape is None:
+            shape = self._shapes[resource] = OwnershipShape(self._node_of(resource))
+        return shape
+
+    def reset_fields(self, resource: ServedResource, subresource: str) -> FieldSet:
+        """The fields that this way of writing cannot change, and so does not own (``GetResetFields``)."""
+        key = (resource, subresource)
+        if key not in self._ignored:
+            self._ignored[key] = self._own_reset_fields(resource, subresource)
+        return self._ignored[key]
+
+    def _own_reset_fields(self, resource: ServedResource, subresource: str) -> FieldSet:
+        if "status" not in resource.subresources:
+            return {}
+        if subresource != "status":
+            return {field_key("status"): LEAF}
+        if resource.custom:
+            return {field_key(name): LEAF for name in ("metadata", "spec")}
+        node = self._node_of(resource)
+        return {field_key(name): LEAF for name in (node.fields if node else ()) if name not in _SHARED}
+
+    def _changes(self, old: Object, new: Object, resource: ServedResource, subresource: str) -> FieldDifference:
+        changes = compare_objects(old, new, self.shape_of(resource))
+        ignored = self.reset_fields(resource, subresource)
+        return (
+            FieldDifference(exclude_subtrees(changes.changed, ignored), exclude_subtrees(changes.removed, ignored))
+            if ignored
+            else changes
+        )
+
+    def _served_claims(self, claims: field_owners.Claims, resource: ServedResource) -> field_owners.Claims:
+        """Without those in versions that nobody serves any more."""
+        if all(claim.version == resource.api_version for claim in claims.values()):
+            return claims
+        known = {one.api_version for one in self._scheme if one.kind == resource.kind}
+        return field_owners.drop_unserved(claims, known.__contains__)
+
+    def _zero(self, resource: ServedResource) -> Object:
+        """What an object has before anybody has written it; a custom resource has nothing."""
+        zero: Object = {} if resource.custom else self.shape_of(resource).zero
+        return zero
+
+    def _blank(self, resource: ServedResource) -> Object:
+        zero = self._zero(resource)
+        said = {"kind": resource.kind, "apiVersion": resource.api_version}
+        return {**zero, **said, "metadata": dict(zero.get("metadata") or {})}
+
+    def _keep(self, obj: Object, claims: field_owners.Claims) -> None:
+        if claims:
+            obj["metadata"]["managedFields"] = field_owners.encode_claims(claims)
+
+
+def _without_record(obj: Object) -> Object:
+    """The object without its record."""
+    metadata = obj["metadata"]
+    if "managedFields" not in metadata:
+        return obj
+    return {**obj, "metadata": {name: value for name, value in metadata.items() if name != "managedFields"}}

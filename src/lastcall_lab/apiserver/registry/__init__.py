@@ -1,0 +1,1 @@
+"""Reads and writes of objects: from a decoded request to the store."""

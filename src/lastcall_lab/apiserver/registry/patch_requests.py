@@ -1,0 +1,204 @@
+"""PATCH: by its Content-Type a JSON patch, a merge patch, a strategic merge patch, or an apply."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from lastcall_lab.apiserver.patches import configuration_faults, message_text, patch_bodies
+from lastcall_lab.apiserver.patches.field_sets import member_paths
+from lastcall_lab.apiserver.patches.server_side_apply import ApplyConflicts
+from lastcall_lab.apiserver.routing.request_context import RequestContext, field_manager_violations
+from lastcall_lab.apiserver.routing.routes import Route
+from lastcall_lab.apiserver.storage.store import StorageKey, StoredObject
+from lastcall_lab.apiserver.values import api_errors, field_errors, go_format
+from lastcall_lab.apiserver.values.api_errors import ApiError, Cause
+from lastcall_lab.apiserver.values.request import Object
+
+if TYPE_CHECKING:
+    from lastcall_lab.apiserver.registry.writes import Change
+    from lastcall_lab.apiserver.server.api_server import ApiServer
+
+_CUSTOM = (patch_bodies.JSON_PATCH, patch_bodies.MERGE_PATCH, patch_bodies.APPLY)
+_BUILT_IN = (*_CUSTOM, patch_bodies.STRATEGIC)
+_WITH_STATUS = frozenset(("kind", "apiVersion", "metadata", "status"))
+
+
+async def patch_object(context: RequestContext, server: "ApiServer") -> tuple[Object | StoredObject, bool]:
+    """The object as it is now, and whether the patch has made it (only an apply does)."""
+    kind = patch_media_type(context)
+    check_patch_options(context, kind)
+    if kind == patch_bodies.APPLY:
+        return await _apply(context, server)
+    return await server.writer.update(context, patch_change(context, server, kind)), False
+
+
+def patch_media_type(context: RequestContext) -> str:
+    """The Content-Type of the patch. ApiError if objects of this kind take no such patches."""
+    kind = context.request.headers.get("content-type", "").partition(";")[0]
+    if context.route.resource.custom:
+        if kind not in _CUSTOM:
+            raise api_errors.unsupported_media_type_error(", ".join(_CUSTOM))
+    elif kind not in _BUILT_IN:
+        raise ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
+    return kind
+
+
+def check_patch_options(context: RequestContext, kind: str) -> None:
+    """ApiError if the parameters do not go with the patch (``field_validation.ValidatePatchOptions``)."""
+    manager, causes = context.request.parameter("fieldManager"), []
+    if kind == patch_bodies.APPLY and not manager:
+        causes.append(field_errors.value_required("fieldManager", "is required for apply patch"))
+    if kind != patch_bodies.APPLY and "force" in context.request.query:
+        causes.append(field_errors.forbidden("force", "may not be specified for non-apply patch"))
+    causes += field_manager_violations(manager)
+    if causes:
+        raise api_errors.invalid_error("PatchOptions", "meta.k8s.io", "", causes)
+
+
+def patch_change(context: RequestContext, server: "ApiServer", kind: str) -> "Change":
+    """What a patch that is no apply makes of the object; for resources and for subresources that are whole objects."""
+    node = server.schemas.of(context.route.resource)
+
+    def patched(obj: Object) -> Object:
+        said = patch_bodies.read_patch(kind, context.request.body, node)
+
+        def text(new: Object) -> str:
+            if kind == patch_bodies.STRATEGIC:
+                return go_format.go_value(said.said)
+            return message_text.go_json(message_text.sort_touched(server.schemas.sort_fields(new, node), said.said))
+
+        strategic = kind == patch_bodies.STRATEGIC
+        before = obj if may_share(context.route, said.said) else patch_bodies.own_copy(obj)
+        result = server.schemas.check_patched(
+            said.apply(before), context, shown=text, repeated=said.strict, strategic=strategic, before=before
+        )
+        check_object_place(context, result)
+        return result
+
+    async def patched_aside(obj: Object) -> Object:
+        return await server.aside(context.request, lambda: patched(obj))
+
+    return patched_aside
+
+
+def may_share(route: Route, patch: Any) -> bool:
+    """Whether the new object may share with the old one what a patch leaves as it was (pure).
+
+    It may if nobody changes that in place afterwards. Nobody does to what is stored if it is the status that is patched
+    and nothing else, nor in kinds that say so of themselves: defaults are there already, and all else stays.
+    """
+    if route.resource.behaviour.leaves_alone:
+        return True
+    return route.subresource == "status" and isinstance(patch, dict) and patch.keys() <= _WITH_STATUS
+
+
+def check_object_place(context: RequestContext, obj: Object) -> None:
+    """The object must be the one of the path (``handlers.checkName``); it gets the path's namespace if it has none."""
+    route, metadata = context.route, obj.setdefault("metadata", {})
+    said = metadata.get("namespace") or ""
+    if route.namespace and said not in ("", route.namespace):
+        raise api_errors.other_namespace_error()
+    if route.namespace:
+        metadata["namespace"] = route.namespace
+    elif said:
+        del metadata["namespace"]
+    name = metadata.get("name")
+    if not name:
+        why = f"the name of the object ({route.name} based on URL) was undeterminable: name must be provided"
+        raise api_errors.bad_request_error(why)
+    if name != route.name:
+        raise api_errors.bad_request_error(
+            f"the name of the object ({name}) does not match the name on the URL ({route.name})"
+        )
+
+
+# -- apply -------------------------------------------------------------------------------------------------------------
+
+
+async def _apply(context: RequestContext, server: "ApiServer") -> tuple[Object | StoredObject, bool]:
+    async def changed(obj: Object) -> Object:
+        return await server.aside(context.request, lambda: _apply_configuration(context, server, obj))
+
+    try:
+        return await server.writer.update(context, changed, recorded=True), False
+    except ApiError as error:
+        if error.reason != "NotFound" or context.route.subresource or _exists(context, server):
+            raise
+    obj = await server.aside(context.request, lambda: _apply_configuration(context, server, None))
+    if uid := obj["metadata"].get("uid"):
+        why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+        resource = context.route.resource
+        raise api_errors.conflict_error(resource.plural, resource.group, context.route.name, why)
+    server.authorize_creation(context)
+    return await server.writer.create(context, obj, recorded=True), True
+
+
+def _apply_configuration(context: RequestContext, server: "ApiServer", live: Object | None) -> Object:
+    config, strict = patch_bodies.parse_configuration(context.request.body)
+    _check_configuration(context, server, config)
+    manager, wall = context.request.parameter("fieldManager"), server.clock.wall()
+    route, force = context.route, context.request.flag("force")
+    try:
+        new = server.managed.apply_configuration(
+            live, config, manager, route.resource, route.subresource, wall, force=force
+        )
+    except ApplyConflicts as error:
+        raise _conflict(error) from None
+    _complain(context, strict)
+    result = server.schemas.check_patched(new, context, applied=True)
+    check_object_place(context, result)
+    return result
+
+
+def _complain(context: RequestContext, strict: Sequence[str]) -> None:
+    """Fields that are in the configuration more than once are told, or refused if the client wants that."""
+    if strict and context.field_validation == "Strict":
+        raise api_errors.bad_request_error(f"error strict decoding YAML: {strict[0]}")
+    if strict and context.field_validation == "Warn":
+        context.warnings += strict
+
+
+def _exists(context: RequestContext, server: "ApiServer") -> bool:
+    route = context.route
+    return server.store.get(StorageKey(route.resource.storage, route.namespace, route.name)) is not None
+
+
+def _check_configuration(context: RequestContext, server: "ApiServer", config: Object) -> None:
+    """It must say what it is, and be what the types say. The order of the rules is that of ``FieldManager.Apply``."""
+    resource, metadata = context.route.resource, config.get("metadata")
+    version, kind = (said if isinstance(said := config.get(name), str) else "" for name in ("apiVersion", "kind"))
+    if (version, kind) != (resource.api_version, resource.kind):
+        raise api_errors.bad_request_error(f"invalid object type: {_said_kind(version, kind)}")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    if isinstance(metadata.get("managedFields"), list):
+        raise api_errors.bad_request_error("metadata.managedFields must be nil")
+    wrong = configuration_faults.configuration_faults(config, server.managed.shape_of(resource))
+    if wrong:
+        what = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {_said_kind(version, kind)}"
+        text = wrong[0] if len(wrong) == 1 else "\n  ".join(["errors:", *wrong])
+        raise patch_bodies.plain_error(f"failed to create typed patch object ({what}): {text}")
+    config["metadata"] = metadata
+
+
+def _said_kind(version: str, kind: str) -> str:
+    group, _, version = version.rpartition("/")
+    return f"{group}/{version}, Kind={kind}"
+
+
+def _conflict(error: ApplyConflicts) -> ApiError:
+    """All fields that others own, by owner."""
+    found = {owner: list(member_paths(fields)) for owner, fields in sorted(error.fields.items())}
+    causes = [
+        Cause("FieldManagerConflict", f"conflict with {owner.as_text}", path)._asdict()
+        for owner, owned in found.items()
+        for path in owned
+    ]
+    if len(causes) == 1:
+        message = f"Apply failed with 1 conflict: {causes[0]['message']}: {causes[0]['field']}"
+    else:
+        lines = [
+            line
+            for owner, owned in found.items()
+            for line in (f"conflicts with {owner.as_text}:", *(f"- {path}" for path in owned))
+        ]
+        message = f"Apply failed with {len(causes)} conflicts: " + "\n".join(lines)
+    return ApiError(409, "Conflict", message, {"causes": causes})

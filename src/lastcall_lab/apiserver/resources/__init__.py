@@ -1,0 +1,1 @@
+"""The resources that are served, and the scheme that knows them all."""

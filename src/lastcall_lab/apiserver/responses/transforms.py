@@ -1,0 +1,90 @@
+"""Objects in the forms that clients may ask for instead: tables, and metadata alone."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from lastcall_lab.apiserver.encoding.media_types import ResponseFormat
+from lastcall_lab.apiserver.registry.reads import ListPage
+from lastcall_lab.apiserver.resources import version_conversion
+from lastcall_lab.apiserver.resources.scheme import ServedResource
+from lastcall_lab.apiserver.routing.request_context import RequestContext
+from lastcall_lab.apiserver.storage.store import StoredObject
+from lastcall_lab.apiserver.tables.requested_table import RequestedTable
+from lastcall_lab.apiserver.values import api_errors
+from lastcall_lab.apiserver.values.request import Object
+
+if TYPE_CHECKING:
+    from lastcall_lab.apiserver.server.api_server import ApiServer
+
+
+class ListBody(NamedTuple):
+    """A list: all but its items, the name of the field that has those, and each of them as JSON, made when it is needed.
+
+    ``none`` stands in the field if there are none.
+    """
+
+    head: Object
+    name: str
+    items: Iterator[bytes]
+    none: list[Any] | None
+
+
+class _Partial(msgspec.Struct):
+    """An object of which only the metadata is looked at, and that not closely."""
+
+    metadata: msgspec.Raw
+
+
+def transform_object(context: RequestContext, obj: Object, form: ResponseFormat, server: "ApiServer") -> Object:
+    """One object, with kind and apiVersion. ApiError if it cannot have that form. A Status has no other form."""
+    if not form.transform or obj.get("kind") == "Status":
+        return obj
+    if form.transform == "Table":
+        return RequestedTable(context, form.version).single_object(obj, server.clock.wall())
+    if form.transform.endswith("List"):
+        if context.route.resource.custom:
+            raise api_errors.ApiError(500, "", "content is not a list")
+        what = f"the requested object is not a list ({_go_type(context.route.resource)})"
+        raise _impossible(form, what)
+    return partial_metadata(version_conversion.visible_metadata(obj["metadata"], context.route.resource), form)
+
+
+def transform_list(
+    context: RequestContext, page: ListPage, metadata: Object, form: ResponseFormat, server: "ApiServer"
+) -> ListBody:
+    """A page of a list with its metadata. ApiError if it cannot have that form."""
+    if form.transform == "Table":
+        table, now = RequestedTable(context, form.version), server.clock.wall()
+        head = table.head(metadata, now)
+        return ListBody(head, "rows", (msgspec.json.encode(table.row(item, now)) for item in page.items), [])
+    if not form.transform.endswith("List"):
+        raise _impossible(form, f"the requested object is a list ({_go_type(context.route.resource, 'List')})")
+    head = {"kind": form.transform, "apiVersion": f"meta.k8s.io/{form.version}", "metadata": metadata}
+    resource = context.route.resource
+    items = (msgspec.json.encode(partial_metadata(stored_metadata(item, resource), form)) for item in page.items)
+    return ListBody(head, "items", items, None)
+
+
+def partial_metadata(metadata: object, form: ResponseFormat) -> Object:
+    """An object's metadata alone."""
+    return {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{form.version}", "metadata": metadata}
+
+
+def stored_metadata(stored: StoredObject, resource: ServedResource) -> object:
+    """The metadata of a stored object."""
+    if resource.behaviour.hidden_annotations:
+        return version_conversion.visible_metadata(stored.to_object()["metadata"], resource)
+    return msgspec.json.decode(stored.data, type=_Partial).metadata
+
+
+def _impossible(form: ResponseFormat, what: str) -> api_errors.ApiError:
+    return api_errors.ApiError(406, "NotAcceptable", f"you requested {form.transform}, but {what}")
+
+
+def _go_type(resource: ServedResource, suffix: str = "") -> str:
+    """The name of the type within the API server, which it tells."""
+    if resource.custom:
+        return f"*unstructured.Unstructured{suffix}"
+    return f"*{resource.group.partition('.')[0] or 'core'}.{resource.kind}{suffix}"

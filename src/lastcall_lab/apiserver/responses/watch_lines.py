@@ -1,0 +1,127 @@
+"""The lines of a watch, so that a thousand watches of one resource do not encode the same change a thousand times."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from lastcall_lab.apiserver.encoding.media_types import ResponseFormat
+from lastcall_lab.apiserver.registry.watches import WatchEvent
+from lastcall_lab.apiserver.resources import version_conversion
+from lastcall_lab.apiserver.responses import transforms
+from lastcall_lab.apiserver.routing.request_context import RequestContext
+from lastcall_lab.apiserver.storage.store import StoredObject
+from lastcall_lab.apiserver.tables.requested_table import RequestedTable
+from lastcall_lab.apiserver.values.request import Object
+
+if TYPE_CHECKING:
+    from lastcall_lab.apiserver.server.api_server import ApiServer
+
+_KEPT = 512
+"""Lines that are remembered."""
+
+
+class LineCache:
+    """The newest lines: all who watch the same are sent the same bytes."""
+
+    def __init__(self) -> None:
+        self._lines: dict[Any, bytes] = {}
+
+    def get(self, key: Any, make: Callable[[], bytes]) -> bytes:
+        """The line of that key, made if it is not known."""
+        line = self._lines.get(key)
+        if line is None:
+            line = self._lines[key] = make()
+            if len(self._lines) > _KEPT:
+                del self._lines[next(iter(self._lines))]
+        return line
+
+
+class WatchLines:
+    """Writes the events of one watch. ApiError at once if they cannot have the form that is asked for."""
+
+    def __init__(self, context: RequestContext, form: ResponseFormat, server: "ApiServer") -> None:
+        self._resource = context.route.resource
+        self._include = context.request.parameter("includeObject")
+        self._form = form
+        self._server = server
+        self._table = RequestedTable(context, form.version) if form.transform == "Table" else None
+        self._first = True
+        names = self._resource.kind.encode(), self._resource.api_version.encode()
+        self._head = b'"object":{"kind":"%s","apiVersion":"%s",' % names
+
+    async def write_batches(self, batches: AsyncIterator[Sequence[WatchEvent]]) -> AsyncIterator[bytes]:
+        """The batches as they are sent."""
+        try:
+            async for batch in batches:
+                yield b"".join([self._line(event) for event in batch])
+        finally:
+            await batches.aclose()  # type: ignore[attr-defined]  # an async generator
+
+    def _line(self, event: WatchEvent) -> bytes:
+        if event.error is not None:
+            return _encode_line(event.type, event.error)
+        if event.stored is None:
+            return self._bookmark_line(event)
+        if self._form.transform:
+            return self._transformed_line(event.type, event.stored)
+        return self._server.lines.get(
+            (event.stored.revision, event.type, self._resource.api_version),
+            partial(self._plain_line, event.type, event.stored),
+        )
+
+    def _bookmark_line(self, event: WatchEvent) -> bytes:
+        """A bookmark; thousands of watches of one resource have the same one."""
+        if self._form.transform:
+            return _encode_line(event.type, self._bookmark_object(event))
+        key = event.revision, event.type, self._head, event.initial
+        return self._server.lines.get(key, lambda: _encode_line(event.type, self._bookmark_object(event)))
+
+    def _plain_line(self, kind: str, stored: StoredObject) -> bytes:
+        return b'{"type":"%s",%s%s}\n' % (
+            kind.encode(),
+            self._head,
+            version_conversion.to_served_json(stored, self._resource)[1:],
+        )
+
+    def _transformed_line(self, kind: str, stored: StoredObject) -> bytes:
+        """The first table of a watch names the columns; all others are the same for everybody, for a second."""
+        if self._table is None:
+            form = self._form
+            return self._cached_line(
+                kind,
+                stored,
+                lambda: transforms.partial_metadata(transforms.stored_metadata(stored, self._resource), form),
+            )
+        table, now, resource = self._table, self._server.clock.wall(), self._resource
+
+        def made() -> Object:
+            return table.single_object(self._server.writer.answer(stored, resource), now)
+
+        if self._first:
+            self._first = False
+            return _encode_line(kind, made())
+        return self._cached_line(kind, stored, made, int(now), self._include)
+
+    def _cached_line(self, kind: str, stored: StoredObject, make: Callable[[], Object], *more: object) -> bytes:
+        key = (stored.revision, kind, self._resource.api_version, self._form, *more)
+        return self._server.lines.get(key, lambda: _encode_line(kind, make()))
+
+    def _bookmark_object(self, event: WatchEvent) -> Object:
+        """How far the reader has come, as an object of which nothing else is set."""
+        metadata: Object = {"resourceVersion": str(event.revision)}
+        if event.initial:
+            metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
+        if self._form.transform.startswith("Partial"):
+            return transforms.partial_metadata(metadata, self._form)
+        resource = self._resource
+        node = self._server.schemas.of(resource)
+        empty: Object = node.zero_value() if node else {}
+        obj = {"kind": resource.kind, "apiVersion": resource.api_version, **empty, "metadata": metadata}
+        self._first = False
+        return self._table.single_object(obj, self._server.clock.wall()) if self._table else obj
+
+
+def _encode_line(kind: str, obj: Object) -> bytes:
+    return b'{"type":"%s","object":%s}\n' % (kind.encode(), msgspec.json.encode(obj))

@@ -1,0 +1,1 @@
+"""From a path and a method to what is asked for."""

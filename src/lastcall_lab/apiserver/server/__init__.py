@@ -1,0 +1,1 @@
+"""The API server: connections, HTTP, and the way of a request through all that is below."""

@@ -1,0 +1,132 @@
+"""One connection of a client, with the limits and the words of Go's HTTP server (``net/http/server.go``)."""
+
+import asyncio
+import re
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+HEAD_SECONDS = 32.0
+"""For a request line and the headers (``ReadHeaderTimeout``)."""
+
+BODY_SECONDS = 60.0
+"""For the body; a real server waits for ever."""
+
+IDLE_SECONDS = 90
+"""Between two requests (``IdleTimeout``)."""
+
+MAX_HEAD_BYTES = 1024 * 1024
+"""Of a request line and the headers (``DefaultMaxHeaderBytes``)."""
+
+_KNOWN = (b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", b"DELETE", b"OPTIONS")
+_METHOD = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_LONGEST_METHOD = 64
+_STAND_IN = b"POST"
+"""What the parser reads in place of a method that it does not know: a request that may have a body."""
+
+
+class ClientConnection(HttpToolsProtocol):
+    """Reads requests; a client that is too slow, sends too much or no HTTP is answered as by Go, and hung up on."""
+
+    _timer: asyncio.TimerHandle | None = None
+    _between = True
+    """Whether nothing of the next request has been given to the parser."""
+    _first_bytes = b""
+    """Of the next request, as long as its method is cut off."""
+    _method = ""
+    """The one that a stand-in was given to the parser for."""
+    _head_bytes: int | None = 0
+    """Of a request line and headers that are not whole; None after them."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """A client has come, and has to say what it wants."""
+        super().connection_made(transport)
+        self._hurry(HEAD_SECONDS)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It has gone."""
+        self._hurry(None)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """A part of a request, or of several."""
+        if self.transport.is_closing():
+            return
+        if self._between:
+            self._first_bytes += data
+            self._hurry(HEAD_SECONDS, again=False)
+            if self._method_is_cut_off():
+                return
+            data, self._first_bytes, self._between = self._with_known_method(), b"", False
+        if self._head_bytes is not None:
+            self._head_bytes += len(data)
+        super().data_received(data)
+        if self._head_bytes is not None and self._head_bytes > MAX_HEAD_BYTES:
+            self._refuse(b"431 Request Header Fields Too Large")
+
+    def send_400_response(self, msg: str) -> None:
+        """Of what is no HTTP."""
+        self._refuse(b"400 Bad Request")
+
+    def handle_websocket_upgrade(self) -> None:
+        """From here on it is another protocol's."""
+        self._hurry(None)
+        super().handle_websocket_upgrade()
+
+    # -- what the parser finds -----------------------------------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        """A request begins, perhaps behind another in the same bytes."""
+        self._between, self._head_bytes = False, 0
+        self._hurry(HEAD_SECONDS, again=False)
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """Line and headers are there."""
+        self._head_bytes = None
+        self._hurry(BODY_SECONDS)
+        super().on_headers_complete()
+        if self._method:
+            self.scope["method"] = self._method  # before the request's task has begun
+            self._method = ""
+
+    def on_message_complete(self) -> None:
+        """The request is whole."""
+        self._hurry(None)
+        self._between, self._head_bytes = True, 0
+        super().on_message_complete()
+
+    # -- within --------------------------------------------------------------------------------------------------------
+
+    def _method_is_cut_off(self) -> bool:
+        begun = self._first_bytes.lstrip(b"\r\n")
+        return len(self._first_bytes) <= _LONGEST_METHOD and not re.search(rb"[ \r\n]", begun)
+
+    def _with_known_method(self) -> bytes:
+        """The bytes so far, with a method that the parser takes; the real one is remembered."""
+        begun = self._first_bytes.lstrip(b"\r\n")
+        method, space, rest = begun.partition(b" ")
+        if not space or method in _KNOWN or not _METHOD.fullmatch(method):
+            return begun
+        self._method = method.decode("ascii")
+        return _STAND_IN + space + rest
+
+    def _hurry(self, seconds: float | None, *, again: bool = True) -> None:
+        """Hangs up after so many seconds; with None as long as it takes. Without ``again`` a timer that runs is left."""
+        if self._timer is not None:
+            if not again:
+                return
+            self._timer.cancel()
+        self._timer = self.loop.call_later(seconds, self._give_up) if seconds is not None else None
+
+    def _give_up(self) -> None:
+        self._timer = None
+        if self._head_bytes is not None:
+            self._refuse(b"400 Bad Request")
+        self.transport.abort()
+
+    def _refuse(self, line: bytes) -> None:
+        """An answer to what never became a request; the connection ends with it."""
+        if not self.transport.is_closing():
+            head = b"Content-Type: text/plain; charset=utf-8\r\nConnection: close"
+            self.transport.write(b"HTTP/1.1 %s\r\n%s\r\n\r\n%s" % (line, head, line))
+        self.transport.close()

@@ -1,0 +1,91 @@
+"""The file by which kubectl finds the lab."""
+
+import base64
+import os
+import socket
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import yaml
+
+from lastcall.errors import InvalidInput, RefusedForSafety
+
+CONTEXT = "lastcall-lab"
+"""By this name of its cluster a file is known as a lab's."""
+
+_ANSWER_SECONDS = 1.0
+
+
+def write_kubeconfig(path: Path, *, url: str, authority: bytes, token: str, user: str) -> None:
+    """Writes it whole, readable by its owner alone: the token is a key to everything in the lab.
+
+    InvalidInput if it cannot be written. RefusedForSafety if the file is there and is not a lab's, or is that of another
+    lab that answers: neither is overwritten.
+    """
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [
+            {
+                "name": CONTEXT,
+                "cluster": {
+                    "server": url,
+                    "certificate-authority-data": base64.b64encode(authority).decode(),
+                },
+            }
+        ],
+        "users": [{"name": user, "user": {"token": token}}],
+        "contexts": [{"name": CONTEXT, "context": {"cluster": CONTEXT, "user": user}}],
+        "current-context": CONTEXT,
+    }
+    try:
+        _check_free(path, url)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f".{path.name}.{os.getpid()}")
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            yaml.safe_dump(content, file, sort_keys=False)
+        temporary.replace(path)
+    except OSError as error:
+        raise InvalidInput("--kubeconfig", [f"{path} cannot be written: {error.strerror}"]) from None
+
+
+def remove_kubeconfig(path: Path, *, url: str) -> None:
+    """Removes it, if it still is of the lab at ``url``."""
+    try:
+        if _server(path) == url:
+            path.unlink()
+    except (OSError, RefusedForSafety):
+        pass
+
+
+def _check_free(path: Path, own: str) -> None:
+    try:
+        url = _server(path)
+    except FileNotFoundError:
+        return
+    if url in ("", own):
+        return
+    parts = urlsplit(url)
+    try:
+        socket.create_connection((parts.hostname or "", parts.port or 0), _ANSWER_SECONDS).close()
+    except OSError:
+        return  # left behind by one that was killed
+    raise RefusedForSafety(f"{path} belongs to a lab that runs at {url}: name another file by --kubeconfig")
+
+
+def _server(path: Path) -> str:
+    """Where the lab is whose file this is; empty if there is nothing in it."""
+    try:
+        content: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
+        if content is None:
+            return ""
+        [cluster] = content["clusters"]
+        if cluster["name"] == CONTEXT:
+            return str(cluster["cluster"]["server"])
+    except (yaml.YAMLError, UnicodeDecodeError, LookupError, TypeError, ValueError):
+        pass
+    raise RefusedForSafety(
+        f"{path} is not a lab's kubeconfig and would be overwritten: name another file by --kubeconfig"
+    )

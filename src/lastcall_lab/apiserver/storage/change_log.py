@@ -1,0 +1,193 @@
+"""The changes of one resource, in order, and who reads them.
+
+A reader is a place in the log and nothing more: a thousand watches cost a thousand numbers, a slow one holds up nobody,
+and one that falls behind further than the log reaches back is told so. A reader that waits is never behind: nothing
+that concerns it has happened since.
+"""
+
+import asyncio
+import bisect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+import msgspec
+
+from lastcall_lab.apiserver.storage.change_waiters import ChangeWaiters, Interest
+from lastcall_lab.apiserver.values.request import Object
+
+_SLACK = 1000
+"""Changes beyond those to be kept, so that they are dropped many at a time."""
+
+
+class StorageKey(NamedTuple):
+    """Where an object lies. ``resource`` is ``pods`` or ``deployments.apps``; no namespace: the empty string."""
+
+    resource: str
+    namespace: str
+    name: str
+
+
+class StoredChangeKind(Enum):
+    """Of a change."""
+
+    ADDED = "ADDED"
+    MODIFIED = "MODIFIED"
+    DELETED = "DELETED"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredObject:
+    """One version of one object. ``labels`` and ``fields`` are what selectors can ask for; empty fields are left out."""
+
+    key: StorageKey
+    revision: int
+    data: bytes
+    labels: Mapping[str, str]
+    fields: Mapping[str, str]
+
+    def to_object(self) -> Object:
+        """A copy of one's own, without kind and apiVersion."""
+        decoded: Object = msgspec.json.decode(self.data)
+        return decoded
+
+
+@dataclass(frozen=True, slots=True)
+class StoredChange:
+    """``new`` is the object as it is now, with the revision of the change; when deleted, as it was last."""
+
+    kind: StoredChangeKind
+    new: StoredObject
+    old: StoredObject | None
+
+    @property
+    def revision(self) -> int:
+        """The revision that the change made."""
+        return self.new.revision
+
+    def as_deleted(self) -> StoredObject:
+        """The object as it was before, with the revision of the change: what those hear whose selection it leaves."""
+        assert self.old
+        obj = self.old.to_object()
+        obj["metadata"]["resourceVersion"] = str(self.revision)
+        return StoredObject(self.new.key, self.revision, msgspec.json.encode(obj), self.old.labels, self.old.fields)
+
+
+class Compacted(Exception):
+    """The changes since that revision are not kept any more."""
+
+
+@dataclass
+class ChangeLog:
+    """The newest changes of one resource, ``history`` of them at least."""
+
+    history: int
+    compacted: int = 0
+    """The revision up to which changes are not kept."""
+    _changes: list[StoredChange] = field(default_factory=list)
+    _dropped: int = 0
+    waiting: ChangeWaiters = field(default_factory=ChangeWaiters)
+
+    @property
+    def end(self) -> int:
+        """The place of the next change."""
+        return self._dropped + len(self._changes)
+
+    def append(self, change: StoredChange) -> None:
+        """Wakes all who wait for it."""
+        place, old = self.end, change.old
+        self._changes.append(change)
+        if len(self._changes) >= self.history + _SLACK:
+            self._drop(len(self._changes) - self.history)
+        self.waiting.wake(place, [change.new.fields, old.fields] if old else [change.new.fields])
+
+    def changes_since(self, revision: int) -> Sequence[StoredChange]:
+        """Those after ``revision``, oldest first. Compacted if some of them are not kept any more."""
+        if revision < self.compacted:
+            raise Compacted
+        return self._changes[self._after(revision) :]
+
+    def open_feed(self, since: int, interest: Interest = None) -> "ChangeFeed":
+        """Reads from there on. Compacted if that is too long ago."""
+        if since < self.compacted:
+            raise Compacted
+        return ChangeFeed(self, self._dropped + self._after(since), since, interest)
+
+    def compact(self, revision: int) -> None:
+        """Forgets the changes up to ``revision``."""
+        if gone := self._after(revision):
+            self._drop(gone)
+        self.compacted = max(self.compacted, revision)
+
+    def read(self, place: int, most: int) -> Sequence[StoredChange]:
+        """Up to ``most`` changes from the ``place``-th on. Compacted if that one is not kept any more."""
+        if place < self._dropped:
+            raise Compacted
+        start = place - self._dropped
+        return self._changes[start : start + most]
+
+    def _after(self, revision: int) -> int:
+        return bisect.bisect_right(self._changes, revision, key=lambda change: change.revision)
+
+    def _drop(self, count: int) -> None:
+        self.compacted = self._changes[count - 1].revision
+        del self._changes[:count]
+        self._dropped += count
+
+
+class ChangeFeed:
+    """One reader of a log; ``changes_since`` is the revision that it knew to begin with, ``interest`` what wakes it."""
+
+    def __init__(self, log: ChangeLog, place: int, since: int, interest: Interest) -> None:
+        self.since = since
+        self._log = log
+        self._place = place
+        self._interest = interest
+        self._future: asyncio.Future[int] | None = None
+
+    def take(self, most: int) -> Sequence[StoredChange]:
+        """The next changes that concern the reader, ``most`` at most; none if there are none. Compacted if it is too late.
+
+        After a wait they begin with the one that has ended it.
+        """
+        if self._future:
+            if not self._future.done():
+                return ()
+            self._place, self._future = self._future.result(), None
+        while changes := self._log.read(self._place, most):
+            self._place += len(changes)
+            if found := [change for change in changes if self._concerns(change)]:
+                return found
+        return ()
+
+    def _concerns(self, change: StoredChange) -> bool:
+        """Who asks for the future hears nothing of what comes before."""
+        if change.revision <= self.since:
+            return False
+        if self._interest is None:
+            return True
+        field, value = self._interest
+        return change.new.fields.get(field, "") == value or (
+            change.old is not None and change.old.fields.get(field, "") == value
+        )
+
+    def wait_for_change(self) -> "asyncio.Future[int]":
+        """Done at the next change that may concern the reader; to be asked for when ``take`` had none."""
+        if self._future is None and self._place == self._log.end:
+            self._future = self._log.waiting.add(self._interest)
+        elif self._future is None:
+            self._future = asyncio.get_running_loop().create_future()
+            self._future.set_result(self._place)
+        return self._future
+
+    def wake(self) -> None:
+        """The reader does not wait any longer, although nothing has changed for it."""
+        if self._future and not self._future.done():
+            self._log.waiting.remove(self._interest, self._future)
+            self._future.set_result(self._place)
+
+    def close(self) -> None:
+        """The reader goes."""
+        if self._future and not self._future.done():
+            self._log.waiting.remove(self._interest, self._future)

@@ -1,0 +1,1 @@
+"""What is asked for below an object: binding, eviction, scale, log, exec, reviews."""

@@ -1,0 +1,316 @@
+"""``pods/log``, ``pods/exec`` and ``pods/attach``: what the API server passes on between a client and a node."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from dataclasses import replace
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+
+from lastcall.aio import wait_first
+from lastcall.errors import InvalidInput, Unavailable
+from lastcall_lab.apiserver.admission.pod_connections import connect_attributes
+from lastcall_lab.apiserver.routing.request_context import RequestContext
+from lastcall_lab.apiserver.routing.routes import find_route, parse_path
+from lastcall_lab.apiserver.storage.store import StorageKey
+from lastcall_lab.apiserver.subresources.kubelet_api import (
+    STDOUT,
+    ExecSession,
+    KubeletApi,
+    LogOptions,
+    choose_container,
+)
+from lastcall_lab.apiserver.subresources.log_options import check_log_options, read_log_options
+from lastcall_lab.apiserver.values import api_errors
+from lastcall_lab.apiserver.values.request import Object, Request, Response
+
+if TYPE_CHECKING:
+    from lastcall_lab.apiserver.server.api_server import ApiServer
+    from lastcall_lab.apiserver.server.http_server import Receive, Scope, Send
+
+PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
+"""Of the WebSocket: the first byte of each message is its channel."""
+
+DIAL_SECONDS = 5.0
+"""How long a node is tried that does not answer; a kube-apiserver tries for 30 (``client-go/transport/cache.go``)."""
+
+_LOOK = 0.2
+_PORT = 10250
+_STDIN, _ERROR, _RESIZE, _CLOSE = 0, 3, 4, 255
+_NORMAL, _POLICY = 1000, 1008
+
+
+class PodStreams:
+    """Between clients and kubelets."""
+
+    def __init__(self, server: "ApiServer") -> None:
+        self._server = server
+
+    async def log(self, context: RequestContext) -> Response:
+        """GET of ``pods/log``: text, as it comes if ``follow`` asks for it."""
+        check_log_options(context.request, context.route.name)
+        pod = self._pod(context)
+        container = choose_container(context, pod)
+        if not pod["spec"].get("nodeName"):
+            return Response(204, {}, b"")
+        options = read_log_options(context.request, container, self._server.clock.wall())
+        address = self._address(pod)
+        kubelet = await self._dial_kubelet(pod)
+        if kubelet is None:
+            raise api_errors.ApiError(
+                500, "", f'Get "{_url("containerLogs", address, pod, container)}": {_silent(address)}'
+            )
+        lines = kubelet.logs(pod, options)
+        try:
+            begin = await anext(lines, b"")
+        except InvalidInput as error:
+            raise api_errors.bad_request_error("; ".join(error.violations)) from None
+        except Unavailable as error:
+            raise _unreachable(pod, str(error)) from None
+        headers: dict[str, str | list[str]] = {"content-type": "text/plain"}
+        return Response(200, headers, _rest(begin, lines))
+
+    async def require_upgrade(self, context: RequestContext) -> Response:
+        """``exec`` and ``attach`` without an upgrade of the connection."""
+        await self._admit(context)
+        self._start(context)
+        raise api_errors.bad_request_error("Upgrade request required")
+
+    async def refuse_port_forward(self, context: RequestContext) -> Response:
+        """``portforward``: is not served, and not needed where pods have addresses of this machine."""
+        await self._admit(context)
+        self._pod(context)
+        why = "pods and Services have addresses on this machine: kubectl get pods -o wide, lastcall lab status"
+        raise api_errors.ApiError(HTTPStatus.NOT_IMPLEMENTED, "", f"port-forward is not served by the lab: {why}")
+
+    async def serve_upgrade(self, request: Request, scope: "Scope", receive: "Receive", send: "Send") -> None:
+        """A WebSocket for ``exec`` or ``attach``. A wrong request is refused before it is accepted.
+
+        What only the node can say is told on the error channel: kubectl takes a refusal for a server without WebSockets,
+        and asks again in another way.
+        """
+        await receive()
+        began = self._server.audit.begin()
+        try:
+            request = self._server.identify(request)
+            self._server.authorize(request)
+            context = self._context(request)
+            # A WebSocket begins with a GET: who may only get must not run commands.
+            self._server.authorize(replace(request, method="POST"))
+            await self._admit(context)
+            start = self._start(context)
+        except api_errors.ApiError as error:
+            self._server.audit.end(began, request, error.code)
+            await _send_refusal(error, scope, send)
+            return
+        self._server.audit.end(began, request, HTTPStatus.SWITCHING_PROTOCOLS)
+        offered = scope.get("subprotocols") or []
+        agreed = next((one for one in PROTOCOLS if one in offered), None)
+        await send({"type": "websocket.accept", "subprotocol": agreed})
+        await _run(start, receive, send)
+
+    async def _admit(self, context: RequestContext) -> None:
+        """ApiError if admission refuses that somebody connects to the pod."""
+        attributes = connect_attributes(context)
+        await self._server.admission.mutate(attributes)
+        await self._server.admission.validate(attributes)
+
+    def _context(self, request: Request) -> RequestContext:
+        where = parse_path(request.path)
+        if where is None or (where.plural, where.subresource) not in (("pods", "exec"), ("pods", "attach")):
+            raise api_errors.no_such_resource_error()
+        return RequestContext(request, find_route(request, where, self._server.scheme))
+
+    def _start(self, context: RequestContext) -> Callable[[], Awaitable[ExecSession]]:
+        """What begins the execution. ApiError if the request makes no sense."""
+        pod, request = self._pod(context), context.request
+        container, verb = choose_container(context, pod), context.route.subresource
+        command = list(request.query.get("command", ()))
+        if verb == "exec" and not command:
+            raise api_errors.bad_request_error("you must specify at least 1 command for the container")
+        address = self._address(pod)
+
+        async def start() -> ExecSession:
+            kubelet = await self._dial_kubelet(pod)
+            if kubelet is None:
+                raise Unavailable(
+                    f'error sending request: Post "{_url(verb, address, pod, container)}": {_silent(address)}'
+                )
+            if verb == "attach":
+                return _LogSession(kubelet.logs(pod, LogOptions(container, follow=True, tail=0)))
+            stdin, tty = request.flag("stdin"), request.flag("tty")
+            return await kubelet.execute(pod, container, command, stdin=stdin, tty=tty)
+
+        return start
+
+    def _pod(self, context: RequestContext) -> Object:
+        whole = RequestContext(context.request, context.route._replace(subresource=""))
+        return self._server.writer.answer(self._server.reader.get(whole), context.route.resource)
+
+    def _address(self, pod: Object) -> str:
+        """Of the pod's node; ApiError if there is none."""
+        name = pod["spec"].get("nodeName", "")
+        if not name:
+            raise api_errors.bad_request_error(f"pod {pod['metadata']['name']} does not have a host assigned")
+        node = self._server.store.get(StorageKey("nodes", "", name))
+        if node is None:
+            raise api_errors.not_found_error(
+                "pods", "", name
+            )  # so it is: the node is looked for within a request for pods
+        addresses = (node.to_object().get("status") or {}).get("addresses") or ()
+        return next((str(one["address"]) for one in addresses if one["type"] == "InternalIP"), name)
+
+    async def _dial_kubelet(self, pod: Object) -> KubeletApi | None:
+        """Its node's kubelet; None if it does not answer for as long as it is tried."""
+        node, clock = pod["spec"]["nodeName"], self._server.clock
+        end = clock.boottime() + DIAL_SECONDS
+        while (kubelet := self._server.kubelets(node)) is None and clock.boottime() < end:
+            await clock.sleep(_LOOK)
+        return kubelet
+
+
+class _LogSession:
+    """``ExecSession`` of what a container says from now on; what it is told is dropped."""
+
+    def __init__(self, lines: AsyncIterator[bytes]) -> None:
+        self._lines = lines
+
+    async def write(self, data: bytes) -> None:
+        """Nobody reads it."""
+
+    def end_input(self) -> None:
+        """There was none."""
+
+    def resize(self, width: int, height: int) -> None:
+        """It has no terminal."""
+
+    async def output(self) -> AsyncIterator[tuple[int, bytes]]:
+        """Its log, as it grows."""
+        try:
+            async for line in self._lines:
+                yield STDOUT, line
+        finally:
+            await self._lines.aclose()  # type: ignore[attr-defined]
+
+    async def wait(self) -> int:
+        """The log has ended, and with it the container."""
+        return 0
+
+    def kill(self) -> None:
+        """It goes on without us."""
+
+
+def _url(verb: str, address: str, pod: Object, container: str) -> str:
+    """Of the kubelet's own page, as errors quote it."""
+    metadata = pod["metadata"]
+    return f"https://{address}:{_PORT}/{verb}/{metadata['namespace']}/{metadata['name']}/{container}"
+
+
+def _silent(address: str) -> str:
+    """In the words of Go's ``net`` package."""
+    return f"dial tcp {address}:{_PORT}: i/o timeout"
+
+
+def _unreachable(pod: Object, why: str) -> api_errors.ApiError:
+    """As the API server tells that it cannot reach a kubelet."""
+    return api_errors.ApiError(500, "", f"error dialing backend: {pod['spec']['nodeName']}: {why}")
+
+
+async def _rest(begin: bytes, lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    try:
+        if begin:
+            yield begin
+        async for line in lines:
+            yield line
+    finally:
+        await lines.aclose()  # type: ignore[attr-defined]
+
+
+async def _run(start: Callable[[], Awaitable[ExecSession]], receive: "Receive", send: "Send") -> None:
+    """Until it has ended, or the client goes."""
+    try:
+        execution = await start()
+    except InvalidInput as error:
+        why = "; ".join(error.violations)
+        await _send_exit_status(send, _failure(f"Internal error occurred: error executing command in container: {why}"))
+        return
+    except (OSError, ValueError) as error:  # such as a command with a NUL in it
+        await _send_exit_status(
+            send, _failure(f"Internal error occurred: error executing command in container: {error}")
+        )
+        return
+    except Unavailable as error:
+        await _send_exit_status(send, _failure(f"Internal error occurred: {error}"))
+        return
+    try:
+        await wait_first(_input(execution, receive), _output(execution, send))
+    finally:
+        execution.kill()
+
+
+async def _input(execution: ExecSession, receive: "Receive") -> None:
+    """What the client sends; returns when it goes."""
+    while (message := await receive())["type"] == "websocket.receive":
+        data = message.get("bytes") or (message.get("text") or "").encode()
+        channel, content = (data[0], data[1:]) if data else (_STDIN, b"")
+        if channel == _STDIN and content:
+            await execution.write(content)
+        elif channel == _CLOSE and content[:1] == bytes([_STDIN]):
+            execution.end_input()
+        elif channel == _RESIZE and (size := _size(content)):
+            execution.resize(size.width, size.height)
+
+
+class _Size(msgspec.Struct, rename="pascal"):
+    """Of a terminal (``remotecommand.TerminalSize``)."""
+
+    width: Annotated[int, msgspec.Meta(ge=0, lt=2**16)] = 80
+    height: Annotated[int, msgspec.Meta(ge=0, lt=2**16)] = 24
+
+
+def _size(content: bytes) -> _Size | None:
+    """None if it is none: a client that cannot say its size keeps the one that it has."""
+    try:
+        return msgspec.json.decode(content, type=_Size)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+async def _output(execution: ExecSession, send: "Send") -> None:
+    """What the program says, and at last how it has ended."""
+    async for channel, content in execution.output():
+        await send(_message(channel, content))
+    code = await execution.wait()
+    await _send_exit_status(send, _exit(code) if code else {"metadata": {}, "status": "Success"})
+
+
+def _message(channel: int, content: bytes) -> MutableMapping[str, Any]:
+    return {"type": "websocket.send", "bytes": bytes([channel]) + content}
+
+
+async def _send_exit_status(send: "Send", said: Object) -> None:
+    """``v1 Status`` on the error channel (``k8s.io/client-go/tools/remotecommand``), and nothing after it."""
+    await send(_message(_ERROR, json.dumps(said).encode()))
+    await send({"type": "websocket.close", "code": _NORMAL})
+    await asyncio.sleep(0)
+
+
+def _exit(code: int) -> Object:
+    message = f"command terminated with non-zero exit code: exit status {code}"
+    causes = [{"reason": "ExitCode", "message": str(code)}]
+    return {**_failure(message), "reason": "NonZeroExitCode", "details": {"causes": causes}}
+
+
+def _failure(message: str) -> Object:
+    return {"metadata": {}, "status": "Failure", "message": message}
+
+
+async def _send_refusal(error: api_errors.ApiError, scope: "Scope", send: "Send") -> None:
+    if "websocket.http.response" in scope.get("extensions", {}):
+        head = {"type": "websocket.http.response.start", "status": error.code}
+        await send({**head, "headers": [(b"content-type", b"application/json")]})
+        await send({"type": "websocket.http.response.body", "body": json.dumps(error.status()).encode()})
+        return
+    await send({"type": "websocket.close", "code": _POLICY, "reason": error.message[:120]})

@@ -1,0 +1,1 @@
+"""Values without behaviour: requests, answers, errors, times, quantities, names."""

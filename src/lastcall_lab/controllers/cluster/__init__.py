@@ -1,0 +1,1 @@
+"""Controllers of everything else: garbage collection, namespaces, budgets, endpoints, service accounts."""

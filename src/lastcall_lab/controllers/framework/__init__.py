@@ -1,0 +1,1 @@
+"""What every controller is: its interface, its view of the cluster, its actions."""

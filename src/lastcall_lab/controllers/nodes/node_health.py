@@ -1,0 +1,107 @@
+"""Whether a node still shows signs of life, and what is written when it does not (pure).
+
+``tryUpdateNodeHealth`` of ``k8s.io/kubernetes/pkg/controller/nodelifecycle``. A sign is a new heartbeat of the condition
+Ready or a renewed Lease. When it came is told by the controller's own clock: what the node's clock says does not count.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from lastcall_lab.apiserver.values.object_meta import timestamp
+from lastcall_lab.controllers.framework.view import Object
+from lastcall_lab.controllers.objects import pods
+
+_POSTED = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
+"""What a kubelet posts; NetworkUnavailable is the business of others."""
+
+
+class LeaseRenewal(NamedTuple):
+    """The last one of a lease that nobody has written: its renewTime, and when it came by the controller's clock."""
+
+    text: str
+    at: float
+
+
+Renewals = Callable[[str], LeaseRenewal | None]
+"""Of the node with that name; None if all of its renewals are written."""
+
+
+@dataclass(frozen=True)
+class NodeHealth:
+    """The last signs of a node, and when the last of them was seen (``probe``).
+
+    ``with_renewal`` is None also after each new heartbeat of the condition: the lease is a sign again at the next look then,
+    whatever it says. So a node whose clock has gone back is taken for silent only until its kubelet posts the status.
+    """
+
+    heartbeat: str | None
+    renewed: str | None
+    probe: float
+
+
+def observe_health(before: NodeHealth | None, node: Object, lease: Object | None, now: float) -> NodeHealth:
+    """What is known after a look at ``now``."""
+    ready = pods.condition_of(node, "Ready")
+    heartbeat = (ready.get("lastHeartbeatTime") or "") if ready else None
+    known = before.renewed if before else None
+    if renewed := _newer_renew_time(known, lease):
+        return NodeHealth(heartbeat, renewed, now)
+    if before is None and heartbeat is None:
+        return NodeHealth(None, None, pods.unix_seconds(node["metadata"]["creationTimestamp"]))
+    if before is None or before.heartbeat != heartbeat:
+        return NodeHealth(heartbeat, None, now)
+    return before
+
+
+def _newer_renew_time(known: str | None, lease: Object | None) -> str | None:
+    """The renewTime of a lease that is newer than the known one."""
+    renewed: str | None = ((lease or {}).get("spec") or {}).get("renewTime")
+    return renewed if renewed and (known is None or pods.unix_seconds(known) < pods.unix_seconds(renewed)) else None
+
+
+def mark_silent(health: NodeHealth, lease: Object | None) -> NodeHealth:
+    """The same, after it was written down that the node is silent: what its lease says now is no sign."""
+    return replace(health, renewed=((lease or {}).get("spec") or {}).get("renewTime"))
+
+
+def with_renewal(before: NodeHealth, renewal: LeaseRenewal, seen: float) -> NodeHealth:
+    """With a renewal that was seen at ``seen``, if it is newer than the one that is known.
+
+    If none is known, the lease has to be looked at (``observe_health``).
+    """
+    if before.renewed is None or pods.unix_seconds(before.renewed) >= pods.unix_seconds(renewal.text):
+        return before
+    return replace(before, renewed=renewal.text, probe=max(seen, before.probe))
+
+
+def mark_alive(health: NodeHealth, now: float) -> NodeHealth:
+    """The same, as if a sign had come now."""
+    return replace(health, probe=now)
+
+
+def unknown_conditions(node: Object, now: float) -> list[Mapping[str, Any]]:
+    """The conditions to be written for a node that shows no sign of life; none if Ready says so already.
+
+    Those that it never had are as old as the node.
+    """
+    if pods.condition_of(node, "Ready").get("status") == "Unknown":
+        return []
+    since = timestamp(now)
+    return [
+        _unknown_condition(node, kind, since)
+        for kind in _POSTED
+        if pods.condition_of(node, kind).get("status") != "Unknown"
+    ]
+
+
+def _unknown_condition(node: Object, kind: str, since: str) -> Mapping[str, Any]:
+    changed = {"type": kind, "status": "Unknown", "lastTransitionTime": since}
+    if pods.condition_of(node, kind):
+        return {**changed, "reason": "NodeStatusUnknown", "message": "Kubelet stopped posting node status."}
+    return {
+        **changed,
+        "reason": "NodeStatusNeverUpdated",
+        "message": "Kubelet never posted node status.",
+        "lastHeartbeatTime": node["metadata"]["creationTimestamp"],
+    }

@@ -1,0 +1,1 @@
+"""What controllers know of objects: owners, conditions, selectors."""

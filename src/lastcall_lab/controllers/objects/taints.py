@@ -1,0 +1,67 @@
+"""Taints, tolerations and the state of nodes, read from objects and written to them (pure)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from lastcall import names
+from lastcall.failover.upstream.controller_manager_rules import UpstreamNodeState
+from lastcall.model.tolerations import Taint, Toleration
+from lastcall_lab.apiserver.values.object_meta import timestamp
+from lastcall_lab.controllers.framework.actions import PatchObject
+from lastcall_lab.controllers.framework.view import Object, ref_of
+from lastcall_lab.controllers.objects import pods
+
+Kind = tuple[str, str]
+"""Key and effect: by these a taint is known (``Taint.MatchTaint``)."""
+
+
+@dataclass(frozen=True)
+class TaintEdits:
+    """Taints that a node is to have, and taints that it is not to have."""
+
+    add: frozenset[Kind] = frozenset()
+    remove: frozenset[Kind] = frozenset()
+
+    def __add__(self, more: "TaintEdits") -> "TaintEdits":
+        return TaintEdits(self.add | more.add, self.remove | more.remove)
+
+
+def taints_of(node: Object) -> Sequence[Taint]:
+    """Those of a node."""
+    return msgspec.convert((node.get("spec") or {}).get("taints") or [], list[Taint])
+
+
+def tolerations_of(pod: Object) -> Sequence[Toleration]:
+    """Those of a pod."""
+    return msgspec.convert(pod["spec"].get("tolerations") or [], list[Toleration])
+
+
+def is_node_ready(node: Object) -> bool:
+    """Whether its condition Ready is True; one that has none is not ready (``nodeutil.IsNodeReady``)."""
+    return pods.condition_of(node, "Ready").get("status") == "True"
+
+
+def node_state(node: Object | None) -> UpstreamNodeState | None:
+    """What the verdicts need of a node; None if there is none."""
+    if node is None:
+        return None
+    return UpstreamNodeState(is_node_ready(node), any(taint.key == names.OUT_OF_SERVICE for taint in taints_of(node)))
+
+
+def apply_edits(node: Object, edits: TaintEdits, now: float) -> tuple[PatchObject, ...]:
+    """Makes a node have some taints and not have others; nothing if that is so already.
+
+    The list is written whole, so that the patch holds only for the version of the node that is known.
+    """
+    old = (node.get("spec") or {}).get("taints") or []
+    present = {(taint["key"], taint["effect"]) for taint in old}
+    if edits.add <= present and not edits.remove & present:
+        return ()
+    kept = [taint for taint in old if (taint["key"], taint["effect"]) not in edits.remove]
+    missing = sorted(edits.add - {(taint["key"], taint["effect"]) for taint in kept})
+    since = timestamp(now)
+    new = kept + [{"key": key, "effect": effect, "timeAdded": since} for key, effect in missing]
+    metadata, body = node["metadata"], {"spec": {"taints": new}}
+    return (PatchObject(ref_of("nodes", node), body, uid=metadata["uid"], revision=metadata["resourceVersion"]),)

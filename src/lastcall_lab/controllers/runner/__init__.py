@@ -1,0 +1,1 @@
+"""Runs all controllers: watches, queues, and the calls that they decide on."""

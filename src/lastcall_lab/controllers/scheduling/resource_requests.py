@@ -1,0 +1,78 @@
+"""What a pod asks for, and what a node has (pure): ``k8s.io/component-helpers/resource.PodRequests``."""
+
+import math
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from typing import Any
+
+from lastcall_lab.apiserver.values import quantities
+from lastcall_lab.controllers.framework.view import Object
+
+Amounts = dict[str, int]
+"""By the names of resources: thousandths of a processor (``cpu``), bytes, or a number; rounded up."""
+
+_POD_LEVEL = ("cpu", "memory")
+_GUESS = {"cpu": 100, "memory": 200 * 1024 * 1024}
+"""What a pod that asks for nothing is taken for when the least loaded node is looked for (``DefaultMilliCPURequest``)."""
+
+
+def pod_requests(pod: Object) -> Amounts:
+    """Init containers run one after the other, before the others; sidecars begin among them and stay.
+
+    So a pod needs the most of what all containers and sidecars need together, and of what each init container needs
+    together with the sidecars before it. Its overhead, and what it asks for as a whole, are counted as well.
+    """
+    spec = pod["spec"]
+    total = _add_up(_container_requests(one) for one in spec["containers"])
+    sidecars: Amounts = {}
+    first: Amounts = {}
+    for one in spec.get("initContainers") or ():
+        asked = _container_requests(one)
+        if one.get("restartPolicy") == "Always":
+            total, sidecars = _add_up([total, asked]), _add_up([sidecars, asked])
+            first = _max_amounts(first, sidecars)
+        else:
+            first = _max_amounts(first, _add_up([asked, sidecars]))
+    whole = {name: amount for name, amount in _container_requests(spec).items() if name in _POD_LEVEL}
+    return _add_up([{**_max_amounts(total, first), **whole}, parse_amounts(spec.get("overhead"))])
+
+
+def parse_amounts(said: Mapping[str, Any] | None) -> Amounts:
+    """Quantities as numbers."""
+    return {name: _quantity_number(name, str(text)) for name, text in (said or {}).items()}
+
+
+def sum_amounts(all_of: Iterable[Amounts]) -> Amounts:
+    """The sum."""
+    return _add_up(all_of)
+
+
+def with_default_requests(asked: Amounts) -> Amounts:
+    """Processor and memory, also of a pod that does not ask for them."""
+    return {name: asked.get(name) or guess for name, guess in _GUESS.items()}
+
+
+def load_share(used: Amounts, room: Amounts) -> Fraction:
+    """How full a node is: the mean of the shares of its processors and of its memory."""
+    shares = [Fraction(used[name], room[name]) if room.get(name) else Fraction(1) for name in _GUESS]
+    return sum(shares, Fraction(0)) / len(shares)
+
+
+def _container_requests(container: Object) -> Amounts:
+    return parse_amounts((container.get("resources") or {}).get("requests"))
+
+
+def _quantity_number(name: str, text: str) -> int:
+    return math.ceil(quantities.parse_quantity(text) * (1000 if name == "cpu" else 1))
+
+
+def _add_up(all_of: Iterable[Amounts]) -> Amounts:
+    result: Amounts = {}
+    for one in all_of:
+        for name, amount in one.items():
+            result[name] = result.get(name, 0) + amount
+    return result
+
+
+def _max_amounts(one: Amounts, other: Amounts) -> Amounts:
+    return {name: max(one.get(name, 0), other.get(name, 0)) for name in {**one, **other}}

@@ -1,0 +1,132 @@
+"""The nodes with the pods that they have, as one decision sees them (pure)."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import NamedTuple
+
+from lastcall_lab.controllers.framework.view import Object, View, controller_of
+from lastcall_lab.controllers.objects import pods
+from lastcall_lab.controllers.scheduling import resource_requests
+
+Port = tuple[str, str, int]
+"""Address, protocol and number of a port of the node itself."""
+
+
+@dataclass(frozen=True)
+class SchedulingNode:
+    """A node and the pods on it that have not finished; ``asked`` is what each of these asks for, by uid."""
+
+    node: Object
+    pods: Sequence[Object]
+    asked: Mapping[str, tuple[int, resource_requests.Amounts]]
+
+    @property
+    def name(self) -> str:
+        """Of the node."""
+        return str(self.node["metadata"]["name"])
+
+    @cached_property
+    def capacity(self) -> resource_requests.Amounts:
+        """What pods can have."""
+        return resource_requests.parse_amounts((self.node.get("status") or {}).get("allocatable"))
+
+    @cached_property
+    def used(self) -> resource_requests.Amounts:
+        """What its pods ask for together."""
+        return resource_requests.sum_amounts(amounts for _, amounts in self.asked.values())
+
+    @cached_property
+    def used_with_defaults(self) -> resource_requests.Amounts:
+        """The same, with a guess for those that do not say."""
+        return resource_requests.sum_amounts(
+            resource_requests.with_default_requests(amounts) for _, amounts in self.asked.values()
+        )
+
+    @cached_property
+    def pods_per_owner(self) -> Counter[str]:
+        """How many of its pods each controller (by its uid) has."""
+        found = (controller_of(pod) for pod in self.pods)
+        return Counter(owner["uid"] for owner in found if owner)
+
+    @cached_property
+    def used_ports(self) -> set[Port]:
+        """Those that its pods have taken."""
+        return {port for pod in self.pods for port in host_ports(pod)}
+
+    @cached_property
+    def anti_affine_pods(self) -> Sequence[Object]:
+        """Its pods that want others not to be near."""
+        return [pod for pod in self.pods if (pod["spec"].get("affinity") or {}).get("podAntiAffinity")]
+
+
+@dataclass(frozen=True)
+class NodeRejection:
+    """Why a node does not do. ``others``: fewer pods on it could help, so that preemption would be thought of."""
+
+    reasons: tuple[str, ...]
+    others: bool = False
+
+
+class NodeVerdict(NamedTuple):
+    """How a node does for a pod. ``unwelcome`` counts the taints that advise against it; ``load`` is how full it would be."""
+
+    rejection: NodeRejection | None = None
+    unwelcome: int = 0
+    load: tuple[float, Fraction] = (0.0, Fraction(0))
+    """Rounded, to be compared first, and exactly."""
+
+
+class SchedulingNodes:
+    """Makes rooms, and keeps them as long as nothing about the node and its pods has changed."""
+
+    def __init__(self, changed: Callable[[str], None]) -> None:
+        """``changed`` is told the name of each node that has another room now, or none any more."""
+        self._changed = changed
+        self._marked = 0
+        self._coming: dict[str, list[Object]] = {}
+        self.rooms: dict[str, SchedulingNode] = {}
+        """By name, those that have changed last at the end."""
+
+    def update_nodes(self, view: View, assumed: Sequence[tuple[Object, str]]) -> Sequence[SchedulingNode]:
+        """All nodes; ``assumed`` are pods that are on their way to a node."""
+        coming: dict[str, list[Object]] = {}
+        for pod, target in assumed:
+            coming.setdefault(target, []).append(pod)
+        before, self._coming = self._coming, coming
+        concerned = {name for name in {*before, *coming} if before.get(name) != coming.get(name)}
+        concerned.update(view.changed_nodes(self._marked))
+        self._marked = view.node_change_count
+        for name in sorted(concerned):
+            self._renew_node(name, view, coming.get(name, []))
+        return list(self.rooms.values())
+
+    def _renew_node(self, name: str, view: View, arriving: Sequence[Object]) -> None:
+        node, before = view.get("nodes", "", name), self.rooms.pop(name, None)
+        if node is not None:
+            present = [pod for pod in view.on_node(name) if pods.pod_phase(pod) not in pods.FINISHED]
+            present += arriving
+            self.rooms[name] = SchedulingNode(node, present, _requests_by_uid(present, before.asked if before else {}))
+        self._changed(name)
+
+
+def host_ports(pod: Object) -> Iterator[Port]:
+    """Those of the node that a pod takes."""
+    for container in pod["spec"]["containers"]:
+        for port in container.get("ports") or ():
+            if port.get("hostPort"):
+                yield port.get("hostIP", ""), port.get("protocol", "TCP"), port["hostPort"]
+
+
+def _requests_by_uid(
+    present: Sequence[Object], before: Mapping[str, tuple[int, resource_requests.Amounts]]
+) -> dict[str, tuple[int, resource_requests.Amounts]]:
+    """What is known already is not counted again: what a pod asks for changes with its generation alone."""
+    result = {}
+    for pod in present:
+        uid, generation = pod["metadata"]["uid"], pod["metadata"].get("generation", 0)
+        known = before.get(uid)
+        result[uid] = known if known and known[0] == generation else (generation, resource_requests.pod_requests(pod))
+    return result

@@ -1,0 +1,1 @@
+"""Controllers of volumes, claims and attachments."""

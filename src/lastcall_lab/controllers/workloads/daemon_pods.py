@@ -1,0 +1,155 @@
+"""The pods of a DaemonSet: on which nodes they are to be, and what they look like (``pkg/controller/daemon/util``)."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from lastcall.model.tolerations import NO_EXECUTE, Toleration, first_untolerated
+from lastcall_lab.controllers.framework.findings_cache import FindingsCache, NodeFindings
+from lastcall_lab.controllers.framework.view import Object, ObjectRef, View
+from lastcall_lab.controllers.objects import node_affinity, pods
+from lastcall_lab.controllers.objects.ownership import OwnerKind, object_labels
+from lastcall_lab.controllers.objects.taints import taints_of
+from lastcall_lab.controllers.workloads import revision_history
+
+GENERATION = "deprecated.daemonset.template.generation"
+_GENERATION_LABEL = "pod-template-generation"
+_FIELD = "metadata.name"
+
+_TOLERATED = (
+    ("node.kubernetes.io/not-ready", "NoExecute"),
+    ("node.kubernetes.io/unreachable", "NoExecute"),
+    ("node.kubernetes.io/disk-pressure", "NoSchedule"),
+    ("node.kubernetes.io/memory-pressure", "NoSchedule"),
+    ("node.kubernetes.io/pid-pressure", "NoSchedule"),
+    ("node.kubernetes.io/unschedulable", "NoSchedule"),
+)
+"""What daemon pods tolerate for ever: they are there for the node, in whatever state it is."""
+_TOLERATED_ON_HOST_NETWORK = (("node.kubernetes.io/network-unavailable", "NoSchedule"),)
+
+
+class NodeFit(NamedTuple):
+    """Whether a pod should be on a node, and whether one that is there may stay."""
+
+    run: bool
+    stay: bool
+
+
+def node_fit(daemon: Object, node: Object) -> NodeFit:
+    """By the node selector, the required affinity and the taints (``NodeShouldRunDaemonPod``)."""
+    spec, name = daemon["spec"]["template"]["spec"], node["metadata"]["name"]
+    if spec.get("nodeName", name) not in ("", name) or not node_affinity.fits_node_affinity({"spec": spec}, node):
+        return NodeFit(run=False, stay=False)
+    tolerated = msgspec.convert(_daemon_tolerations(spec), list[Toleration])
+    taints = taints_of(node)
+    if first_untolerated(taints, tolerated) is None:
+        return NodeFit(run=True, stay=True)
+    return NodeFit(run=False, stay=first_untolerated(taints, tolerated, effects=(NO_EXECUTE,)) is None)
+
+
+class NodeFitCache:
+    """``node_fit`` of every node, which is asked again only of nodes that have changed: of a large cluster few have."""
+
+    def __init__(self) -> None:
+        self._kept: dict[ObjectRef, tuple[Object, NodeFindings[NodeFit]]] = {}
+
+    def fits_by_node(self, key: ObjectRef, daemon: Object, view: View) -> Mapping[str, NodeFit]:
+        """By the names of the nodes, in their order; it changes with the next question."""
+        spec = daemon["spec"]["template"]["spec"]
+        known = self._kept.get(key)
+        if known is None or known[0] != spec:
+            known = self._kept[key] = spec, NodeFindings(lambda node: node_fit(daemon, node))
+        return known[1].find_by_node(view)
+
+    def forget(self, key: ObjectRef) -> None:
+        """There is no such DaemonSet any more."""
+        self._kept.pop(key, None)
+
+
+class DaemonPod(NamedTuple):
+    """A pod of a DaemonSet, and what follows from it at any time."""
+
+    pod: Object
+    node: str
+    """That it is on or is meant for; empty if it says none, or if it is deleted and has finished."""
+    steady: bool
+    """Whether it is up or comes up, and is not to go."""
+    ready: bool
+    letters: str | None
+    """The hash of the template that it is of; None if it says none."""
+    updated: bool
+    """Whether that is the template as it is now."""
+
+
+class DaemonPodCache:
+    """``DaemonPod`` of every pod, found again of pods that have changed, or when the template has."""
+
+    def __init__(self) -> None:
+        self._kept: FindingsCache[DaemonPod] = FindingsCache()
+
+    def daemon_pods(self, key: ObjectRef, daemon: Object, letters: str, own: Sequence[Object]) -> list[DaemonPod]:
+        """In their order; ``letters`` is the hash of the template as it is."""
+        by_uid = ((pod["metadata"]["uid"], pod) for pod in own)
+        basis = (letters, _template_generation(daemon))
+        return self._kept.find_for(key, basis, by_uid, lambda pod: _daemon_pod(pod, daemon, letters))
+
+    def forget(self, key: ObjectRef) -> None:
+        """There is no such DaemonSet any more."""
+        self._kept.forget(key)
+
+
+def _daemon_pod(pod: Object, daemon: Object, letters: str) -> DaemonPod:
+    finished, terminating = pods.pod_phase(pod) in pods.FINISHED, bool(pod["metadata"].get("deletionTimestamp"))
+    return DaemonPod(
+        pod,
+        node="" if finished and terminating else target_node(pod),
+        steady=not finished and not terminating,
+        ready=pods.is_ready(pod),
+        letters=object_labels(pod).get(revision_history.LABEL),
+        updated=is_pod_updated(pod, daemon, letters),
+    )
+
+
+def target_node(pod: Object) -> str:
+    """The node that it is on or is meant for; empty if it says none (``GetTargetNodeName``)."""
+    if node := pod["spec"].get("nodeName"):
+        return str(node)
+    meant = node_affinity.affinity_node_names(pod) or ()
+    return next(iter(meant)) if len(meant) == 1 else ""
+
+
+def new_daemon_pod(daemon: Object, kind: OwnerKind, node: str, letters: str) -> Object:
+    """One for a node; the scheduler binds it, to this node alone."""
+    pod = pods.pod_from_template(daemon["spec"]["template"], daemon, kind.api_version, kind.kind)
+    pod["metadata"]["labels"][revision_history.LABEL] = letters
+    if generation := _template_generation(daemon):
+        pod["metadata"]["labels"][_GENERATION_LABEL] = generation
+    pod["spec"]["tolerations"] = _daemon_tolerations(pod["spec"])
+    affinity = pod["spec"].setdefault("affinity", {}).setdefault("nodeAffinity", {})
+    only = {"matchFields": [{"key": _FIELD, "operator": "In", "values": [node]}]}
+    affinity["requiredDuringSchedulingIgnoredDuringExecution"] = {"nodeSelectorTerms": [only]}
+    return pod
+
+
+def is_pod_updated(pod: Object, daemon: Object, letters: str) -> bool:
+    """Whether it is of the template as it is now (``IsPodUpdated``)."""
+    generation, own = _template_generation(daemon), object_labels(pod)
+    same = bool(generation) and own.get(_GENERATION_LABEL) == generation
+    return same or own.get(revision_history.LABEL) == letters
+
+
+def _template_generation(daemon: Object) -> str:
+    return str((daemon["metadata"].get("annotations") or {}).get(GENERATION, ""))
+
+
+def _daemon_tolerations(spec: Object) -> list[Object]:
+    """Its own and those of all daemon pods, which replace the same ones with a time."""
+    wanted = [*_TOLERATED, *(_TOLERATED_ON_HOST_NETWORK if spec.get("hostNetwork") else ())]
+    added = [{"key": key, "operator": "Exists", "effect": effect} for key, effect in wanted]
+    kept = [
+        one
+        for one in spec.get("tolerations") or ()
+        if not any(all(one.get(name, "") == mine[name] for name in mine) for mine in added)
+    ]
+    return [*kept, *added]

@@ -1,0 +1,377 @@
+"""A pod runtime whose containers are scripted actors: for virtual time, with a record of the truth.
+
+``deliveries`` is what really reached whom and when; tests judge by it and not by what the agent says of itself.
+"""
+
+import asyncio
+import contextvars
+import math
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from lastcall.aio import Signal, cancel_and_wait, wait_any, wait_first
+from lastcall.errors import InvalidInput, Unavailable
+from lastcall.model.base import Facts
+from lastcall.model.pods import Container, LifecycleHandler, Pod
+from lastcall.ports.node import Clock, HookResult, RunningPod
+from lastcall_lab.apiserver.subresources.kubelet_api import ExecSession
+from lastcall_lab.processes import pod_addresses
+
+
+class ContainerScript(Facts, frozen=True):
+    """What a container does. Seconds; ``inf`` for never."""
+
+    after_term: float = 0.0  # from SIGTERM to its end
+    hook: float = 0.0  # how long its exec or httpGet preStop hook takes
+    hook_ok: bool = True
+    after_kill: float = 0.0  # from SIGKILL to its end; inf: stuck in the kernel
+    code: int = 0  # its exit code when it ends by itself
+    takes: float = 0.0  # from the order to start it until it runs
+    lives: float = math.inf  # from its start to its end, if nobody ends it
+    ready_after: float = 0.0  # from its start until its probes succeed
+    healthy_for: float = math.inf  # from its start until they fail
+    broken: str = ""  # why it cannot be started
+
+
+Script = Callable[[Pod, str, int], ContainerScript]
+"""What a container of a pod does in its run with that number, 0 for the first."""
+
+
+class Delivery(NamedTuple):
+    """Something that reached a container: ``what`` is start, hook, hook over, TERM, KILL or exit.
+
+    ``began``: of a hook that is over, when that one had begun. Two run at once when kubelet and agent both end a pod.
+    """
+
+    at: float
+    uid: str
+    container: str
+    what: str
+    began: float | None = None
+
+
+class _Actor:
+    def __init__(self, run: str, uid: str, name: str, behaviour: ContainerScript, began: float) -> None:
+        self.run, self.uid, self.name, self.behaviour, self.began = run, uid, name, behaviour, began
+        self.term_at: float | None = None
+        self.killed = False
+        self.ended = asyncio.Event()
+        self.code: int | None = None
+
+    def next_probe_turn(self, now: float) -> float:
+        """In how many seconds its probes begin to succeed, or to fail."""
+        age = now - self.began
+        return min(
+            (at - age for at in (self.behaviour.ready_after, self.behaviour.healthy_for) if at > age), default=math.inf
+        )
+
+
+class ActorLog:
+    """``kubelet.runtime.Log`` of an actor, which says when it starts, hears a signal, and ends."""
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[float, bytes]] = []
+
+    async def read(self, position: int) -> tuple[Sequence[tuple[float, bytes]], int]:
+        """All lines since then."""
+        return self.lines[position:], len(self.lines)
+
+
+class ActorRuntime:
+    """``ports.PodRuntime`` and ``kubelet.runtime.NodeRuntime`` for scripted containers.
+
+    It outlives the agents and kubelets that use it, as containerd does: what its actors do belongs to whoever has made
+    it (``virtual.Process``), not to who asks. ``script`` tells what containers do that are
+    started; those of ``add`` do as they are told there.
+    """
+
+    mounts = True
+    untimed_logs = False
+
+    def __init__(
+        self, clock: Clock, *, kill_margin: float = 0.1, script: Script = lambda *_: ContainerScript(), node: str = ""
+    ) -> None:
+        self._clock = clock
+        self._kill_margin = kill_margin
+        self._script = script
+        self._node = node
+        self._live: dict[str, RunningPod] = {}
+        self._actors: dict[str, _Actor] = {}
+        self._acting: list[asyncio.Task[None]] = []
+        self._logs: dict[tuple[str, str, int], ActorLog] = {}
+        self._ended: asyncio.Queue[tuple[str, str, int | None]] = asyncio.Queue()
+        self._history: list[tuple[str, str, str]] = []
+        self._home = contextvars.copy_context()
+        self.deliveries: list[Delivery] = []
+        self.on_delivery: Callable[[Delivery], None] = lambda _: None
+        """Hears each."""
+        self._away = False
+        self._moved = Signal()
+        """Set when it may answer otherwise."""
+
+    @property
+    def away(self) -> bool:
+        """While true, every verb raises Unavailable."""
+        return self._away
+
+    @away.setter
+    def away(self, away: bool) -> None:
+        self._away = away
+        self._moved.set()
+
+    def add(
+        self, pod: Pod, behaviours: dict[str, ContainerScript] | None = None, *, only: Collection[str] | None = None
+    ) -> RunningPod:
+        """A pod that runs from now on: all of its containers that last, or only some of them."""
+        uid = pod.metadata.uid
+        names = [c.name for c in pod.spec.containers]
+        names += [c.name for c in pod.spec.init_containers or () if c.restart_policy == "Always"]
+        names = [name for name in names if only is None or name in only]
+        for name in names:
+            behaviour = (behaviours or {}).get(name, ContainerScript())
+            run = f"{uid}/{name}"
+            self._actors[run] = _Actor(run, uid, name, behaviour, self._clock.boottime())
+        if not pod.status.pod_ip:
+            pod = self._with_address(pod)
+        live = RunningPod(pod=pod, containers={name: f"{uid}/{name}" for name in names})
+        self._live[uid] = live
+        return live
+
+    def exit_container(self, container_id: str, code: int = 0) -> None:
+        """A container ends by itself."""
+        self._run_action(self._actors[container_id], 0.0, code)
+
+    def running(self) -> list[str]:
+        """The ids of the containers that have not ended."""
+        return [name for name, actor in self._actors.items() if not actor.ended.is_set()]
+
+    def pull_power(self) -> None:
+        """The power is gone: everything is, without a word."""
+        for task in self._acting:
+            task.cancel()
+        self._acting = []
+        self._live, self._actors, self._history, self._ended = {}, {}, [], asyncio.Queue()
+
+    # -- ports.PodRuntime ----------------------------------------------------------------------------------------------
+
+    async def list_pods(self) -> Sequence[RunningPod]:
+        """Pods with at least one container that has not ended."""
+        self._ensure_reachable()
+        return [live for live in map(self._refresh_pod, self._live.values()) if live.containers]
+
+    async def refresh_pods(self) -> Sequence[RunningPod]:
+        """The same: nothing is cached here."""
+        return await self.list_pods()
+
+    async def reread_pod(self, live: RunningPod) -> RunningPod | None:
+        """The same."""
+        self._ensure_reachable()
+        known = self._live.get(live.pod.metadata.uid)
+        now = self._refresh_pod(known) if known else None
+        return now if now and now.containers else None
+
+    async def ping(self) -> None:
+        """At once."""
+        self._ensure_reachable()
+
+    async def run_hook(self, live: RunningPod, container: str, hook: LifecycleHandler, limit: float) -> HookResult:
+        """A scripted hook, which ends with its container; a sleep hook sleeps."""
+        if self.away:
+            return HookResult(ok=False, message="the runtime is away")
+        actor = self._actors[live.containers[container]]
+        seconds = float(hook.sleep.seconds) if hook.sleep else actor.behaviour.hook
+        began = self._clock.boottime()
+        self._deliver_signal(actor, "hook")
+        try:
+            waits = [self._clock.sleep(min(seconds, limit)), *([] if hook.sleep else [actor.ended.wait()])]
+            cut = await wait_first(*waits) == 1
+        finally:
+            self._deliver_signal(actor, "hook over", began)
+        if cut:
+            return HookResult(ok=False, message="its container has ended")
+        if seconds > limit:
+            return HookResult(ok=False, timed_out=True, message=f"cut off after {limit:g} s")
+        return HookResult(ok=actor.behaviour.hook_ok)
+
+    async def stop_container(self, container_id: str, grace: float) -> int | None:
+        """SIGTERM once, then waits; kills by itself at the next whole second after ``grace``."""
+        self._ensure_reachable()
+        actor = self._actors.get(container_id)
+        if actor is None:
+            return None
+        if actor.term_at is None and not actor.ended.is_set():
+            actor.term_at = self._clock.boottime()
+            self._deliver_signal(actor, "TERM")
+            self._run_action(actor, actor.behaviour.after_term, actor.behaviour.code)
+        ended = asyncio.ensure_future(actor.ended.wait())
+        backstop = asyncio.ensure_future(self._clock.sleep(math.ceil(grace)))
+        try:
+            await wait_any(ended, backstop)
+            if not actor.ended.is_set():
+                await self.kill_container(container_id)
+                await ended
+        finally:
+            await cancel_and_wait(ended, backstop)
+        return actor.code
+
+    async def kill_container(self, container_id: str) -> None:
+        """SIGKILL."""
+        self._ensure_reachable()
+        actor = self._actors.get(container_id)
+        if actor and not actor.ended.is_set() and not actor.killed:
+            actor.killed = True
+            self._deliver_signal(actor, "KILL")
+            self._run_action(actor, actor.behaviour.after_kill, 137)
+
+    async def tear_down_pod(self, live: RunningPod) -> None:
+        """Its address is free; its logs stay. A pod of which something runs is left alone."""
+        self._ensure_reachable()
+        known = self._live.get(live.pod.metadata.uid)
+        if known and not self._refresh_pod(known).containers:
+            del self._live[live.pod.metadata.uid]
+
+    def kill_seconds(self, containers: int) -> float:
+        """As it was told to be."""
+        return self._kill_margin
+
+    # -- ports.PodStarter and kubelet.runtime.NodeRuntime --------------------------------------------------------------
+
+    async def start_pod(self, pod: Pod) -> RunningPod:
+        """All containers one after the other; init containers are waited for."""
+        await self.create_sandbox(pod)
+        for container in (*(pod.spec.init_containers or ()), *pod.spec.containers):
+            actor = self._actors[await self.launch_container(pod, container, attempt=0)]
+            if container in (pod.spec.init_containers or ()) and container.restart_policy != "Always":
+                await actor.ended.wait()
+                if actor.code != 0:
+                    await self.remove_pod(pod.metadata.uid)
+                    message = f'pod {pod.key}: init container "{container.name}" ended with exit code {actor.code}'
+                    raise Unavailable(message)
+        return self._refresh_pod(self._live[pod.metadata.uid])
+
+    async def create_sandbox(self, pod: Pod) -> RunningPod:
+        """Its address is as a process has it."""
+        self._ensure_reachable()
+        uid = pod.metadata.uid
+        if uid not in self._live:
+            self._live[uid] = RunningPod(pod=self._with_address(pod), containers={})
+        return self._refresh_pod(self._live[uid])
+
+    async def launch_container(self, pod: Pod, container: Container, *, attempt: int) -> str:
+        """As its script says."""
+        self._ensure_reachable()
+        uid, name = pod.metadata.uid, container.name
+        if uid not in self._live:
+            raise Unavailable(f"pod {pod.key}: it was not created")
+        behaviour = self._script(pod, name, attempt)
+        if behaviour.takes:
+            await self._clock.sleep(behaviour.takes)
+        if behaviour.broken:
+            raise InvalidInput(f"pod {pod.key}", [f"container {name}: {behaviour.broken}"])
+        live = self._live[uid]
+        if name in self._refresh_pod(live).containers:
+            raise InvalidInput(f"pod {pod.key}", [f"container {name}: runs already"])
+        run = f"{uid}/{name}/{attempt}" if attempt else f"{uid}/{name}"
+        self._actors[run] = actor = _Actor(run, uid, name, behaviour, self._clock.boottime())
+        self._live[uid] = RunningPod(pod=live.pod, containers={**live.containers, name: run})
+        self._logs[uid, name, attempt] = ActorLog()
+        self._deliver_signal(actor, "start")
+        self._run_action(actor, behaviour.lives, behaviour.code)
+        return run
+
+    async def probe(self, live: RunningPod, container: str, handler: LifecycleHandler, limit: float) -> HookResult:
+        """As its script says."""
+        actor = self._actors.get(live.containers.get(container, ""))
+        if self.away or actor is None or actor.ended.is_set():
+            return HookResult(ok=False, message=f'no container "{container}" runs')
+        age = self._clock.boottime() - actor.began
+        if actor.behaviour.ready_after <= age < actor.behaviour.healthy_for:
+            return HookResult(ok=True)
+        return HookResult(ok=False, message="HTTP probe failed with statuscode: 503")
+
+    async def wait_for_probe_change(self, container_id: str = "") -> None:
+        """What probes answer is in the script; else a container's end changes it, or that the runtime goes or comes."""
+        actor = self._actors.get(container_id)
+        turn = actor.next_probe_turn(self._clock.boottime()) if actor else math.inf
+        if turn == math.inf:
+            await self._moved.next()
+        else:
+            await wait_first(self._moved.next(), self._clock.sleep(turn))
+
+    def open_log(self, pod: Pod, container: str, attempt: int) -> ActorLog:
+        """What happened to it."""
+        return self._logs.get((pod.metadata.uid, container, attempt), ActorLog())
+
+    async def note_log_times(self) -> None:
+        """Actors know the time."""
+
+    async def execute(
+        self, live: RunningPod, container: str, command: Sequence[str], *, stdin: bool, tty: bool
+    ) -> ExecSession:
+        """Actors run no programs."""
+        raise InvalidInput(f"pod {live.pod.key}", [f"container {container}: is an actor, which runs no programs"])
+
+    async def remove_pod(self, uid: str) -> None:
+        """SIGKILL for all of it."""
+        live = self._live.get(uid)
+        for run in self._refresh_pod(live).containers.values() if live else ():
+            await self.kill_container(run)
+            await self._actors[run].ended.wait()
+        self._live.pop(uid, None)
+        for key in [key for key in self._logs if key[0] == uid]:
+            del self._logs[key]
+
+    async def next_ended(self) -> tuple[str, str, int | None]:
+        """In the order in which they ended."""
+        return await self._ended.get()
+
+    def unmounted_reason(self, run: str) -> str:
+        """Empty: what mounts volumes itself shows them."""
+        return ""
+
+    def repeat_ends(self) -> None:
+        """In the order in which they ended."""
+        self._ended = asyncio.Queue()
+        for uid, name, run in self._history:
+            live = self._live.get(uid)
+            if live and live.containers.get(name) == run:
+                self._ended.put_nowait((uid, name, self._actors[run].code))
+
+    # -- within --------------------------------------------------------------------------------------------------------
+
+    def _refresh_pod(self, live: RunningPod) -> RunningPod:
+        alive = {name: run for name, run in live.containers.items() if not self._actors[run].ended.is_set()}
+        return replace(live, containers=alive)
+
+    def _with_address(self, pod: Pod) -> Pod:
+        taken = {live.pod.status.pod_ip for live in self._live.values()}
+        return replace(pod, status=replace(pod.status, pod_ip=pod_addresses.choose_address(self._node, pod.key, taken)))
+
+    def _ensure_reachable(self) -> None:
+        if self.away:
+            raise Unavailable("the runtime is away")
+
+    def _deliver_signal(self, actor: _Actor, what: str, began: float | None = None) -> None:
+        delivery = Delivery(self._clock.boottime(), actor.uid, actor.name, what, began)
+        self.deliveries.append(delivery)
+        self.on_delivery(delivery)
+        newest = [log for (uid, name, _), log in self._logs.items() if (uid, name) == (actor.uid, actor.name)]
+        if newest:
+            newest[-1].lines.append((self._clock.wall(), f"{what}\n".encode()))
+
+    def _run_action(self, actor: _Actor, after: float, code: int) -> None:
+        if after != math.inf:
+            work, name = self._end_actor(actor, after, code), f"{actor.uid}/{actor.name}"
+            self._acting.append(asyncio.create_task(work, name=name, context=self._home))
+
+    async def _end_actor(self, actor: _Actor, after: float, code: int) -> None:
+        await self._clock.sleep(after)
+        if not actor.ended.is_set():
+            actor.code = code
+            self._deliver_signal(actor, "exit")
+            actor.ended.set()
+            self._moved.set()
+            self._ended.put_nowait((actor.uid, actor.name, code))
+            self._history.append((actor.uid, actor.name, actor.run))

@@ -1,0 +1,81 @@
+"""One connection to a FakeLogind: what it asks, and the signals that it hears."""
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from lastcall.errors import Unavailable
+from lastcall.ports.node import Inhibitor, LogindChange
+
+if TYPE_CHECKING:
+    from lastcall_lab.fakes.logind import FakeLogind
+
+
+class FakeLogindSession:
+    """``ports.LogindSession`` with a FakeLogind."""
+
+    def __init__(self, logind: "FakeLogind") -> None:
+        self._logind = logind
+        self._heard: deque[LogindChange] = deque()
+        self._news = asyncio.Event()
+        self._lost = False
+
+    async def is_preparing(self) -> bool:
+        """Whether a shutdown is being prepared."""
+        return self._connected_logind().is_preparing
+
+    async def max_delay(self) -> float:
+        """The limit in seconds."""
+        return self._connected_logind().limit
+
+    async def take_lock(self, why: str) -> int:
+        """A new lock; close it by FakeLogind.close."""
+        return self._connected_logind().inhibit(why)
+
+    async def list_inhibitors(self) -> Sequence[Inhibitor]:
+        """The locks of which at least one copy is open."""
+        return list({lock.pid: lock for lock in self._connected_logind().descriptors.values()}.values())
+
+    async def scheduled_shutdown(self) -> str:
+        """The type of the shutdown that is scheduled or under way, or ""."""
+        return self._connected_logind().kind
+
+    async def reload(self) -> None:
+        """Has the limit read again."""
+        self._connected_logind().reload()
+
+    async def next_change(self) -> LogindChange:
+        """The next thing heard, in order. Unavailable when the bus is lost."""
+        while not self._heard:
+            if self._lost:
+                raise Unavailable("the connection to the message bus is lost")
+            self._news.clear()
+            await self._news.wait()
+        return self._heard.popleft()
+
+    async def wait_for_change(self) -> None:
+        """Until something becomes otherwise, told by a signal or not."""
+        if not self._lost:
+            await self._logind.moved.next()
+
+    def close(self) -> None:
+        """Leaves the bus."""
+        self._logind.leave(self)
+        self.lose()
+
+    def hear(self, change: LogindChange) -> None:
+        """A signal arrives."""
+        self._heard.append(change)
+        self._news.set()
+
+    def lose(self) -> None:
+        """The connection ends."""
+        self._lost = True
+        self._news.set()
+
+    def _connected_logind(self) -> "FakeLogind":
+        if self._lost:
+            raise Unavailable("the connection to the message bus is lost")
+        self._logind.check()
+        return self._logind

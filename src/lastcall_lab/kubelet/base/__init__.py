@@ -1,0 +1,1 @@
+"""What all parts of the kubelet use: settings, dependencies, one-shot events."""

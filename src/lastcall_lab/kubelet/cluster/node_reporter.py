@@ -1,0 +1,208 @@
+"""A node's heartbeats: its registration, its status, its lease."""
+
+import asyncio
+import logging
+import math
+from collections.abc import Callable
+from random import Random
+
+from lastcall.adapters.kube.client import STRATEGIC, Client
+from lastcall.adapters.kube.informer import ChangeKind, Informer
+from lastcall.adapters.kube.resources import LEASES, NODES, Object
+from lastcall.aio import Signal, wait_first
+from lastcall.errors import AlreadyExists, LastcallError, NotFound
+from lastcall.ports.node import Clock
+from lastcall_lab.kubelet.base.next_tick import next_tick
+from lastcall_lab.kubelet.base.settings import KubeletSettings, NodeProfile
+from lastcall_lab.kubelet.cluster import node_object
+from lastcall_lab.kubelet.cluster.event_recorder import KubeletEventRecorder
+from lastcall_lab.kubelet.cluster.lease_renewals import KubeletRenewals, LeaseRenewals
+from lastcall_lab.kubelet.cluster.node_object import LEASE_NAMESPACE, NodeFacts
+
+log = logging.getLogger(__name__)
+
+_NO_NODE = "node %s cannot be registered: %s"
+_NO_STATUS = "the status of node %s cannot be written: %s"
+_NO_LEASE = "the lease of node %s cannot be renewed: %s"
+
+
+class NodeReporter:
+    """The node as others see it. ``facts`` are asked for at each look."""
+
+    def __init__(
+        self,
+        profile: NodeProfile,
+        facts: Callable[[], NodeFacts],
+        *,
+        client: Client,
+        clock: Clock,
+        random: Random,
+        events: KubeletEventRecorder,
+        settings: KubeletSettings,
+        renewals: LeaseRenewals | None = None,
+    ) -> None:
+        self.profile = profile
+        self._facts = facts
+        self._client = client
+        self._clock = clock
+        self._random = random
+        self._events = events
+        self._settings = settings
+        self._renewals = renewals or KubeletRenewals(clock)
+        self._look = asyncio.Event()
+        self._written = False
+        self._writing = asyncio.Lock()
+        self._told: dict[str, str] = {}
+        """Why something could not be done the last time; nothing is kept of what works."""
+        self.known: Object = {"kind": "Node", "metadata": {"name": profile.name}}
+        """The Node as it was last heard of."""
+        self.changed = Signal()
+        """Set when something new is known of the Node."""
+
+    async def run(self) -> None:
+        """Until cancelled: registers, then keeps status and lease."""
+        self._events.record_event(self.known, "Normal", "Starting", "Starting kubelet.")
+        await self._register_node()
+        await wait_first(self._watch_node(), self._keep_status(), self._keep_lease())
+
+    def request_status_write(self) -> None:
+        """Something has changed: the status is written soon, not at the next tick."""
+        self._look.set()
+
+    async def write_status(self) -> None:
+        """Now, if it has changed, or not been written for long. LastcallError if that does not work.
+
+        A node that somebody has deleted stays so until its kubelet begins anew, as with the real one.
+        """
+        async with self._writing:  # in turn: what is known of a write under way is not what will be
+            await self._write_status()
+
+    async def _write_status(self) -> None:
+        self._written, now, old = False, self._clock.wall(), self.known.get("status") or {}
+        new = node_object.node_status(self.profile, self._facts(), old, now)
+        if (
+            not node_object.has_status_changed(new, old)
+            and node_object.heartbeat_age(old, now) < self._settings.status_report
+        ):
+            self._written = True
+            return
+        body = node_object.status_patch(new, old)
+        written = await self._client.patch(NODES, self.profile.name, body, subresource="status", kind=STRATEGIC)
+        self._record_events(new, old)
+        self._update_node(written)
+        self._written = True
+
+    def attached_volumes(self) -> dict[str, str]:
+        """The volumes that the controller says are attached here: unique name to device path."""
+        status = self.known.get("status") or {}
+        return {one["name"]: one.get("devicePath", "") for one in status.get("volumesAttached") or ()}
+
+    async def is_attached_now(self, volume: str) -> bool:
+        """Whether the server says that a volume is attached here and in use; LastcallError if it cannot be asked.
+
+        The controller detaches nothing that is in use, and says first that it is not attached. So what counts is one
+        version of the Node that says both, and that is not older than this call (a kubelet asks for the Node too:
+        ``operation_generator.go: GenerateVerifyControllerAttachedVolumeFunc``).
+        """
+        await self.write_status()
+        self._update_node(await self._client.get(NODES, self.profile.name))
+        return volume in self.attached_volumes() and volume in (
+            (self.known.get("status") or {}).get("volumesInUse") or ()
+        )
+
+    def _warn_once(self, what: str, error: LastcallError) -> None:
+        """Once for each reason, until it has worked again."""
+        if self._told.get(what) != str(error):
+            self._told[what] = str(error)
+            log.warning(what, self.profile.name, error)
+
+    # -- registration --------------------------------------------------------------------------------------------------
+
+    async def _register_node(self) -> None:
+        while True:
+            try:
+                await self._try_to_register()
+            except LastcallError as error:
+                self._warn_once(_NO_NODE, error)
+            else:
+                self._told.pop(_NO_NODE, None)
+                return
+            await self._clock.sleep(self._settings.retry)
+
+    async def _try_to_register(self) -> None:
+        obj = node_object.new_node(self.profile, self._facts(), self._clock.wall())
+        try:
+            self._update_node(await self._client.create(NODES, obj))
+            self._record_events(obj["status"], {})
+            return
+        except AlreadyExists:
+            found = await self._client.get(NODES, self.profile.name)
+        booted = found.get("status", {}).get("nodeInfo", {}).get("bootID", "")
+        self._update_node(found)
+        if patch := node_object.labels_patch(found, self.profile):
+            self._update_node(await self._client.patch(NODES, self.profile.name, patch))
+        if booted and booted != self.profile.boot_id:
+            said = f"Node {self.profile.name} has been rebooted, boot id: {self.profile.boot_id}"
+            self._events.record_event(self.known, "Warning", "Rebooted", said)
+        await self.write_status()
+
+    def _update_node(self, obj: Object) -> None:
+        known, new = self.known["metadata"], obj["metadata"]
+        if known.get("uid") == new["uid"] and int(known["resourceVersion"]) >= int(new["resourceVersion"]):
+            return
+        self.known = {**obj, "kind": "Node"}
+        self.changed.set()
+
+    def _record_events(self, new: Object, old: Object) -> None:
+        for type_, reason in node_object.status_events(new, old):
+            self._events.record_event(self.known, type_, reason, f"Node {self.profile.name} status is now: {reason}")
+
+    # -- keeping -------------------------------------------------------------------------------------------------------
+
+    async def _watch_node(self) -> None:
+        fields = f"metadata.name={self.profile.name}"
+        watching = Informer(self._client, NODES, clock=self._clock, random=self._random, fields=fields, shared=True)
+        async for change in watching.changes():
+            if change.new is not None and change.kind is not ChangeKind.DELETED:
+                self._update_node(change.new)
+
+    async def _keep_status(self) -> None:
+        while True:
+            self._look.clear()
+            pause = self._settings.status_update
+            try:
+                await self.write_status()
+                self._told.pop(_NO_STATUS, None)
+            except LastcallError as error:
+                self._warn_once(_NO_STATUS, error)
+                pause = self._settings.retry
+            await wait_first(self._look.wait(), self._until_next_look(pause))
+
+    async def _until_next_look(self, tick: float) -> None:
+        """Looks are ``tick`` seconds apart; those are left out that could find nothing: all is written, and not for long."""
+        began, old = self._clock.boottime(), self.known.get("status") or {}
+        quiet = self._settings.status_report - node_object.heartbeat_age(old, self._clock.wall())
+        wait = max(1, math.ceil(quiet / tick)) * tick if self._written else tick
+        if await wait_first(self.changed.next(), self._clock.sleep(wait)) == 0:
+            now = self._clock.boottime()
+            await self._clock.sleep(next_tick(began, tick, now) - now)
+
+    async def _keep_lease(self) -> None:
+        """A lease that is there is replaced, as it is: who holds a newer one would be told so."""
+        while True:
+            try:
+                await self._renew_lease()
+            except LastcallError as error:
+                self._warn_once(_NO_LEASE, error)
+                await self._clock.sleep(self._settings.retry)
+            else:
+                self._told.pop(_NO_LEASE, None)
+                await self._renewals.wait_until_due(self._settings.lease_renewal * (1 + 0.04 * self._random.random()))
+
+    async def _renew_lease(self) -> None:
+        name, uid = self.profile.name, self.known["metadata"].get("uid", "")
+        wanted = node_object.new_lease(self.profile, uid, self._settings.lease_duration, self._clock.wall())
+        try:
+            await self._client.patch(LEASES, name, wanted, namespace=LEASE_NAMESPACE)
+        except NotFound:
+            await self._client.create(LEASES, wanted, namespace=LEASE_NAMESPACE)

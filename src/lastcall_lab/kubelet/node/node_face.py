@@ -1,0 +1,129 @@
+"""A node that goes down in order: what the graceful core's agent tells, and what others see of it."""
+
+import logging
+
+from lastcall import names
+from lastcall.aio import timeout
+from lastcall.errors import LastcallError, Unavailable
+from lastcall.graceful.agent import AgentStatus
+from lastcall.graceful.state_machine import AgentState
+from lastcall.model.pods import ObjectMetadata, Pod
+from lastcall.model.shutdown import JournalEvent, PodEnded, PodOutcome, PodStarted
+from lastcall.ports.node import Clock, RunningPod
+from lastcall_lab.kubelet.node.kubelet import LabKubelet
+from lastcall_lab.kubelet.pod.pod_terminator import TerminationOrder
+
+FIRST_SECONDS = 0.25
+"""How long the first SIGTERM waits for the node's status at the most."""
+
+WRITE_SECONDS = 2.0
+"""How long a pod's last status may take before the shutdown goes on without it; it is tried further."""
+
+_LOOK = 0.02
+
+log = logging.getLogger(__name__)
+
+ORDER = TerminationOrder(
+    grace=0.0,
+    reason=names.TERMINATED_REASON,
+    message=names.TERMINATED_MESSAGE,
+    conditions=(
+        {
+            "type": names.DISRUPTION_TARGET,
+            "status": "True",
+            "reason": names.TERMINATION_BY_KUBELET,
+            "message": names.TERMINATED_MESSAGE,
+        },
+    ),
+)
+"""What a pod's status says that was ended because its node goes down (``pkg/kubelet/nodeshutdown``)."""
+
+
+class KubeletNodeFace:
+    """``ports.NodeFace`` of a node of the lab: the agent ends its pods through the runtime, the kubelet writes about it.
+
+    From ``refuse_pods`` until ``mark_ready`` the kubelet leaves the pods alone.
+    """
+
+    def __init__(self, kubelet: LabKubelet, clock: Clock) -> None:
+        self._kubelet = kubelet
+        self._clock = clock
+        self._begun: dict[str, Pod] = {}
+
+    def hold_pods(self) -> None:
+        """Nothing is started before the agent has looked whether a shutdown is under way: see ``first_look``."""
+        self._kubelet.frozen = True
+
+    def first_look(self, status: AgentStatus) -> None:
+        """What the agent tells after each round: at rest, the pods are the kubelet's."""
+        if status.state is not AgentState.ENDING and not self._kubelet.going_down and self._kubelet.frozen:
+            self._kubelet.release_pods()
+
+    def refuse_pods(self) -> None:
+        """New pods are refused from now on, whatever they tolerate; nothing is started any more."""
+        self._kubelet.going_down = self._kubelet.frozen = True
+
+    async def begin_shutdown(self, deadline: float) -> None:
+        """Ready=False is written. LastcallError if the API server does not take it at once; it is tried further."""
+        self.refuse_pods()
+        if not self._kubelet.told_shutdown:
+            self._kubelet.told_shutdown = True
+            said = "Shutdown manager detected shutdown event"
+            self._kubelet.events.record_event(self._kubelet.node.known, "Normal", names.SHUTDOWN_EVENT, said)
+        try:
+            async with timeout(FIRST_SECONDS):
+                await self._kubelet.node.write_status()
+        except TimeoutError as error:
+            self._kubelet.node.request_status_write()
+            message = f"Ready=False is not written after {FIRST_SECONDS:g} s; it is tried further"
+            raise Unavailable(message) from error
+        except LastcallError:
+            self._kubelet.node.request_status_write()
+            raise
+
+    async def report_pod_ended(self, live: RunningPod, exit_codes: dict[str, int | None]) -> bool:
+        """Failed/Terminated with DisruptionTarget, whatever its exit codes: it was broken off.
+
+        Its volumes are unmounted then, and the node says so: else they stay attached until the machine is back
+        (``pkg/kubelet/nodeshutdown`` waits for them too). LastcallError if that cannot be written now; True when all of it
+        is done.
+        """
+        pods = self._kubelet.pods
+        pods.record_end(live.pod, ORDER, exit_codes)
+        async with timeout(WRITE_SECONDS):
+            while not (worker := pods.worker_of(live.pod)) and not pods.synced:
+                await self._clock.sleep(_LOOK)
+            if worker is None:
+                log.warning("pod %s has ended; the kubelet does not know it", live.pod.key)
+                return False
+            await worker.over.wait()
+            await worker.record.writer.write()
+            await worker.cleaned.wait()
+            await self._kubelet.node.write_status()
+            return True
+
+    async def report_finished(self) -> None:
+        """Everything is written when a pod has ended."""
+
+    def hear(self, event: JournalEvent) -> None:
+        """What the agent records, or an earlier life of it has recorded: whose end has begun, who has ended.
+
+        What it only observes is left to the kubelet.
+        """
+        if isinstance(event, PodStarted):
+            self._kubelet.leaving.add(event.uid)
+            self._begun[event.uid] = Pod(ObjectMetadata(name=event.name, namespace=event.namespace, uid=event.uid))
+        elif isinstance(event, PodEnded) and event.outcome is PodOutcome.OBSERVED:
+            self._kubelet.leaving.discard(event.uid)
+        elif isinstance(event, PodEnded) and event.outcome is not PodOutcome.UNCONFIRMED and event.uid in self._begun:
+            self._kubelet.pods.record_end(self._begun[event.uid], ORDER, {})
+
+    async def mark_ready(self) -> None:
+        """Ready again; what was ended or refused stays so, as with a kubelet."""
+        self._kubelet.going_down = False
+        self._kubelet.release_pods()
+        if self._kubelet.told_shutdown:
+            self._kubelet.told_shutdown = False
+            said = "Shutdown manager detected shutdown cancellation"
+            self._kubelet.events.record_event(self._kubelet.node.known, "Normal", names.SHUTDOWN_EVENT, said)
+        await self._kubelet.node.write_status()

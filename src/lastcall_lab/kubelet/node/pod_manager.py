@@ -1,0 +1,150 @@
+"""The pods of one node: a worker for each, what the runtime tells, and what was left behind."""
+
+import asyncio
+import logging
+
+from lastcall.adapters.kube.informer import ChangeKind, Informer
+from lastcall.adapters.kube.resources import PODS, Object
+from lastcall.aio import OrderedTaskGroup, wait_first
+from lastcall.errors import InvalidInput, LastcallError
+from lastcall.model.pods import Pod
+from lastcall.ports.node import RunningPod
+from lastcall_lab.kubelet.pod.dependencies import KubeletDeps
+from lastcall_lab.kubelet.pod.pod_terminator import TerminationOrder
+from lastcall_lab.kubelet.pod.pod_worker import PodWorker
+
+LOG_TIMES_SECONDS = 1.0
+
+log = logging.getLogger(__name__)
+
+
+class PodManager:
+    """``workers`` by uid."""
+
+    def __init__(self, means: KubeletDeps) -> None:
+        self._means = means
+        self._group = OrderedTaskGroup()
+        self._early: dict[str, list[tuple[str, int | None]]] = {}
+        self._left: dict[str, RunningPod] = {}
+        self._ended_by_others: dict[tuple[str, str], tuple[TerminationOrder, dict[str, int | None]]] = {}
+        self.workers: dict[str, PodWorker] = {}
+        self.synced = False
+        """Whether the API server has told once which pods there are."""
+
+    async def run(self) -> None:
+        """Until cancelled. The pods run on then."""
+        self._means.runtime.repeat_ends()
+        try:
+            await wait_first(self._watch_ends(), self._watch_pods(), self._note_times())
+        finally:
+            await self._group.cancel()
+
+    def record_end(self, pod: Pod, order: TerminationOrder, codes: dict[str, int | None]) -> None:
+        """Somebody else has ended it. It may be known only later: a kubelet that begins anew has yet to hear of its pods."""
+        if worker := self.worker_of(pod):
+            worker.record_end(order, codes)
+        elif not self.synced:
+            self._ended_by_others[pod.metadata.namespace, pod.metadata.name] = (order, codes)
+
+    def worker_of(self, pod: Pod) -> PodWorker | None:
+        """One that has ended while nobody looked is known by its name alone."""
+        if pod.metadata.uid in self.workers:
+            return self.workers[pod.metadata.uid]
+        wanted = (pod.metadata.namespace, pod.metadata.name)
+        return next((worker for worker in self.workers.values() if worker.namespaced_name == wanted), None)
+
+    # -- what the API server tells -------------------------------------------------------------------------------------
+
+    async def _watch_pods(self) -> None:
+        self._left = {live.pod.metadata.uid: live for live in await self._refresh_runtime()}
+        watching = Informer(
+            self._means.client,
+            PODS,
+            clock=self._means.clock,
+            random=self._means.random,
+            fields=f"spec.nodeName={self._means.profile.name}",
+            shared=True,
+        )
+        async for change in watching.changes():
+            if change.kind is ChangeKind.SYNCED:
+                await self._remove_leftovers()
+            elif change.new is not None:
+                self._handle_change(change.kind, change.new)
+
+    def _handle_change(self, kind: ChangeKind, pod: Object) -> None:
+        uid = pod["metadata"]["uid"]
+        worker = self.workers.get(uid)
+        if kind is ChangeKind.DELETED:
+            if worker:
+                worker.mark_gone(pod)
+        elif worker:
+            worker.update(pod)
+        else:
+            self._start_worker(uid, pod)
+
+    def _start_worker(self, uid: str, pod: Object) -> None:
+        self._means.sources.watch_for_pod(pod)
+        worker = self.workers[uid] = PodWorker(pod, self._means, live=self._left.pop(uid, None))
+        for name, code in self._early.pop(uid, ()):
+            worker.handle_container_end(name, code)
+        if told := self._ended_by_others.pop(worker.namespaced_name, None):
+            worker.record_end(*told)
+        self._group.start(self._run_worker(uid, worker), f"pod {uid}")
+
+    async def _run_worker(self, uid: str, worker: PodWorker) -> None:
+        """A mistake with one pod must not end the others."""
+        try:
+            await worker.run()
+            del self.workers[uid]
+        except Exception:
+            log.exception("pod %s is left alone: its worker broke off", uid)
+
+    async def _remove_leftovers(self) -> None:
+        """What runs, or has volumes, of pods that were deleted while no kubelet looked (``HandlePodCleanups``)."""
+        if self.synced:
+            return
+        self.synced = True
+        for uid in [
+            *self._left,
+            *(uid for uid in self._means.volumes.leftover_pods(self.workers) if uid not in self._left),
+        ]:
+            self._group.start(self._remove_leftover(uid), f"remove {uid}")
+        self._left, self._early, self._ended_by_others = {}, {}, {}
+
+    async def _remove_leftover(self, uid: str) -> None:
+        while True:
+            try:
+                await self._means.runtime.remove_pod(uid)
+                await self._means.volumes.unmount_all(uid)
+                return
+            except LastcallError as error:
+                log.warning("what is left of pod %s cannot be removed: %s", uid, error)
+            await self._means.clock.sleep(self._means.settings.retry)
+
+    # -- what the runtime tells ----------------------------------------------------------------------------------------
+
+    async def _refresh_runtime(self) -> list[RunningPod]:
+        while True:
+            try:
+                return list(await self._means.runtime.refresh_pods())
+            except LastcallError as error:
+                log.warning("the runtime cannot be asked: %s", error)
+            await self._means.clock.sleep(self._means.settings.retry)
+
+    async def _watch_ends(self) -> None:
+        while True:
+            uid, name, code = await self._means.runtime.next_ended()
+            if worker := self.workers.get(uid):
+                worker.handle_container_end(name, code)
+            elif not self.synced:
+                self._early.setdefault(uid, []).append((name, code))
+
+    async def _note_times(self) -> None:
+        if not self._means.runtime.untimed_logs:
+            await asyncio.Event().wait()
+        while True:
+            await self._means.clock.sleep(LOG_TIMES_SECONDS)
+            try:
+                await self._means.runtime.note_log_times()
+            except (OSError, InvalidInput) as error:
+                log.warning("the times of logs cannot be noted: %s", error)

@@ -1,0 +1,1 @@
+"""One pod's life on its node: start, probes, restarts, termination, status."""

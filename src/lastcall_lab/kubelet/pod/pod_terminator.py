@@ -1,0 +1,132 @@
+"""The end of a pod that was deleted, has done its work, or has to go: by the rules by which the agent ends pods."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lastcall.adapters.kube.resources import Object
+from lastcall.aio import cancel_and_wait, wait_first
+from lastcall.graceful.planning.time_windows import TerminationWindow
+from lastcall.graceful.shutdown.adjustable_window import AdjustableWindow
+from lastcall.graceful.shutdown.container_termination import ContainersTermination
+from lastcall.model.pods import DEFAULT_GRACE
+from lastcall.model.shutdown import (
+    ContainerEnded,
+    ContainerRecord,
+    ContainerSignalled,
+    HookEnded,
+    HookStarted,
+    JournalEvent,
+)
+from lastcall.ports.node import RunningPod
+from lastcall_lab.kubelet.base.settings import KubeletSettings
+from lastcall_lab.kubelet.pod.dependencies import KubeletDeps
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class TerminationOrder:
+    """To end a pod within ``effective_grace`` seconds. If it has not succeeded, reason and message become its status'."""
+
+    grace: float
+    reason: str = ""
+    message: str = ""
+    conditions: Sequence[Mapping[str, Any]] = ()
+
+
+def effective_grace(pod: Object, settings: KubeletSettings) -> float:
+    """What a pod has that is to go, in seconds (``pod_workers.go: calculateEffectiveGracePeriod``).
+
+    What the API server says of a deletion counts, else what the pod asks for; nobody has less than a second.
+    """
+    said = pod["metadata"].get("deletionGracePeriodSeconds")
+    if said is None:
+        said = pod["spec"].get("terminationGracePeriodSeconds", DEFAULT_GRACE)
+    return max(settings.least_grace, float(said))
+
+
+class PodTerminator:
+    """One pod's end. ``shorten_grace`` may be called while ``run`` runs."""
+
+    def __init__(self, pod: Object, live: RunningPod, order: TerminationOrder, means: KubeletDeps) -> None:
+        self._pod = pod
+        self._live = live
+        self._means = means
+        self._started = means.clock.boottime()
+        self._deadline = self._started + order.grace
+        self._records: dict[str, ContainerRecord] = {}
+        self._shorter = asyncio.Event()
+        self.codes: dict[str, int | None] = {}
+        """How the containers ended."""
+
+    def shorten_grace(self, seconds: float) -> None:
+        """It has no more than so many seconds from now on."""
+        deadline = self._means.clock.boottime() + seconds
+        if deadline < self._deadline:
+            self._deadline = deadline
+            self._shorter.set()
+
+    async def run(self) -> None:
+        """Returns when all containers have ended.
+
+        When less time is given than there was, hooks go on until the new deadline; then what was begun is taken up
+        again with it, so that SIGTERM and SIGKILL follow at once.
+        """
+        while True:
+            deadline = self._deadline
+            work = asyncio.create_task(self._new_pod_end(deadline).run(), name=f"end {self._live.pod.key}")
+            try:
+                await self._until_over(work, deadline)
+                if work.done():
+                    work.result()
+                    return
+            finally:
+                await cancel_and_wait(work)
+            self._release_hooks()
+
+    async def _until_over(self, work: "asyncio.Task[Any]", deadline: float) -> None:
+        """Waits for the end, or until a deadline that was brought forward has come."""
+        while not work.done():
+            self._shorter.clear()
+            if self._deadline != deadline and self._current_time() >= self._deadline:
+                return
+            waits: list[Awaitable[Any]] = [asyncio.shield(work), self._shorter.wait()]
+            if self._deadline != deadline:
+                waits.append(self._means.clock.sleep(self._deadline - self._current_time()))
+            await wait_first(*waits)
+
+    def _current_time(self) -> float:
+        return self._means.clock.boottime()
+
+    def _new_pod_end(self, deadline: float) -> ContainersTermination:
+        window = TerminationWindow(started=self._started, grace=deadline - self._started, last_kill=float("inf"))
+        left = {name: run for name, run in self._live.containers.items() if name not in self.codes}
+        return ContainersTermination(
+            RunningPod(pod=self._live.pod, containers=left, sandbox=self._live.sandbox),
+            time=AdjustableWindow(window, self._means.clock),
+            runtime=self._means.runtime,
+            clock=self._means.clock,
+            tell=self._handle_event,
+            before=tuple(self._records.values()),
+        )
+
+    def _handle_event(self, event: JournalEvent) -> None:
+        match event:
+            case HookStarted(at=at, container=name):
+                self._records[name] = ContainerRecord(name=name, hook_started=at)
+            case HookEnded(container=name, ok=False, message=message):
+                self._means.record_event(
+                    self._pod, "Warning", "FailedPreStopHook", f"PreStopHook failed: {message}", name
+                )
+            case ContainerSignalled(at=at, container=name, signal="TERM"):
+                self._records[name] = ContainerRecord(name=name, hook_ended=at, term=at)
+            case ContainerEnded(container=name, exit_code=code):
+                self.codes[name] = code
+
+    def _release_hooks(self) -> None:
+        for name, record in self._records.items():
+            if record.term is None:
+                self._records[name] = ContainerRecord(name=name, hook_ended=self._current_time())

@@ -1,0 +1,259 @@
+"""One pod's life on its node, from its admission until nothing of it is left (``pkg/kubelet/pod_workers.go``)."""
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+from lastcall.adapters.kube.resources import PODS, Object
+from lastcall.aio import wait_first
+from lastcall.errors import LastcallError, NotFound
+from lastcall.model.pods import FINISHED
+from lastcall.ports.node import RunningPod
+from lastcall_lab.apiserver.values.object_meta import parse_seconds
+from lastcall_lab.kubelet.base.cheap_event import CheapEvent
+from lastcall_lab.kubelet.pod.container_runner import ContainerRunner
+from lastcall_lab.kubelet.pod.dependencies import KubeletDeps
+from lastcall_lab.kubelet.pod.pod_record import PodStateRecord
+from lastcall_lab.kubelet.pod.pod_terminator import PodTerminator, TerminationOrder, effective_grace
+from lastcall_lab.kubelet.pod.volume_refresher import VolumeRefresher
+from lastcall_lab.kubelet.state import pod_status
+from lastcall_lab.kubelet.state.container_facts import containers_from_status
+
+log = logging.getLogger(__name__)
+
+
+class PodWorker:
+    """``live_pod`` is the pod as an earlier life of the kubelet has left it running."""
+
+    def __init__(self, pod: Object, means: KubeletDeps, *, live: RunningPod | None = None) -> None:
+        self.record = PodStateRecord(pod, means)
+        self.over = CheapEvent()
+        """Set when no container of it runs any more, nor ever will."""
+        self.cleaned = CheapEvent()
+        """Set when its volumes are unmounted too."""
+        self._means = means
+        self._found = live
+        self._ran = live is not None or any(
+            one.run or one.last for one in containers_from_status(pod, {}, 0.0).values()
+        )
+        self._runner = ContainerRunner(self.record, means)
+        self._refresher = VolumeRefresher(self.record, means, mounted=lambda: self._runner.prepared_pod is not None)
+        self._order: TerminationOrder | None = None
+        self._ending: PodTerminator | None = None
+        self._end_wanted = CheapEvent()
+        self._ended_by_others = CheapEvent()
+        self._codes: dict[str, int | None] = {}
+        self._deleted = CheapEvent()
+        self._gone = CheapEvent()
+        self._told = ""
+
+    @property
+    def namespaced_name(self) -> tuple[str, str]:
+        """The pod's namespace and name."""
+        return self.record.pod["metadata"]["namespace"], self.record.pod["metadata"]["name"]
+
+    # -- what others tell ----------------------------------------------------------------------------------------------
+
+    def update(self, pod: Object) -> None:
+        """The pod as the API server has it."""
+        self.record.update_pod(pod)
+        self._order_deletion()  # that it is deleted can have been known before: by the answer to a status
+        self._refresher.check_pod()
+
+    def mark_gone(self, pod: Object) -> None:
+        """It is not there any more, whoever has deleted it."""
+        self.record.pod = pod
+        self.record.writer.stop()
+        self._gone.set()
+        self._deleted.set()
+        self.end(TerminationOrder(effective_grace(pod, self._means.settings)))
+
+    def _order_deletion(self) -> None:
+        if self.record.is_being_deleted:
+            self._deleted.set()
+            self.end(TerminationOrder(effective_grace(self.record.pod, self._means.settings)))
+
+    def end(self, order: TerminationOrder) -> None:
+        """It is to end; a second order can only shorten the time."""
+        if self._order is None:
+            self._order = order
+        else:
+            self._order = replace(self._order, grace=min(order.grace, self._order.grace))
+        if self._ending:
+            self._ending.shorten_grace(order.grace)
+        self._end_wanted.set()
+
+    def record_end(self, order: TerminationOrder, codes: dict[str, int | None]) -> None:
+        """It was ended by somebody else: it has failed, whatever its exit codes are."""
+        self._order = order
+        self._codes = codes
+        self._ended_by_others.set()
+        self.record.moved.set()
+
+    def handle_container_end(self, name: str, code: int | None) -> None:
+        """A container's run is over."""
+        self._runner.handle_container_end(name, code)
+
+    def live_pod(self) -> RunningPod:
+        """The pod with the containers that run; Unavailable before it has been started."""
+        return self._runner.live_pod()
+
+    # -- life ----------------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Returns when the pod is gone from the API server and from this node."""
+        try:
+            await wait_first(self._run_to_end(), self.record.writer.run())
+        finally:
+            await self._runner.close()
+
+    async def _run_to_end(self) -> None:
+        self._order_deletion()
+        if (self.record.pod.get("status") or {}).get("phase") in FINISHED:
+            await self._retry_until_done(self._kill_leftovers)
+        elif not self._ran and (refusal := self._means.refusal()):
+            self._reject_pod(*refusal)
+        else:
+            await self._run_containers()
+        await self._runner.close()
+        await self._retry_until_done(self._clean_up)
+        self.cleaned.set()
+        await self._deleted.wait()
+        await self._delete_pod()
+        await self._retry_until_done(self._forget_pod)
+
+    async def _run_containers(self) -> None:
+        begun, limit = self._start_time(), self.record.pod["spec"].get("activeDeadlineSeconds")
+        self.record.set(started_at=begun, **self._facts_from_status())
+        waits: list[Awaitable[Any]] = [self._run_until_ordered(), self._end_wanted.wait(), self._ended_by_others.wait()]
+        if limit is not None:
+            waits.append(self._means.clock.sleep(begun + limit - self._means.clock.wall()))
+        if await wait_first(*waits) == len(waits) - 1 and limit is not None:
+            self._expire_deadline()
+        await self._wait_until_released()
+        if not self._ended_by_others.is_set():
+            await self._retry_until_done(self._end_pod)
+        await self._wait_until_released()
+        if self._ended_by_others.is_set():
+            await self._runner.handle_external_end(self._codes)
+            self.record.set(phase="Failed")
+        self._finalize_status()
+
+    async def _wait_until_released(self) -> None:
+        """While somebody else ends the pods of this node, it is up to him to end this one too."""
+        while self._means.held(self.record.uid) and not self._ended_by_others.is_set():
+            self.record.moved.clear()
+            await self.record.moved.wait()
+
+    def _facts_from_status(self) -> dict[str, Any]:
+        """What an earlier life has said stays said until more is known."""
+        if not self._ran:
+            return {}
+        running = self._found.containers if self._found else {}
+        found = containers_from_status(self.record.pod, running, self._means.clock.wall())
+        return {"containers": found, "address": (self.record.pod.get("status") or {}).get("podIP", "")}
+
+    def _start_time(self) -> float:
+        text = (self.record.pod.get("status") or {}).get("startTime")
+        return parse_seconds(text) if text else self._means.clock.wall()
+
+    async def _run_until_ordered(self) -> None:
+        if self._ran:
+            await self._wait_until_released()  # what somebody else ends is not made again
+            await self._retry_until_done(self._runner.recall_running)
+        if self._refresher.has_refreshable:
+            await wait_first(self._runner.run(), self._refresher.run())
+        else:
+            await self._runner.run()
+
+    def _expire_deadline(self) -> None:
+        """``activeDeadlineSeconds`` are over."""
+        why = "Pod was active on the node longer than the specified deadline"
+        self.record.tell("Normal", "DeadlineExceeded", why)
+        self.record.set(phase="Failed")
+        self._order = TerminationOrder(effective_grace(self.record.pod, self._means.settings), "DeadlineExceeded", why)
+
+    def _reject_pod(self, reason: str, message: str) -> None:
+        self.record.rejected = True
+        self.record.tell("Warning", reason, message)
+        said, now = f"Pod was rejected: {message}", self._means.clock.wall()
+        self.record.set(reason=reason, message=said, over=True, started_at=now)
+        self.over.set()
+
+    # -- end -----------------------------------------------------------------------------------------------------------
+
+    async def _end_pod(self) -> None:
+        """Ends what runs. Unavailable if the runtime is away: to be tried again."""
+        if self._order is None:
+            self._order = TerminationOrder(effective_grace(self.record.pod, self._means.settings))
+        if live := await self._running_pod():
+            for name in live.containers:
+                self.record.tell("Normal", "Killing", f"Stopping container {name}", name)
+            self._ending = PodTerminator(self.record.pod, live, self._order, self._means)
+            await self._ending.run()
+            for name, code in self._ending.codes.items():
+                self._runner.handle_container_end(name, code)
+
+    async def _running_pod(self) -> RunningPod | None:
+        """What the runtime says: a start may have been broken off."""
+        for live in await self._means.runtime.refresh_pods():
+            if live.pod.metadata.uid == self.record.uid:
+                return live
+        return None
+
+    def _finalize_status(self) -> None:
+        """Its phase is final from now on."""
+        order = self._order or TerminationOrder(0.0)
+        self.record.set(over=True, conditions=tuple(order.conditions))
+        if order.reason and pod_status.pod_phase(self.record.pod, self.record.facts) == "Failed":
+            self.record.set(reason=order.reason, message=order.message)
+        self.over.set()
+
+    async def _kill_leftovers(self) -> None:
+        """It was over before; nothing of it should run."""
+        found = containers_from_status(self.record.pod, {}, self._means.clock.wall())
+        status = self.record.pod["status"]
+        said = {name: status[name] for name in ("reason", "message") if name in status}
+        self.record.rejected = not found
+        self.record.set(containers=found, over=True, started_at=self._start_time(), **said)
+        if live := await self._running_pod():
+            for run in live.containers.values():
+                await self._means.runtime.stop_container(run, self._means.settings.least_grace)
+        self.over.set()
+
+    async def _clean_up(self) -> None:
+        if live := self._runner.prepared_pod or self._found:
+            await self._means.runtime.tear_down_pod(live)
+        await self._means.volumes.unmount_all(self.record.uid)
+
+    async def _delete_pod(self) -> None:
+        """The last word to the API server: it forgets the pod, unless finalizers keep it."""
+        if not self._gone.is_set():
+            await wait_first(self.record.writer.wait_until_written(), self._gone.wait())
+            await wait_first(self._retry_until_done(self._ask_for_deletion), self._gone.wait())
+            await self._gone.wait()
+
+    async def _ask_for_deletion(self) -> None:
+        """A conflict is tried again: if it means that another pod has its name, the watch will tell that it is gone."""
+        metadata = self.record.pod["metadata"]
+        try:
+            await self._means.client.delete(
+                PODS, metadata["name"], namespace=metadata["namespace"], grace=0, uid=metadata["uid"]
+            )
+        except NotFound:
+            return
+
+    async def _forget_pod(self) -> None:
+        await self._means.runtime.remove_pod(self.record.uid)
+
+    async def _retry_until_done(self, work: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            try:
+                return await work()
+            except LastcallError as error:
+                if str(error) != self._told:
+                    self._told = str(error)
+                    metadata = self.record.pod["metadata"]
+                    log.warning("pod %s/%s: %s; trying again", metadata["namespace"], metadata["name"], error)
+            await self._means.clock.sleep(self._means.settings.retry)

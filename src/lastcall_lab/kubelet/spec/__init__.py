@@ -1,0 +1,1 @@
+"""From a pod's specification to what the runtime is asked for (pure)."""

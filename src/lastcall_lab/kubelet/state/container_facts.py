@@ -1,0 +1,165 @@
+"""What a kubelet knows of a pod's containers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from lastcall.adapters.kube.resources import Object
+from lastcall_lab.apiserver.values.object_meta import parse_seconds
+from lastcall_lab.kubelet.state.crash_loop_backoff import RestartPause
+
+
+@dataclass(frozen=True)
+class RunningState:
+    """A run of a container that has not ended. Seconds since 1970."""
+
+    id: str
+    started: float
+
+
+@dataclass(frozen=True)
+class TerminatedState:
+    """A run that is over; ``reason`` is Completed, Error, or why nobody knows better."""
+
+    id: str
+    started: float
+    finished: float
+    code: int
+    reason: str
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class WaitingState:
+    """Why a container does not run although it should."""
+
+    reason: str
+    message: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContainerFacts:
+    """One container: its run, and how the one before ended. ``waiting`` hides the run for as long as it is there.
+
+    ``started`` and ``ready`` are what its probes say of the run; ``pause`` is the one before the next run.
+    """
+
+    run: RunningState | TerminatedState | None = None
+    last: TerminatedState | None = None
+    waiting: WaitingState | None = None
+    restarts: int = 0
+    started: bool = False
+    ready: bool = False
+    pause: RestartPause | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether it runs."""
+        return isinstance(self.run, RunningState)
+
+    @property
+    def last_end(self) -> TerminatedState | None:
+        """How its run ended; None if it runs, or never did."""
+        return self.run if isinstance(self.run, TerminatedState) else None
+
+    def before_probes(self, container: Object) -> "ContainerFacts":
+        """A run that no probe has told of yet: without a startup probe it has started, and without any it is ready."""
+        started = "startupProbe" not in container
+        return replace(self, started=started, ready=started and "readinessProbe" not in container)
+
+    def with_end(self, code: int | None, now: float) -> "ContainerFacts":
+        """It has ended; a code that nobody knows is 255, as containerd says it then."""
+        if not isinstance(self.run, RunningState):
+            return self
+        known = 255 if code is None else code
+        reason = "Unknown" if code is None else "Completed" if code == 0 else "Error"
+        over = TerminatedState(self.run.id, self.run.started, now, known, reason)
+        return replace(self, run=over, waiting=None, started=False, ready=False)
+
+
+_NOTHING = ContainerFacts()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PodFacts:
+    """One pod. ``phase``, ``reason`` and ``message`` are said instead of what the containers tell, where they are set.
+
+    ``over``: nothing of it will run any more, so that its phase is final. ``leaving``: somebody else ends it, and will
+    say what its last phase is. ``address`` is empty before there is one.
+    ``conditions`` are others than those that the containers tell, such as DisruptionTarget.
+    """
+
+    containers: Mapping[str, ContainerFacts] = field(default_factory=dict)
+    host_ip: str = ""
+    address: str = ""
+    started_at: float | None = None
+    over: bool = False
+    leaving: bool = False
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    conditions: tuple[Mapping[str, Any], ...] = ()
+
+    def facts_of(self, name: str) -> ContainerFacts:
+        """One of its containers."""
+        return self.containers.get(name, _NOTHING)
+
+    def with_container(self, name: str, facts: ContainerFacts) -> "PodFacts":
+        """The same with something else about one container."""
+        return replace(self, containers={**self.containers, name: facts})
+
+
+def containers_from_status(pod: Object, running: Mapping[str, str], now: float) -> Mapping[str, ContainerFacts]:
+    """The containers of a pod that an earlier life of the kubelet has run, from the status that it wrote.
+
+    ``running`` tells by name which runs the runtime knows. What runs no more counts as running until the runtime tells
+    how it ended; a run that the status does not know is one more restart.
+    """
+    status = pod.get("status") or {}
+    found = {}
+    for one in [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]:
+        found[one["name"]] = _container_from_status(one, running.get(one["name"], ""), now)
+    for name, run in running.items():
+        found.setdefault(name, ContainerFacts(run=RunningState(run, now)))
+    return found
+
+
+def _container_from_status(one: Mapping[str, Any], run: str, now: float) -> ContainerFacts:
+    state, last = one.get("state") or {}, _terminated_state((one.get("lastState") or {}).get("terminated"))
+    restarts = one.get("restartCount", 0)
+    over = _terminated_state(state.get("terminated"))
+    known = strip_runtime_scheme(one.get("containerID", ""))
+    if "running" in state:
+        started = parse_seconds(state["running"]["startedAt"]) if state["running"].get("startedAt") else now
+        if run in ("", known):
+            said = bool(one.get("started"))
+            return ContainerFacts(
+                run=RunningState(known, started),
+                last=last,
+                restarts=restarts,
+                started=said,
+                ready=said and one["ready"],
+            )
+        over = TerminatedState(known, started, now, 255, "Unknown")
+    if run:
+        again = over is not None or last is not None
+        return ContainerFacts(run=RunningState(run, now), last=over or last, restarts=restarts + again)
+    if "waiting" in state:
+        return ContainerFacts(run=last, restarts=restarts)
+    return ContainerFacts(run=over, last=last, restarts=restarts)
+
+
+def _terminated_state(state: Mapping[str, Any] | None) -> TerminatedState | None:
+    if not state:
+        return None
+    times = [parse_seconds(state[name]) if state.get(name) else 0.0 for name in ("startedAt", "finishedAt")]
+    run, code = strip_runtime_scheme(state.get("containerID", "")), state.get("exitCode", 255)
+    return TerminatedState(run, times[0], times[1], code, state.get("reason", "Error"), state.get("message", ""))
+
+
+SCHEME = "lastcall://"
+
+
+def strip_runtime_scheme(text: str) -> str:
+    """The runtime's own id, of one as a status has it."""
+    return text.partition("://")[2]

@@ -1,0 +1,121 @@
+"""Which containers of a pod are to be started now (pure; ``kuberuntime_manager.go: computePodActions``)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from lastcall.adapters.kube.resources import Object
+from lastcall_lab.kubelet.base.settings import KubeletSettings
+from lastcall_lab.kubelet.state import crash_loop_backoff
+from lastcall_lab.kubelet.state.container_facts import ContainerFacts, PodFacts
+
+
+class PodProgress(Enum):
+    """How a pod stands."""
+
+    LIVES = "lives"
+    OVER = "over"
+    """All that matters has ended and is not started again: what is left is ended too."""
+
+
+@dataclass(frozen=True)
+class StartPlan:
+    """``start`` in this order; ``pausing`` tells which wait for their next start, and how long their pause is.
+
+    ``again_in`` is when to look again although nothing has changed, in seconds.
+    """
+
+    result: PodProgress = PodProgress.LIVES
+    start: Sequence[str] = ()
+    pausing: Mapping[str, float] = field(default_factory=dict)
+    again_in: float | None = None
+
+
+def is_sidecar(container: Object) -> bool:
+    """KEP-753: an init container that runs on."""
+    return container.get("restartPolicy") == "Always"
+
+
+def init_containers(pod: Object) -> list[Object]:
+    """In their order."""
+    return list(pod["spec"].get("initContainers") or ())
+
+
+def all_containers(pod: Object) -> list[Object]:
+    """In the order in which they start."""
+    return [*init_containers(pod), *pod["spec"]["containers"]]
+
+
+def is_initialized(pod: Object, facts: PodFacts) -> bool:
+    """Whether the main containers may run: once one of them has, always."""
+    if any(facts.facts_of(one["name"]).run for one in pod["spec"]["containers"]):
+        return True
+    return all(_has_passed(one, facts.facts_of(one["name"])) for one in init_containers(pod))
+
+
+def _has_passed(container: Object, facts: ContainerFacts) -> bool:
+    if is_sidecar(container):
+        return facts.running and facts.started
+    return facts.last_end is not None and facts.last_end.code == 0
+
+
+def plan_start(pod: Object, facts: PodFacts, now: float, settings: KubeletSettings) -> StartPlan:
+    """What is to be done at ``now`` (seconds since 1970)."""
+    planning = _StartPlanner(pod, facts, now, settings)
+    ready = is_initialized(pod, facts)
+    over = planning.start_init_containers(ready=ready) or (ready and planning.start_main_containers())
+    if over:
+        return StartPlan(PodProgress.OVER)
+    waits = list(planning.waits)
+    return StartPlan(PodProgress.LIVES, tuple(planning.start), planning.pausing, min(waits) if waits else None)
+
+
+class _StartPlanner:
+    def __init__(self, pod: Object, facts: PodFacts, now: float, settings: KubeletSettings) -> None:
+        self._pod, self._facts, self._now, self._settings = pod, facts, now, settings
+        self._policy = pod["spec"].get("restartPolicy", "Always")
+        self.start: list[str] = []
+        self.pausing: dict[str, float] = {}
+        self.waits: list[float] = []
+
+    def start_init_containers(self, *, ready: bool) -> bool:
+        """Init containers one after the other; once the pod is initialized only its sidecars. True: it has failed."""
+        for one in init_containers(self._pod):
+            known = self._facts.facts_of(one["name"])
+            if is_sidecar(one):
+                self._keep_running(one["name"], known)
+                if not ready and not _has_passed(one, known):
+                    return False
+            elif not ready and not _has_passed(one, known):
+                if known.last_end and self._policy == "Never":
+                    return True
+                self._keep_running(one["name"], known)
+                return False
+        return False
+
+    def start_main_containers(self) -> bool:
+        """True: all have ended for good."""
+        over = 0
+        for one in self._pod["spec"]["containers"]:
+            known = self._facts.facts_of(one["name"])
+            if known.last_end and (
+                self._policy == "Never" or (self._policy == "OnFailure" and known.last_end.code == 0)
+            ):
+                over += 1
+            else:
+                self._keep_running(one["name"], known)
+        return over == len(self._pod["spec"]["containers"])
+
+    def _keep_running(self, name: str, known: ContainerFacts) -> None:
+        """Has it run."""
+        if known.running:
+            return
+        finished = known.last_end.finished if known.last_end else 0.0
+        left = (
+            crash_loop_backoff.seconds_left(known.pause, finished, self._now, self._settings) if known.last_end else 0.0
+        )
+        if left and known.pause:
+            self.pausing[name] = known.pause.seconds
+            self.waits.append(left)
+        else:
+            self.start.append(name)

@@ -1,0 +1,1 @@
+"""Volumes of pods: mounts, files, and the driver's calls."""

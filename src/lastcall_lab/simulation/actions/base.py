@@ -1,0 +1,71 @@
+"""What all deeds need: how long they last, and on which machines they are done."""
+
+from collections.abc import Awaitable, Callable, Coroutine
+
+from lastcall.aio import OrderedTaskGroup
+from lastcall_lab.simulation.cluster import SimulatedCluster
+from lastcall_lab.simulation.scenario import ScenarioEvent
+
+ScenarioAction = Callable[[SimulatedCluster, ScenarioEvent], Awaitable[None]]
+"""Does what an event says, and undoes it when its time is over."""
+
+MachineAction = Callable[[SimulatedCluster, ScenarioEvent, str], Coroutine[None, None, None]]
+"""The same, to the machine with that name."""
+
+
+def for_each_machine(deed: MachineAction, *, at_once: bool = True) -> ScenarioAction:
+    """To all machines of the event. It strikes ``at_once``, or when the deed itself tells so."""
+
+    async def whole(cluster: SimulatedCluster, event: ScenarioEvent) -> None:
+        group = OrderedTaskGroup()
+        for name in cluster.select_machines(event.nodes):
+            if at_once:
+                cluster.truth.record_fault(event.verb.value, f"{name}, {_machine_state(cluster, name)}")
+            group.start(deed(cluster, event, name), f"{event.verb.value} {name}")
+        try:
+            await group.join()
+        finally:
+            await group.cancel()
+
+    return whole
+
+
+def _machine_state(cluster: SimulatedCluster, name: str) -> str:
+    """What a machine does, in words."""
+    host = cluster.hosts[name]
+    if not cluster.machines[name].is_powered:
+        return "off"
+    if host.logind.is_preparing:
+        return "shutting down"
+    return "at rest" if host.kubelet else "starting"
+
+
+async def wait_for_end(cluster: SimulatedCluster, event: ScenarioEvent, default: float | None = None) -> bool:
+    """Waits as long as the event lasts; False at once if it lasts for ever."""
+    lasts = default if event.lasts is None else event.lasts
+    if lasts is None:
+        return False
+    await cluster.clock.sleep(lasts)
+    return True
+
+
+async def hold_trouble(
+    cluster: SimulatedCluster,
+    event: ScenarioEvent,
+    name: str,
+    what: str,
+    turn: Callable[[bool], None],
+    default: float | None = None,
+) -> None:
+    """Turns a machine's trouble on and, when the event is over, off; those that overlap are over when the last one is."""
+    many = cluster.hosts[name].troubles
+    many[what] += 1
+    if many[what] == 1:
+        cluster.truth.record_machine_event(name, what)
+        turn(True)
+    if not await wait_for_end(cluster, event, default):
+        return
+    many[what] -= 1
+    if not many[what]:
+        turn(False)
+        cluster.truth.record_machine_event(name, f"{what} over")

@@ -1,0 +1,99 @@
+"""What can be done to lastcall's failover controller, and to the BMCs by which it fences machines."""
+
+import asyncio
+from collections.abc import Callable
+
+from lastcall.aio import wait_first
+from lastcall_lab.simulation.actions.base import MachineAction, wait_for_end
+from lastcall_lab.simulation.cluster import SimulatedCluster
+from lastcall_lab.simulation.scenario import ScenarioEvent
+
+RESTART_SECONDS = 2.0
+PAUSE_SECONDS = 30.0
+
+_PATIENCE = 60.0
+"""For how long a death between two awaits is waited for."""
+
+
+async def pause_leader(cluster: SimulatedCluster, event: ScenarioEvent) -> None:
+    """The one that leads stands still, and goes on with what it knew."""
+    if replicas := cluster.failing_over.replicas:
+        cluster.truth.record_fault(event.verb.value, "the failover controller")
+        process = replicas.leader.process
+        process.pause()
+        await wait_for_end(cluster, event, PAUSE_SECONDS)
+        process.resume()
+
+
+async def step_clock(cluster: SimulatedCluster, event: ScenarioEvent) -> None:
+    """The wall clock of all of them; back when its time is over."""
+    if replicas := cluster.failing_over.replicas:
+        cluster.truth.record_fault(event.verb.value, "the failover controllers")
+        for replica in replicas.all:
+            replica.clock.skew += event.amount
+        if await wait_for_end(cluster, event):
+            for replica in replicas.all:
+                replica.clock.skew -= event.amount
+
+
+async def kill_leader(cluster: SimulatedCluster, event: ScenarioEvent) -> None:
+    """The one that leads dies at once, or after so many steps; and is started again."""
+    if not (replicas := cluster.failing_over.replicas):
+        return
+    replica = replicas.leader
+    process, dead = replica.process, asyncio.Event()
+    process.on_death(dead.set)
+    if event.amount:
+        process.fuse = int(event.amount)
+        await wait_first(dead.wait(), cluster.clock.sleep(_PATIENCE))
+        process.fuse = None
+    else:
+        process.kill()
+    if dead.is_set():
+        cluster.truth.record_fault(event.verb.value, "the failover controller")
+        await wait_for_end(cluster, event, RESTART_SECONDS)
+        replica.start()
+
+
+async def stop_replicas(cluster: SimulatedCluster, event: ScenarioEvent) -> None:
+    """All of them."""
+    if replicas := cluster.failing_over.replicas:
+        cluster.truth.record_fault(event.verb.value, "the failover controllers")
+        for replica in replicas.all:
+            replica.process.kill()
+        if await wait_for_end(cluster, event):
+            replicas.start()
+
+
+async def cut_off_leader(cluster: SimulatedCluster, event: ScenarioEvent) -> None:
+    """The one that leads hears nothing of the API server, and believes for a while that it leads."""
+    if replicas := cluster.failing_over.replicas:
+        cluster.truth.record_fault(event.verb.value, "the failover controller")
+        replica = replicas.leader
+        replica.cable.cut = True
+        if await wait_for_end(cluster, event):
+            replica.cable.cut = False
+
+
+def bmc_fault_action(**faults: object) -> MachineAction:
+    """Something is wrong with the BMCs of the machines."""
+
+    async def deed(cluster: SimulatedCluster, event: ScenarioEvent, name: str) -> None:
+        await _undo_at_end(cluster, event, cluster.failing_over.bmcs.inject_fault(name, **faults))
+
+    return deed
+
+
+async def delay_bmc(cluster: SimulatedCluster, event: ScenarioEvent, name: str) -> None:
+    """Each answer takes so long."""
+    await _undo_at_end(cluster, event, cluster.failing_over.bmcs.inject_fault(name, late=event.amount))
+
+
+async def miswire_bmc(cluster: SimulatedCluster, event: ScenarioEvent, name: str) -> None:
+    """To another machine."""
+    await _undo_at_end(cluster, event, cluster.failing_over.bmcs.inject_fault(name, wired=event.other))
+
+
+async def _undo_at_end(cluster: SimulatedCluster, event: ScenarioEvent, mend: Callable[[], None]) -> None:
+    if await wait_for_end(cluster, event):
+        mend()

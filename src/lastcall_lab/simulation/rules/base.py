@@ -1,0 +1,98 @@
+"""What is judged, and what comes out: the promises, a run's truth, and violations."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from lastcall.model.pods import Pod
+from lastcall.model.shutdown import PhasePlan
+from lastcall_lab.simulation.rules.arithmetic import DEFAULT_GRACE
+from lastcall_lab.simulation.scenario import FailoverSettings
+from lastcall_lab.simulation.truth import ContainerEvent, FenceOrder, MachineEvent, TerminationRequest
+from lastcall_lab.volumes.volume_events import VolumeEvent
+
+NEVER = math.inf
+
+
+class Invariant(Enum):
+    """The promises."""
+
+    ONE_IDENTITY = "one live pod per StatefulSet identity"
+    FORGOTTEN = "no pod is forgotten while it lives"
+    ONE_WRITER = "no volume written by two"
+    NO_DETACH_IN_USE = "no detach from a machine that may write"
+    WRITES = "no acknowledged write is lost"
+    UNASKED = "no pod is ended that nobody wants ended"
+    PRE_STOP = "preStop honoured while time is left"
+    KILL = "no SIGKILL before its time"
+    ORDER = "no phase before the one below it is over"
+    OVERRUN = "no pod has more than its grace, or than its phase"
+    NO_START = "no pod started on a node that goes down"
+    ONE_AGENT = "one agent on a machine"
+    LOCK_LOST = "the lock is held when the machine goes down"
+    LOCK_KEPT = "the lock is released when the pods have ended"
+    TARGET = "only a machine that is lost is switched off"
+    LIMITS = "no more machines are fenced than the policy allows"
+    ENDS = "every operation ends, or says what it waits for"
+    OTHERS = "nothing of others is changed"
+
+
+@dataclass(frozen=True)
+class InvariantViolation:
+    """When which promise was broken, and how, in words."""
+
+    at: float
+    rule: Invariant
+    what: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRecord:
+    """A run's truth.
+
+    ``plan``: the phases that somebody ends the pods of a machine in when it goes down, ascending; None: nobody does.
+    ``hooks``: how many seconds the preStop hook of a pod takes, by uid. ``asked``: who is to end, by the API server's
+    word. ``lost`` are sentences about acknowledged writes, ``left`` about what had not come to its end, ``changed``
+    about what others had set and is gone.
+    """
+
+    happenings: Sequence[ContainerEvent]
+    powers: Sequence[MachineEvent]
+    records: Sequence[VolumeEvent]
+    pods: Mapping[str, Pod]
+    end: float
+    plan: Sequence[PhasePlan] | None = ()
+    hooks: Mapping[str, float] = field(default_factory=dict)
+    asked: Sequence[TerminationRequest] = ()
+    lost: Sequence[str] = ()
+    left: Sequence[str] = ()
+    changed: Sequence[str] = ()
+    orders: Sequence[FenceOrder] = ()
+    """To BMCs."""
+    failover: FailoverSettings | None = None
+    set_back: float = NEVER
+    """When objects were first what they had been before: etcd was restored, or a program began with an old list."""
+    bounded: bool = True
+    """Whether grace and phase also bound how long an end takes: lastcall promises that, a kubelet does not."""
+
+    @property
+    def requested_seconds(self) -> float:
+        """What the phases ask for together, in seconds."""
+        return float(sum(phase.seconds for phase in self.plan or ()))
+
+    def grace_seconds(self, uid: str) -> float:
+        """What a pod asks for, in seconds."""
+        grace = self.pods[uid].spec.termination_grace_period_seconds
+        return DEFAULT_GRACE if grace is None else float(grace)
+
+    def pod_name(self, uid: str) -> str:
+        """Namespace and name."""
+        return self.pods[uid].key
+
+
+SOON = 0.05
+"""What takes no time takes no more seconds than this."""
+
+MARGIN = 0.1
+"""So many seconds before a phase is over SIGKILL goes out (``ActorRuntime``'s ``kill_seconds``)."""

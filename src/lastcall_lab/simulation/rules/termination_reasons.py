@@ -1,0 +1,135 @@
+"""Why a pod is ended, and how much time that leaves it at the least (pure).
+
+The API server's word gives it its grace from the moment it was said, as no kubelet can hear it sooner. A shutdown gives
+it its part of its phase, by the clock of the power button: as if all phases after it had pods.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from lastcall_lab.simulation.container_lives import ContainerLife
+from lastcall_lab.simulation.rules import arithmetic
+from lastcall_lab.simulation.rules.arithmetic import AFTER_TERM, LEAST_GRACE
+from lastcall_lab.simulation.rules.base import MARGIN, NEVER, SOON
+from lastcall_lab.simulation.rules.run_facts import RunFacts, ShutdownHistory
+
+
+@dataclass(frozen=True)
+class TerminationReason:
+    """From ``at`` on it is to end, by a SIGKILL not before ``polite`` and not after ``last``.
+
+    Between the two a container that got SIGTERM late has two seconds. Its hook has until ``hook``: the two seconds are the
+    kubelet's promise, the phase's end is the node's, and so a hook that would fill the phase gives them up, or a half.
+    """
+
+    at: float
+    hook: float
+    polite: float
+    last: float
+
+    def earliest_kill(self, term: float | None) -> float:
+        """The earliest moment for SIGKILL."""
+        return min(max(self.polite, self.polite if term is None else term + AFTER_TERM - SOON), self.last)
+
+
+class TerminationReasons:
+    """Of all that has ended in a run."""
+
+    def __init__(self, facts: RunFacts) -> None:
+        self._facts = facts
+        self._shutdowns: dict[str, list[ShutdownHistory]] = {}
+        for one in facts.shutdowns:
+            self._shutdowns.setdefault(one.node, []).append(one)
+        self._starts = {id(one): self._phase_starts(one) for one in facts.shutdowns}
+
+    def reasons_for(self, life: ContainerLife, at: float) -> Sequence[TerminationReason]:
+        """Those that there were at that time."""
+        return [*self._api_requests(life, at), *self._shutdown_reasons(life, at)]
+
+    def phase_start(self, shutdown: ShutdownHistory, index: int) -> float | None:
+        """When a phase began at the latest, None if no pod of it was begun."""
+        return self._starts[id(shutdown)].get(index)
+
+    def phase_end(self, shutdown: ShutdownHistory, index: int, start: float) -> float:
+        """Until when a phase that began then goes on at the least, if it is not done before."""
+        return start + self._phase_seconds(shutdown, index, start)
+
+    def _api_requests(self, life: ContainerLife, at: float) -> Iterator[TerminationReason]:
+        for one in self._facts.asked.get(life.uid, ()):
+            if one.at <= at:
+                polite = one.at + max(one.grace, LEAST_GRACE) - SOON
+                yield TerminationReason(one.at, polite, polite, NEVER if one.grace else polite)
+
+    def _shutdown_reasons(self, life: ContainerLife, at: float) -> Iterator[TerminationReason]:
+        """What was begun before a shutdown was called off goes on."""
+        if self._facts.run.plan is None:
+            return
+        for shutdown in self._shutdowns.get(life.node, ()):
+            first = _shutdown_signal_time(life, shutdown)
+            if (
+                shutdown.at <= at
+                and first is not None
+                and first <= min(shutdown.until + SOON, at) + self._notice_delay(shutdown)
+            ):
+                yield from self._phase_reasons(shutdown, life, first)
+
+    def _notice_delay(self, shutdown: ShutdownHistory) -> float:
+        return max(0.0, shutdown.noticed_off - shutdown.until) if shutdown.cancelled else 0.0
+
+    def _phase_reasons(
+        self, shutdown: ShutdownHistory, life: ContainerLife, first: float
+    ) -> Iterator[TerminationReason]:
+        """A pod that is found late ends with a later phase than its own."""
+        index = self._facts.phase_of_pod(life.uid)
+        yield self._phase_reason(shutdown, life, first, index)
+        if life.began > shutdown.at:
+            for later, start in self._starts[id(shutdown)].items():
+                if later > index and start <= first:
+                    yield self._phase_reason(shutdown, life, first, later)
+
+    def _phase_reason(
+        self, shutdown: ShutdownHistory, life: ContainerLife, first: float, index: int
+    ) -> TerminationReason:
+        start = self.phase_start(shutdown, index)
+        if start is None and _was_ending(life, shutdown):
+            start = shutdown.at
+        if shutdown.may_be_stale or start is None:
+            return TerminationReason(shutdown.at, shutdown.at, shutdown.at, shutdown.at)
+        machine = self._facts.machines[shutdown.node]
+        given = self._phase_seconds(shutdown, index, start)
+        if machine.is_troubled(shutdown.at, start):
+            start = shutdown.at
+        began = min(first, life.first_signal_since(0.0) or first)
+        if machine.is_troubled(shutdown.at, began):
+            began = start
+        end = min(start + max(given, MARGIN), max(self._facts.lock_deadline(shutdown, shutdown.at), start))
+        last = end - min(MARGIN, (end - start) / 2) - SOON
+        polite = min(began + self._facts.run.grace_seconds(life.uid), start + given) - SOON
+        hook = min(polite, last - min(AFTER_TERM, max(0.0, last - began) / 2))
+        return TerminationReason(shutdown.at, hook, min(polite, last), last)
+
+    def _phase_seconds(self, shutdown: ShutdownHistory, index: int, start: float) -> float:
+        left = self._facts.lock_deadline(shutdown, shutdown.at) - start
+        coming = [(phase.priority, float(phase.seconds)) for phase in (self._facts.run.plan or ())[index:]]
+        return arithmetic.share_seconds(coming, left)[0]
+
+    def _phase_starts(self, shutdown: ShutdownHistory) -> dict[int, float]:
+        """When each phase began at the latest; pods that were to end anyway do not tell."""
+        found: dict[int, float] = {}
+        for life in self._facts.lives_on(shutdown.node) if self._facts.run.plan else ():
+            at = life.first_signal_since(shutdown.at)
+            if at is not None and at <= shutdown.until and life.began <= at and not _was_ending(life, shutdown):
+                index = self._facts.phase_of_pod(life.uid)
+                found[index] = min(at, found.get(index, NEVER))
+        return found
+
+
+def _shutdown_signal_time(life: ContainerLife, shutdown: ShutdownHistory) -> float | None:
+    """When a shutdown reached it: that it took over the end of one that had got SIGTERM before, nothing shows."""
+    first = life.first_signal_since(shutdown.at)
+    return shutdown.at if first is not None and _was_ending(life, shutdown) else first
+
+
+def _was_ending(life: ContainerLife, shutdown: ShutdownHistory) -> bool:
+    """Whether it had got SIGTERM before the shutdown: its SIGKILL does not show when its phase began."""
+    return life.term is not None and life.term < shutdown.at

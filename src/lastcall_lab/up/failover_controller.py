@@ -1,0 +1,75 @@
+"""``lastcall controller`` in the lab: what it needs there, and itself, by the API as in any cluster."""
+
+import asyncio
+import importlib.util
+from pathlib import Path
+
+from lastcall.adapters.kube.client import Client
+from lastcall.errors import NotFound
+from lastcall.manifests.controller import NAMESPACE, ControllerChoices, controller_objects
+from lastcall.manifests.labels import NAME
+from lastcall.ports.node import Clock
+from lastcall.wiring.controller import ControllerProgram, ControllerSettings
+from lastcall_lab.apiserver.server import kubeconfig
+from lastcall_lab.apiserver.values.request import ADMIN
+from lastcall_lab.control_plane.control_plane import ControlPlane
+from lastcall_lab.control_plane.create_objects import create_object
+from lastcall_lab.control_plane.identities import service_account_identity
+from lastcall_lab.up import fence_objects
+
+_ELSEWHERE = ("Deployment", "PodDisruptionBudget")
+"""Kinds of the manifests that are for a controller which runs in a pod."""
+_FENCED_BY = "sushy"
+"""The module of the fencer redfish; a process that the controller starts imports it."""
+_LOOK = 0.05
+
+
+class LabFailoverController:
+    """``suspect_after`` as ``fence_objects.fence_policy`` takes it; ``directory`` is for its kubeconfig.
+
+    ModuleNotFoundError if what switches the lab's machines off is not installed: without it no failover would ever end.
+    """
+
+    def __init__(self, plane: ControlPlane, directory: Path, clock: Clock, *, suspect_after: str = "") -> None:
+        if importlib.util.find_spec(_FENCED_BY) is None:
+            raise ModuleNotFoundError(f"No module named {_FENCED_BY!r}", name=_FENCED_BY)
+        self._plane = plane
+        self._kubeconfig = directory / "controller.kubeconfig"
+        self._clock = clock
+        self._suspect_after = suspect_after
+
+    async def run(self) -> None:
+        """Until cancelled: makes what is not there yet when the control plane is up, then fails nodes over."""
+        await self._plane.up.wait()
+        admin = self._plane.client(ADMIN)
+        for obj in controller_objects(ControllerChoices()):
+            if obj["kind"] not in _ELSEWHERE:
+                await create_object(admin, obj)
+        secret = fence_objects.bmc_secret(
+            NAMESPACE, password=self._plane.bmc_password, authority=self._plane.authority.decode()
+        )
+        await create_object(admin, secret)
+        await self._make_policy(admin)
+        await asyncio.to_thread(self._write_kubeconfig)
+        await ControllerProgram(ControllerSettings(kubeconfig=str(self._kubeconfig))).run_until_cancelled()
+
+    async def _make_policy(self, admin: Client) -> None:
+        """When its kind is served, a moment after its definition was made."""
+        policy = fence_objects.fence_policy(self._plane.url, suspect_after=self._suspect_after)
+        while True:
+            try:
+                await create_object(admin, policy)
+                return
+            except NotFound:
+                await self._clock.sleep(_LOOK)
+
+    def _write_kubeconfig(self) -> None:
+        """It asks as the service account that the manifests give it, so that the audit tells its requests apart."""
+        self._kubeconfig.unlink(missing_ok=True)
+        kubeconfig.write_kubeconfig(
+            self._kubeconfig,
+            url=self._plane.url,
+            authority=self._plane.authority,
+            token=self._plane.issue_token(service_account_identity(NAMESPACE, NAME)),
+            user=NAME,
+        )

@@ -1,0 +1,205 @@
+"""What runs on one of the lab's machines: a kubelet with its pods, a service proxy, a shutdown manager with a logind."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import shutil
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+from lastcall.adapters.kube.client import Client
+from lastcall.aio import OrderedTaskGroup
+from lastcall.errors import LastcallError
+from lastcall.graceful.config import AgentConfig
+from lastcall.graceful.shutdown.journal_recorder import Listener
+from lastcall.ports.node import Clock
+from lastcall_lab.fakes.lock_keeper import FakeLockHolder
+from lastcall_lab.fakes.logind import FakeLogind
+from lastcall_lab.kubelet.base.node_runtime import NodeRuntime
+from lastcall_lab.kubelet.base.settings import KubeletSettings, NodeProfile
+from lastcall_lab.kubelet.node.kubelet import LabKubelet
+from lastcall_lab.kubelet.volumes.pod_directories import PodDirectories
+from lastcall_lab.traffic.endpoint_table import EndpointTable
+from lastcall_lab.traffic.service_proxy import ServiceProxy
+from lastcall_lab.up import pod_runtimes, shutdown_managers
+from lastcall_lab.up.log_prefix import log_as_machine
+from lastcall_lab.up.shutdown_managers import ManagerDeps, RunningManager, ShutdownManagerType
+from lastcall_lab.volumes.node_driver import NodeDriver
+from lastcall_lab.volumes.storage import Storage
+
+log = logging.getLogger(__name__)
+
+PROPAGATION_DELAY = 0.1
+"""Seconds from a change of endpoints to a node's knowing it, if nobody says otherwise."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabInfrastructure:
+    """What the machines of one lab share.
+
+    ``config`` has the phases of a shutdown, whoever is its ``manager``; ``delay`` is how many seconds late a node knows
+    of endpoints; ``settings`` are the kubelets' constants; ``listeners`` hear what lastcall's agent records.
+    """
+
+    clock: Clock
+    random: Random
+    directory: Path
+    storage: Storage
+    config: AgentConfig
+    runtime: str = "processes"
+    manager: ShutdownManagerType = ShutdownManagerType.LASTCALL
+    delay: float = PROPAGATION_DELAY
+    settings: KubeletSettings = field(default_factory=KubeletSettings)
+    listeners: Callable[[str], list[Listener]] = lambda node: []
+
+
+class MachineClients(NamedTuple):
+    """Of the programs on one machine, by its cable."""
+
+    kubelet: Client
+    proxy: Client
+    agent: Client
+
+
+class LocalHost:
+    """``power.Host`` with real processes or containers."""
+
+    def __init__(self, name: str, number: int, site: LabInfrastructure, clients: MachineClients) -> None:
+        self.name = name
+        self.directory = site.directory / name
+        self._number = number
+        self._site = site
+        self._client = clients.kubelet
+        self._agent_client = clients.agent
+        self._privileged = os.geteuid() == 0
+        self._machine = OrderedTaskGroup()
+        self._node = OrderedTaskGroup()
+        self._runtime: NodeRuntime | None = None
+        self._opened = contextlib.AsyncExitStack()
+        self._boot_id = ""
+        self.logind = FakeLogind(site.clock)
+        self._holder = FakeLockHolder(self.logind, site.clock)
+        self.kubelet: LabKubelet | None = None
+        self.table = EndpointTable(
+            clients.proxy, site.clock, site.random, delay=site.delay, on_change=self._update_proxy
+        )
+        self.proxy = ServiceProxy(self.table, node=number, privileged=self._privileged)
+
+    def _update_proxy(self, _: object) -> None:
+        self.proxy.request_update()
+
+    # -- power.Host ----------------------------------------------------------------------------------------------------
+
+    async def boot(self) -> None:
+        """A new boot: nothing of the last one runs. Pods that a killed lab has left running are found again."""
+        await asyncio.to_thread(self.directory.mkdir, parents=True, exist_ok=True)
+        self._boot_id = str(uuid.UUID(int=self._site.random.getrandbits(128), version=4))
+        opened = pod_runtimes.open_runtime(self._site.runtime, self.directory, self.name, self._site.clock)
+        self._runtime = await self._opened.enter_async_context(opened)
+        self.logind = FakeLogind(self._site.clock)
+        self._holder = FakeLockHolder(self.logind, self._site.clock)
+        self._machine = OrderedTaskGroup()
+        with log_as_machine(self.name):
+            self._machine.start(self.table.run(), f"{self.name}: endpoints")
+            self._machine.start(self.proxy.run(), f"{self.name}: proxy")
+        await self.start_kubelet()
+
+    async def die(self) -> None:
+        """Everything ends by SIGKILL."""
+        await self.stop_kubelet()
+        self._holder.drop()
+        await self._machine.cancel()
+        runtime, self._runtime = self._runtime, None
+        try:
+            if runtime:
+                await self._kill_pods(runtime)
+        finally:
+            await self._opened.aclose()
+        self._site.storage.drop_mounts(self.name)
+        for name in ("runtime", "pods"):
+            await asyncio.to_thread(shutil.rmtree, self.directory / name, ignore_errors=True)
+
+    async def _kill_pods(self, runtime: NodeRuntime) -> None:
+        try:
+            for live in await runtime.refresh_pods():
+                await runtime.remove_pod(live.pod.metadata.uid)
+        except LastcallError as error:
+            log.warning("%s: its pods end with their runtime, which does not answer: %s", self.name, error)
+
+    async def press(self) -> bool:
+        """The power button; what holds the machine's lock does so until the pods have ended."""
+        await self.logind.power_off()
+        return await self.logind.wait_until_settled()
+
+    async def call_off_shutdown(self) -> bool:
+        """As ``shutdown -c`` does with systemd 257."""
+        if await self.logind.starts():
+            return False
+        await self.logind.cancel_schedule()
+        return True
+
+    async def cut_storage(self, *, cut: bool) -> None:
+        """The storage lets this machine write no more, or again."""
+        await (self._site.storage.cut(self.name) if cut else self._site.storage.mend(self.name))
+
+    async def stop_kubelet(self) -> None:
+        """The kubelet, and the shutdown manager with it, end in the middle of what they do; pods run on."""
+        await self._node.cancel()
+        self.kubelet = None
+
+    async def start_kubelet(self) -> None:
+        """A new life of both."""
+        assert self._runtime is not None
+        self.kubelet = LabKubelet(
+            self._node_profile(),
+            self._runtime,
+            client=self._client,
+            clock=self._site.clock,
+            random=self._site.random,
+            directories=PodDirectories(self.directory / "pods"),
+            settings=self._site.settings,
+            volumes=NodeDriver(self._site.storage, self.name, self._client),
+        )
+        manager = await self._new_manager(
+            ManagerDeps(
+                self.kubelet,
+                self._runtime,
+                self.logind,
+                self._holder,
+                self._site.clock,
+                self._boot_id,
+                self._agent_client,
+            )
+        )
+        self._node = OrderedTaskGroup()
+        with log_as_machine(self.name):
+            self._node.start(self.kubelet.run(), f"{self.name}: kubelet")
+            self._node.start(manager.run(), f"{self.name}: shutdown manager")
+
+    async def _new_manager(self, around: ManagerDeps) -> RunningManager:
+        if self._site.manager is ShutdownManagerType.KUBELET:
+            return shutdown_managers.kubelet_manager(self._site.config, around)
+        return await shutdown_managers.lastcall_manager(
+            self._site.config,
+            around,
+            directory=self.directory / "agent",
+            listeners=self._site.listeners(self.name),
+        )
+
+    def _node_profile(self) -> NodeProfile:
+        kernel = os.uname()
+        return NodeProfile(
+            name=self.name,
+            address=f"127.0.1.{self._number + 1}",
+            number=self._number,
+            privileged=self._privileged,
+            boot_id=self._boot_id,
+            architecture={"x86_64": "amd64", "aarch64": "arm64"}.get(kernel.machine, kernel.machine),
+            kernel=kernel.release,
+            runtime=f"{self._site.runtime}://1",
+        )

@@ -1,0 +1,119 @@
+"""What ends a node's pods when its machine goes down: lastcall's agent, or the kubelet's own manager as the baseline."""
+
+import asyncio
+from enum import Enum
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from lastcall.adapters.kube.client import Client
+from lastcall.adapters.kube.node_shutdown_recorder import NodeShutdownRecorder, RecordingNodeFace
+from lastcall.adapters.state.journal_files import JournalFiles
+from lastcall.aio import cancel_and_wait
+from lastcall.graceful.agent import AgentPorts, ShutdownAgent
+from lastcall.graceful.config import AgentConfig
+from lastcall.graceful.shutdown.journal_recorder import Listener
+from lastcall.ports.node import Clock
+from lastcall_lab.fakes.lock_keeper import FakeLockHolder, FakeLockKeeper
+from lastcall_lab.fakes.logind import FakeLogind
+from lastcall_lab.kubelet.base.node_runtime import NodeRuntime
+from lastcall_lab.kubelet.node.kubelet import LabKubelet
+from lastcall_lab.kubelet.node.kubelet_shutdown_manager import KubeletShutdownManager
+from lastcall_lab.kubelet.node.node_face import KubeletNodeFace
+
+
+class ShutdownManagerType(Enum):
+    """By whom a node goes down."""
+
+    LASTCALL = "lastcall"
+    """The graceful core; the kubelet's own manager is off, as it has to be beside lastcall."""
+    KUBELET = "kubelet"
+    """The kubelet alone, as if nobody had ever heard of lastcall."""
+
+
+class RunningManager(Protocol):
+    """One life of a manager."""
+
+    async def run(self) -> None:
+        """Until cancelled, which is its death."""
+        ...
+
+
+class ManagerDeps(NamedTuple):
+    """Of a manager: one life of the node's kubelet, and the machine. ``boot_id`` is that of the machine's boot.
+
+    ``holder`` keeps the lock over the lives of lastcall's agent. ``client`` asks as lastcall's agent.
+    """
+
+    kubelet: LabKubelet
+    runtime: NodeRuntime
+    logind: FakeLogind
+    holder: FakeLockHolder
+    clock: Clock
+    boot_id: str
+    client: Client
+
+
+def kubelet_manager(config: AgentConfig, around: ManagerDeps) -> RunningManager:
+    """The kubelet's own; its phases are the same fields of the same configuration."""
+    return KubeletShutdownManager(
+        around.kubelet,
+        config.groups,
+        logind=around.logind,
+        files=around.logind.files,
+        release=around.logind.close,
+        clock=around.clock,
+    )
+
+
+async def lastcall_manager(
+    config: AgentConfig, around: ManagerDeps, *, directory: Path, listeners: list[Listener]
+) -> RunningManager:
+    """An agent with its journals in that directory; the kubelet starts nothing before it has looked."""
+    name = around.kubelet.profile.name
+    face, shutdowns = (
+        KubeletNodeFace(around.kubelet, around.clock),
+        NodeShutdownRecorder(around.client, name, around.clock),
+    )
+    face.hold_pods()
+    keeper = FakeLockKeeper(around.holder)
+    agent = ShutdownAgent(
+        config,
+        AgentPorts(
+            clock=around.clock,
+            logind=around.logind,
+            keeper=keeper,
+            limit_files=around.logind.files,
+            runtime=around.runtime,
+            node=RecordingNodeFace(face, shutdowns),
+            journals=await asyncio.to_thread(_journal_files, directory),
+        ),
+        node_name=name,
+        boot_id=around.boot_id,
+        listeners=[face.hear, shutdowns.record_event, *listeners],
+        on_status=face.first_look,
+    )
+    return _AgentLife(agent, keeper, shutdowns)
+
+
+class _AgentLife:
+    """An agent that dies as by SIGKILL."""
+
+    def __init__(self, agent: ShutdownAgent, keeper: FakeLockKeeper, shutdowns: NodeShutdownRecorder) -> None:
+        self._agent = agent
+        self._keeper = keeper
+        self._shutdowns = shutdowns
+
+    async def run(self) -> None:
+        """Until cancelled; the lock is its holder's then."""
+        life, writing = (asyncio.ensure_future(one.run()) for one in (self._agent, self._shutdowns))
+        try:
+            await asyncio.shield(life)
+        finally:
+            self._keeper.die()
+            await cancel_and_wait(life, writing)
+
+
+def _journal_files(directory: Path) -> JournalFiles:
+    journals = JournalFiles(directory)
+    journals.prepare()
+    return journals

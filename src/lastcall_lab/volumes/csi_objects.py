@@ -1,0 +1,46 @@
+"""What a cluster with the toy driver has from its beginning."""
+
+from typing import Any
+
+from lastcall_lab.volumes import DRIVER, STORAGE_CLASS
+
+Object = dict[str, Any]
+
+
+def storage_class() -> Object:
+    """The class ``lab``, the default one: a volume is made when a pod that uses its claim has a node."""
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {
+            "name": STORAGE_CLASS,
+            "annotations": {"storageclass.kubernetes.io/is-default-class": "true"},
+        },
+        "provisioner": DRIVER,
+        "reclaimPolicy": "Delete",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+
+
+def csi_driver() -> Object:
+    """The driver: its volumes are attached before they are mounted."""
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSIDriver",
+        "metadata": {"name": DRIVER},
+        "spec": {"attachRequired": True, "podInfoOnMount": False},
+    }
+
+
+def csi_node(node: str, uid: str, *, most: int | None = None) -> Object:
+    """What a node's kubelet says of the driver; ``most`` is how many volumes the node can have."""
+    driver: Object = {"name": DRIVER, "nodeID": node, "topologyKeys": None}
+    if most is not None:
+        driver["allocatable"] = {"count": most}
+    owner = {"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid}
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSINode",
+        "metadata": {"name": node, "ownerReferences": [owner]},
+        "spec": {"drivers": [driver]},
+    }

@@ -1,0 +1,77 @@
+"""Small parts for tests of the core in virtual time."""
+
+from dataclasses import dataclass, field
+from itertools import count
+
+from lastcall.model.pods import (
+    Container,
+    Lifecycle,
+    LifecycleHandler,
+    ObjectMetadata,
+    Pod,
+    PodSpec,
+    PodStatus,
+    SleepAction,
+)
+from lastcall.model.shutdown import PhasePlan
+
+_uids = count(1)
+
+
+def phases(*pairs):
+    return tuple(PhasePlan(priority=priority, seconds=seconds) for priority, seconds in pairs)
+
+
+def pod(name, *, priority=0, grace=30, containers=("main",), sidecars=(), hook=None, phase="Running", uid=None):
+    """A pod; ``hook`` is a Handler that every container gets, or seconds to sleep."""
+    handler = LifecycleHandler(sleep=SleepAction(seconds=hook)) if isinstance(hook, int) else hook
+    lifecycle = Lifecycle(pre_stop=handler) if handler else None
+    return Pod(
+        metadata=ObjectMetadata(name=name, namespace="default", uid=uid or f"uid-{next(_uids)}"),
+        spec=PodSpec(
+            node_name="n1",
+            priority=priority,
+            termination_grace_period_seconds=grace,
+            containers=tuple(Container(name=c, lifecycle=lifecycle) for c in containers),
+            init_containers=tuple(Container(name=c, restart_policy="Always", lifecycle=lifecycle) for c in sidecars),
+        ),
+        status=PodStatus(phase=phase),
+    )
+
+
+@dataclass
+class RecordingNode:
+    """ports.NodeFace that notes when it was told what."""
+
+    clock: object
+    told: list = field(default_factory=list)
+    slow: float = 0.0
+    slowly_back: float = 0.0
+    slow_word: float = 0.0
+    unmounts: tuple = ()
+    """The pods by name whose volumes it says are unmounted."""
+
+    def _note(self, what):
+        self.told.append((self.clock.boottime(), what))
+
+    def refuse_pods(self):
+        self._note("refuse")
+
+    async def begin_shutdown(self, deadline):
+        await self.clock.sleep(self.slow)
+        self._note("not ready")
+
+    async def report_pod_ended(self, live, exit_codes):
+        self._note(f"ended {live.pod.metadata.name}")
+        return live.pod.metadata.name in self.unmounts
+
+    async def report_finished(self):
+        await self.clock.sleep(self.slow_word)
+        self._note("last word")
+
+    async def mark_ready(self):
+        await self.clock.sleep(self.slowly_back)
+        self._note("back")
+
+    def whens(self, what):
+        return [at for at, told in self.told if told == what]

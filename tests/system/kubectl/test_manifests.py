@@ -1,0 +1,91 @@
+"""The unmodified kubectl applies ``lastcall manifests controller`` to a lab: on its own side, and on the server's."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from support.failover.policy_cases import GOOD, fencer, policy
+from support.kube.kubectl import Kubectl, Lab, rows
+
+pytestmark = pytest.mark.timeout(270)
+
+KINDS = (
+    "namespaces,customresourcedefinitions,serviceaccounts,clusterroles,clusterrolebindings,roles,rolebindings,leases,"
+    "poddisruptionbudgets,deployments"
+)
+
+
+def printed(*arguments):
+    line = [sys.executable, "-m", "lastcall", "manifests", *arguments]
+    return subprocess.run(line, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.fixture(scope="module")
+def manifests():
+    return printed("controller", "--replicas=0")
+
+
+@pytest.fixture
+def kubectl(tmp_path):
+    """Of a cluster with nothing in it; in no namespace, as each object names its own."""
+    with Lab(tmp_path) as lab:
+        yield Kubectl(lab.kubeconfig, tmp_path, namespace="")
+
+
+def revisions(kubectl):
+    """Of everything of lastcall's, by kind, namespace and name."""
+    found = [(one["kind"], one["metadata"]) for one in kubectl.json(f"get {KINDS} -A")["items"]]
+    ours = [(kind, one) for kind, one in found if "lastcall" in one["name"]]
+    return {(kind, one.get("namespace"), one["name"]): one["resourceVersion"] for kind, one in ours}
+
+
+def settled(kubectl):
+    """When the controllers have written what they write of it."""
+    kubectl("wait crd --all --for=condition=Established --timeout=60s")
+    where = "-n lastcall-system -o jsonpath={.metadata.generation}={.status.observedGeneration}"
+    # The controller writes an annotation of the Deployment, which counts as a change of it.
+    kubectl.until(f"get deployment lastcall-controller {where}", lambda said: said == "2=2")
+    kubectl.until(f"get pdb lastcall-controller {where}", lambda said: said == "1=1")
+    return revisions(kubectl)
+
+
+def test_applied_twice_it_changes_nothing(kubectl, manifests):
+    assert {line.rpartition(" ")[2] for line in kubectl("apply -f -", given=manifests).splitlines()} == {"created"}
+    before = settled(kubectl)
+    assert len(before) == 16
+    said = kubectl("apply -f -", given=manifests).splitlines()
+    # kubectl sends the selector of every budget at each apply: policy/v1 gives it the patch strategy "replace".
+    assert [line for line in said if not line.endswith("unchanged")] in (
+        [],
+        ["poddisruptionbudget.policy/lastcall-controller configured"],
+    )
+    assert revisions(kubectl) == before
+    said = kubectl("apply -f -", given=printed("agent")).splitlines()
+    assert [line for line in said if not line.endswith("created")] == ["namespace/lastcall-nodes unchanged"]
+
+
+def test_applied_twice_by_the_server_it_changes_nothing(kubectl, manifests):
+    line = "apply --server-side -f -"
+    assert len(kubectl(line, given=manifests).splitlines()) == 16
+    before = settled(kubectl)
+    kubectl(line, given=manifests)
+    assert revisions(kubectl) == before
+    kubectl("apply -f -", given=policy("workers", mode="Enforce", fencers=[fencer()]))
+    heading, row = rows(kubectl("get fencepolicies"))
+    assert heading == ["NAME", "MODE", "PRIORITY", "ACCEPTED", "NODES", "AGE"]
+    assert row[:3] == ["workers", "Enforce", "0"]
+    said = kubectl.fails("apply -f -", given=policy("broken", suspectAfter="1ms"))
+    assert 'spec.suspectAfter: Invalid value: "1ms": must be 1s to 1h' in said
+    lease = "get lease -n lastcall-system lastcall-controller -o jsonpath={.spec}"
+    assert kubectl(lease) == "{}"
+
+
+def test_a_policy_that_is_applied_twice_is_unchanged(kubectl, manifests):
+    """All kinds of fencers, with all that the API server could fill in left out."""
+    kubectl("apply -f -", given=manifests)
+    kubectl("wait crd --all --for=condition=Established --timeout=60s")
+    for number, (name, spec) in enumerate(GOOD.items()):
+        text = json.dumps(policy(f"policy-{number}", **spec))
+        assert kubectl("apply -f -", given=text).endswith(" created\n")
+        assert kubectl("apply -f -", given=text).endswith(" unchanged\n"), name

@@ -1,1 +1,0 @@
-"""The bugs that `planted_bugs.py` plants."""
