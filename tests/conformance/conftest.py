@@ -24,7 +24,6 @@ from lastcall.adapters.kube.https_transport import HttpsTransport, ServerEndpoin
 from lastcall_lab.apiserver import ApiServer
 from lastcall_lab.apiserver.authorization.authorizer import AuthorizationMode
 from lastcall_lab.apiserver.server.in_process import InProcessTransport
-from lastcall_lab.apiserver.subresources.pod_streams import PodStreams
 
 TOKEN = "conformance"
 LAB = ("lab", "lab-https")
@@ -76,7 +75,7 @@ async def transport(target, request, tmp_path_factory):
     if target == "lab":
         yield InProcessTransport(lab)
         return
-    async with https_server.serving(lab, tmp_path_factory.mktemp("front"), PodStreams(lab).serve_upgrade) as (
+    async with https_server.serving(lab, tmp_path_factory.mktemp("front"), lab.streams.serve_upgrade) as (
         url,
         authority,
     ):

@@ -21,7 +21,6 @@ from lastcall_lab.apiserver.server.http_server import HttpServer, RequestHandler
 from lastcall_lab.apiserver.server.in_process import InProcessTransport
 from lastcall_lab.apiserver.storage import private_files
 from lastcall_lab.apiserver.storage.store import Store
-from lastcall_lab.apiserver.subresources.pod_streams import PodStreams
 from lastcall_lab.apiserver.values.request import UserInfo
 from lastcall_lab.control_plane import identities, secret_files
 from lastcall_lab.control_plane.controller_set import make_controllers
@@ -67,7 +66,13 @@ class ControlPlane:
         self._storage = storage
         roles = identities.cluster_roles() if authorization is AuthorizationMode.RBAC else ()
         self.server = ApiServer(
-            clock, random, store=store, audit=audit, authorization=authorization, roles=roles, aside=BodyWorkerThread()
+            clock,
+            random,
+            store=store,
+            audit=audit,
+            authorization=authorization,
+            roles=roles,
+            offload=BodyWorkerThread(),
         )
         self._front: HttpServer | None = None
         self.authority = b""
@@ -117,7 +122,7 @@ class ControlPlane:
         directory = self._place.directory
         self._front = HttpServer(
             self.pages,
-            PodStreams(self.server).serve_upgrade,
+            self.server.streams.serve_upgrade,
             certificate=directory / "server.pem",
             key=directory / "server.key",
         )

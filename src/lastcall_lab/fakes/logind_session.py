@@ -2,20 +2,61 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
+from lastcall.aio import Signal
 from lastcall.errors import Unavailable
 from lastcall.ports.node import Inhibitor, LogindChange
 
-if TYPE_CHECKING:
-    from lastcall_lab.fakes.logind import FakeLogind
+
+class SessionHost(Protocol):
+    """What a session needs of its FakeLogind."""
+
+    moved: Signal
+    """Set when a session may be answered otherwise than before."""
+
+    @property
+    def descriptors(self) -> Mapping[int, Inhibitor]:
+        """The open copies of locks."""
+        ...
+
+    @property
+    def is_preparing(self) -> bool:
+        """The property PreparingForShutdown."""
+        ...
+
+    @property
+    def limit(self) -> float:
+        """The longest delay that logind grants, in seconds."""
+        ...
+
+    @property
+    def kind(self) -> str:
+        """The type of the shutdown that is scheduled or under way, or ""."""
+        ...
+
+    def check(self) -> None:
+        """Unavailable if logind cannot be reached."""
+        ...
+
+    def inhibit(self, why: str) -> int:
+        """Takes a lock and returns its descriptor. ShutdownUnderWay if a shutdown is being prepared."""
+        ...
+
+    def reload(self) -> None:
+        """Reads the files of the limit again."""
+        ...
+
+    def leave(self, session: "FakeLogindSession") -> None:
+        """Forgets a session that is closed."""
+        ...
 
 
 class FakeLogindSession:
     """``ports.LogindSession`` with a FakeLogind."""
 
-    def __init__(self, logind: "FakeLogind") -> None:
+    def __init__(self, logind: SessionHost) -> None:
         self._logind = logind
         self._heard: deque[LogindChange] = deque()
         self._news = asyncio.Event()
@@ -74,7 +115,7 @@ class FakeLogindSession:
         self._lost = True
         self._news.set()
 
-    def _connected_logind(self) -> "FakeLogind":
+    def _connected_logind(self) -> SessionHost:
         if self._lost:
             raise Unavailable("the connection to the message bus is lost")
         self._logind.check()

@@ -80,7 +80,7 @@ class SimulatedControlPlane:
     def stop(self) -> None:
         """Nobody reaches it any more."""
         self.weather.down = True
-        self.server.watcher.hang_up()
+        self.server.registry.watcher.hang_up()
 
     def start(self) -> None:
         """Everything is there that was acknowledged, but no history: a watch cache begins anew with each life.

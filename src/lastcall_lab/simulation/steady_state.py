@@ -8,7 +8,7 @@ with volumes of their own) they do as ever, when they start.
 
 from collections.abc import Iterator, Mapping
 from itertools import cycle
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -30,10 +30,8 @@ from lastcall_lab.kubelet.spec.translation import runtime_pod
 from lastcall_lab.kubelet.state import pod_status
 from lastcall_lab.kubelet.state.container_facts import ContainerFacts, PodFacts, RunningState
 from lastcall_lab.kubelet.state.start_plan import all_containers
+from lastcall_lab.simulation.environment import SimulatedEnvironment
 from lastcall_lab.simulation.seeds import random_of
-
-if TYPE_CHECKING:
-    from lastcall_lab.simulation.cluster import SimulatedCluster
 
 _WATCHED = (
     "nodes",
@@ -51,7 +49,7 @@ _WELCOMING: Object = {"spec": {"taints": None}}
 """A node that is ready loses the taint with which the server makes it, so that it gets the pods of DaemonSets."""
 
 
-async def create_steady_state(cluster: "SimulatedCluster") -> None:
+async def create_steady_state(cluster: SimulatedEnvironment) -> None:
     """To be called when all workloads are there, no controller runs, and no kubelet has started yet.
 
     The nodes are ready, and their pods run in the machines' runtimes. A pod with a volume of its own is
@@ -65,7 +63,7 @@ async def create_steady_state(cluster: "SimulatedCluster") -> None:
 
 
 class _SteadyState:
-    def __init__(self, cluster: "SimulatedCluster") -> None:
+    def __init__(self, cluster: SimulatedEnvironment) -> None:
         self._cluster = cluster
         self._store = cluster.plane.server.store
         self._random = random_of(cluster.seed, "settling")

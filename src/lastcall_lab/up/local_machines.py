@@ -42,7 +42,7 @@ class LocalMachines:
         for number in range(count):
             self._add_machine(f"lab-{number + 1}", self._numbers.take(first + number))
         self._bmcs = {name: Bmc(machine, site.clock, self._machines) for name, machine in self._machines.items()}
-        plane.server.kubelets = self._kubelet_of
+        plane.server.streams.kubelets = self._kubelet_of
 
     def _add_machine(self, name: str, number: int) -> None:
         cable = NetworkCable(InProcessTransport(self._plane.server, identities.kubelet_identity(name)))

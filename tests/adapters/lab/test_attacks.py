@@ -19,7 +19,6 @@ from lastcall.adapters.host.clock import SystemClock
 from lastcall_lab.apiserver import ApiServer
 from lastcall_lab.apiserver.authorization.attributes import MASTERS
 from lastcall_lab.apiserver.authorization.authorizer import AuthorizationMode
-from lastcall_lab.apiserver.subresources.pod_streams import PodStreams
 from lastcall_lab.apiserver.values.request import ADMIN, Request
 
 GROUP = "rbac.authorization.k8s.io"
@@ -100,7 +99,7 @@ class World:
 async def world(tmp_path):
     server = ApiServer(SystemClock(), Random(1), authorization=AuthorizationMode.RBAC)
     server.identities.add("alice", "alice")
-    async with serving(server, tmp_path, PodStreams(server).serve_upgrade) as (url, authority):
+    async with serving(server, tmp_path, server.streams.serve_upgrade) as (url, authority):
         world = World(url, authority, server)
         await world.admin(f"{CORE}/serviceaccounts", obj("ServiceAccount", "default"))
         await world.admin("/api/v1/nodes", obj("Node", "n1"))

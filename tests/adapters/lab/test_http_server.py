@@ -16,7 +16,6 @@ from lastcall_lab.apiserver import ApiServer
 from lastcall_lab.apiserver.encoding.request_bodies import LIMIT
 from lastcall_lab.apiserver.server import client_connection
 from lastcall_lab.apiserver.subresources.kubelet_api import STDOUT
-from lastcall_lab.apiserver.subresources.pod_streams import PodStreams
 from lastcall_lab.apiserver.values.request import Request, Response
 
 SECONDS = 60
@@ -70,7 +69,7 @@ async def door(tmp_path, handler=None):
     """A lab with a pod; yields how to connect, and its node."""
     lab, node = ApiServer(SystemClock(), Random(1)), Node()
     lab.identities.add("t", "admin", ("system:masters",))
-    lab.kubelets = lambda name: node
+    lab.streams.kubelets = lambda name: node
     for path, obj in (
         ("/api/v1/nodes", '{"metadata":{"name":"n"}}'),
         ("/api/v1/namespaces/default/serviceaccounts", '{"metadata":{"name":"default"}}'),
@@ -81,7 +80,7 @@ async def door(tmp_path, handler=None):
     ):
         answer = await lab.handle(Request.of("POST", path, headers={"authorization": "Bearer t"}, body=obj.encode()))
         assert answer.status == 201, answer.body
-    async with https_server.serving(handler or lab, tmp_path, PodStreams(lab).serve_upgrade) as (url, authority):
+    async with https_server.serving(handler or lab, tmp_path, lab.streams.serve_upgrade) as (url, authority):
         context = ssl.create_default_context(cadata=authority)
 
         async def connect():

@@ -52,7 +52,7 @@ WAYS = {
 
 
 async def lab(aside):
-    server = ApiServer(SystemClock(), Random(1), aside=aside)
+    server = ApiServer(SystemClock(), Random(1), offload=aside)
     server.identities.add("t", "admin", ("system:masters",))
     template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     deployment = {"metadata": {"name": "d"}, "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template}}

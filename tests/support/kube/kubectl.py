@@ -197,7 +197,7 @@ class Lab:
             ControlPlaneLocation(self._directory / "control-plane", self.kubeconfig), self._clock, self._random
         )
         await self.plane.prepare()
-        self.plane.server.kubelets = self._nodes.get
+        self.plane.server.streams.kubelets = self._nodes.get
         self._group = OrderedTaskGroup()
         self._task = self._group.start(self.plane.run(), "plane")
         self._client = Client(InProcessTransport(self.plane.server), manager="test")

@@ -83,7 +83,7 @@ class Lab:
         programs = [self.plane.run(), self.machines.run()]
         if self.failover:
             bmcs = RedfishService(self.machines, self.plane.bmc_password)
-            permitted = self.plane.server.permit
+            permitted = self.plane.server.access.permit
             self.plane.pages = LabPages(self.plane.server, permitted, self.machines, self.plane.stop, bmcs)
             programs.append(self.failover.run())
         running = asyncio.gather(*programs)

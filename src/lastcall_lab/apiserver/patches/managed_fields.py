@@ -1,14 +1,12 @@
 """``metadata.managedFields``: who wrote which field last, kept with every write; and server-side apply."""
 
-from collections.abc import Callable
-
 from lastcall_lab.apiserver.patches import field_owners, server_side_apply
 from lastcall_lab.apiserver.patches.field_differences import FieldDifference, compare_objects
 from lastcall_lab.apiserver.patches.field_sets import LEAF, FieldSet, exclude_subtrees, field_key
 from lastcall_lab.apiserver.patches.server_side_apply import ApplyResult
 from lastcall_lab.apiserver.patches.shapes import OwnershipShape
 from lastcall_lab.apiserver.resources.scheme import ResourceScheme, ServedResource
-from lastcall_lab.apiserver.schema import SchemaNode
+from lastcall_lab.apiserver.schema import Schemas
 from lastcall_lab.apiserver.values import object_meta
 from lastcall_lab.apiserver.values.request import Object
 
@@ -16,16 +14,17 @@ _SHARED = ("kind", "apiVersion", "metadata", "status")
 
 
 class ManagedFields:
-    """Keeps the record up to date with every write. ``node_of`` says what is known of a resource's type.
+    """Updates the record with every write. ``schemas`` has the types of the resources.
 
     The record is made of what the client has sent and what it defaults to, before admission and before the kind takes
     back what this way of writing may not change; Kubernetes does the same.
     """
 
-    def __init__(self, node_of: Callable[[ServedResource], SchemaNode | None], scheme: ResourceScheme) -> None:
-        self._node_of = node_of
+    def __init__(self, schemas: Schemas, scheme: ResourceScheme) -> None:
+        self._schemas = schemas
         self._scheme = scheme
         self._shapes: dict[ServedResource, OwnershipShape] = {}
+        self._other_shapes: dict[tuple[str, str], OwnershipShape] = {}
         self._ignored: dict[tuple[ServedResource, str], FieldSet] = {}
 
     def record_create(self, obj: Object, manager: str, resource: ServedResource, wall: float) -> None:
@@ -42,7 +41,7 @@ class ManagedFields:
         )
 
     def record_posted(self, obj: Object, shape: OwnershipShape, manager: str, subresource: str, wall: float) -> None:
-        """The same for an object that is never stored; ``shape_of`` is that of its kind."""
+        """The same for an object that is never stored; ``shape`` is that of its kind."""
         obj["metadata"].pop("managedFields", None)
         owner = field_owners.update_owner(manager, obj["apiVersion"], subresource)
         changes = compare_objects(shape.zero, obj, shape)
@@ -122,8 +121,17 @@ class ManagedFields:
         """How ownership sees the objects of a resource."""
         shape = self._shapes.get(resource)
         if shape is None:
-            shape = self._shapes[resource] = OwnershipShape(self._node_of(resource))
+            shape = self._shapes[resource] = OwnershipShape(self._schemas.of(resource))
         return shape
+
+    def shape_of_object(self, obj: Object, resource: ServedResource) -> OwnershipShape:
+        """How ownership sees an object that is sent to a resource; its kind may differ (a Binding sent to pods)."""
+        kind = obj.get("apiVersion", ""), obj.get("kind", "")
+        if resource.custom or kind == (resource.api_version, resource.kind):
+            return self.shape_of(resource)
+        if kind not in self._other_shapes:
+            self._other_shapes[kind] = OwnershipShape(self._schemas.node_of_object(obj, resource))
+        return self._other_shapes[kind]
 
     def reset_fields(self, resource: ServedResource, subresource: str) -> FieldSet:
         """The fields that this way of writing cannot change, and so does not own (``GetResetFields``)."""
@@ -139,7 +147,7 @@ class ManagedFields:
             return {field_key("status"): LEAF}
         if resource.custom:
             return {field_key(name): LEAF for name in ("metadata", "spec")}
-        node = self._node_of(resource)
+        node = self._schemas.of(resource)
         return {field_key(name): LEAF for name in (node.fields if node else ()) if name not in _SHARED}
 
     def _changes(self, old: Object, new: Object, resource: ServedResource, subresource: str) -> FieldDifference:

@@ -1,11 +1,13 @@
 """PATCH: by its Content-Type a JSON patch, a merge patch, a strategic merge patch, or an apply."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from lastcall_lab.apiserver.patches import configuration_faults, message_text, patch_bodies
 from lastcall_lab.apiserver.patches.field_sets import member_paths
 from lastcall_lab.apiserver.patches.server_side_apply import ApplyConflicts
+from lastcall_lab.apiserver.registry.registry import Registry
+from lastcall_lab.apiserver.registry.writes import Change
 from lastcall_lab.apiserver.routing.request_context import RequestContext, field_manager_violations
 from lastcall_lab.apiserver.routing.routes import Route
 from lastcall_lab.apiserver.storage.store import StorageKey, StoredObject
@@ -13,22 +15,23 @@ from lastcall_lab.apiserver.values import api_errors, field_errors, go_format
 from lastcall_lab.apiserver.values.api_errors import ApiError, Cause
 from lastcall_lab.apiserver.values.request import Object
 
-if TYPE_CHECKING:
-    from lastcall_lab.apiserver.registry.writes import Change
-    from lastcall_lab.apiserver.server.api_server import ApiServer
-
 _CUSTOM = (patch_bodies.JSON_PATCH, patch_bodies.MERGE_PATCH, patch_bodies.APPLY)
 _BUILT_IN = (*_CUSTOM, patch_bodies.STRATEGIC)
 _WITH_STATUS = frozenset(("kind", "apiVersion", "metadata", "status"))
 
 
-async def patch_object(context: RequestContext, server: "ApiServer") -> tuple[Object | StoredObject, bool]:
-    """The object as it is now, and whether the patch has made it (only an apply does)."""
+async def patch_object(
+    context: RequestContext, registry: Registry, authorize_creation: Callable[[RequestContext], None]
+) -> tuple[Object | StoredObject, bool]:
+    """The object after the patch, and whether the patch created it (only an apply does).
+
+    ``authorize_creation`` raises ApiError (403) if the user may not create the object.
+    """
     kind = patch_media_type(context)
     check_patch_options(context, kind)
     if kind == patch_bodies.APPLY:
-        return await _apply(context, server)
-    return await server.writer.update(context, patch_change(context, server, kind)), False
+        return await _apply(context, registry, authorize_creation)
+    return await registry.writer.update(context, patch_change(context, registry, kind)), False
 
 
 def patch_media_type(context: RequestContext) -> str:
@@ -54,9 +57,9 @@ def check_patch_options(context: RequestContext, kind: str) -> None:
         raise api_errors.invalid_error("PatchOptions", "meta.k8s.io", "", causes)
 
 
-def patch_change(context: RequestContext, server: "ApiServer", kind: str) -> "Change":
+def patch_change(context: RequestContext, registry: Registry, kind: str) -> Change:
     """What a patch that is no apply makes of the object; for resources and for subresources that are whole objects."""
-    node = server.schemas.of(context.route.resource)
+    node = registry.schemas.of(context.route.resource)
 
     def patched(obj: Object) -> Object:
         said = patch_bodies.read_patch(kind, context.request.body, node)
@@ -64,20 +67,20 @@ def patch_change(context: RequestContext, server: "ApiServer", kind: str) -> "Ch
         def text(new: Object) -> str:
             if kind == patch_bodies.STRATEGIC:
                 return go_format.go_value(said.said)
-            return message_text.go_json(message_text.sort_touched(server.schemas.sort_fields(new, node), said.said))
+            return message_text.go_json(message_text.sort_touched(registry.schemas.sort_fields(new, node), said.said))
 
         strategic = kind == patch_bodies.STRATEGIC
         before = obj if may_share(context.route, said.said) else patch_bodies.own_copy(obj)
-        result = server.schemas.check_patched(
+        result = registry.schemas.check_patched(
             said.apply(before), context, shown=text, repeated=said.strict, strategic=strategic, before=before
         )
         check_object_place(context, result)
         return result
 
-    async def patched_aside(obj: Object) -> Object:
-        return await server.aside(context.request, lambda: patched(obj))
+    async def patched_offloaded(obj: Object) -> Object:
+        return await registry.offload(context.request, lambda: patched(obj))
 
-    return patched_aside
+    return patched_offloaded
 
 
 def may_share(route: Route, patch: Any) -> bool:
@@ -114,37 +117,39 @@ def check_object_place(context: RequestContext, obj: Object) -> None:
 # -- apply -------------------------------------------------------------------------------------------------------------
 
 
-async def _apply(context: RequestContext, server: "ApiServer") -> tuple[Object | StoredObject, bool]:
+async def _apply(
+    context: RequestContext, registry: Registry, authorize_creation: Callable[[RequestContext], None]
+) -> tuple[Object | StoredObject, bool]:
     async def changed(obj: Object) -> Object:
-        return await server.aside(context.request, lambda: _apply_configuration(context, server, obj))
+        return await registry.offload(context.request, lambda: _apply_configuration(context, registry, obj))
 
     try:
-        return await server.writer.update(context, changed, recorded=True), False
+        return await registry.writer.update(context, changed, recorded=True), False
     except ApiError as error:
-        if error.reason != "NotFound" or context.route.subresource or _exists(context, server):
+        if error.reason != "NotFound" or context.route.subresource or _exists(context, registry):
             raise
-    obj = await server.aside(context.request, lambda: _apply_configuration(context, server, None))
+    obj = await registry.offload(context.request, lambda: _apply_configuration(context, registry, None))
     if uid := obj["metadata"].get("uid"):
         why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
         resource = context.route.resource
         raise api_errors.conflict_error(resource.plural, resource.group, context.route.name, why)
-    server.authorize_creation(context)
-    return await server.writer.create(context, obj, recorded=True), True
+    authorize_creation(context)
+    return await registry.writer.create(context, obj, recorded=True), True
 
 
-def _apply_configuration(context: RequestContext, server: "ApiServer", live: Object | None) -> Object:
+def _apply_configuration(context: RequestContext, registry: Registry, live: Object | None) -> Object:
     config, strict = patch_bodies.parse_configuration(context.request.body)
-    _check_configuration(context, server, config)
-    manager, wall = context.request.parameter("fieldManager"), server.clock.wall()
+    _check_configuration(context, registry, config)
+    manager, wall = context.request.parameter("fieldManager"), registry.clock.wall()
     route, force = context.route, context.request.flag("force")
     try:
-        new = server.managed.apply_configuration(
+        new = registry.managed.apply_configuration(
             live, config, manager, route.resource, route.subresource, wall, force=force
         )
     except ApplyConflicts as error:
         raise _conflict(error) from None
     _complain(context, strict)
-    result = server.schemas.check_patched(new, context, applied=True)
+    result = registry.schemas.check_patched(new, context, applied=True)
     check_object_place(context, result)
     return result
 
@@ -157,12 +162,12 @@ def _complain(context: RequestContext, strict: Sequence[str]) -> None:
         context.warnings += strict
 
 
-def _exists(context: RequestContext, server: "ApiServer") -> bool:
+def _exists(context: RequestContext, registry: Registry) -> bool:
     route = context.route
-    return server.store.get(StorageKey(route.resource.storage, route.namespace, route.name)) is not None
+    return registry.store.get(StorageKey(route.resource.storage, route.namespace, route.name)) is not None
 
 
-def _check_configuration(context: RequestContext, server: "ApiServer", config: Object) -> None:
+def _check_configuration(context: RequestContext, registry: Registry, config: Object) -> None:
     """It must say what it is, and be what the types say. The order of the rules is that of ``FieldManager.Apply``."""
     resource, metadata = context.route.resource, config.get("metadata")
     version, kind = (said if isinstance(said := config.get(name), str) else "" for name in ("apiVersion", "kind"))
@@ -171,7 +176,7 @@ def _check_configuration(context: RequestContext, server: "ApiServer", config: O
     metadata = metadata if isinstance(metadata, dict) else {}
     if isinstance(metadata.get("managedFields"), list):
         raise api_errors.bad_request_error("metadata.managedFields must be nil")
-    wrong = configuration_faults.configuration_faults(config, server.managed.shape_of(resource))
+    wrong = configuration_faults.configuration_faults(config, registry.managed.shape_of(resource))
     if wrong:
         what = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {_said_kind(version, kind)}"
         text = wrong[0] if len(wrong) == 1 else "\n  ".join(["errors:", *wrong])

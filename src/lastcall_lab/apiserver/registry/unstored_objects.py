@@ -1,23 +1,19 @@
 """Objects that are posted and never stored, such as a Binding or a review: they pass admission as new objects do."""
 
-from typing import TYPE_CHECKING
-
 from lastcall_lab.apiserver.admission.chain import AdmissionAttributes
+from lastcall_lab.apiserver.registry.registry import Registry
 from lastcall_lab.apiserver.routing.request_context import RequestContext
 from lastcall_lab.apiserver.values.request import Object
 
-if TYPE_CHECKING:
-    from lastcall_lab.apiserver.server.api_server import ApiServer
 
+async def admit_unstored(registry: Registry, context: RequestContext, obj: Object) -> AdmissionAttributes:
+    """Records the owner of the fields and runs mutating admission; pass the result to ``registry.admission.validate``.
 
-async def admit_unstored(server: "ApiServer", context: RequestContext, obj: Object) -> AdmissionAttributes:
-    """Records whose fields they are, and lets admission change the object; ``server.admission.validate`` takes the result.
-
-    ApiError if somebody refuses.
+    ApiError if a plugin refuses the object.
     """
     route = context.route
-    shape = server.shape_of(obj, route.resource)
-    server.managed.record_posted(obj, shape, context.field_manager, route.subresource, server.clock.wall())
+    shape = registry.managed.shape_of_object(obj, route.resource)
+    registry.managed.record_posted(obj, shape, context.field_manager, route.subresource, registry.clock.wall())
     attributes = AdmissionAttributes.of(context, "CREATE", obj)
-    await server.admission.mutate(attributes)
+    await registry.admission.mutate(attributes)
     return attributes

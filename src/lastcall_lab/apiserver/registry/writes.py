@@ -35,14 +35,14 @@ class ObjectWriter:
         random: Random,
         admission: AdmissionPlugin,
         managed: ManagedFields,
-        aside: BodyWorker,
+        offload: BodyWorker,
     ) -> None:
         self._store = store
         self._clock = clock
         self._random = random
         self._admission = admission
         self._managed = managed
-        self._aside = aside
+        self._offload = offload
 
     # -- create --------------------------------------------------------------------------------------------------------
 
@@ -59,7 +59,7 @@ class ObjectWriter:
         behaviour.default(obj)
         if not recorded:
             made = context.field_manager, route.resource, self._clock.wall()
-            await self._aside(context.request, lambda: self._managed.record_create(obj, *made))
+            await self._offload(context.request, lambda: self._managed.record_create(obj, *made))
         attributes = AdmissionAttributes.of(context, "CREATE", obj)
         attributes.name = obj["metadata"].get("name", "")
         await self._admission.mutate(attributes)
@@ -77,7 +77,9 @@ class ObjectWriter:
         )
         behaviour.prepare_create(obj)
         object_meta.drop_empty_fields(obj)
-        self._refuse(route.resource, obj, await self._aside(context.request, lambda: self._rules(route.resource, obj)))
+        self._refuse(
+            route.resource, obj, await self._offload(context.request, lambda: self._rules(route.resource, obj))
+        )
         context.warnings += behaviour.warnings(obj)
         await self._admission.validate(attributes)
         key = StorageKey(route.resource.storage, route.namespace, obj["metadata"]["name"])
@@ -146,7 +148,7 @@ class ObjectWriter:
         behaviour.default_change(new, old)
         if not recorded:
             made = context.field_manager, route.resource, route.subresource, self._clock.wall()
-            await self._aside(context.request, lambda: self._managed.record_update(new, old, *made))
+            await self._offload(context.request, lambda: self._managed.record_update(new, old, *made))
         object_meta.keep_system_fields(new, old)
         _prepare(behaviour, route.subresource, new, old)
         new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
@@ -160,7 +162,7 @@ class ObjectWriter:
         if behaviour.has_generation and behaviour.generation_source(new) != behaviour.generation_source(old):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
         shared = [*object_meta.check_metadata_update(new, old)]  # the generic rules and those of the kind both say it
-        own = await self._aside(context.request, lambda: [*_violations(behaviour, route.subresource, new, old)])
+        own = await self._offload(context.request, lambda: [*_violations(behaviour, route.subresource, new, old)])
         causes = [*shared, *shared, *own]
         self._refuse(route.resource, new, causes)
         context.warnings += behaviour.update_warnings(new, old)

@@ -1,8 +1,8 @@
 """Answers: objects, lists, events and errors in the form that the client has asked for."""
 
 from collections.abc import AsyncIterator, Sequence
-from typing import TYPE_CHECKING
 
+from lastcall.ports.node import Clock
 from lastcall_lab.apiserver.encoding import media_types
 from lastcall_lab.apiserver.encoding.media_types import ResponseFormat
 from lastcall_lab.apiserver.registry.deletes import RemovedObject
@@ -13,63 +13,95 @@ from lastcall_lab.apiserver.resources.kind_behaviour import DeleteOptions
 from lastcall_lab.apiserver.resources.scheme import ServedResource
 from lastcall_lab.apiserver.responses import transforms, warning_headers
 from lastcall_lab.apiserver.responses.transforms import ListBody
-from lastcall_lab.apiserver.responses.watch_lines import WatchLines
+from lastcall_lab.apiserver.responses.watch_lines import LineCache, WatchLines
 from lastcall_lab.apiserver.routing.request_context import RequestContext
+from lastcall_lab.apiserver.schema import Schemas
 from lastcall_lab.apiserver.storage.store import StoredObject
 from lastcall_lab.apiserver.values.api_errors import ApiError
 from lastcall_lab.apiserver.values.request import Object, Request, Response
-
-if TYPE_CHECKING:
-    from lastcall_lab.apiserver.server.api_server import ApiServer
-
 
 FEW = 256
 """Items of a list that is answered whole."""
 
 
-def object_response(
-    context: RequestContext, obj: Object | StoredObject, form: ResponseFormat, server: "ApiServer", *, code: int = 200
-) -> Response:
-    """One object, with kind and apiVersion; one that is stored is sent as it is there."""
-    if isinstance(obj, StoredObject):
+class ResponseBuilder:
+    """Answers of one API server. The watches that it answers share their encoded lines."""
+
+    def __init__(self, clock: Clock, schemas: Schemas) -> None:
+        self._clock = clock
+        self._schemas = schemas
+        self._lines = LineCache()
+
+    def object_response(
+        self, context: RequestContext, obj: Object | StoredObject, form: ResponseFormat, *, code: int = 200
+    ) -> Response:
+        """One object, with kind and apiVersion; one that is stored is sent as it is there."""
+        if isinstance(obj, StoredObject):
+            resource = context.route.resource
+            if form.media == media_types.JSON and not form.transform:
+                return Response(
+                    code,
+                    _response_headers(context, form.media),
+                    media_types.format_json(_named_json(obj, resource), form),
+                )
+            obj = version_conversion.to_served(obj, resource)
+        said = transforms.transform_object(context, obj, form, now=self._clock.wall())
+        return Response(code, _response_headers(context, form.media), media_types.encode_body(said, form))
+
+    def list_response(self, context: RequestContext, page: ListPage, form: ResponseFormat) -> Response:
+        """A list; its items are sent as they are stored, without a detour over Python's objects, and many in pieces."""
         resource = context.route.resource
-        if form.media == media_types.JSON and not form.transform:
-            return Response(
-                code, _response_headers(context, form.media), media_types.format_json(_named_json(obj, resource), form)
-            )
-        obj = version_conversion.to_served(obj, resource)
-    said = transforms.transform_object(context, obj, form, server)
-    return Response(code, _response_headers(context, form.media), media_types.encode_body(said, form))
+        metadata: Object = {"resourceVersion": str(page.revision)}
+        if page.token:
+            metadata["continue"] = page.token
+        if page.remaining:
+            metadata["remainingItemCount"] = page.remaining
+        head = {"kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": metadata}
+        if resource.custom and not form.transform:
+            metadata.setdefault("continue", "")
+        if form.transform:
+            listing = transforms.transform_list(context, page, metadata, form, now=self._clock.wall())
+        else:
+            listing = ListBody(head, "items", (_item(item, resource) for item in page.items), [])
+        body = (
+            media_types.encode_list(*listing[:3], form)
+            if page.items
+            else iter((media_types.encode_body(_empty(listing), form),))
+        )
+        few = len(page.items) <= FEW
+        return Response(200, _response_headers(context, form.media), b"".join(body) if few else body)
+
+    def watch_response(
+        self, context: RequestContext, batches: AsyncIterator[Sequence[WatchEvent]], form: ResponseFormat
+    ) -> Response:
+        """A watch: one line of JSON for each event."""
+        lines = WatchLines(context, form, clock=self._clock, schemas=self._schemas, cache=self._lines).write_batches(
+            batches
+        )
+        return Response(200, _response_headers(context, form.media), lines)
+
+    def deletion_response(
+        self, context: RequestContext, removed: RemovedObject, options: DeleteOptions, form: ResponseFormat
+    ) -> Response:
+        """After a DELETE: the object if it is still there, or if its kind says so, else a Status.
+
+        The code is 202 only if the object waits and the options say so by the old ``orphanDependents: false``.
+        """
+        resource, obj = context.route.resource, removed.obj
+        if removed.gone and resource.behaviour.status_after_delete:
+            details = {"name": context.route.name, "group": resource.group, "kind": resource.plural}
+            details = {name: value for name, value in details.items() if value}
+            details["uid"] = obj["metadata"]["uid"]
+            said = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
+            return self.object_response(context, said, form)
+        code = 202 if options.orphan is False and not removed.gone else 200
+        return self.object_response(context, removed.stored or obj, form, code=code)
 
 
 def _named_json(stored: StoredObject, resource: ServedResource) -> bytes:
     """The object as JSON, with kind and apiVersion."""
     head = resource.kind.encode(), resource.api_version.encode()
     return b'{"kind":"%s","apiVersion":"%s",%s' % (*head, version_conversion.to_served_json(stored, resource)[1:])
-
-
-def list_response(context: RequestContext, page: ListPage, form: ResponseFormat, server: "ApiServer") -> Response:
-    """A list; its items are sent as they are stored, without a detour over Python's objects, and many in pieces."""
-    resource = context.route.resource
-    metadata: Object = {"resourceVersion": str(page.revision)}
-    if page.token:
-        metadata["continue"] = page.token
-    if page.remaining:
-        metadata["remainingItemCount"] = page.remaining
-    head = {"kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": metadata}
-    if resource.custom and not form.transform:
-        metadata.setdefault("continue", "")
-    if form.transform:
-        listing = transforms.transform_list(context, page, metadata, form, server)
-    else:
-        listing = ListBody(head, "items", (_item(item, resource) for item in page.items), [])
-    body = (
-        media_types.encode_list(*listing[:3], form)
-        if page.items
-        else iter((media_types.encode_body(_empty(listing), form),))
-    )
-    few = len(page.items) <= FEW
-    return Response(200, _response_headers(context, form.media), b"".join(body) if few else body)
 
 
 def _empty(listing: ListBody) -> Object:
@@ -82,32 +114,6 @@ def _item(stored: StoredObject, resource: ServedResource) -> bytes:
     if not resource.custom:
         return data
     return b'{"apiVersion":"%s","kind":"%s",%s' % (resource.api_version.encode(), resource.kind.encode(), data[1:])
-
-
-def watch_response(
-    context: RequestContext, batches: AsyncIterator[Sequence[WatchEvent]], form: ResponseFormat, server: "ApiServer"
-) -> Response:
-    """A watch: one line of JSON for each event."""
-    lines = WatchLines(context, form, server).write_batches(batches)
-    return Response(200, _response_headers(context, form.media), lines)
-
-
-def deletion_response(
-    context: RequestContext, removed: RemovedObject, options: DeleteOptions, form: ResponseFormat, server: "ApiServer"
-) -> Response:
-    """After a DELETE: the object if it is still there, or if its kind says so, else a Status.
-
-    The code is 202 only if the object waits and the options say so by the old ``orphanDependents: false``.
-    """
-    resource, obj = context.route.resource, removed.obj
-    if removed.gone and resource.behaviour.status_after_delete:
-        details = {"name": context.route.name, "group": resource.group, "kind": resource.plural}
-        details = {name: value for name, value in details.items() if value}
-        details["uid"] = obj["metadata"]["uid"]
-        said = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
-        return object_response(context, said, form, server)
-    code = 202 if options.orphan is False and not removed.gone else 200
-    return object_response(context, removed.stored or obj, form, server, code=code)
 
 
 def error_response(request: Request, error: ApiError, said: Sequence[str] = ()) -> Response:

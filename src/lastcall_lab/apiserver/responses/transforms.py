@@ -1,7 +1,7 @@
 """Objects in the forms that clients may ask for instead: tables, and metadata alone."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -14,9 +14,6 @@ from lastcall_lab.apiserver.storage.store import StoredObject
 from lastcall_lab.apiserver.tables.requested_table import RequestedTable
 from lastcall_lab.apiserver.values import api_errors
 from lastcall_lab.apiserver.values.request import Object
-
-if TYPE_CHECKING:
-    from lastcall_lab.apiserver.server.api_server import ApiServer
 
 
 class ListBody(NamedTuple):
@@ -37,12 +34,15 @@ class _Partial(msgspec.Struct):
     metadata: msgspec.Raw
 
 
-def transform_object(context: RequestContext, obj: Object, form: ResponseFormat, server: "ApiServer") -> Object:
-    """One object, with kind and apiVersion. ApiError if it cannot have that form. A Status has no other form."""
+def transform_object(context: RequestContext, obj: Object, form: ResponseFormat, *, now: float) -> Object:
+    """One object, with kind and apiVersion. A Status has no other form. ApiError if the object cannot have the form.
+
+    ``now``: seconds since 1970; tables show ages.
+    """
     if not form.transform or obj.get("kind") == "Status":
         return obj
     if form.transform == "Table":
-        return RequestedTable(context, form.version).single_object(obj, server.clock.wall())
+        return RequestedTable(context, form.version).single_object(obj, now)
     if form.transform.endswith("List"):
         if context.route.resource.custom:
             raise api_errors.ApiError(500, "", "content is not a list")
@@ -52,11 +52,11 @@ def transform_object(context: RequestContext, obj: Object, form: ResponseFormat,
 
 
 def transform_list(
-    context: RequestContext, page: ListPage, metadata: Object, form: ResponseFormat, server: "ApiServer"
+    context: RequestContext, page: ListPage, metadata: Object, form: ResponseFormat, *, now: float
 ) -> ListBody:
-    """A page of a list with its metadata. ApiError if it cannot have that form."""
+    """A page of a list with its metadata; ``now`` as above. ApiError if it cannot have that form."""
     if form.transform == "Table":
-        table, now = RequestedTable(context, form.version), server.clock.wall()
+        table = RequestedTable(context, form.version)
         head = table.head(metadata, now)
         return ListBody(head, "rows", (msgspec.json.encode(table.row(item, now)) for item in page.items), [])
     if not form.transform.endswith("List"):

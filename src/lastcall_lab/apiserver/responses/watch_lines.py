@@ -2,21 +2,20 @@
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
+from lastcall.ports.node import Clock
 from lastcall_lab.apiserver.encoding.media_types import ResponseFormat
 from lastcall_lab.apiserver.registry.watches import WatchEvent
 from lastcall_lab.apiserver.resources import version_conversion
 from lastcall_lab.apiserver.responses import transforms
 from lastcall_lab.apiserver.routing.request_context import RequestContext
+from lastcall_lab.apiserver.schema import Schemas
 from lastcall_lab.apiserver.storage.store import StoredObject
 from lastcall_lab.apiserver.tables.requested_table import RequestedTable
 from lastcall_lab.apiserver.values.request import Object
-
-if TYPE_CHECKING:
-    from lastcall_lab.apiserver.server.api_server import ApiServer
 
 _KEPT = 512
 """Lines that are remembered."""
@@ -41,11 +40,15 @@ class LineCache:
 class WatchLines:
     """Writes the events of one watch. ApiError at once if they cannot have the form that is asked for."""
 
-    def __init__(self, context: RequestContext, form: ResponseFormat, server: "ApiServer") -> None:
+    def __init__(
+        self, context: RequestContext, form: ResponseFormat, *, clock: Clock, schemas: Schemas, cache: LineCache
+    ) -> None:
         self._resource = context.route.resource
         self._include = context.request.parameter("includeObject")
         self._form = form
-        self._server = server
+        self._clock = clock
+        self._schemas = schemas
+        self._cache = cache
         self._table = RequestedTable(context, form.version) if form.transform == "Table" else None
         self._first = True
         names = self._resource.kind.encode(), self._resource.api_version.encode()
@@ -66,7 +69,7 @@ class WatchLines:
             return self._bookmark_line(event)
         if self._form.transform:
             return self._transformed_line(event.type, event.stored)
-        return self._server.lines.get(
+        return self._cache.get(
             (event.stored.revision, event.type, self._resource.api_version),
             partial(self._plain_line, event.type, event.stored),
         )
@@ -76,7 +79,7 @@ class WatchLines:
         if self._form.transform:
             return _encode_line(event.type, self._bookmark_object(event))
         key = event.revision, event.type, self._head, event.initial
-        return self._server.lines.get(key, lambda: _encode_line(event.type, self._bookmark_object(event)))
+        return self._cache.get(key, lambda: _encode_line(event.type, self._bookmark_object(event)))
 
     def _plain_line(self, kind: str, stored: StoredObject) -> bytes:
         return b'{"type":"%s",%s%s}\n' % (
@@ -94,10 +97,10 @@ class WatchLines:
                 stored,
                 lambda: transforms.partial_metadata(transforms.stored_metadata(stored, self._resource), form),
             )
-        table, now, resource = self._table, self._server.clock.wall(), self._resource
+        table, now, resource = self._table, self._clock.wall(), self._resource
 
         def made() -> Object:
-            return table.single_object(self._server.writer.answer(stored, resource), now)
+            return table.single_object(version_conversion.to_served(stored, resource), now)
 
         if self._first:
             self._first = False
@@ -106,7 +109,7 @@ class WatchLines:
 
     def _cached_line(self, kind: str, stored: StoredObject, make: Callable[[], Object], *more: object) -> bytes:
         key = (stored.revision, kind, self._resource.api_version, self._form, *more)
-        return self._server.lines.get(key, lambda: _encode_line(kind, make()))
+        return self._cache.get(key, lambda: _encode_line(kind, make()))
 
     def _bookmark_object(self, event: WatchEvent) -> Object:
         """How far the reader has come, as an object of which nothing else is set."""
@@ -116,11 +119,11 @@ class WatchLines:
         if self._form.transform.startswith("Partial"):
             return transforms.partial_metadata(metadata, self._form)
         resource = self._resource
-        node = self._server.schemas.of(resource)
+        node = self._schemas.of(resource)
         empty: Object = node.zero_value() if node else {}
         obj = {"kind": resource.kind, "apiVersion": resource.api_version, **empty, "metadata": metadata}
         self._first = False
-        return self._table.single_object(obj, self._server.clock.wall()) if self._table else obj
+        return self._table.single_object(obj, self._clock.wall()) if self._table else obj
 
 
 def _encode_line(kind: str, obj: Object) -> bytes:

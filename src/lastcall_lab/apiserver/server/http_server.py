@@ -5,9 +5,9 @@ import contextlib
 import logging
 import socket
 from asyncio.sslproto import SSLProtocol
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import uvicorn
 
@@ -16,6 +16,7 @@ from lastcall.errors import InvalidInput
 from lastcall_lab.apiserver.authentication.authenticator import ANONYMOUS
 from lastcall_lab.apiserver.encoding.request_bodies import LIMIT
 from lastcall_lab.apiserver.server.client_connection import IDLE_SECONDS, ClientConnection
+from lastcall_lab.apiserver.values.asgi import Receive, Scope, Send
 from lastcall_lab.apiserver.values.request import Request, Response, parse_query
 
 log = logging.getLogger(__name__)
@@ -28,10 +29,6 @@ _PIECE = 16 * 1024
 
 _LARGEST_MESSAGE = 1024 * 1024
 """Bytes of a WebSocket message; kubectl sends 32 KiB."""
-
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
 class RequestHandler(Protocol):

@@ -1,29 +1,28 @@
 """Questions about identity and rights, which are posted and not kept: reviews, and tokens of service accounts."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from lastcall_lab.apiserver.admission.admission_reviews import user_info
 from lastcall_lab.apiserver.admission.node_tokens import NodeTokenRestriction
+from lastcall_lab.apiserver.authentication.authenticator import Authenticator
 from lastcall_lab.apiserver.authentication.service_tokens import AUDIENCE, IssuedToken
 from lastcall_lab.apiserver.authorization.access_reviews import (
     attributes_under_review,
     rules_review_status,
     user_under_review,
 )
+from lastcall_lab.apiserver.authorization.authorizer import Authorizer
 from lastcall_lab.apiserver.authorization.node_authorizer import is_node
 from lastcall_lab.apiserver.encoding import media_types
 from lastcall_lab.apiserver.encoding.request_bodies import GroupVersionKind
 from lastcall_lab.apiserver.registry import unstored_objects
-from lastcall_lab.apiserver.responses import response_builder
+from lastcall_lab.apiserver.registry.registry import Registry
+from lastcall_lab.apiserver.responses.response_builder import ResponseBuilder
 from lastcall_lab.apiserver.routing.request_context import RequestContext
 from lastcall_lab.apiserver.storage.store import StorageKey
 from lastcall_lab.apiserver.values import api_errors, field_errors, object_meta
 from lastcall_lab.apiserver.values.api_errors import Cause
 from lastcall_lab.apiserver.values.request import Object, Response
-
-if TYPE_CHECKING:
-    from lastcall_lab.apiserver.server.api_server import ApiServer
 
 _TOKEN_REQUEST = GroupVersionKind("authentication.k8s.io", "v1", "TokenRequest")
 _HOUR, _SHORTEST, _LONGEST = 3600, 600, 2**32
@@ -33,20 +32,25 @@ _BOUND = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 class AuthReviews:
     """Answers them."""
 
-    def __init__(self, server: "ApiServer") -> None:
-        self._server = server
-        self._node_tokens = NodeTokenRestriction(server.store, server.authorizer)
+    def __init__(
+        self, registry: Registry, responses: ResponseBuilder, *, authenticator: Authenticator, authorizer: Authorizer
+    ) -> None:
+        self._registry = registry
+        self._responses = responses
+        self._authenticator = authenticator
+        self._authorizer = authorizer
+        self._node_tokens = NodeTokenRestriction(registry.store, authorizer)
 
     async def review_token(self, context: RequestContext) -> Response:
         """Whose token is this?"""
-        review = await self._server.read(context)
-        attributes = await unstored_objects.admit_unstored(self._server, context, review)
+        review = await self._registry.read_body(context)
+        attributes = await unstored_objects.admit_unstored(self._registry, context, review)
         token = (review.get("spec") or {}).get("token", "")
         if not token:
             raise api_errors.bad_request_error("token is required for TokenReview in authentication")
-        await self._server.admission.validate(attributes)
+        await self._registry.admission.validate(attributes)
         audiences = review["spec"].get("audiences") or [AUDIENCE]
-        user = self._server.identities.of(token, audiences)
+        user = self._authenticator.of(token, audiences)
         said: Object = {"user": {}, "error": "invalid bearer token"}
         if user:
             said = {"authenticated": True, "user": user_info(user), "audiences": audiences}
@@ -54,63 +58,63 @@ class AuthReviews:
 
     async def review_self(self, context: RequestContext) -> Response:
         """Who am I?"""
-        review = await self._server.read(context)
-        await self._server.admission.validate(await unstored_objects.admit_unstored(self._server, context, review))
-        review["metadata"] = {"creationTimestamp": object_meta.timestamp(self._server.clock.wall())}
+        review = await self._registry.read_body(context)
+        await self._registry.admission.validate(await unstored_objects.admit_unstored(self._registry, context, review))
+        review["metadata"] = {"creationTimestamp": object_meta.timestamp(self._registry.clock.wall())}
         return self._answer(context, review, {"userInfo": user_info(context.user)})
 
     async def review_access(self, context: RequestContext) -> Response:
         """May somebody, or may I, do this?"""
-        review = await self._server.read(context)
-        attributes = await unstored_objects.admit_unstored(self._server, context, review)
+        review = await self._registry.read_body(context)
+        attributes = await unstored_objects.admit_unstored(self._registry, context, review)
         causes = [*_access_review_violations(review, context)]
         if causes:
             raise api_errors.invalid_error("", context.route.resource.group, "", causes)
-        await self._server.admission.validate(attributes)
+        await self._registry.admission.validate(attributes)
         user = (
             context.user
             if context.route.resource.kind == "SelfSubjectAccessReview"
             else user_under_review(review["spec"])
         )
-        decision = self._server.authorizer.authorize(attributes_under_review(user, review["spec"]))
+        decision = self._authorizer.authorize(attributes_under_review(user, review["spec"]))
         said: Object = {"allowed": decision.allowed}
         return self._answer(context, review, said | ({"reason": decision.reason} if decision.reason else {}))
 
     async def review_rules(self, context: RequestContext) -> Response:
         """What may I do in this namespace?"""
-        review = await self._server.read(context)
-        attributes = await unstored_objects.admit_unstored(self._server, context, review)
+        review = await self._registry.read_body(context)
+        attributes = await unstored_objects.admit_unstored(self._registry, context, review)
         namespace = (review.get("spec") or {}).get("namespace")
         if not namespace:
             raise api_errors.bad_request_error("no namespace on request")
-        await self._server.admission.validate(attributes)
+        await self._registry.admission.validate(attributes)
         return self._answer(
             context,
             review | {"metadata": {}, "spec": {}},
-            rules_review_status(self._server.authorizer, context.user, namespace),
+            rules_review_status(self._authorizer, context.user, namespace),
         )
 
     async def issue_token(self, context: RequestContext) -> Response:
         """POST of ``serviceaccounts/token``: a new token. ApiError if there is no such account, or no such pod."""
         route = context.route
-        request = await self._server.read(context, _TOKEN_REQUEST)
+        request = await self._registry.read_body(context, _TOKEN_REQUEST)
         spec = request.setdefault("spec", {})
         spec["expirationSeconds"] = spec.get("expirationSeconds") or _HOUR
         if is_node(context.user):
             self._node_tokens.check(context.user, route.namespace, route.name, spec)
-        attributes = await unstored_objects.admit_unstored(self._server, context, request)
-        stored = self._server.store.get(StorageKey(route.resource.storage, route.namespace, route.name))
+        attributes = await unstored_objects.admit_unstored(self._registry, context, request)
+        stored = self._registry.store.get(StorageKey(route.resource.storage, route.namespace, route.name))
         if stored is None:
             raise api_errors.not_found_error(route.resource.plural, route.resource.group, route.name)
         spec["audiences"] = spec.get("audiences") or [AUDIENCE]
-        wall, uid = self._server.clock.wall(), stored.to_object()["metadata"]["uid"]
+        wall, uid = self._registry.clock.wall(), stored.to_object()["metadata"]["uid"]
         said = {"name": route.name, "namespace": route.namespace, "uid": uid}
         request["metadata"] |= said | {"creationTimestamp": object_meta.timestamp(wall)}
         _check_seconds(spec["expirationSeconds"], route.name)
-        await self._server.admission.validate(attributes)
+        await self._registry.admission.validate(attributes)
         bound = self._read_bound_object(spec.setdefault("boundObjectRef", None), route.namespace)
         issued = IssuedToken(route.namespace, route.name, uid, spec["audiences"], spec["expirationSeconds"], bound)
-        token = self._server.identities.service_tokens.sign_token(issued, wall)
+        token = self._authenticator.service_tokens.sign_token(issued, wall)
         expires = object_meta.timestamp(wall + spec["expirationSeconds"])
         return self._answer(context, request, {"token": token, "expirationTimestamp": expires})
 
@@ -124,7 +128,7 @@ class AuthReviews:
             raise api_errors.bad_request_error(
                 f"cannot bind token to object of type /{reference.get('apiVersion', '')}, Kind={kind}"
             )
-        stored = self._server.store.get(StorageKey(plural, "" if plural == "nodes" else namespace, name))
+        stored = self._registry.store.get(StorageKey(plural, "" if plural == "nodes" else namespace, name))
         if stored is None:
             raise api_errors.not_found_error(plural, "", name)
         uid = stored.to_object()["metadata"]["uid"]
@@ -137,7 +141,7 @@ class AuthReviews:
 
     def _answer(self, context: RequestContext, review: Object, said: Object) -> Response:
         form = media_types.negotiate_format(context.request)
-        return response_builder.object_response(context, {**review, "status": said}, form, self._server, code=201)
+        return self._responses.object_response(context, {**review, "status": said}, form, code=201)
 
 
 def _check_seconds(seconds: int, name: str) -> None:

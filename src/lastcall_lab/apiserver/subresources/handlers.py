@@ -1,8 +1,11 @@
 """The subresources that are more than a part of their object, and the resources that are only ever posted."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING
 
+from lastcall_lab.apiserver.authentication.authenticator import Authenticator
+from lastcall_lab.apiserver.authorization.authorizer import Authorizer
+from lastcall_lab.apiserver.registry.registry import Registry
+from lastcall_lab.apiserver.responses.response_builder import ResponseBuilder
 from lastcall_lab.apiserver.routing.request_context import RequestContext
 from lastcall_lab.apiserver.subresources.auth_reviews import AuthReviews
 from lastcall_lab.apiserver.subresources.pod_binding import PodBinding
@@ -11,21 +14,25 @@ from lastcall_lab.apiserver.subresources.pod_streams import PodStreams
 from lastcall_lab.apiserver.subresources.scale import ScaleSubresource
 from lastcall_lab.apiserver.values.request import Response
 
-if TYPE_CHECKING:
-    from lastcall_lab.apiserver.server.api_server import ApiServer
-
 Handler = Callable[[RequestContext], Awaitable[Response]]
 
 
-def subresource_handlers(server: "ApiServer") -> Mapping[tuple[str, str], Handler]:
-    """Who serves which: by qualified resource and subresource, which is empty for what is posted and never stored.
+def subresource_handlers(
+    registry: Registry,
+    responses: ResponseBuilder,
+    streams: PodStreams,
+    *,
+    authenticator: Authenticator,
+    authorizer: Authorizer,
+) -> Mapping[tuple[str, str], Handler]:
+    """The handlers by qualified resource and subresource.
 
-    Without a resource: of all that have this subresource.
+    The subresource is empty for resources that are posted and never stored. Without a resource, the handler serves this
+    subresource of every resource.
     """
-    streams = PodStreams(server)
-    evictions = PodEvictions(server)
-    binding = PodBinding(server)
-    access = AuthReviews(server)
+    evictions = PodEvictions(registry, responses)
+    binding = PodBinding(registry, responses)
+    access = AuthReviews(registry, responses, authenticator=authenticator, authorizer=authorizer)
     return {
         ("selfsubjectreviews.authentication.k8s.io", ""): access.review_self,
         ("tokenreviews.authentication.k8s.io", ""): access.review_token,
@@ -35,7 +42,7 @@ def subresource_handlers(server: "ApiServer") -> Mapping[tuple[str, str], Handle
         ("subjectaccessreviews.authorization.k8s.io", ""): access.review_access,
         ("serviceaccounts", "token"): access.issue_token,
         ("bindings", ""): binding.create,
-        ("", "scale"): ScaleSubresource(server).serve,
+        ("", "scale"): ScaleSubresource(registry, responses).serve,
         ("pods", "binding"): binding.create,
         ("pods", "eviction"): evictions.create,
         ("pods", "log"): streams.log,

@@ -1,18 +1,14 @@
 """``pods/binding``, and ``bindings``, which is its older name: a pod gets its node."""
 
-from typing import TYPE_CHECKING
-
 from lastcall_lab.apiserver.encoding import media_types
 from lastcall_lab.apiserver.encoding.request_bodies import GroupVersionKind
 from lastcall_lab.apiserver.registry import unstored_objects
-from lastcall_lab.apiserver.responses import response_builder
+from lastcall_lab.apiserver.registry.registry import Registry
+from lastcall_lab.apiserver.responses.response_builder import ResponseBuilder
 from lastcall_lab.apiserver.routing.request_context import RequestContext
 from lastcall_lab.apiserver.storage.store import RevisionConflict, StorageKey, StoredObject
 from lastcall_lab.apiserver.values import api_errors, field_errors, object_meta
 from lastcall_lab.apiserver.values.request import Object, Response
-
-if TYPE_CHECKING:
-    from lastcall_lab.apiserver.server.api_server import ApiServer
 
 _DONE: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
@@ -20,22 +16,23 @@ _DONE: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status":
 class PodBinding:
     """Assigns pods to nodes, as the scheduler asks for it."""
 
-    def __init__(self, server: "ApiServer") -> None:
-        self._server = server
+    def __init__(self, registry: Registry, responses: ResponseBuilder) -> None:
+        self._registry = registry
+        self._responses = responses
 
     async def create(self, context: RequestContext) -> Response:
         """POST of a Binding. ApiError if it is none, or if the pod cannot be bound."""
         form = media_types.negotiate_format(context.request)
         binding = await self._read(context)
-        attributes = await unstored_objects.admit_unstored(self._server, context, binding)
+        attributes = await unstored_objects.admit_unstored(self._registry, context, binding)
         _check(binding)
-        await self._server.admission.validate(attributes)
+        await self._registry.admission.validate(attributes)
         key = StorageKey("pods", context.route.namespace, binding["metadata"].get("name", ""))
         self._bind(key, binding, dry_run=context.dry_run)
-        return response_builder.object_response(context, _DONE, form, self._server, code=201)
+        return self._responses.object_response(context, _DONE, form, code=201)
 
     async def _read(self, context: RequestContext) -> Object:
-        binding = await self._server.read(context, GroupVersionKind("", "v1", "Binding"))
+        binding = await self._registry.read_body(context, GroupVersionKind("", "v1", "Binding"))
         metadata = binding["metadata"]
         if metadata.setdefault("namespace", context.route.namespace) != context.route.namespace:
             raise api_errors.other_namespace_error()
@@ -44,7 +41,7 @@ class PodBinding:
         return binding
 
     def _bind(self, key: StorageKey, binding: Object, *, dry_run: bool) -> None:
-        stored = self._server.store.get(key)
+        stored = self._registry.store.get(key)
         if stored is None:
             raise api_errors.not_found_error("pods", "", key.name)
         pod = stored.to_object()
@@ -57,10 +54,10 @@ class PodBinding:
         if labels := binding["metadata"].get("labels"):
             pod["metadata"]["labels"] = {**(pod["metadata"].get("labels") or {}), **labels}
         pod["status"].pop("nominatedNodeName", None)
-        _set_scheduled(pod["status"], object_meta.timestamp(self._server.clock.wall()))
+        _set_scheduled(pod["status"], object_meta.timestamp(self._registry.clock.wall()))
         if not dry_run:
             try:
-                self._server.store.put(key, pod, expected=stored.revision)
+                self._registry.store.put(key, pod, expected=stored.revision)
             except RevisionConflict:
                 raise api_errors.conflict_error("pods", "", key.name, api_errors.MODIFIED) from None
 

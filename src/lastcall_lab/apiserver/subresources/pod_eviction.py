@@ -7,7 +7,7 @@ pod becomes ready between the verdict and its end. The API server of Kubernetes 
 from collections.abc import Iterator
 from dataclasses import replace
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -18,17 +18,15 @@ from lastcall_lab.apiserver.encoding import media_types
 from lastcall_lab.apiserver.encoding.request_bodies import GroupVersionKind
 from lastcall_lab.apiserver.registry import unstored_objects
 from lastcall_lab.apiserver.registry.delete_options import parse_delete_options
+from lastcall_lab.apiserver.registry.registry import Registry
 from lastcall_lab.apiserver.resources import deletion_rules
 from lastcall_lab.apiserver.resources.kind_behaviour import DeleteOptions
-from lastcall_lab.apiserver.responses import response_builder
+from lastcall_lab.apiserver.responses.response_builder import ResponseBuilder
 from lastcall_lab.apiserver.routing.request_context import RequestContext
 from lastcall_lab.apiserver.storage.store import RevisionConflict, StorageKey, StoredObject
 from lastcall_lab.apiserver.values import api_errors, field_errors, object_meta
 from lastcall_lab.apiserver.values.api_errors import ApiError
 from lastcall_lab.apiserver.values.request import Object, Response
-
-if TYPE_CHECKING:
-    from lastcall_lab.apiserver.server.api_server import ApiServer
 
 _BUDGETS = "poddisruptionbudgets.policy"
 _EVICTION = GroupVersionKind("policy", "v1", "Eviction")
@@ -40,23 +38,24 @@ _SUCCESS: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "statu
 class PodEvictions:
     """Serves the subresource."""
 
-    def __init__(self, server: "ApiServer") -> None:
-        self._server = server
+    def __init__(self, registry: Registry, responses: ResponseBuilder) -> None:
+        self._registry = registry
+        self._responses = responses
 
     async def create(self, context: RequestContext) -> Response:
         """Evicts the pod that the route names. ApiError if that cannot be, or not now."""
         form = media_types.negotiate_format(context.request)
         eviction = await self._read(context)
-        attributes = await unstored_objects.admit_unstored(self._server, context, eviction)
+        attributes = await unstored_objects.admit_unstored(self._registry, context, eviction)
         options = _options(context, eviction)
         if options.dry_run and eviction.get("deleteOptions"):
             eviction["deleteOptions"]["dryRun"] = list(options.dry_run)
-        await self._server.admission.validate(attributes)
+        await self._registry.admission.validate(attributes)
         await self._evict(context, options)
-        return response_builder.object_response(context, _SUCCESS, form, self._server, code=201)
+        return self._responses.object_response(context, _SUCCESS, form, code=201)
 
     async def _read(self, context: RequestContext) -> Object:
-        eviction = await self._server.read(context, _EVICTION, also=_ALSO)
+        eviction = await self._registry.read_body(context, _EVICTION, also=_ALSO)
         metadata = eviction.setdefault("metadata", {})
         if metadata.setdefault("namespace", context.route.namespace) != context.route.namespace:
             raise api_errors.other_namespace_error()
@@ -66,7 +65,7 @@ class PodEvictions:
 
     async def _evict(self, context: RequestContext, options: DeleteOptions) -> None:
         route = context.route
-        stored = self._server.store.get(StorageKey(route.resource.storage, route.namespace, route.name))
+        stored = self._registry.store.get(StorageKey(route.resource.storage, route.namespace, route.name))
         if stored is None:
             raise api_errors.not_found_error(route.resource.plural, route.resource.group, route.name)
         pod = msgspec.convert(stored.to_object(), Pod)
@@ -94,15 +93,15 @@ class PodEvictions:
         target = RequestContext(
             context.request, context.route._replace(verb="delete", subresource=""), context.warnings
         )
-        await self._server.remover.delete(target, options, admitted=True)
+        await self._registry.remover.delete(target, options, admitted=True)
 
     def _budgets(self, namespace: str) -> Iterator[Budget]:
-        for stored in self._server.store.objects(_BUDGETS, namespace):
+        for stored in self._registry.store.objects(_BUDGETS, namespace):
             yield msgspec.json.decode(stored.data, type=Budget)
 
     def _spend(self, budget: Budget, pod: str) -> None:
         """Writes down that one disruption less is allowed; only for the version of the budget that was judged."""
-        store, now = self._server.store, object_meta.timestamp(self._server.clock.wall())
+        store, now = self._registry.store, object_meta.timestamp(self._registry.clock.wall())
         key = StorageKey(_BUDGETS, budget.metadata.namespace, budget.metadata.name)
         stored = store.get(key)
         if stored is None:
@@ -126,9 +125,9 @@ class PodEvictions:
             "reason": "EvictionByEvictionAPI",
             "message": "Eviction API: evicting",
         }
-        _set_condition(pod.setdefault("status", {}), condition, object_meta.timestamp(self._server.clock.wall()))
+        _set_condition(pod.setdefault("status", {}), condition, object_meta.timestamp(self._registry.clock.wall()))
         if pod != stored.to_object():
-            stored = self._server.store.put(stored.key, pod, expected=stored.revision)
+            stored = self._registry.store.put(stored.key, pod, expected=stored.revision)
         return options if options.revision is None else replace(options, revision=str(stored.revision))
 
 

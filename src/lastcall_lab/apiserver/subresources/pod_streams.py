@@ -5,13 +5,18 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from dataclasses import replace
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import msgspec
 
 from lastcall.aio import wait_first
 from lastcall.errors import InvalidInput, Unavailable
 from lastcall_lab.apiserver.admission.pod_connections import connect_attributes
+from lastcall_lab.apiserver.authorization.audit import AuditLog
+from lastcall_lab.apiserver.authorization.request_access import RequestAccess
+from lastcall_lab.apiserver.registry.registry import Registry
+from lastcall_lab.apiserver.resources import version_conversion
+from lastcall_lab.apiserver.resources.scheme import ResourceScheme
 from lastcall_lab.apiserver.routing.request_context import RequestContext
 from lastcall_lab.apiserver.routing.routes import find_route, parse_path
 from lastcall_lab.apiserver.storage.store import StorageKey
@@ -19,16 +24,14 @@ from lastcall_lab.apiserver.subresources.kubelet_api import (
     STDOUT,
     ExecSession,
     KubeletApi,
+    Kubelets,
     LogOptions,
     choose_container,
 )
 from lastcall_lab.apiserver.subresources.log_options import check_log_options, read_log_options
 from lastcall_lab.apiserver.values import api_errors
+from lastcall_lab.apiserver.values.asgi import Receive, Scope, Send
 from lastcall_lab.apiserver.values.request import Object, Request, Response
-
-if TYPE_CHECKING:
-    from lastcall_lab.apiserver.server.api_server import ApiServer
-    from lastcall_lab.apiserver.server.http_server import Receive, Scope, Send
 
 PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 """Of the WebSocket: the first byte of each message is its channel."""
@@ -43,10 +46,14 @@ _NORMAL, _POLICY = 1000, 1008
 
 
 class PodStreams:
-    """Between clients and kubelets."""
+    """Connects clients with the kubelets that ``kubelets`` finds; at first it finds none."""
 
-    def __init__(self, server: "ApiServer") -> None:
-        self._server = server
+    def __init__(self, registry: Registry, scheme: ResourceScheme, *, access: RequestAccess, audit: AuditLog) -> None:
+        self._registry = registry
+        self._scheme = scheme
+        self.kubelets: Kubelets = lambda node: None
+        self._access = access
+        self._audit = audit
 
     async def log(self, context: RequestContext) -> Response:
         """GET of ``pods/log``: text, as it comes if ``follow`` asks for it."""
@@ -55,7 +62,7 @@ class PodStreams:
         container = choose_container(context, pod)
         if not pod["spec"].get("nodeName"):
             return Response(204, {}, b"")
-        options = read_log_options(context.request, container, self._server.clock.wall())
+        options = read_log_options(context.request, container, self._registry.clock.wall())
         address = self._address(pod)
         kubelet = await self._dial_kubelet(pod)
         if kubelet is None:
@@ -85,27 +92,27 @@ class PodStreams:
         why = "pods and Services have addresses on this machine: kubectl get pods -o wide, lastcall lab status"
         raise api_errors.ApiError(HTTPStatus.NOT_IMPLEMENTED, "", f"port-forward is not served by the lab: {why}")
 
-    async def serve_upgrade(self, request: Request, scope: "Scope", receive: "Receive", send: "Send") -> None:
+    async def serve_upgrade(self, request: Request, scope: Scope, receive: Receive, send: Send) -> None:
         """A WebSocket for ``exec`` or ``attach``. A wrong request is refused before it is accepted.
 
         What only the node can say is told on the error channel: kubectl takes a refusal for a server without WebSockets,
         and asks again in another way.
         """
         await receive()
-        began = self._server.audit.begin()
+        began = self._audit.begin()
         try:
-            request = self._server.identify(request)
-            self._server.authorize(request)
+            request = self._access.identify(request)
+            self._access.authorize(request)
             context = self._context(request)
             # A WebSocket begins with a GET: who may only get must not run commands.
-            self._server.authorize(replace(request, method="POST"))
+            self._access.authorize(replace(request, method="POST"))
             await self._admit(context)
             start = self._start(context)
         except api_errors.ApiError as error:
-            self._server.audit.end(began, request, error.code)
+            self._audit.end(began, request, error.code)
             await _send_refusal(error, scope, send)
             return
-        self._server.audit.end(began, request, HTTPStatus.SWITCHING_PROTOCOLS)
+        self._audit.end(began, request, HTTPStatus.SWITCHING_PROTOCOLS)
         offered = scope.get("subprotocols") or []
         agreed = next((one for one in PROTOCOLS if one in offered), None)
         await send({"type": "websocket.accept", "subprotocol": agreed})
@@ -114,14 +121,14 @@ class PodStreams:
     async def _admit(self, context: RequestContext) -> None:
         """ApiError if admission refuses that somebody connects to the pod."""
         attributes = connect_attributes(context)
-        await self._server.admission.mutate(attributes)
-        await self._server.admission.validate(attributes)
+        await self._registry.admission.mutate(attributes)
+        await self._registry.admission.validate(attributes)
 
     def _context(self, request: Request) -> RequestContext:
         where = parse_path(request.path)
         if where is None or (where.plural, where.subresource) not in (("pods", "exec"), ("pods", "attach")):
             raise api_errors.no_such_resource_error()
-        return RequestContext(request, find_route(request, where, self._server.scheme))
+        return RequestContext(request, find_route(request, where, self._scheme))
 
     def _start(self, context: RequestContext) -> Callable[[], Awaitable[ExecSession]]:
         """What begins the execution. ApiError if the request makes no sense."""
@@ -147,14 +154,14 @@ class PodStreams:
 
     def _pod(self, context: RequestContext) -> Object:
         whole = RequestContext(context.request, context.route._replace(subresource=""))
-        return self._server.writer.answer(self._server.reader.get(whole), context.route.resource)
+        return version_conversion.to_served(self._registry.reader.get(whole), context.route.resource)
 
     def _address(self, pod: Object) -> str:
         """Of the pod's node; ApiError if there is none."""
         name = pod["spec"].get("nodeName", "")
         if not name:
             raise api_errors.bad_request_error(f"pod {pod['metadata']['name']} does not have a host assigned")
-        node = self._server.store.get(StorageKey("nodes", "", name))
+        node = self._registry.store.get(StorageKey("nodes", "", name))
         if node is None:
             raise api_errors.not_found_error(
                 "pods", "", name
@@ -164,9 +171,9 @@ class PodStreams:
 
     async def _dial_kubelet(self, pod: Object) -> KubeletApi | None:
         """Its node's kubelet; None if it does not answer for as long as it is tried."""
-        node, clock = pod["spec"]["nodeName"], self._server.clock
+        node, clock = pod["spec"]["nodeName"], self._registry.clock
         end = clock.boottime() + DIAL_SECONDS
-        while (kubelet := self._server.kubelets(node)) is None and clock.boottime() < end:
+        while (kubelet := self.kubelets(node)) is None and clock.boottime() < end:
             await clock.sleep(_LOOK)
         return kubelet
 
@@ -228,7 +235,7 @@ async def _rest(begin: bytes, lines: AsyncIterator[bytes]) -> AsyncIterator[byte
         await lines.aclose()  # type: ignore[attr-defined]
 
 
-async def _run(start: Callable[[], Awaitable[ExecSession]], receive: "Receive", send: "Send") -> None:
+async def _run(start: Callable[[], Awaitable[ExecSession]], receive: Receive, send: Send) -> None:
     """Until it has ended, or the client goes."""
     try:
         execution = await start()
@@ -250,7 +257,7 @@ async def _run(start: Callable[[], Awaitable[ExecSession]], receive: "Receive", 
         execution.kill()
 
 
-async def _input(execution: ExecSession, receive: "Receive") -> None:
+async def _input(execution: ExecSession, receive: Receive) -> None:
     """What the client sends; returns when it goes."""
     while (message := await receive())["type"] == "websocket.receive":
         data = message.get("bytes") or (message.get("text") or "").encode()
@@ -278,7 +285,7 @@ def _size(content: bytes) -> _Size | None:
         return None
 
 
-async def _output(execution: ExecSession, send: "Send") -> None:
+async def _output(execution: ExecSession, send: Send) -> None:
     """What the program says, and at last how it has ended."""
     async for channel, content in execution.output():
         await send(_message(channel, content))
@@ -290,7 +297,7 @@ def _message(channel: int, content: bytes) -> MutableMapping[str, Any]:
     return {"type": "websocket.send", "bytes": bytes([channel]) + content}
 
 
-async def _send_exit_status(send: "Send", said: Object) -> None:
+async def _send_exit_status(send: Send, said: Object) -> None:
     """``v1 Status`` on the error channel (``k8s.io/client-go/tools/remotecommand``), and nothing after it."""
     await send(_message(_ERROR, json.dumps(said).encode()))
     await send({"type": "websocket.close", "code": _NORMAL})
@@ -307,7 +314,7 @@ def _failure(message: str) -> Object:
     return {"metadata": {}, "status": "Failure", "message": message}
 
 
-async def _send_refusal(error: api_errors.ApiError, scope: "Scope", send: "Send") -> None:
+async def _send_refusal(error: api_errors.ApiError, scope: Scope, send: Send) -> None:
     if "websocket.http.response" in scope.get("extensions", {}):
         head = {"type": "websocket.http.response.start", "status": error.code}
         await send({**head, "headers": [(b"content-type", b"application/json")]})

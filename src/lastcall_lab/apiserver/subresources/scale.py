@@ -6,7 +6,7 @@ The paths of a custom resource are those of its definition (``pkg/registry/apps/
 
 import copy
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from lastcall_lab.apiserver.admission.chain import AdmissionAttributes
 from lastcall_lab.apiserver.encoding import media_types
@@ -14,15 +14,14 @@ from lastcall_lab.apiserver.encoding.request_bodies import GroupVersionKind
 from lastcall_lab.apiserver.kinds import common_rules
 from lastcall_lab.apiserver.patches import patch_bodies
 from lastcall_lab.apiserver.registry import patch_requests
+from lastcall_lab.apiserver.registry.registry import Registry
+from lastcall_lab.apiserver.resources import version_conversion
 from lastcall_lab.apiserver.resources.scheme import ServedResource
-from lastcall_lab.apiserver.responses import response_builder
+from lastcall_lab.apiserver.responses.response_builder import ResponseBuilder
 from lastcall_lab.apiserver.routing.request_context import RequestContext
 from lastcall_lab.apiserver.storage.store import RevisionConflict, StorageKey, StoredObject
 from lastcall_lab.apiserver.values import api_errors, field_errors
 from lastcall_lab.apiserver.values.request import Object, Response
-
-if TYPE_CHECKING:
-    from lastcall_lab.apiserver.server.api_server import ApiServer
 
 _SCALE = GroupVersionKind("autoscaling", "v1", "Scale")
 _ATTEMPTS = 10
@@ -40,8 +39,9 @@ class ScalePaths(NamedTuple):
 class ScaleSubresource:
     """Serves the subresource."""
 
-    def __init__(self, server: "ApiServer") -> None:
-        self._server = server
+    def __init__(self, registry: Registry, responses: ResponseBuilder) -> None:
+        self._registry = registry
+        self._responses = responses
 
     async def serve(self, context: RequestContext) -> Response:
         """Get, update and patch. ApiError if there is no such object, or if the number makes no sense."""
@@ -49,12 +49,12 @@ class ScaleSubresource:
         change = await self._change(context)
         if change is None:
             stored = self._read_stored(context)
-            return response_builder.object_response(
-                context, scale_of(self._whole(context, stored), paths_of(context)), form, self._server
+            return self._responses.object_response(
+                context, scale_of(self._whole(context, stored), paths_of(context)), form
             )
         for _ in range(_ATTEMPTS):
             try:
-                return response_builder.object_response(context, await self._write(context, change), form, self._server)
+                return self._responses.object_response(context, await self._write(context, change), form)
             except RevisionConflict:
                 continue
         raise self._conflict(context)
@@ -63,15 +63,15 @@ class ScaleSubresource:
         if context.request.method == "GET":
             return None
         if context.request.method == "PUT":
-            said = await self._server.read(context, _SCALE)
+            said = await self._registry.read_body(context, _SCALE)
             patch_requests.check_object_place(context, said)
             return lambda _: copy.deepcopy(said)
         kind = patch_requests.patch_media_type(context)
         if kind not in _PATCHES:
             raise api_errors.unsupported_media_type_error(", ".join(_PATCHES))
         patch_requests.check_patch_options(context, kind)
-        node = self._server.schemas.types.find(*_SCALE)
-        patch = await self._server.aside(
+        node = self._registry.schemas.types.find(*_SCALE)
+        patch = await self._registry.offload(
             context.request, lambda: patch_bodies.read_patch(kind, context.request.body, node)
         )
         return lambda scale: _check_scale(patch.apply(scale))
@@ -87,19 +87,19 @@ class ScaleSubresource:
         if not common_rules.sub_object(new, "spec").get("replicas"):
             new["spec"] = {}  # a number of 0 is not written
         attributes = AdmissionAttributes.of(context, "UPDATE", new, old)
-        await self._server.admission.mutate(attributes)
+        await self._registry.admission.mutate(attributes)
         replicas = common_rules.sub_object(new, "spec").get("replicas") or 0
         if replicas < 0 and not context.route.resource.custom:
             cause = field_errors.invalid("spec.replicas", replicas, common_rules.NOT_NEGATIVE)
             raise api_errors.invalid_error(_SCALE.kind, _SCALE.group, context.route.name, [cause])
-        await self._server.admission.validate(attributes)
+        await self._registry.admission.validate(attributes)
         return scale_of(self._put(context, stored, whole, where, replicas), where)
 
     def _put(
         self, context: RequestContext, stored: StoredObject, old: Object, where: ScalePaths, replicas: int
     ) -> Object:
         """The object with the number, and a generation that counts it."""
-        server, resource = self._server, context.route.resource
+        registry, resource = self._registry, context.route.resource
         new = copy.deepcopy(old)
         _set(new, where.wanted, replicas)
         if new == old:
@@ -108,21 +108,21 @@ class ScaleSubresource:
             raise api_errors.invalid_error(resource.kind, resource.group, context.route.name, causes)
         if resource.behaviour.has_generation:
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
-        route, manager, wall = context.route, context.field_manager, server.clock.wall()
-        server.managed.record_update(new, old, manager, resource, route.subresource, wall)
+        route, manager, wall = context.route, context.field_manager, registry.clock.wall()
+        registry.managed.record_update(new, old, manager, resource, route.subresource, wall)
         if context.dry_run:
             return new
-        return self._whole(context, server.store.put(stored.key, new, expected=stored.revision))
+        return self._whole(context, registry.store.put(stored.key, new, expected=stored.revision))
 
     def _read_stored(self, context: RequestContext) -> StoredObject:
         route = context.route
-        stored = self._server.store.get(StorageKey(route.resource.storage, route.namespace, route.name))
+        stored = self._registry.store.get(StorageKey(route.resource.storage, route.namespace, route.name))
         if stored is None:
             raise api_errors.not_found_error(route.resource.plural, route.resource.group, route.name)
         return stored
 
     def _whole(self, context: RequestContext, stored: StoredObject) -> Object:
-        return self._server.writer.answer(stored, context.route.resource)
+        return version_conversion.to_served(stored, context.route.resource)
 
     def _expect(self, context: RequestContext, new: Object, old: Object) -> None:
         said = (new.get("metadata") or {}).get("resourceVersion")

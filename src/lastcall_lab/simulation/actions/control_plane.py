@@ -33,7 +33,7 @@ async def restart_server(cluster: SimulatedCluster, event: ScenarioEvent) -> Non
 async def compact_history(cluster: SimulatedCluster, event: ScenarioEvent) -> None:
     """Its history is forgotten, and who watches has to ask again: 410 Gone for all of them."""
     cluster.truth.record_fault(event.verb.value, "watches")
-    cluster.plane.server.watcher.hang_up()
+    cluster.plane.server.registry.watcher.hang_up()
     cluster.plane.compact_history()
 
 
@@ -81,7 +81,7 @@ async def switch_to_stale_server(cluster: SimulatedCluster, event: ScenarioEvent
     """All connections break, and lead to an API server whose cache is behind."""
     condition = NetworkFault(programs=tuple(cluster.select_machines(event.nodes)), stale=event.amount)
     cluster.weather.begin(condition)
-    cluster.plane.server.watcher.hang_up()
+    cluster.plane.server.registry.watcher.hang_up()
     if await wait_for_end(cluster, event):
         cluster.weather.end(condition)
 

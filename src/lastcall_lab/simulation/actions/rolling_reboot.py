@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 from lastcall.aio import OrderedTaskGroup
 from lastcall_lab.simulation.actions.machines import reboot
-from lastcall_lab.simulation.cluster import LOOK_SECONDS, SimulatedCluster
+from lastcall_lab.simulation.cluster import SimulatedCluster
+from lastcall_lab.simulation.environment import LOOK_SECONDS
 from lastcall_lab.simulation.scenario import ScenarioEvent
 
 

@@ -3,7 +3,6 @@
 import math
 from datetime import datetime
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -15,14 +14,12 @@ from lastcall.model.shutdown import ShutdownOutcome
 from lastcall_lab.apiserver.authorization.authorizer import AuthorizationMode
 from lastcall_lab.apiserver.storage.store import StorageKey
 from lastcall_lab.control_plane.create_objects import create_object
+from lastcall_lab.simulation.environment import SimulatedEnvironment
 from lastcall_lab.simulation.failover import fence_orders, manifests
 from lastcall_lab.simulation.failover.bmcs import SimulatedBmcs
 from lastcall_lab.simulation.failover.kubelet_contacts import LATELY, KubeletContacts
 from lastcall_lab.simulation.failover.replicas import ControllerReplica, ControllerReplicas
 from lastcall_lab.simulation.scenario import FailoverSettings
-
-if TYPE_CHECKING:
-    from lastcall_lab.simulation.cluster import SimulatedCluster
 
 _SOON = 0.1
 
@@ -30,7 +27,7 @@ _SOON = 0.1
 class SimulatedFailover:
     """There are always BMCs; ``replicas`` are none if the scenario has no controller."""
 
-    def __init__(self, cluster: "SimulatedCluster") -> None:
+    def __init__(self, cluster: SimulatedEnvironment) -> None:
         self._cluster = cluster
         self._settings = cluster.scenario.failover
         self.bmcs = SimulatedBmcs(cluster.machines, cluster.clock, self._record_order)

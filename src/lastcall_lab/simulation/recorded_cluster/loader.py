@@ -4,7 +4,6 @@ The API server has the objects, the storage what is attached, the machines' runt
 """
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from lastcall.adapters.kube.resources import Object
 from lastcall.model.pods import FINISHED
@@ -18,13 +17,11 @@ from lastcall_lab.kubelet.state import pod_status
 from lastcall_lab.kubelet.state.container_facts import SCHEME, PodFacts, containers_from_status
 from lastcall_lab.kubelet.state.start_plan import all_containers, is_sidecar
 from lastcall_lab.machines.power import PowerSwitch
+from lastcall_lab.simulation.environment import SimulatedEnvironment
 from lastcall_lab.simulation.recorded_cluster.completion import uid_for
 from lastcall_lab.simulation.recorded_cluster.kubectl_items import KINDS
 from lastcall_lab.simulation.recorded_cluster.workloads import is_static
 from lastcall_lab.volumes import csi_objects as lab_volumes
-
-if TYPE_CHECKING:
-    from lastcall_lab.simulation.cluster import SimulatedCluster
 
 SETTLE_SECONDS = 30.0
 """In which kubelets and controllers look at everything once, and do what is due."""
@@ -37,7 +34,7 @@ _STORAGES = {
 }
 
 
-async def load_cluster(cluster: "SimulatedCluster", objects: Iterable[Object], away: Iterable[str]) -> None:
+async def load_cluster(cluster: SimulatedEnvironment, objects: Iterable[Object], away: Iterable[str]) -> None:
     """Returns when everything runs that ran. Workloads that lack something then, as they did, count as whole."""
     off = set(away)
     putting = _ClusterLoader(cluster, off)
@@ -61,7 +58,7 @@ async def load_cluster(cluster: "SimulatedCluster", objects: Iterable[Object], a
 
 
 class _ClusterLoader:
-    def __init__(self, cluster: "SimulatedCluster", off: set[str]) -> None:
+    def __init__(self, cluster: SimulatedEnvironment, off: set[str]) -> None:
         self._cluster = cluster
         self._store = cluster.plane.server.store
         self._off = off

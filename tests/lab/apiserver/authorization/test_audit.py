@@ -7,7 +7,6 @@ from support.lab.virtual_server import Asked
 
 from lastcall_lab import virtual
 from lastcall_lab.apiserver.authorization.audit import AuditLog, PermissionUse, append_to, summarize_uses
-from lastcall_lab.apiserver.subresources.pod_streams import PodStreams
 from lastcall_lab.apiserver.values.request import Request, UserInfo
 
 AGENT = UserInfo("system:serviceaccount:lastcall:agent", ("system:serviceaccounts", "system:authenticated"))
@@ -108,7 +107,7 @@ def test_streams_that_are_not_answered_by_http():
             sent.append(message["type"])
 
         request = Request.of("GET", f"{CORE}/pods/p/exec?command=ls", user=AGENT)
-        await PodStreams(server).serve_upgrade(request, {"type": "websocket"}, receive, send)
+        await server.streams.serve_upgrade(request, {"type": "websocket"}, receive, send)
         (one,) = server.audit.records
         assert (one.user, one.verb, one.resource, one.subresource, one.code) == (AGENT.name, "get", "pods", "exec", 404)
         assert "websocket.accept" not in sent

@@ -9,7 +9,6 @@ from lastcall_lab import virtual
 from lastcall_lab.apiserver import ApiServer
 from lastcall_lab.apiserver.authentication.authenticator import ANONYMOUS
 from lastcall_lab.apiserver.authorization.authorizer import AuthorizationMode
-from lastcall_lab.apiserver.subresources.pod_streams import PodStreams
 from lastcall_lab.apiserver.values.request import ADMIN, Request
 
 GROUP = "rbac.authorization.k8s.io"
@@ -39,9 +38,7 @@ async def upgraded(verbs, headers):
     async def send(message):
         sent.append(message)
 
-    await PodStreams(server).serve_upgrade(
-        Request.of("GET", EXEC, headers=headers, user=ANONYMOUS), SCOPE, receive, send
-    )
+    await server.streams.serve_upgrade(Request.of("GET", EXEC, headers=headers, user=ANONYMOUS), SCOPE, receive, send)
     return sent[0]["status"], json.loads(sent[1]["body"])["message"]
 
 
