@@ -1,6 +1,7 @@
-"""Rehearsals in virtual time of what happens to a cluster when machines go down.
+"""Rehearsals in virtual time: what happens to a cluster when machines go down.
 
-``wording`` reads a ``scenario`` from YAML; ``playing`` plays it: a ``cluster`` comes up, of a control ``plane`` and the
-machines in ``machine``, and ``rehearsal`` lets ``deeds`` happen to it. ``truth`` hears what really happens; ``rules`` judges
-it, ``measure`` makes an ``outcome`` of it, ``report`` prints that. ``state`` begins with a cluster that was recorded.
+``scenario_text`` reads a ``scenario`` from YAML, and ``runner`` plays it: a ``cluster`` starts, made of a
+``control_plane`` and the machines in ``machine``, and ``rehearsal`` performs the ``actions``. ``truth`` records what really happens,
+``rules`` judge it, ``outcome_builder`` measures it as an ``outcome``, and ``report`` prints that. ``recorded_cluster``
+starts from a cluster that was read with kubectl.
 """

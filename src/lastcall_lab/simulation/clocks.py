@@ -1,4 +1,4 @@
-"""The clocks of machines: one second is the same everywhere, the hour is not."""
+"""The clocks of machines: all advance at the same rate, but wall clocks may be skewed."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""A whole cluster in virtual time: control plane, storage, machines with their programs, and the truth about them."""
+"""A whole cluster in virtual time: starts the control plane, the machines and the failover controller."""
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ _DRIVERS = dict_resource("storage.k8s.io", "v1", "csidrivers")
 
 
 class SimulatedCluster(SimulatedEnvironment):
-    """``start`` first. ``seed`` decides everything that the scenario leaves open; ``authorization`` is the API server's."""
+    """Call ``start`` first. ``seed`` decides what the scenario leaves open; ``authorization`` is the API server's."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class SimulatedCluster(SimulatedEnvironment):
         self.failing_over = SimulatedFailover(self)
 
     async def start(self) -> None:
-        """Everything runs when this returns; TimeoutError if it does not come to that in an hour."""
+        """Returns when everything runs. TimeoutError if that takes longer than an hour."""
         if recorded := self.scenario.recorded:
             await load_cluster(self, copy.deepcopy(recorded.objects), recorded.away)
         if self.watchdogs:
@@ -69,7 +69,7 @@ class SimulatedCluster(SimulatedEnvironment):
         await self.wait_until(self.is_complete)
 
     async def _create_settled(self) -> None:
-        """What the controllers would have come to is there when they start."""
+        """Creates the steady state before the controllers start."""
         await self.wait_until(lambda: bool(self.list_objects(_SERVICE_ACCOUNTS)))
         self.plane.manager.kill()
         await self._create_objects()
@@ -77,7 +77,7 @@ class SimulatedCluster(SimulatedEnvironment):
         self.plane.start_controllers()
 
     async def _switch_on_machines(self) -> None:
-        """One after the other, at moments of chance: nowhere do heartbeats of machines fall together."""
+        """One after the other, at random moments, so that the machines' heartbeats do not coincide."""
         random, began = random_of(self.seed, "power on"), self.clock.boottime()
         for delay, name in sorted((random.uniform(0.0, POWER_ON_SECONDS), name) for name in self.machines):
             await self.clock.sleep(began + delay - self.clock.boottime())

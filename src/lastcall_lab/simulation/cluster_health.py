@@ -1,6 +1,6 @@
-"""How a cluster stands, by what its store says: which nodes are ready, and whether every workload is whole.
+"""The health of a cluster, read from its store: which nodes are ready, and whether every workload is complete.
 
-It is asked twice a second for hours, of tens of thousands of objects: so it reads what has changed, and nothing twice.
+It is read twice a second for hours over tens of thousands of objects, so it reads only what has changed.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -38,7 +38,7 @@ class ClusterHealth:
 
     @property
     def is_complete(self) -> bool:
-        """Every workload has all the pods that it wants, ready, and none that is to go."""
+        """Every workload has all its desired pods ready, and none is terminating."""
         return not any(reader.read().keys() - self._excused for reader in (self._leaving, *self._unfinished))
 
     @property

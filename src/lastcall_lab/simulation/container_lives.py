@@ -1,4 +1,4 @@
-"""Which containers lived when, from what reached them and from the machines' power (pure)."""
+"""When each container ran, derived from container events and the machines' power (pure)."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field

@@ -24,7 +24,7 @@ _OWN_LEASE = StorageKey("leases.coordination.k8s.io", "kube-system", "apiserver"
 
 
 class SimulatedControlPlane:
-    """``weather`` is what becomes of requests on their way; the store outlives everything, as etcd does.
+    """``weather`` injects network faults into requests; the store outlives everything, as etcd does.
 
     ``authorization`` by RBAC costs time and decides nothing else: the programs ask for nothing that they may not.
     """
@@ -78,7 +78,7 @@ class SimulatedControlPlane:
         return Client(self.transport_for(user, "controllers"), manager="kube-controller-manager")
 
     def stop(self) -> None:
-        """Nobody reaches it any more."""
+        """Makes the API server unreachable."""
         self.weather.down = True
         self.server.registry.watcher.hang_up()
 
@@ -110,6 +110,6 @@ class SimulatedControlPlane:
         store.on_change = hear
 
     def compact_history(self) -> None:
-        """Forgets all history: who falls behind now hears 410 Gone."""
+        """Compacts all history: a watch that falls behind gets 410 Gone."""
         self.weather.forget_revisions()
         self.server.store.compact(self.server.store.revision)

@@ -1,4 +1,4 @@
-"""Which faults have struck over many seeds, what they have hit, and which of them never did (pure)."""
+"""Fault coverage over many seeds: which faults occurred, what they hit, and which never occurred (pure)."""
 
 import re
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Which pods are to end, as the API server has it: whoever ends another one does so without being asked."""
+"""Which pods the API server has asked to terminate: to stop any other pod is a violation."""
 
 from typing import Protocol
 

@@ -1,4 +1,4 @@
-"""The parts of a cluster in virtual time before anything runs: control plane, storage, machines, and the truth about them."""
+"""The parts of a simulated cluster before anything runs: control plane, storage, machines, and the truth about them."""
 
 import functools
 import math
@@ -45,7 +45,7 @@ from lastcall_lab.volumes.storage import Storage
 from lastcall_lab.volumes.volume_store import InMemoryVolumes
 
 LOOK_SECONDS = 0.5
-"""Between two looks at whether it has come to something."""
+"""Between two checks of a condition that is waited for."""
 
 _HOST_NAME = "kubernetes.io/hostname"
 
@@ -159,20 +159,20 @@ class SimulatedEnvironment:
         return self._workloads.get((pod.metadata.namespace, (pod.metadata.labels or {}).get(manifests.LABEL, "")))
 
     async def create(self, obj: Object) -> Object:
-        """Any object of a built-in kind."""
+        """Creates an object of any built-in kind."""
         kind = _resources_by_kind()[obj["apiVersion"], obj["kind"]]
         made: Object = await self.plane.admin.create(kind, obj, namespace=obj["metadata"].get("namespace", ""))
         return made
 
     def list_objects(self, kind: ApiResource[Object]) -> list[Object]:
-        """All objects of a resource as the store has them, whatever the weather."""
+        """All objects of a resource as the store has them, regardless of network faults."""
         if kind is LEASES:
             self.plane.heartbeats.write_to_store()
         qualified = f"{kind.plural}.{kind.group}" if kind.group else kind.plural
         return [stored.to_object() for stored in self.plane.server.store.objects(qualified)]
 
     async def wait_until(self, condition: Callable[[], bool], seconds: float = 3600.0) -> None:
-        """TimeoutError if it does not come to that."""
+        """Returns when the condition holds. TimeoutError if it does not within ``seconds``."""
         end = self.clock.boottime() + seconds
         while not condition():
             if self.clock.boottime() >= end:
@@ -184,7 +184,7 @@ class SimulatedEnvironment:
         return len(self.standing.ready_boots(self.machines)) == len(self.machines)
 
     def is_complete(self) -> bool:
-        """Every workload has all the pods that it wants, ready, and none that is to go."""
+        """Every workload has all its desired pods ready, and none is terminating."""
         return self.standing.is_complete
 
 

@@ -1,4 +1,4 @@
-"""What others have set on the nodes, and what has become of it."""
+"""Fields that other programs set on nodes, and whether lastcall changed them."""
 
 from collections.abc import Sequence
 
@@ -22,7 +22,7 @@ async def plant_foreign_fields(cluster: SimulatedCluster) -> None:
 
 
 def changed_fields(cluster: SimulatedCluster) -> Sequence[str]:
-    """What of it is not there any more as it was, in words."""
+    """The fields that changed or disappeared, as sentences."""
     found = []
     for node in cluster.list_objects(NODES):
         name, metadata = node["metadata"]["name"], node["metadata"]

@@ -1,4 +1,4 @@
-"""Leases of nodes that renew themselves while nothing is in their way: hours of renewals without one write.
+"""Node leases whose renewals are computed while nothing disturbs them: hours of renewals without a write.
 
 A node's kubelet renews its lease every ten seconds; of a thousand nodes that is what nearly all writes of a quiet hour
 are about. When the last renewal was can be computed for as long as the kubelet lives and its way to the server is

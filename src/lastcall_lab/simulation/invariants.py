@@ -1,4 +1,4 @@
-"""What must never happen, judged by what machines, actors and storage tell (pure)."""
+"""The invariants of lastcall, checked against the ground truth of a run (pure)."""
 
 from lastcall_lab.simulation.rules import fencing, machines, overruns, pods, terminations
 from lastcall_lab.simulation.rules.base import Invariant, InvariantViolation, RunRecord

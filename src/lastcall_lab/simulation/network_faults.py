@@ -1,4 +1,4 @@
-"""What becomes of requests on their way to the API server, and of answers and watch events on their way back.
+"""Network faults between programs and the API server: in requests, answers and watch events.
 
 All that goes wrong here goes wrong on real networks and with real servers: a request that never arrives, one that was
 carried out though nobody hears of it, a server that is busy, a connection that is dead and does not say so.
@@ -28,7 +28,7 @@ LATENCY = 0.002
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkFault:
-    """Something that is wrong for some programs (all, if none is named). Parts are between 0 and 1, times seconds."""
+    """A fault that affects some programs (all, if none is named). Parts are between 0 and 1, times seconds."""
 
     programs: Collection[str] = ()
     refused: float = 0.0
@@ -58,7 +58,7 @@ class NetworkFault:
     stale_starts: float = 0.0
     """The same of the first list of each kind that a program asks for in its life, and of no later one."""
     silent: bool = False
-    """Watches hear nothing any more, and are not told so."""
+    """Open watches go silent: no event and no error arrives."""
 
 
 _OURS = "lastcall"
@@ -101,16 +101,16 @@ class FaultInjector:
 
     @property
     def is_clear(self) -> bool:
-        """Whether nothing is wrong for anybody."""
+        """Whether no fault is active for any program."""
         return not self._down and not self._conditions
 
     def begin(self, condition: NetworkFault) -> None:
-        """It is so from now on."""
+        """Starts a fault."""
         self._conditions.append(condition)
         self._notify_change()
 
     def end(self, condition: NetworkFault) -> None:
-        """It is so no longer."""
+        """Ends a fault."""
         self._conditions.remove(condition)
         self._notify_change()
 
@@ -119,7 +119,7 @@ class FaultInjector:
             hear()
 
     def random_for(self, program: str) -> Random:
-        """The dice of one program."""
+        """The random sequence of one program."""
         return random_of(self._seed, f"weather/{program}")
 
     def revision_at(self, at: float) -> int | None:
@@ -147,7 +147,7 @@ class FaultInjector:
 
 
 class FaultyTransport:
-    """``transport.Transport`` of one program, under the weather."""
+    """``transport.Transport`` of one program, with injected faults."""
 
     def __init__(self, transport: Transport, weather: FaultInjector, program: str) -> None:
         self._transport = transport

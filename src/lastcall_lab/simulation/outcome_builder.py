@@ -1,4 +1,4 @@
-"""What a rehearsal has measured, put together from its truth."""
+"""Builds the outcome of a rehearsal from its truth."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

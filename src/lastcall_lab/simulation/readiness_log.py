@@ -1,4 +1,4 @@
-"""Which nodes are ready, as the API server has it: what the control plane makes of machines, soon or late."""
+"""Changes of node readiness as the API server shows them."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Plays a scenario: the cluster comes up, what is to happen happens, and the truth is what comes out."""
+"""Plays a scenario: starts the cluster, performs the events, and records the truth."""
 
 import logging
 import math
@@ -104,7 +104,7 @@ class Rehearsal:
         )
 
     def _unfinished_work(self) -> Sequence[str]:
-        """Of who does not know what has happened nobody can demand that he ends it."""
+        """Work that a program cannot know of is not demanded from it."""
         if self.cluster.weather.loses_events:
             return ()
         return [*unfinished_work.describe_unfinished(self.cluster), *pending_failovers.describe_pending(self.cluster)]

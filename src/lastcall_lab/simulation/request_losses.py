@@ -1,4 +1,4 @@
-"""How many requests of clients are lost: computed from what the clients know and what the pods do, not sent one by one.
+"""Lost client requests, computed from the clients' view of endpoints and the pods' state instead of sent one by one.
 
 Clients outside the machines, as behind an ingress, make connections to each Service all the time, one for each
 request. Which endpoints they know is learned as a node's proxy learns it: by a watch, under the weather, and

@@ -1,4 +1,4 @@
-"""Randomness that repeats: everybody has a sequence of his own, so that one more draw of one changes nobody else's."""
+"""Repeatable randomness: each user has its own sequence, so that an extra draw does not change the other sequences."""
 
 from random import Random
 

@@ -1,4 +1,4 @@
-"""The shortest scenario that still shows a violation: what can be left out is left out, what can be plain is plain.
+"""Shrinks a scenario to the shortest one that still shows a violation, with default values where possible.
 
 Which candidates are tried, and in which order, follows from the scenario and the answers alone; only the bound of time
 depends on the machine.

@@ -1,4 +1,4 @@
-"""A cluster that runs already: what its controllers and kubelets would have come to is there when they start.
+"""Creates a cluster in its steady state: what controllers and kubelets would have made exists when they start.
 
 Of the thousands of pods of a large cluster each costs more to create, schedule and start than an hour in which nothing
 happens to it. So the controllers' own decisions are asked which objects they want, without a request for each, and

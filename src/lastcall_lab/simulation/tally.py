@@ -1,4 +1,4 @@
-"""What is kept of the outcomes of many seeds (pure)."""
+"""A summary of the outcomes of many seeds (pure)."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""What really happened, told by machines, actors and storage; never by lastcall's own word."""
+"""Ground truth: what really happened, reported by machines, actors and storage, never by lastcall itself."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -92,7 +92,7 @@ class FenceOrder(NamedTuple):
 
 
 class Truth:
-    """Grows by what its sources tell. Times are boottime, in seconds."""
+    """Collects the events of its sources. Times are boottime, in seconds."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -136,7 +136,7 @@ class Truth:
         self._record_machine_event(node, "pressed" if locked else "pressed without a lock", granted)
 
     def record_cancel(self, node: str) -> None:
-        """And is taken back."""
+        """The shutdown is cancelled."""
         self._record_machine_event(node, "cancelled")
 
     def record_going_down(self, node: str) -> None:
@@ -172,7 +172,7 @@ class Truth:
         self.asked.append(TerminationRequest(self._clock.boottime(), uid, grace, forgotten))
 
     def record_notice(self, node: str, what: str) -> None:
-        """What others make of it."""
+        """Records a notice about a node."""
         self.notices.append(NodeNotice(self._clock.boottime(), node, what))
 
     def _record_delivery(self, node: str, one: Delivery) -> None:

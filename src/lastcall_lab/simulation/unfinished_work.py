@@ -1,4 +1,4 @@
-"""What has not come to its end, and does not say what it waits for."""
+"""Operations that have neither completed nor reported a reason to wait."""
 
 from collections.abc import Callable, Iterator, Sequence
 

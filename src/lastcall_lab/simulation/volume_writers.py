@@ -1,4 +1,4 @@
-"""Pods that write to their volumes, and remember what was acknowledged: whether the storage has kept it.
+"""Pods that write to their volumes and remember each acknowledged line, to check whether the storage kept it.
 
 They write as long as they live, whatever their kubelet does: a writer belongs to the world, begins and ends with its
 container, and ends without a word when the power of its machine goes.

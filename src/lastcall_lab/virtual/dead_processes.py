@@ -1,4 +1,4 @@
-"""How what dead processes have left is done away with when their run is over."""
+"""Cleanup of coroutines and generators of dead processes, after their run has ended."""
 
 import contextlib
 import logging
@@ -8,11 +8,11 @@ from collections.abc import Coroutine, Generator
 from typing import Any
 
 _MOST_WAITS = 100
-"""Of one task at its end: far more than any has within one another."""
+"""Limit for the coroutine frames of one task; no real task nests that deep."""
 
 
 class _ProcessDied(BaseException):
-    """What the dead meet at the await at which they died."""
+    """Raised at the await at which a process died."""
 
 
 def unwind_coroutine(coroutine: Coroutine[Any, Any, Any] | Generator[Any, None, Any]) -> None:

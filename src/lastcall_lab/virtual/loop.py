@@ -1,4 +1,4 @@
-"""The event loop whose clock jumps."""
+"""An asyncio event loop in virtual time: its clock jumps to the next timer."""
 
 import asyncio
 import contextlib
@@ -25,7 +25,7 @@ class Deadlock(RuntimeError):
 
 
 class Standstill(RuntimeError):
-    """So much happens at one moment that time does not go on: programs that answer each other at once, for ever."""
+    """Virtual time does not advance: programs answer each other at one moment without end."""
 
 
 _MOST_TURNS = 1_000_000
@@ -138,7 +138,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
             raise failure
 
     def run_soon(self, handles: Iterable[asyncio.Handle]) -> None:
-        """What was held back runs now, in this order."""
+        """Runs handles that were held back, in this order."""
         self._ready.extend(handles)  # type: ignore[attr-defined]
 
     def _on_exception(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -157,7 +157,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     # -- the trace -----------------------------------------------------------------------------------------------------
 
     def mark_trace(self, text: str) -> None:
-        """Something that belongs to the trace, told by who lets it happen: a request, a delivery, a fault."""
+        """Adds a line to the trace: a request, a delivery, a fault."""
         owner = OWNER.get()
         self._trace.add(self._now, owner.name if owner else "-", text)
 
@@ -207,11 +207,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
     # -- the dead ------------------------------------------------------------------------------------------------------
 
     def add_owner(self, owner: TaskOwner) -> None:
-        """One more that lives."""
+        """Registers a live process."""
         self._living[owner] = None
 
     def keep_dead(self, owner: TaskOwner) -> None:
-        """It has died: nothing of it becomes garbage, and so runs its ``finally``, in this run."""
+        """Keeps a dead process until the run ends, so that garbage collection runs no ``finally`` of it."""
         del self._living[owner]
         dead = sorted((task for task in owner.tasks if not task.done()), key=lambda task: task.number)
         self._dead_tasks += dead
@@ -284,7 +284,7 @@ def running_loop() -> VirtualLoop:
 
 
 def _is_useless(handle: asyncio.TimerHandle) -> bool:
-    """Whether a timer is of no use: nobody wants it, or its owner is dead."""
+    """Whether a timer is cancelled, or its owner is dead."""
     if handle.cancelled():
         return True
     owner = handle._context.get(OWNER)  # type: ignore[attr-defined]  # noqa: SLF001

@@ -1,4 +1,4 @@
-"""What one process asks of another, and what both hear when one of them dies."""
+"""Calls and streams between processes, and what both sides see when one of them dies."""
 
 import asyncio
 from collections import deque
@@ -12,7 +12,7 @@ from lastcall_lab.virtual.process import VirtualProcess, current_process
 T = TypeVar("T")
 
 _WINDOW = 64
-"""So many items of a stream are under way; then its source waits for the reader."""
+"""Items of a stream in transit; when it is full, the source waits for the reader."""
 
 
 async def run_within(process: VirtualProcess, work: Coroutine[Any, Any, T], name: str = "call") -> T:

@@ -1,4 +1,4 @@
-"""Whose a task or a callback is: its owner stands in the context in which it was started."""
+"""The owner of a task or a callback: the process in whose context it was started."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -33,7 +33,7 @@ OWNER: ContextVar[TaskOwner | None] = ContextVar("owner", default=None)
 
 
 class OwnedTask(asyncio.Task[Any]):
-    """A task that knows whose it is, and the how manieth of its loop."""
+    """A task with its owner and its number in the loop."""
 
     owner: TaskOwner | None
     number: int

@@ -1,4 +1,4 @@
-"""What has happened in a run, as one number: two runs with the same number have done the same."""
+"""A hash over everything that happens in a run: equal hashes mean equal runs."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,21 +7,21 @@ from typing import Any
 
 
 class Trace:
-    """A running hash over lines. ``listen`` hears each of them: to find where two runs part."""
+    """A running hash over lines. ``listen`` receives each line, to find where two runs diverge."""
 
     def __init__(self, listen: Callable[[str], object] | None = None) -> None:
         self._hash = blake2b(digest_size=16)
         self._listen = listen
 
     def add(self, now: float, who: str, what: str) -> None:
-        """One line: virtual seconds, whose deed it is, and what it is."""
+        """Adds one line: virtual seconds, the process, and what it does."""
         line = f"{now!r} {who} {what}\n"
         self._hash.update(line.encode())
         if self._listen:
             self._listen(line)
 
     def digest(self) -> str:
-        """Of what there is so far, in hexadecimal."""
+        """The hash of all lines so far, in hexadecimal."""
         return self._hash.hexdigest()
 
 

@@ -1,1 +1,1 @@
-"""What can be done in a rehearsal: ``table.DEEDS`` tells what each verb does."""
+"""The actions of a rehearsal; ``table`` maps each verb to its action."""

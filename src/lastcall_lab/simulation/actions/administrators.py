@@ -1,4 +1,4 @@
-"""What administrators do: drain a node, and say that one is out of service."""
+"""Actions of administrators: drain a node, taint a node as out of service."""
 
 from lastcall.adapters.kube.client import MERGE
 from lastcall.adapters.kube.resources import NODES, PODS, Object

@@ -1,4 +1,4 @@
-"""What all deeds need: how long they last, and on which machines they are done."""
+"""Helpers that all actions share: how long they last, and which machines they affect."""
 
 from collections.abc import Awaitable, Callable, Coroutine
 
@@ -57,7 +57,7 @@ async def hold_trouble(
     turn: Callable[[bool], None],
     default: float | None = None,
 ) -> None:
-    """Turns a machine's trouble on and, when the event is over, off; those that overlap are over when the last one is."""
+    """Turns a fault of a machine on, and off when the event is over; overlapping faults end with the last one."""
     many = cluster.hosts[name].troubles
     many[what] += 1
     if many[what] == 1:

@@ -1,4 +1,4 @@
-"""What can be done to the control plane, and on the way to it."""
+"""Actions on the control plane and on the network to it."""
 
 from collections.abc import Callable
 
@@ -17,28 +17,28 @@ CONTROLLERS_SECONDS = 15.0
 
 
 async def stop_server(cluster: SimulatedCluster, event: ScenarioEvent) -> None:
-    """Nobody reaches the server."""
+    """The API server is unreachable."""
     cluster.plane.stop()
     if await wait_for_end(cluster, event):
         cluster.plane.start()
 
 
 async def restart_server(cluster: SimulatedCluster, event: ScenarioEvent) -> None:
-    """It ends, and is there again."""
+    """The API server restarts."""
     cluster.plane.stop()
     await wait_for_end(cluster, event, RESTART_SECONDS)
     cluster.plane.start()
 
 
 async def compact_history(cluster: SimulatedCluster, event: ScenarioEvent) -> None:
-    """Its history is forgotten, and who watches has to ask again: 410 Gone for all of them."""
+    """Compacts the history: every watch gets 410 Gone and has to list again."""
     cluster.truth.record_fault(event.verb.value, "watches")
     cluster.plane.server.registry.watcher.hang_up()
     cluster.plane.compact_history()
 
 
 async def kill_controllers(cluster: SimulatedCluster, event: ScenarioEvent) -> None:
-    """All of them, and others take over."""
+    """Kills all controllers; others take over."""
     cluster.truth.record_fault(event.verb.value, "controllers")
     cluster.plane.manager.kill()
     await wait_for_end(cluster, event, CONTROLLERS_SECONDS)
@@ -46,7 +46,7 @@ async def kill_controllers(cluster: SimulatedCluster, event: ScenarioEvent) -> N
 
 
 async def pause_controllers(cluster: SimulatedCluster, event: ScenarioEvent) -> None:
-    """All of them stand still, and go on with what they knew."""
+    """All controllers are stopped, and continue later with stale caches."""
     cluster.truth.record_fault(event.verb.value, "controllers")
     manager = cluster.plane.manager
     manager.pause()
@@ -78,7 +78,7 @@ async def lose_watch_events(cluster: SimulatedCluster, event: ScenarioEvent) -> 
 
 
 async def switch_to_stale_server(cluster: SimulatedCluster, event: ScenarioEvent) -> None:
-    """All connections break, and lead to an API server whose cache is behind."""
+    """All connections break; new ones reach an API server with a stale cache."""
     condition = NetworkFault(programs=tuple(cluster.select_machines(event.nodes)), stale=event.amount)
     cluster.weather.begin(condition)
     cluster.plane.server.registry.watcher.hang_up()
@@ -87,7 +87,7 @@ async def switch_to_stale_server(cluster: SimulatedCluster, event: ScenarioEvent
 
 
 def network_fault_action(condition_of: Callable[[float, tuple[str, ...]], NetworkFault]) -> ScenarioAction:
-    """Something that is wrong for the machines of the event, or for all programs."""
+    """A network fault for the machines of the event, or for all programs."""
 
     async def deed(cluster: SimulatedCluster, event: ScenarioEvent) -> None:
         condition = condition_of(event.amount, tuple(cluster.select_machines(event.nodes)))

@@ -1,4 +1,4 @@
-"""What can be done to lastcall's failover controller, and to the BMCs by which it fences machines."""
+"""Actions on lastcall's failover controller, and on the BMCs by which it fences machines."""
 
 import asyncio
 from collections.abc import Callable
@@ -16,7 +16,7 @@ _PATIENCE = 60.0
 
 
 async def pause_leader(cluster: SimulatedCluster, event: ScenarioEvent) -> None:
-    """The one that leads stands still, and goes on with what it knew."""
+    """Stops the leader, which continues later with a stale cache."""
     if replicas := cluster.failing_over.replicas:
         cluster.truth.record_fault(event.verb.value, "the failover controller")
         process = replicas.leader.process
@@ -37,7 +37,7 @@ async def step_clock(cluster: SimulatedCluster, event: ScenarioEvent) -> None:
 
 
 async def kill_leader(cluster: SimulatedCluster, event: ScenarioEvent) -> None:
-    """The one that leads dies at once, or after so many steps; and is started again."""
+    """Kills the leader at once or after so many steps, and restarts it."""
     if not (replicas := cluster.failing_over.replicas):
         return
     replica = replicas.leader
@@ -66,7 +66,7 @@ async def stop_replicas(cluster: SimulatedCluster, event: ScenarioEvent) -> None
 
 
 async def cut_off_leader(cluster: SimulatedCluster, event: ScenarioEvent) -> None:
-    """The one that leads hears nothing of the API server, and believes for a while that it leads."""
+    """Cuts the leader off from the API server; for a while it still believes that it leads."""
     if replicas := cluster.failing_over.replicas:
         cluster.truth.record_fault(event.verb.value, "the failover controller")
         replica = replicas.leader
@@ -76,7 +76,7 @@ async def cut_off_leader(cluster: SimulatedCluster, event: ScenarioEvent) -> Non
 
 
 def bmc_fault_action(**faults: object) -> MachineAction:
-    """Something is wrong with the BMCs of the machines."""
+    """A fault of the BMCs of the machines."""
 
     async def deed(cluster: SimulatedCluster, event: ScenarioEvent, name: str) -> None:
         await _undo_at_end(cluster, event, cluster.failing_over.bmcs.inject_fault(name, **faults))

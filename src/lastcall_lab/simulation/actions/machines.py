@@ -1,4 +1,4 @@
-"""What can be done to machines: buttons, plugs, cables, clocks and disks."""
+"""Actions on machines: buttons, plugs, cables, clocks and disks."""
 
 from lastcall.aio import OrderedTaskGroup
 from lastcall_lab.machines.power import LabMachine, PowerSwitch
@@ -93,7 +93,7 @@ async def drift_clock(cluster: SimulatedCluster, event: ScenarioEvent, name: str
 
 
 async def slow_disk(cluster: SimulatedCluster, event: ScenarioEvent, name: str) -> None:
-    """What is written is safe so much later."""
+    """Writes become durable so much later."""
     disk = cluster.hosts[name].disk
     disk.delay += event.amount
     if await wait_for_end(cluster, event):
@@ -109,7 +109,7 @@ async def repeat_datagrams(cluster: SimulatedCluster, event: ScenarioEvent) -> N
 
 
 async def fill_disk(cluster: SimulatedCluster, event: ScenarioEvent, name: str) -> None:
-    """Its disk takes nothing any more."""
+    """The disk is full."""
     disk = cluster.hosts[name].disk
 
     def turn(full: bool) -> None:

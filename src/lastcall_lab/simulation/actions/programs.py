@@ -1,4 +1,4 @@
-"""What can be done to the programs on a machine: SIGKILL, and the loss of what they talk to."""
+"""Actions on the programs of a machine: SIGKILL, and the loss of logind, the bus or the runtime."""
 
 import asyncio
 
@@ -40,7 +40,7 @@ async def kill_agent(cluster: SimulatedCluster, event: ScenarioEvent, name: str)
 
 
 async def kill_holder(cluster: SimulatedCluster, event: ScenarioEvent, name: str) -> None:
-    """The process that keeps the lock beside the agent."""
+    """Kills the process that holds the inhibitor lock for the agent."""
     host = cluster.hosts[name]
     cluster.truth.record_machine_event(name, "holder killed")
     host.holder.die()
@@ -65,7 +65,7 @@ async def lose_bus(cluster: SimulatedCluster, event: ScenarioEvent, name: str) -
 
 
 async def stop_runtime(cluster: SimulatedCluster, event: ScenarioEvent, name: str) -> None:
-    """Nothing answers for the containers; what runs runs on."""
+    """The container runtime does not answer; containers keep running."""
     runtime = cluster.hosts[name].runtime
 
     def turn(away: bool) -> None:

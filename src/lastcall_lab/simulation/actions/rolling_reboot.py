@@ -1,4 +1,4 @@
-"""A rolling reboot, as careful administrators do it: the next machines when the last ones are back and nothing is missing."""
+"""A careful rolling reboot: the next machines follow when the last ones are ready and no pod is missing."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple

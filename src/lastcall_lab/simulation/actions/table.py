@@ -1,4 +1,4 @@
-"""What each verb does."""
+"""The action of each verb."""
 
 from collections.abc import Mapping
 

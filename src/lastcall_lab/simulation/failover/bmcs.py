@@ -1,4 +1,4 @@
-"""The BMCs of the simulated machines, by which the failover controller fences them, and what they were told."""
+"""The BMCs of the simulated machines, by which the failover controller fences them, and a record of its orders."""
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
@@ -24,7 +24,7 @@ Ordered = Callable[[str, str], None]
 
 
 class SimulatedBmcs:
-    """``ports_fences.Fences``: each fencer of a policy is the machine's BMC. What it was told goes on when the asker dies."""
+    """``ports_fences.Fences``: each fencer of a policy is the machine's BMC. Orders outlive their sender."""
 
     def __init__(self, machines: Mapping[str, LabMachine], clock: Clock, ordered: Ordered) -> None:
         self._machines = machines
@@ -41,7 +41,7 @@ class SimulatedBmcs:
         return self._bmcs[name]
 
     def inject_fault(self, name: str, **faults: Any) -> Callable[[], None]:
-        """From now on so much more is wrong with it; the answer takes that back."""
+        """Adds faults to a BMC; the returned function removes them."""
         usual = BmcFaults(late=ANSWER_SECONDS)
         before = {fault: getattr(usual, fault) for fault in faults}
         self[name].faults = replace(self[name].faults, **faults)

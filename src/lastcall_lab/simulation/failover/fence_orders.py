@@ -1,4 +1,4 @@
-"""What is known of each order to a BMC at its moment, so that it can be judged afterwards (pure)."""
+"""The facts at the moment of each fence order, so that it can be judged afterwards (pure)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""When the API server last heard of a machine's kubelet, by what is stored, and how long it had been silent before."""
+"""When a kubelet last wrote to the API server, read from the store, and how long it had been silent before."""
 
 from typing import NamedTuple
 

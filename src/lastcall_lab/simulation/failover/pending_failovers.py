@@ -1,4 +1,4 @@
-"""What the failover controller has not brought to its end, and does not say what it waits for."""
+"""Failovers that the controller has not completed and for which it reports no reason to wait."""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,1 +1,1 @@
-"""The parts of an outcome, each from what is true of a rehearsal; ``measure.outcome`` puts them together. Pure."""
+"""The parts of an outcome, each measured from the truth of a rehearsal; ``outcome_builder`` combines them. Pure."""

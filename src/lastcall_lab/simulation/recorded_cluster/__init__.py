@@ -1,1 +1,1 @@
-"""A user's own cluster as the one that is simulated: from what ``kubectl get -o yaml`` gives."""
+"""Simulates a user's own cluster, read from the output of ``kubectl get -o yaml``."""
