@@ -16,6 +16,7 @@ import failover
 import lab
 import latency
 import machine
+import mutants
 import rest
 import simulate
 from figures import HEAD, table
@@ -24,7 +25,7 @@ from nodes import ContainerNode, ProcessNode
 from lastcall_lab import containerd
 from lastcall_lab.private_logind import PrivateLogind
 
-PARTS = ("help", "lab", "simulate", *chaos.STORIES, "failover", "processes", "rest", "containerd")
+PARTS = ("help", "lab", "simulate", *chaos.STORIES, "failover", "processes", "rest", "containerd", "mutants")
 
 
 def arguments():
@@ -63,6 +64,7 @@ class Bench:
         self.failover_rows = []
         self.api = chosen.api
         self.left_out = []
+        self.mutants = mutants.Mutants(tell=_tell, count=2 if chosen.quick else mutants.COUNT)
         self.chances = [
             chaos.Chaos(name, quick=chosen.quick, tell=_tell) for name in chaos.STORIES if name in self.parts
         ]
@@ -81,6 +83,8 @@ class Bench:
             part = failover.Failover(quick=self.quick, turns=self.pairs, tell=_tell, access=self.api)
             self.failover_rows = await part.rows()
             self.left_out += part.left_out
+        if "mutants" in self.parts:
+            self.rows += await asyncio.to_thread(self.mutants.rows)
         if no_logind:
             self._leave_out(("processes", "containerd", "rest"), no_logind)
             return
@@ -125,6 +129,9 @@ class Bench:
                 yield ""
         for chance in self.chances:
             yield from chance.told()
+            yield ""
+        if self.mutants.verdicts:
+            yield from self.mutants.told()
             yield ""
         yield f"{verdicts.count(True)} of {len(verdicts)} targets met."
         yield from (f"Not measured: {reason}." for reason in self.left_out)

@@ -1,12 +1,12 @@
-"""Plants one bug after the other in a copy of the tree, and asks the tests, or chance, which of them notices.
+"""Plants one bug after the other in a copy of the tree, and shows which test finds it.
 
     python tools/planted_bugs.py [NAME...]
     python tools/planted_bugs.py --check
 
-Prints a Markdown table: the bug, where it was planted, the first tests that failed, or the first seed of ``lastcall
-simulate chaos`` that broke a promise. Exit code 1 if one was not found.
-Needs the virtual environment that ``make`` has made; takes some minutes. ``--check`` only says which of the bugs cannot
-be planted any more, because the line that they change has changed.
+The bugs are in ``tests/**/planted.toml``, beside the tests that find them. Prints a Markdown table: the bug, its file,
+and the first test that failed, or the first seed of a simulation that broke a promise. Exit code 1 if a bug was not
+found. Needs the virtual environment that ``make`` creates; takes some minutes. ``--check`` only lists the bugs that can
+no longer be planted, because the code that they replace has changed.
 """
 
 import re
@@ -17,84 +17,82 @@ import tempfile
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-
-from planted.bug import Bug
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
-CHANCE = ROOT / "tools" / "planted" / "chance.py"
+PLAY_SEEDS = ROOT / "tools" / "play_seeds.py"
 
 
-def read_bugs(tests: Path) -> list[Bug]:
-    """Those of all ``planted.toml`` below a folder of tests."""
-    files = sorted(tests.rglob("planted.toml"))
-    tables = [one for file in files for one in tomllib.loads(file.read_text())["bug"]]
-    return [Bug(**{**one, "tests": tuple(one.get("tests", ()))}) for one in tables]
+class Bug(NamedTuple):
+    """``old`` becomes ``new`` wherever it stands in ``file``, a path below ``src``; ``tests`` must find that.
+
+    With ``seeds`` a simulation must find it: so many seeds of ``scenario``, from 1 on, are played until one of them breaks
+    a promise. The scenario is a file, or the name of one that lastcall ships.
+    """
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: Sequence[str] = ()
+    seeds: int = 0
+    scenario: str = "chaos"
 
 
-BUGS = read_bugs(ROOT / "tests")
+def read_bugs(root: Path) -> list[Bug]:
+    """All bugs of the tests below ``root``."""
+    return [
+        Bug(**entry)
+        for path in sorted((root / "tests").rglob("planted.toml"))
+        for entry in tomllib.loads(path.read_text())["bug"]
+    ]
 
 
-def stale(bug: Bug) -> str:
-    """Why it cannot be planted; empty if it can."""
+def why_not(bug: Bug) -> str:
+    """Why the bug cannot be planted; empty if it can."""
     path = ROOT / "src" / bug.file
     if not path.exists() or bug.old not in path.read_text():
-        return f"{bug.name}: {bug.file} has no {bug.old!r}"
-    missing = [name for name in (*bug.tests, *scenario_of(bug)) if "/" in name and not (ROOT / name).exists()]
-    return f"{bug.name}: there is no {missing[0]}" if missing else ""
+        return f"{bug.name}: {bug.file} does not contain {bug.old!r}"
+    named = [*bug.tests, *([bug.scenario] if "/" in bug.scenario else [])]
+    missing = [name for name in named if not (ROOT / name).exists()]
+    return f"{bug.name}: {missing[0]} does not exist" if missing else ""
 
 
-def ask(tree: Path, bug: Bug) -> list[str]:
-    """Who notices the bug: the names of tests, or a seed and the promise that it breaks."""
+def find(tree: Path, bug: Bug) -> str:
+    """What finds the bug in that tree; empty if nothing does."""
     path = tree / "src" / bug.file
     text = path.read_text()
     path.write_text(text.replace(bug.old, bug.new))
     try:
-        return ask_chance(tree, bug) if bug.seeds else ask_tests(tree, bug)
+        return play_seeds(tree, bug) if bug.seeds else run_tests(tree, bug)
     finally:
         path.write_text(text)
 
 
-def ask_tests(tree: Path, bug: Bug) -> list[str]:
-    """The names of those that fail."""
-    done = run(tree, "-m", "pytest", "-q", "--maxfail=2", "--timeout=20", *bug.tests)
-    names = re.findall(r"^(?:FAILED|ERROR) \S+?::(\S+)", done, re.MULTILINE)
-    whole = (name if name.endswith("]") else name.partition("[")[0] for name in names)  # parameters may have blanks
-    if not names and " passed" not in done:
-        sys.stderr.write(f"{bug.name}: the tests did not end, so that nothing is known:\n{done[-1000:]}\n")
-    return [f"`{name}`" for name in dict.fromkeys(whole)]
+def run_tests(tree: Path, bug: Bug) -> str:
+    """The first of the bug's tests that fails."""
+    said = run(tree, "-m", "pytest", "-q", "-x", "--timeout=20", *bug.tests)
+    found = re.search(r"^(?:FAILED|ERROR) \S+?::([\w:]+)", said, re.MULTILINE)
+    if not found and " passed" not in said:
+        sys.stderr.write(f"{bug.name}: the tests did not end, so that nothing is known:\n{said[-1000:]}\n")
+    return f"`{found[1]}`" if found else ""
 
 
-def ask_chance(tree: Path, bug: Bug) -> list[str]:
-    """The first seed that breaks a promise, if one of those that the bug is given does."""
-    found = chance(tree, bug)
-    return [f"seed {found[0]} of {bug.seeds}: {found[1]}"] if found else []
-
-
-def chance(tree: Path, bug: Bug) -> list[str]:
-    """The seed and the promise that it breaks; nothing if none is broken."""
-    command = [sys.executable, str(CHANCE), "1", str(bug.seeds), *scenario_of(bug)]
-    environment = {"PYTHONPATH": str(tree / "src"), "PATH": "/usr/bin:/bin"}
-    done = subprocess.run(command, cwd=tree, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
-    seed, _, why = done.strip().partition(" ")
-    return [seed, why] if seed else []
-
-
-def scenario_of(bug: Bug) -> list[str]:
-    """What is played in place of chaos."""
-    if bug.scenario and not bug.scenario.endswith(".yaml"):
-        return [bug.scenario]
-    return [str(CHANCE.parent / "scenarios" / bug.scenario)] if bug.scenario else []
+def play_seeds(tree: Path, bug: Bug) -> str:
+    """The first seed that breaks a promise, and the promise, separated by a blank."""
+    scenario = str(ROOT / bug.scenario) if "/" in bug.scenario else bug.scenario
+    return run(tree, str(PLAY_SEEDS), scenario, str(bug.seeds)).strip()
 
 
 def run(tree: Path, *arguments: str) -> str:
-    """What a program says that runs in the tree."""
-    environment = {"PYTHONPATH": f"{tree / 'src'}", "PATH": "/usr/bin:/bin", "HYPOTHESIS_PROFILE": "default"}
+    """The output of Python with the packages of that tree."""
+    environment = {"PYTHONPATH": str(tree / "src"), "PATH": "/usr/bin:/bin", "HYPOTHESIS_PROFILE": "default"}
     command = [sys.executable, *arguments]
-    return subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False).stdout
+    return subprocess.run(command, cwd=tree, env=environment, stdout=subprocess.PIPE, text=True, check=False).stdout
 
 
 def plant(bugs: Sequence[Bug]) -> int:
-    """How many were not found."""
+    """Prints the table; returns how many bugs were not found."""
     missed = 0
     with tempfile.TemporaryDirectory(prefix="planted-") as directory:
         tree = Path(directory)
@@ -103,19 +101,18 @@ def plant(bugs: Sequence[Bug]) -> int:
             copy(ROOT / part, tree / part)
         sys.stdout.write("| planted bug | where | found by |\n|---|---|---|\n")
         for bug in bugs:
-            found = ask(tree, bug)
+            found = find(tree, bug)
             missed += not found
-            by = ", ".join(found[:2]) or "**nobody**"
-            sys.stdout.write(f"| {bug.name} | `{bug.file}` | {by} |\n")
+            sys.stdout.write(f"| {bug.name} | `{bug.file}` | {found or '**nothing**'} |\n")
             sys.stdout.flush()
     return missed
 
 
-def main(arguments: list[str]) -> int:
-    """Plants those whose names contain one of the arguments, or all."""
-    wanted = [word for word in arguments if word != "--check"]
-    bugs = [bug for bug in BUGS if not wanted or any(word in bug.name for word in wanted)]
-    if problems := [why for bug in bugs if (why := stale(bug))]:
+def main(arguments: Sequence[str]) -> int:
+    """Plants the bugs whose names contain one of the arguments, or all of them."""
+    words = [word for word in arguments if word != "--check"]
+    bugs = [bug for bug in read_bugs(ROOT) if not words or any(word in bug.name for word in words)]
+    if problems := [why for bug in bugs if (why := why_not(bug))]:
         sys.stdout.write("".join(f"cannot be planted: {why}\n" for why in problems))
         return 1
     if "--check" in arguments:
