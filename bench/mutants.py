@@ -221,7 +221,7 @@ class Mutants:
         what = f"{len(self.verdicts)} random mutants of seed {self._seed}: found by the tests"
         return [Row(what, None, Figures((100 * found / len(self.verdicts),), "%"))]
 
-    def told(self):
+    def table(self):
         """The table."""
         yield "| mutant | where | found by |"
         yield "|---|---|---|"
@@ -239,7 +239,7 @@ def main():
         tell=lambda text: print(text, file=sys.stderr, flush=True), count=options.count, seed=options.seed
     )
     [row] = mutants.rows()
-    print("\n".join([*mutants.told(), "", f"{row.what}: {row.lastcall}"]))
+    print("\n".join([*mutants.table(), "", f"{row.what}: {row.lastcall}"]))
 
 
 if __name__ == "__main__":

@@ -131,7 +131,7 @@ class Bench:
             yield from chance.told()
             yield ""
         if self.mutants.verdicts:
-            yield from self.mutants.told()
+            yield from self.mutants.table()
             yield ""
         yield f"{verdicts.count(True)} of {len(verdicts)} targets met."
         yield from (f"Not measured: {reason}." for reason in self.left_out)
