@@ -169,8 +169,10 @@ class Tree:
             try:
                 said, _ = pytest.communicate(timeout=MOST_SECONDS)
             except subprocess.TimeoutExpired:
-                os.killpg(pytest.pid, signal.SIGKILL)
                 return f"no end after {MOST_SECONDS} s"
+            finally:
+                if pytest.poll() is None:
+                    os.killpg(pytest.pid, signal.SIGKILL)
         if pytest.returncode in (0, NOTHING_COLLECTED):
             return ""
         named = re.search(r"^(?:FAILED|ERROR) ([^\s\[]+)", said, re.MULTILINE)  # parameters may have blanks
