@@ -30,6 +30,7 @@ from lastcall.model.fence_policy_reader import parse_policy as read_policy
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 CLI = ROOT / "docs/reference/cli.md"
+SOURCES = (ROOT / "src/lastcall", ROOT / "src/lastcall_lab")
 UNIT = ROOT / "deploy/systemd/lastcall-agent.service"
 
 
@@ -83,15 +84,23 @@ TESTS = {
 
 @pytest.mark.parametrize("page", PAGES, ids=identity)
 def test_tests_and_files_that_are_named_exist(page):
-    """As ``test_name[case]``, as a path from the top of the tree, or as one of a module below ``src/lastcall``."""
+    """As ``test_name[case]``, as a path from the top of the tree, or as one of a module of either distribution."""
     named = set(re.findall(r"`([^`\n]+)`", page.read_text()))
     tests = {match[1] for text in named if (match := re.fullmatch(r"(test_\w+)(?:\[.*\])?", text))}
     assert tests - {name for _, name in TESTS} == set()
     tree = [text for text in named if re.fullmatch(r"(?:tests|tools|bench|src|deploy|\.ci)/[\w./*-]+", text)]
     assert [path for path in tree if not [*ROOT.glob(path)]] == []
-    parts = "|".join(path.name for path in (ROOT / "src" / "lastcall").iterdir() if path.is_dir())
-    modules = [text for text in named if re.fullmatch(rf"(?:{parts})/[\w/]+\.py", text)]
-    assert [path for path in modules if not (ROOT / "src" / "lastcall" / path).exists()] == []
+    folders = "|".join({path.name for source in SOURCES for path in source.iterdir() if path.is_dir()})
+    modules = [text for text in named if re.fullmatch(rf"(?:{folders})/[\w/]+\.py", text)]
+    assert [path for path in modules if not any((source / path).exists() for source in SOURCES)] == []
+
+
+@pytest.mark.parametrize("page", sorted(ROOT.glob("docs/design/*.md")), ids=identity)
+def test_pages_of_the_design_are_short(page):
+    """Tables and diagrams cannot be wrapped."""
+    lines = page.read_text().splitlines()
+    assert len(lines) < 250
+    assert [line for line in lines if len(line) > 120 and not line.startswith("|")] == []
 
 
 def test_tests_that_may_be_skipped_exist_and_say_why():
@@ -108,12 +117,13 @@ def test_the_names_page_is_current():
 
 
 def test_the_diagram_is_the_tables():
-    [block] = re.findall(r"^```mermaid\n(.*?)^```$", (ROOT / "docs/design.md").read_text(), re.DOTALL | re.MULTILINE)
+    page = (ROOT / "docs/design/shutdown.md").read_text()
+    [block] = re.findall(r"^```mermaid\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
     assert block == state_machine.mermaid_diagram()
 
 
 def test_the_course_of_a_failover_is_its_table():
-    assert decision_table.markdown_table() in (ROOT / "docs/design.md").read_text()
+    assert decision_table.markdown_table() in (ROOT / "docs/design/failover.md").read_text()
 
 
 # -- the command line --------------------------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
 """The judge's own arithmetic: which phase a pod belongs to, and how much time is promised to it (pure).
 
 Nothing here is shared with what is judged; import-linter holds that. Sources of the rules: KEP-2000 (graceful node
-shutdown), KEP-2712 (phases by pod priority), ``docs/how-to/phases.md``, and ``docs/design.md`` for the time that is kept
-back before logind's own limit. All times are seconds.
+shutdown), KEP-2712 (phases by pod priority), ``docs/how-to/phases.md``, and ``docs/design/shutdown.md`` for the time that is
+kept back before logind's own limit. All times are seconds.
 """
 
 from collections.abc import Sequence
