@@ -1,1 +1,1 @@
-"""The controllers of the lab's control plane: each is a pure decision over what is known, and one runner carries them out."""
+"""The controllers of the lab's control plane: each decides as a pure function of its view; one runner executes."""

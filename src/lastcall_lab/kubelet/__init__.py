@@ -1,1 +1,1 @@
-"""The kubelet in little: runs the pods that are bound to one node, and tells the API server about them and about itself."""
+"""A small kubelet: runs the pods bound to one node and reports their status and the node's to the API server."""

@@ -1,1 +1,1 @@
-"""Controllers of everything else: garbage collection, namespaces, budgets, endpoints, service accounts."""
+"""Cluster-wide controllers: garbage collection, namespaces, endpoints, role aggregation, service accounts."""

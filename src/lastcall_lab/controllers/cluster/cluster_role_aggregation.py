@@ -1,4 +1,4 @@
-"""ClusterRoles that are made of others (``pkg/controller/clusterroleaggregation``)."""
+"""Aggregated ClusterRoles (``pkg/controller/clusterroleaggregation``)."""
 
 from collections.abc import Iterable, Sequence
 
@@ -9,17 +9,17 @@ from lastcall_lab.controllers.framework.view import Object, ObjectRef, View, ref
 
 
 class ClusterRoleAggregator:
-    """Gives a ClusterRole with an ``aggregationRule`` the rules of all that its selectors choose."""
+    """Fills a ClusterRole with an ``aggregationRule`` from the rules of the ClusterRoles that it selects."""
 
     name = "clusterrole-aggregation"
     resources: Sequence[str] = (CLUSTER_ROLES,)
 
     def affected_keys(self, resource: str, obj: Object, view: View) -> Iterable[ObjectRef]:
-        """Every aggregated ClusterRole: each change may concern each of them."""
+        """Every aggregated ClusterRole, because each change can affect all of them."""
         return [ref_of(CLUSTER_ROLES, one) for one in view.all(CLUSTER_ROLES) if one.get("aggregationRule")]
 
     def decide(self, key: ObjectRef, view: View, now: float) -> Decision:
-        """The rules anew, if they are others."""
+        """A patch with the new rules if they differ."""
         role = view.get(*key)
         selectors = ((role or {}).get("aggregationRule") or {}).get("clusterRoleSelectors") or ()
         if role is None or not selectors:
@@ -29,7 +29,7 @@ class ClusterRoleAggregator:
 
 
 def _aggregate_rules(name: str, selectors: Sequence[Object], view: View) -> list[Object]:
-    """The rules of the others, each once, by selector and then by name."""
+    """The rules of the selected ClusterRoles without duplicates, ordered by selector and then by name."""
     rules: list[Object] = []
     for selector in selectors:
         chosen = selector_matcher(selector)

@@ -16,7 +16,7 @@ MOST = 100
 
 
 class EndpointSliceController:
-    """Looks at a Service when it, one of its slices, or a pod that it selects has changed."""
+    """Reconciles a Service when it, one of its slices, or a pod that it selects has changed."""
 
     name = "endpointslice"
     resources: Sequence[str] = ("services", "pods", RESOURCE)
@@ -25,7 +25,7 @@ class EndpointSliceController:
         self._made: dict[ObjectRef, _EndpointCache] = {}
 
     def affected_keys(self, resource: str, obj: Object, view: View) -> Iterable[ObjectRef]:
-        """The Services that are concerned."""
+        """The affected Services."""
         if resource == "services":
             return [ref_of("services", obj)]
         namespace, labels = obj["metadata"].get("namespace", ""), obj["metadata"].get("labels") or {}
@@ -39,7 +39,7 @@ class EndpointSliceController:
         ]
 
     def decide(self, key: ObjectRef, view: View, now: float) -> Decision:
-        """Slices to be made, changed or deleted. What it made of a pod last is kept: few of a Service's pods change."""
+        """Slices to create, update or delete. Caches the endpoint of each pod, since few pods change at a time."""
         service = view.get(*key)
         slices = view.with_labels(RESOURCE, key.namespace, {SERVICE_NAME: key.name, MANAGED_BY: MANAGER})
         if service is None or not (service["spec"].get("selector") or {}):
@@ -55,7 +55,7 @@ class EndpointSliceController:
 
 
 class _PodEndpoint(NamedTuple):
-    """What one pod is to a Service: its ports (and the same as text) and its endpoint; None if it is not behind it."""
+    """One pod of a Service: its ports (also as text, for comparison) and its endpoint; None if it has none."""
 
     pod: Object
     ports: Sequence[Object] = ()
@@ -64,7 +64,7 @@ class _PodEndpoint(NamedTuple):
 
 
 class _EndpointCache(NamedTuple):
-    """``of_pods`` by their uids, in order, for this version of a Service."""
+    """``of_pods`` by uid, in order, for this version of a Service."""
 
     service: Object
     of_pods: Mapping[str, _PodEndpoint]
@@ -86,7 +86,7 @@ def _selects_pod(service: Object, labels: Mapping[str, str]) -> bool:
 
 
 def _desired_slices(made: Iterable[_PodEndpoint]) -> list[tuple[Object, list[Object]]]:
-    """The ports and the endpoints of each slice: pods whose ports have the same numbers share one."""
+    """The ports and endpoints of each slice. Pods with the same port numbers share a slice."""
     groups: dict[str, tuple[Sequence[Object], list[Object]]] = {}
     for one in made:
         if one.endpoint is not None:
@@ -116,7 +116,7 @@ def _named_port(pod: Object, name: str, protocol: str) -> int | None:
 
 
 def _new_endpoint(service: Object, pod: Object) -> Object:
-    """KEP-1672: a terminating pod is never ready, and serves as long as its readiness says so."""
+    """KEP-1672: a terminating pod is never ready; it is serving while its readiness is True."""
     metadata, terminating, serving = pod["metadata"], bool(pod["metadata"].get("deletionTimestamp")), pods.is_ready(pod)
     all_ready = service["spec"].get("publishNotReadyAddresses", False)
     endpoint: dict[str, Any] = {
@@ -143,7 +143,7 @@ def _new_endpoint(service: Object, pod: Object) -> Object:
 def _slice_changes(
     service: Object, wanted: Sequence[tuple[Object, list[Object]]], slices: Sequence[Object]
 ) -> Iterator[Action]:
-    """Existing slices are used in their order: few change when a pod comes or goes."""
+    """Reuses existing slices in order, so that few of them change when a pod comes or goes."""
     for index, (ports, endpoints) in enumerate(wanted):
         content = {"endpoints": endpoints, **ports}
         if index >= len(slices):

@@ -1,7 +1,8 @@
-"""The garbage collector: what nobody owns any more goes (``pkg/controller/garbagecollector``).
+"""The garbage collector: deletes objects whose owners are gone (``pkg/controller/garbagecollector``).
 
-Background: an object goes when all of its owners are gone. Foreground: an owner with the finalizer
-``foregroundDeletion`` waits for the dependents that block it. Orphan: an owner with ``orphan`` lets go of them.
+Background: an object is deleted when all of its owners are gone. Foreground: an owner with the finalizer
+``foregroundDeletion`` waits for its blocking dependents. Orphan: an owner with ``orphan`` removes its owner references
+from its dependents.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,7 +34,7 @@ class _OwnerState(Enum):
 
 
 class GarbageCollector:
-    """``kinds`` are those that are built in. An object with an owner of a kind that is not known is left alone."""
+    """``kinds`` are the built-in kinds. An object with an owner of an unknown kind is never deleted."""
 
     name = "garbage-collector"
 
@@ -42,10 +43,10 @@ class GarbageCollector:
         self.resources: Sequence[str] = tuple(sorted({one.resource for one in kinds.values()} | {DEFINITIONS, CUSTOM}))
 
     def affected_keys(self, resource: str, obj: Object, view: View) -> Iterable[ObjectRef]:
-        """The object, what depends on it, and what it depends on: each only if there may be something to be done.
+        """The object, its dependents and its owners, each only if it may need an action.
 
-        Of nearly all changes it has nothing to say: it looks at what goes, at what names an owner that is not simply
-        there, and at what names an owner that has gone or waits since this change.
+        Most changes need none. It checks deleted objects, objects with an owner that is missing or being deleted, and
+        dependents of an owner that this change deleted or marked for deletion.
         """
         key = ref_of(resource, obj)
         now = view.get(*key)
@@ -65,7 +66,7 @@ class GarbageCollector:
         )
 
     def decide(self, key: ObjectRef, view: View, now: float) -> Decision:
-        """What becomes of one object."""
+        """The action for one object."""
         obj = view.get(*key)
         if obj is None:
             return Decision()
@@ -76,7 +77,7 @@ class GarbageCollector:
     # -- what has owners -----------------------------------------------------------------------------------------------
 
     def _decide_dependent(self, key: ObjectRef, obj: Object, view: View) -> Decision:
-        """Goes if no owner is left that is to stay; otherwise the references to the others go."""
+        """Deletes the object if no owner remains; otherwise removes the references to missing owners."""
         owners = [
             (owner, self._owner_state(owner, obj, view)) for owner in obj["metadata"].get("ownerReferences") or ()
         ]
@@ -109,11 +110,11 @@ class GarbageCollector:
     def _has_unknown_owner(
         self, owners: Iterable[tuple[Mapping[str, Any], _OwnerState]], obj: Object, view: View
     ) -> bool:
-        """Whether there is an owner of which nobody knows where it would lie."""
+        """Whether an owner is of a kind that this API server does not serve."""
         return any(state is _OwnerState.UNKNOWN and not self._owner_ref(owner, obj, view) for owner, state in owners)
 
     def _owner_ref(self, owner: Mapping[str, Any], obj: Object, view: View) -> ObjectRef | None:
-        """In the namespace of the dependent; an object of the cluster cannot have an owner in a namespace."""
+        """The owner in the dependent's namespace; a cluster-scoped object cannot have a namespaced owner."""
         found = find_served_kind(self._kinds, owner["apiVersion"], owner["kind"], view)
         namespace = obj["metadata"].get("namespace", "")
         if found is None or (found.namespaced and not namespace):
@@ -135,7 +136,10 @@ def _drop_gone_owners(
 
 
 def _collect(key: ObjectRef, obj: Object, view: View, states: set[_OwnerState]) -> list[PatchObject | DeleteObject]:
-    """In the foreground if an owner waits and others depend on it in turn; in a circle it blocks nobody any more."""
+    """Deletes in the foreground if an owner waits and the object has dependents of its own.
+
+    Breaks cycles of waiting owners.
+    """
     metadata = obj["metadata"]
     dependents = [dependent for _, dependent in view.dependents(metadata["uid"])]
     if _OwnerState.WAITS in states and dependents:
@@ -151,7 +155,7 @@ def _collect(key: ObjectRef, obj: Object, view: View, states: set[_OwnerState]) 
 
 
 def _decide_owner(key: ObjectRef, obj: Object, view: View) -> Decision:
-    """Its finalizer goes once nothing depends on it, or nothing that blocks it."""
+    """Removes the finalizer once no dependent, or no blocking dependent, remains."""
     mine = [one for one in (ORPHAN, FOREGROUND) if one in (obj["metadata"].get("finalizers") or ())]
     if not mine:
         return Decision()
@@ -186,6 +190,6 @@ def _blocks_owner(dependent: Object, owner: Object) -> bool:
 
 
 def _metadata_patch(key: ObjectRef, obj: Object, metadata: Object) -> PatchObject:
-    """Lists are written whole, so that the revision keeps what others add meanwhile."""
+    """Replaces whole lists; the revision as precondition protects concurrent additions."""
     own = obj["metadata"]
     return PatchObject(key, {"metadata": metadata}, uid=own["uid"], revision=own["resourceVersion"])

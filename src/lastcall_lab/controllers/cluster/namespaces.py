@@ -1,4 +1,4 @@
-"""Namespaces that are being deleted: everything in them goes first (``pkg/controller/namespace/deletion``)."""
+"""Namespace deletion: deletes the content of a terminating namespace first (``pkg/controller/namespace/deletion``)."""
 
 from collections.abc import Iterable, Sequence
 
@@ -15,7 +15,7 @@ _REMAINING = "NamespaceContentRemaining"
 
 
 class NamespaceController:
-    """``contents`` are the namespaced resources that are looked through, beside those of custom resources."""
+    """``contents`` are the built-in namespaced resources; custom resources are added from their definitions."""
 
     name = "namespace"
 
@@ -30,7 +30,7 @@ class NamespaceController:
         return [ref_of("namespaces", namespace)] if namespace and namespace["metadata"].get("deletionTimestamp") else []
 
     def decide(self, key: ObjectRef, view: View, now: float) -> Decision:
-        """Deletes what is not being deleted yet; when nothing is left, the namespace goes."""
+        """Deletes the remaining objects; finalizes the namespace when none remain."""
         namespace = view.get(*key)
         if namespace is None or "kubernetes" not in (namespace["spec"].get("finalizers") or ()):
             return Decision()
@@ -48,7 +48,7 @@ class NamespaceController:
         return Decision(tuple(actions), None if listed else UNLISTED_SECONDS)
 
     def _report_remaining(self, key: ObjectRef, namespace: Object, left: Sequence[tuple[str, Object]]) -> list[Action]:
-        """The condition that says what is still there; nothing if that is not known."""
+        """The conditions that list the remaining content; no action while it is unknown."""
         if not left:
             return []
         counts: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""What every namespace has: the service account ``default`` and the bundle ``kube-root-ca.crt``."""
+"""What every namespace gets: the service account ``default`` and the ConfigMap ``kube-root-ca.crt``."""
 
 from collections.abc import Iterable, Sequence
 
@@ -9,7 +9,7 @@ BUNDLE = "kube-root-ca.crt"
 
 
 class ServiceAccountController:
-    """``authority`` is the certificate, PEM, by which pods know the API server."""
+    """``authority`` is the PEM certificate that pods use to verify the API server."""
 
     name = "serviceaccount"
     resources: Sequence[str] = ("namespaces", "serviceaccounts", "configmaps")
@@ -25,7 +25,7 @@ class ServiceAccountController:
         return [ObjectRef("namespaces", "", obj["metadata"]["namespace"])] if obj["metadata"]["name"] == wanted else []
 
     def decide(self, key: ObjectRef, view: View, now: float) -> Decision:
-        """What is missing; nothing is made in a namespace that goes."""
+        """Creates what is missing, except in a namespace that is being deleted."""
         namespace = view.get(*key)
         if namespace is None or namespace["metadata"].get("deletionTimestamp"):
             return Decision()

@@ -1,1 +1,1 @@
-"""What every controller is: its interface, its view of the cluster, its actions."""
+"""The framework of all controllers: their interface, their view of the cluster, their actions."""

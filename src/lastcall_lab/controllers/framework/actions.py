@@ -1,4 +1,4 @@
-"""What a controller wants done: values, which the runner turns into requests."""
+"""The actions that a controller returns as values; the runner turns them into requests."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from lastcall_lab.controllers.framework.view import Object, ObjectRef
 
 @dataclass(frozen=True)
 class RecordEvent:
-    """An event about an object; one that repeats is counted, not repeated."""
+    """Records an event about an object. Repeated events are counted."""
 
     about: ObjectRef
     uid: str
@@ -24,7 +24,7 @@ class RecordEvent:
 
 @dataclass(frozen=True)
 class CreateObject:
-    """A new object; that it is there already is no failure."""
+    """Creates an object. An existing one is no failure."""
 
     resource: str
     namespace: str
@@ -37,9 +37,9 @@ class CreateObject:
 
 @dataclass(frozen=True)
 class PatchObject:
-    """A merge patch; ``uid`` and ``revision`` make it fail quietly if the object is another one, or has changed.
+    """A merge patch. It does nothing if ``uid`` or ``revision`` no longer match the object.
 
-    ``strategic``: a strategic merge patch, which changes one of several conditions without a word on the others.
+    ``strategic``: a strategic merge patch, which can change one of several conditions and keep the others.
     """
 
     ref: ObjectRef
@@ -52,7 +52,7 @@ class PatchObject:
 
 @dataclass(frozen=True)
 class DeleteObject:
-    """A DELETE; that the object is gone is no failure. ``uid`` is a precondition."""
+    """Deletes an object. A missing one is no failure. ``uid`` is a precondition."""
 
     ref: ObjectRef
     uid: str = ""
@@ -64,7 +64,7 @@ class DeleteObject:
 
 @dataclass(frozen=True)
 class BindPod:
-    """Binds a pod to a node; ``event`` is told when that has worked."""
+    """Binds a pod to a node and records ``event`` on success."""
 
     ref: ObjectRef
     uid: str
@@ -74,14 +74,14 @@ class BindPod:
 
 @dataclass(frozen=True)
 class FinalizeNamespace:
-    """Takes the finalizer ``kubernetes`` from a namespace that is being deleted and holds nothing any more."""
+    """Removes the finalizer ``kubernetes`` from an empty namespace that is being deleted."""
 
     ref: ObjectRef
 
 
 @dataclass(frozen=True)
 class RunWork:
-    """Something that is done outside of the API: ``verb(*arguments)``; done again it changes nothing."""
+    """An idempotent operation outside of the API: ``verb(*arguments)``."""
 
     verb: Callable[..., Awaitable[None]]
     arguments: tuple[Any, ...] = ()
@@ -100,7 +100,7 @@ Action = CreateObject | PatchObject | DeleteObject | BindPod | RecordEvent | Fin
 
 @dataclass(frozen=True)
 class Decision:
-    """``again_in`` is when to look again although nothing has changed, in seconds; ``said`` one sentence for people."""
+    """``again_in``: seconds after which to decide again without a change; ``said``: one sentence for the log."""
 
     actions: tuple[Action, ...] = ()
     again_in: float | None = None
@@ -108,7 +108,7 @@ class Decision:
 
 
 def status_patches(key: ObjectRef, obj: Object, status: Object) -> tuple[PatchObject, ...]:
-    """Makes the status what it should be, also what is not in it any more; nothing if it is so already."""
+    """Patches the status to the wanted one and removes other fields; no action if they are equal."""
     old = obj.get("status") or {}
     if status == old:
         return ()
@@ -116,7 +116,7 @@ def status_patches(key: ObjectRef, obj: Object, status: Object) -> tuple[PatchOb
 
 
 def merge_patch(old: Object, new: Object) -> Object:
-    """What makes one object of JSON the other, by RFC 7386: what is not there any more is null, at every depth."""
+    """The RFC 7386 patch from one JSON object to the other; removed fields become null at every depth."""
     gone = {name: None for name in old if name not in new}
     kept = {
         name: merge_patch(old[name], value) if isinstance(value, dict) and isinstance(old.get(name), dict) else value

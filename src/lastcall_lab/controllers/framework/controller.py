@@ -1,4 +1,4 @@
-"""What a controller is: which objects it looks at when something changes, and what it decides about each."""
+"""The interface of a controller: which objects a change affects, and what to do about each of them."""
 
 from collections.abc import Iterable, Sequence
 from typing import Protocol
@@ -11,7 +11,7 @@ CUSTOM = "*"
 
 
 class Controller(Protocol):
-    """One controller. It keeps nothing that it could not find out again, unless it says so."""
+    """One controller. Unless its docstring says otherwise, it keeps no state that it cannot rebuild from the view."""
 
     name: str
     """As ``kube-controller-manager --controllers`` names it; also the name under which it can be switched off."""
@@ -19,9 +19,9 @@ class Controller(Protocol):
     """What it watches."""
 
     def affected_keys(self, resource: str, obj: Object, view: View) -> Iterable[ObjectRef]:
-        """What is to be looked at since ``obj`` has come, changed or gone."""
+        """The keys to reconcile because ``obj`` was added, changed or deleted."""
         ...
 
     def decide(self, key: ObjectRef, view: View, now: float) -> Decision:
-        """What is to be done about it, at ``now`` seconds since 1970 (pure). The view has all of its earlier writes."""
+        """The actions for a key at ``now`` (seconds since 1970; pure). The view contains all earlier writes for it."""
         ...

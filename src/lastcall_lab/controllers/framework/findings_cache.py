@@ -1,4 +1,4 @@
-"""What was found of objects, so that of many only those are looked at again that have changed since."""
+"""Caches results per object, so that only changed objects are evaluated again."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Generic, TypeVar
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class FindingsCache(Generic[T]):
-    """Findings that follow from an object and from what they rest on alone; they go with their objects."""
+    """Results that depend only on an object and on a common basis. They are dropped with their objects."""
 
     def __init__(self) -> None:
         self._known: dict[ObjectRef, tuple[object, dict[str, tuple[Object, T]]]] = {}
@@ -17,9 +17,9 @@ class FindingsCache(Generic[T]):
     def find_for(
         self, key: ObjectRef, basis: object, objects: Iterable[tuple[str, Object]], find: Callable[[Object], T]
     ) -> list[T]:
-        """For one key: what ``find`` finds of each object, in their order; their names are told apart.
+        """For one key: the result of ``find`` for each object, in order; names must be unique.
 
-        An object that the view hands out again is the same; another ``basis`` than the last time asks all again.
+        The view returns an unchanged object as the same instance. A different ``basis`` evaluates all objects again.
         """
         rested, before = self._known.get(key, (basis, {}))
         if rested != basis:
@@ -32,12 +32,12 @@ class FindingsCache(Generic[T]):
         return [found for _, found in now.values()]
 
     def forget(self, key: ObjectRef) -> None:
-        """It is not asked for any more."""
+        """Drops the results of a key."""
         self._known.pop(key, None)
 
 
 class NodeFindings(Generic[T]):
-    """What follows from each node of a view alone; of a large cluster few have changed since the last question."""
+    """Results that depend only on one node; in a large cluster few nodes change between two calls."""
 
     def __init__(self, find: Callable[[Object], T]) -> None:
         self._find = find
@@ -46,7 +46,7 @@ class NodeFindings(Generic[T]):
         self._marked = 0
 
     def find_by_node(self, view: View) -> Mapping[str, T]:
-        """By the names of the nodes, in their order; it changes with the next question."""
+        """The results by node name, in order. The next call changes the returned mapping."""
         if view is not self._view:
             self._view, self._found, self._marked = view, {}, 0
         known = len(self._found)

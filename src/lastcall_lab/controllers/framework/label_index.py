@@ -1,4 +1,4 @@
-"""Look-ups by labels, so that tens of thousands of pods need not be gone through for each Service and each budget."""
+"""An index by labels, so that Services and budgets need not scan tens of thousands of pods."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -14,19 +14,19 @@ BY_SELECTOR = ("services", "poddisruptionbudgets.policy")
 
 
 class LabelIndex:
-    """Of the objects of one resource by each of their labels, or of those that select by one pair of their selector."""
+    """Objects of one resource by each label, or selecting objects by one pair of their selector."""
 
     def __init__(self, *, selectors: bool) -> None:
         self._keys = _selector_pairs if selectors else _label_pairs
         self._found: dict[_Pair, dict[Place, Object]] = {}
 
     def add(self, place: Place, obj: Object) -> None:
-        """One that was not there."""
+        """Adds a new object."""
         for key in self._keys(place, obj):
             self._found.setdefault(key, {})[place] = obj
 
     def remove(self, place: Place, obj: Object) -> None:
-        """One as it was added."""
+        """Removes an object, given as it was added."""
         for key in self._keys(place, obj):
             found = self._found[key]
             del found[place]
@@ -34,13 +34,13 @@ class LabelIndex:
                 del self._found[key]
 
     def with_labels(self, namespace: str, labels: Mapping[str, str]) -> list[Object]:
-        """Those that have all of these labels, at least one, in order."""
+        """The objects that have all of these labels (at least one), in order."""
         sets = [self._found.get((namespace, *pair), {}) for pair in labels.items()]
         places = min(sets, key=len)
         return [places[one] for one in sorted(places) if all(one in others for others in sets)]
 
     def selecting_labels(self, namespace: str, labels: Mapping[str, str]) -> list[Object]:
-        """Those that may select something with these labels, in order; all that do are among them."""
+        """Candidates that may select these labels, in order: a superset of those that do."""
         found: dict[Place, Object] = dict(self._found.get((namespace, "", ""), {}))
         for pair in labels.items():
             found |= self._found.get((namespace, *pair), {})
@@ -53,7 +53,7 @@ def _label_pairs(place: Place, obj: Object) -> Iterator[_Pair]:
 
 
 def _selector_pairs(place: Place, obj: Object) -> Iterator[_Pair]:
-    """What is selected has all pairs, so that one is enough; the empty one stands for a selector without any."""
+    """A match needs all pairs, so indexing one is enough; the empty pair stands for a selector without pairs."""
     selector = obj["spec"].get("selector") or {}
     pairs: Mapping[str, Any] = selector.get("matchLabels") or {} if _SET_BASED & selector.keys() else selector
     yield (place[0], *min(pairs.items(), default=("", "")))

@@ -1,4 +1,4 @@
-"""What the controllers know of the cluster: a copy of the objects that they watch, with the look-ups that they need."""
+"""The controllers' view of the cluster: an indexed copy of the objects that they watch."""
 
 import bisect
 from collections.abc import Callable, Iterator, Mapping
@@ -15,7 +15,7 @@ Object = dict[str, Any]
 
 
 class ObjectRef(NamedTuple):
-    """One object: ``resource`` is ``pods`` or ``deployments.apps``; no namespace: the empty string."""
+    """One object: ``resource`` is ``pods`` or ``deployments.apps``; the namespace is empty for cluster-scoped ones."""
 
     resource: str
     namespace: str
@@ -23,7 +23,7 @@ class ObjectRef(NamedTuple):
 
 
 class ActionRefusal(NamedTuple):
-    """Something that was to be made or deleted, and why it could not be."""
+    """An object whose creation or deletion was rejected, and why."""
 
     name: str
     """Of the object; empty if it was to be given one."""
@@ -32,7 +32,7 @@ class ActionRefusal(NamedTuple):
 
 @dataclass
 class View:
-    """Changes by what the runner tells it. Iteration is in order of namespace and name, so that decisions repeat."""
+    """Updated by the runner. Iterates by namespace and name, so that decisions are deterministic."""
 
     _objects: dict[str, dict[tuple[str, str], Object]] = field(default_factory=dict)
     _free: dict[tuple[str, str], dict[str, Object]] = field(default_factory=dict)
@@ -55,11 +55,11 @@ class View:
     _refusals: dict[tuple[str, ObjectRef], ActionRefusal] = field(default_factory=dict)
 
     def get(self, resource: str, namespace: str, name: str) -> Object | None:
-        """One object; None if there is none."""
+        """One object; None if it does not exist."""
         return self._objects.get(resource, {}).get((namespace, name))
 
     def all(self, resource: str, namespace: str = "") -> Iterator[Object]:
-        """Those of a resource, in one namespace or in all."""
+        """All objects of a resource, in one namespace or in all."""
         found, order = self._objects.get(resource, {}), self._order.get(resource)
         if order is None:
             order = self._order[resource] = sorted(found)
@@ -70,68 +70,68 @@ class View:
         yield from [found[place] for place in order]
 
     def with_labels(self, resource: str, namespace: str, labels: Mapping[str, str]) -> list[Object]:
-        """Pods or EndpointSlices that have all of these labels; without any, all."""
+        """Pods or EndpointSlices that have all of these labels; all of them if there are no labels."""
         return (
             self._labelled[resource].with_labels(namespace, labels) if labels else list(self.all(resource, namespace))
         )
 
     def selecting_labels(self, resource: str, namespace: str, labels: Mapping[str, str]) -> list[Object]:
-        """The Services or PodDisruptionBudgets that may select something with these labels: all that do, and others."""
+        """Services or PodDisruptionBudgets that may select these labels: a superset of those that do."""
         return self._selecting[resource].selecting_labels(namespace, labels)
 
     def controlled_by(self, uid: str, resource: str) -> list[Object]:
-        """Those of a resource whose controller is the object with that uid."""
+        """The objects of a resource whose controller has that uid."""
         found = self._controlled.get((uid, resource), {})
         return [found[place] for place in sorted(found)]
 
     def without_controller(self, resource: str, namespace: str) -> list[Object]:
-        """Those of a resource in a namespace that no controller owns."""
+        """The objects of a resource in a namespace that have no controller."""
         found = self._free.get((resource, namespace), {})
         return [found[name] for name in sorted(found)]
 
     def dependents(self, uid: str) -> list[tuple[ObjectRef, Object]]:
-        """Everything that names the object with that uid as one of its owners."""
+        """All objects with an owner reference to that uid."""
         found = self._owned.get(uid, {})
         return [(place, found[place]) for place in sorted(found)]
 
     def on_node(self, node: str) -> list[Object]:
-        """The pods that are bound to a node, whatever their phase."""
+        """The pods bound to a node, in any phase."""
         found = self._on_node.get(node, {})
         return [found[place] for place in sorted(found)]
 
     @property
     def node_change_count(self) -> int:
-        """How often something about a node, or about the pods on one, has changed."""
+        """How often a node, or a pod on one, has changed."""
         return self._marked
 
     def changed_nodes(self, since: int) -> Iterator[str]:
-        """The nodes about which that has happened since ``node_change_count`` was so much, the last one first."""
+        """The nodes that changed since ``node_change_count`` returned that number, the latest first."""
         for node, number in reversed(self._marks.items()):
             if number <= since:
                 return
             yield node
 
     def pods_of_claim(self, namespace: str, claim: str) -> list[Object]:
-        """The pods that name a PersistentVolumeClaim, whatever their phase."""
+        """The pods that use a PersistentVolumeClaim, in any phase."""
         found = self._claiming.get((namespace, claim), {})
         return [found[place] for place in sorted(found)]
 
     def is_listed(self, resource: str) -> bool:
-        """Whether all objects of a resource have been told once, so that what is not here was not there."""
+        """Whether the first list of a resource is complete, so that an absent object does not exist."""
         return resource in self._listed
 
     def is_former_owner(self, uid: str) -> bool:
-        """Whether the object with that uid was here and is gone, while others still name it as their owner."""
+        """Whether the object with that uid was seen and is gone, while dependents still refer to it."""
         return uid in self._left
 
     def last_refusal(self, controller: str, key: ObjectRef) -> ActionRefusal | None:
-        """What was refused when a controller's last decision about a key was carried out; None if nothing was."""
+        """The rejected action of a controller's last decision about a key; None if there was none."""
         return self._refusals.get((controller, key))
 
     # -- how it changes ------------------------------------------------------------------------------------------------
 
     def apply(self, resource: str, obj: Object | None, before: Object | None) -> None:
-        """``obj`` is there now, None if it is gone; ``before`` is what the view had, None if it is new."""
+        """``obj`` is the new state, None if deleted; ``before`` is the state in the view, None if new."""
         known = self._objects.setdefault(resource, {})
         if before is not None:
             self._remove_object(resource, before, known)
@@ -145,11 +145,11 @@ class View:
                 self._left.discard(owner["uid"])
 
     def mark_listed(self, resource: str) -> None:
-        """All objects of a resource have been told."""
+        """Records that the first list of a resource is complete."""
         self._listed.add(resource)
 
     def drop(self, resource: str, *, gone: bool) -> list[Object]:
-        """A resource is not told of any more: what was known of it, which is ``gone`` now or only not seen any more."""
+        """Stops tracking a resource and forgets its objects, whether ``gone`` or only no longer watched."""
         known, left = list(self.all(resource)), set(self._left)
         for obj in known:
             self.apply(resource, None, obj)
@@ -159,14 +159,14 @@ class View:
         return known
 
     def set_refusal(self, controller: str, key: ObjectRef, refusal: ActionRefusal | None) -> None:
-        """What was refused of a decision; None: nothing."""
+        """Stores the rejected action of a decision; None for no rejection."""
         if refusal is None:
             self._refusals.pop((controller, key), None)
         else:
             self._refusals[controller, key] = refusal
 
     def _keep_order(self, resource: str, *changed: Object | None) -> None:
-        """Once there is one; tens of thousands are not sorted anew for each that comes or goes."""
+        """Keeps a sorted order once one is requested, instead of sorting tens of thousands of objects per change."""
         order, known = self._order.get(resource), self._objects[resource]
         if order is None:
             return
@@ -226,13 +226,13 @@ class View:
 
 
 def claim_names_of(pod: Object) -> list[str]:
-    """The names of the PersistentVolumeClaims that a pod uses, in its order."""
+    """The names of the PersistentVolumeClaims that a pod uses, in order."""
     volumes = pod["spec"].get("volumes") or ()
     return [one["persistentVolumeClaim"]["claimName"] for one in volumes if one.get("persistentVolumeClaim")]
 
 
 def controller_of(obj: Object) -> Mapping[str, Any] | None:
-    """The owner reference that says ``controller: true``."""
+    """The owner reference with ``controller: true``."""
     owner: Mapping[str, Any]
     for owner in obj["metadata"].get("ownerReferences") or ():
         if owner.get("controller"):
@@ -241,7 +241,7 @@ def controller_of(obj: Object) -> Mapping[str, Any] | None:
 
 
 def _discard(groups: dict[K, dict[P, Object]], group: K, place: P) -> None:
-    """A group that has nothing any more is none."""
+    """Removes a group when it becomes empty."""
     if found := groups.get(group):
         found.pop(place, None)
         if not found:
@@ -249,7 +249,7 @@ def _discard(groups: dict[K, dict[P, Object]], group: K, place: P) -> None:
 
 
 def ref_of(resource: str, obj: Object) -> ObjectRef:
-    """Where an object lies."""
+    """The resource, namespace and name of an object."""
     return ObjectRef(resource, *_namespaced_name(obj))
 
 

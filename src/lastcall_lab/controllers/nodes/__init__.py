@@ -1,1 +1,1 @@
-"""Controllers of nodes and of the pods on lost ones: node lifecycle, taint eviction, Pod GC."""
+"""Node controllers: node lifecycle, taint-based eviction, pod garbage collection."""

@@ -1,7 +1,7 @@
-"""Whether a node still shows signs of life, and what is written when it does not (pure).
+"""Node health: whether a node's heartbeats arrive, and which conditions are written if they do not (pure).
 
-``tryUpdateNodeHealth`` of ``k8s.io/kubernetes/pkg/controller/nodelifecycle``. A sign is a new heartbeat of the condition
-Ready or a renewed Lease. When it came is told by the controller's own clock: what the node's clock says does not count.
+``tryUpdateNodeHealth`` of ``k8s.io/kubernetes/pkg/controller/nodelifecycle``. A heartbeat is a new one of the condition
+Ready or a renewed Lease. Its time is the controller's own clock; the node's clock does not count.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,7 +17,7 @@ _POSTED = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 
 
 class LeaseRenewal(NamedTuple):
-    """The last one of a lease that nobody has written: its renewTime, and when it came by the controller's clock."""
+    """A renewal computed instead of written: its renewTime, and when it came by the controller's clock."""
 
     text: str
     at: float
@@ -29,10 +29,11 @@ Renewals = Callable[[str], LeaseRenewal | None]
 
 @dataclass(frozen=True)
 class NodeHealth:
-    """The last signs of a node, and when the last of them was seen (``probe``).
+    """The last heartbeats of a node, and when the last one was observed (``probe``).
 
-    ``with_renewal`` is None also after each new heartbeat of the condition: the lease is a sign again at the next look then,
-    whatever it says. So a node whose clock has gone back is taken for silent only until its kubelet posts the status.
+    ``with_renewal`` also returns None after each new heartbeat of the condition; the Lease then counts as a heartbeat
+    at the next check, whatever its time. So a node whose clock was set back is considered silent only until its kubelet
+    posts the status.
     """
 
     heartbeat: str | None
@@ -41,7 +42,7 @@ class NodeHealth:
 
 
 def observe_health(before: NodeHealth | None, node: Object, lease: Object | None, now: float) -> NodeHealth:
-    """What is known after a look at ``now``."""
+    """The health after a check at ``now``."""
     ready = pods.condition_of(node, "Ready")
     heartbeat = (ready.get("lastHeartbeatTime") or "") if ready else None
     known = before.renewed if before else None
@@ -55,20 +56,20 @@ def observe_health(before: NodeHealth | None, node: Object, lease: Object | None
 
 
 def _newer_renew_time(known: str | None, lease: Object | None) -> str | None:
-    """The renewTime of a lease that is newer than the known one."""
+    """The renewTime of a Lease that is newer than the known one."""
     renewed: str | None = ((lease or {}).get("spec") or {}).get("renewTime")
     return renewed if renewed and (known is None or pods.unix_seconds(known) < pods.unix_seconds(renewed)) else None
 
 
 def mark_silent(health: NodeHealth, lease: Object | None) -> NodeHealth:
-    """The same, after it was written down that the node is silent: what its lease says now is no sign."""
+    """The health after the conditions became Unknown: the Lease's current time is no heartbeat."""
     return replace(health, renewed=((lease or {}).get("spec") or {}).get("renewTime"))
 
 
 def with_renewal(before: NodeHealth, renewal: LeaseRenewal, seen: float) -> NodeHealth:
-    """With a renewal that was seen at ``seen``, if it is newer than the one that is known.
+    """Adds a renewal that was observed at ``seen``, if it is newer than the known one.
 
-    If none is known, the lease has to be looked at (``observe_health``).
+    None if no renewal is known; then ``observe_health`` must check the Lease.
     """
     if before.renewed is None or pods.unix_seconds(before.renewed) >= pods.unix_seconds(renewal.text):
         return before
@@ -76,14 +77,14 @@ def with_renewal(before: NodeHealth, renewal: LeaseRenewal, seen: float) -> Node
 
 
 def mark_alive(health: NodeHealth, now: float) -> NodeHealth:
-    """The same, as if a sign had come now."""
+    """The health as if a heartbeat had come now."""
     return replace(health, probe=now)
 
 
 def unknown_conditions(node: Object, now: float) -> list[Mapping[str, Any]]:
-    """The conditions to be written for a node that shows no sign of life; none if Ready says so already.
+    """The conditions for a node without heartbeats; empty if Ready is already Unknown.
 
-    Those that it never had are as old as the node.
+    Missing conditions count from the node's creation.
     """
     if pods.condition_of(node, "Ready").get("status") == "Unknown":
         return []

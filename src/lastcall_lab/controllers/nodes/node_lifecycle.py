@@ -1,7 +1,7 @@
-"""Nodes that fall silent: their conditions, their taints, and what their pods are called.
+"""The node lifecycle controller: conditions, taints and pod readiness of nodes without heartbeats.
 
-``k8s.io/kubernetes/pkg/controller/nodelifecycle``. The controller remembers when it has seen each node's last sign of
-life; after a restart it takes every node for alive until the grace period has passed once more.
+``k8s.io/kubernetes/pkg/controller/nodelifecycle``. The controller remembers when it observed each node's last
+heartbeat. After a restart it considers every node alive until the grace period has passed again.
 """
 
 import functools
@@ -55,7 +55,7 @@ class NodeLifecycleSettings:
 
 
 class NodeLifecycleController:
-    """Looks at a node when it has changed, for its taints, and at every beat, for its health; then at the zones."""
+    """Reconciles a node's taints on change, and its health at every tick; after that, the zones."""
 
     name = "nodelifecycle"
     resources: Sequence[str] = ("nodes", LEASES, "pods")
@@ -83,7 +83,7 @@ class NodeLifecycleController:
         self._beating = False
 
     def affected_keys(self, resource: str, obj: Object, view: View) -> Iterable[ObjectRef]:
-        """A node that has changed; leases and pods are looked at on the beat, of which none is left out then."""
+        """A changed node. Leases and pods are checked at the ticks; none is skipped after a change."""
         if resource == LEASES:
             resting = obj["metadata"]["namespace"] == LEASE_NAMESPACE and obj["metadata"]["name"] in self._resting
             return [ObjectRef("nodes", "", obj["metadata"]["name"])] if resting else []
@@ -92,7 +92,7 @@ class NodeLifecycleController:
         return [ref_of("nodes", obj)] if self._beating else [ref_of("nodes", obj), _ZONES]
 
     def decide(self, key: ObjectRef, view: View, now: float) -> Decision:
-        """Conditions, taints, events, and the condition Ready of pods."""
+        """Conditions, taints, events, and the Ready condition of pods."""
         if key == _ZONES:
             return self._decide_zones(view, now)
         node = view.get(*key)
@@ -115,7 +115,10 @@ class NodeLifecycleController:
         return Decision(tuple(actions), self._ticks.tick_time(self._due[key.name]) - now)
 
     def _next_beat(self, name: str, node: Object, number: int, *, resting: bool) -> int:
-        """The next beat; of a node whose lease is renewed for certain, that at which it might be silent for too long."""
+        """The next tick.
+
+        If the Lease is known to be renewed, the first tick at which the node could be silent for too long.
+        """
         health = self._health[name]
         if health.renewed is None or not resting or not taints.is_node_ready(node):
             self._resting.discard(name)
@@ -146,7 +149,7 @@ class NodeLifecycleController:
     def _mark_unreachable(
         self, key: ObjectRef, node: Object, lease: Object | None, renewal: node_health.LeaseRenewal | None, now: float
     ) -> list[Action]:
-        """What is written once, when a node has been silent for too long. A renewal counts, written or not."""
+        """The writes when a node's grace period ends. A renewal counts whether written or computed."""
         if renewal:
             lease = {"spec": {"renewTime": renewal.text}}
         health = node_health.observe_health(self._health_with_renewal(key.name, renewal, now), node, lease, now)
@@ -170,7 +173,7 @@ class NodeLifecycleController:
     def _health_with_renewal(
         self, name: str, renewal: node_health.LeaseRenewal | None, now: float
     ) -> node_health.NodeHealth | None:
-        """With the renewal that would have been seen at one of the beats that were left out."""
+        """The health with the renewal that a skipped tick would have observed."""
         known = self._health.get(name)
         if known is None or renewal is None:
             return known
@@ -179,9 +182,9 @@ class NodeLifecycleController:
         return node_health.with_renewal(known, renewal, seen) if before else known
 
     def _mark_pods_not_ready(self, name: str, node: Object, view: View, now: float) -> Iterator[Action]:
-        """The pods of a node that this controller has found silent are not ready (``MarkPodsNotReady``).
+        """Marks the pods of a silent node as not ready (``MarkPodsNotReady``).
 
-        Tried once a beat: a kubelet that lives all the same says at once that they are.
+        Once per tick: a kubelet that is alive reports them ready again at once.
         """
         number = self._ticks.tick_number(now)
         if self._unmarked.get(name, number) == number or taints.is_node_ready(node):
@@ -200,7 +203,7 @@ class NodeLifecycleController:
     # -- taints with the effect NoExecute ------------------------------------------------------------------------------
 
     def _no_execute_edits(self, node: Object, now: float) -> TaintEdits:
-        """They are taken off, or changed for one another, at once; a first one has to wait for its turn."""
+        """Removes or swaps NoExecute taints at once; the first taint of a node waits for the rate limit."""
         name, status = node["metadata"]["name"], pods.condition_of(node, "Ready").get("status")
         if status == "True":
             self._waiting.pop(name, None)
@@ -235,9 +238,9 @@ class NodeLifecycleController:
         return Decision(tuple(actions), min(waits))
 
     def _survey_zones(self, view: View, now: float) -> list[Action]:
-        """The state of each zone. When every node of every zone falls silent, the taints are taken off.
+        """The state of each zone. While all nodes of all zones are silent, the taints are removed.
 
-        When the first one is back then, all get their time anew.
+        When the first node is back, all nodes get a new grace period.
         """
         ready: dict[str, list[bool]] = {}
         for standing in self._standings.find_by_node(view).values():
@@ -255,7 +258,7 @@ class NodeLifecycleController:
         return [patch for node in view.all("nodes") for patch in taints.apply_edits(node, _NO_TAINTS, now)]
 
     def _take_zone_token(self, name: str, now: float) -> float:
-        """Takes a zone's token, and is 0; or says how many seconds it takes until there is one."""
+        """Takes a zone's token and returns 0, or returns the seconds until one is available."""
         zone = self._zones.get(name) or zones.new_zone(self._settings.rates, now)
         wait = zone.limiter.ready_in(now)
         if wait <= 0:
@@ -264,7 +267,7 @@ class NodeLifecycleController:
 
 
 def _no_schedule_edits(node: Object) -> TaintEdits:
-    """What the conditions say, at once."""
+    """The NoSchedule taints that the conditions demand; written at once."""
     conditions = (node.get("status") or {}).get("conditions") or ()
     wanted = {_CONDITIONS[said] for one in conditions if (said := (one["type"], one["status"])) in _CONDITIONS}
     if (node.get("spec") or {}).get("unschedulable"):
@@ -274,13 +277,13 @@ def _no_schedule_edits(node: Object) -> TaintEdits:
 
 @functools.cache
 def _exact_no_schedule(wanted: frozenset[str]) -> TaintEdits:
-    """These with the effect NoSchedule, and none of the others that conditions make; there are few such sets."""
+    """These NoSchedule taints and no other condition taint; few such sets exist."""
     others = {*_CONDITIONS.values(), UNSCHEDULABLE} - wanted
     return TaintEdits(frozenset((key, NO_SCHEDULE) for key in wanted), frozenset((key, NO_SCHEDULE) for key in others))
 
 
 def _swap_edits(status: str) -> TaintEdits:
-    """The taint of a node that is not ready, and never the other one beside it."""
+    """Swaps the not-ready and the unreachable taint; a node never has both."""
     both = [(NOT_READY, NO_EXECUTE), (UNREACHABLE, NO_EXECUTE)]
     own, other = both if status == "False" else reversed(both)
     return TaintEdits(frozenset([own]), frozenset([other]))

@@ -1,7 +1,7 @@
-"""Pods whose end no kubelet will confirm any more (``k8s.io/kubernetes/pkg/controller/podgc``).
+"""Pod garbage collection: pods whose end no kubelet will confirm (``k8s.io/kubernetes/pkg/controller/podgc``).
 
-Which these are is told by ``failover.upstream.verdict``. They are looked at every 20 seconds; a node must have been missing for 40
-seconds before its pods are taken for orphans.
+``failover.upstream.verdict`` selects them. It runs every 20 seconds; a node must have been missing for 40 seconds
+before its pods count as orphans.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,7 +30,7 @@ class PodGCSettings:
 
 
 class PodGarbageCollector:
-    """Looks at a pod that terminates, or whose node is gone or is back, when that has changed, and then on its beat.
+    """Reconciles terminating pods and pods whose node is gone or back, at the tick after the change.
 
     It remembers since when a node is missing, and which pods have finished.
     """
@@ -48,9 +48,9 @@ class PodGarbageCollector:
         """The pods that have finished."""
 
     def affected_keys(self, resource: str, obj: Object, view: View) -> Iterable[ObjectRef]:
-        """The pods that may have to go, or did before: few of those that change; and those that have finished, if too many.
+        """The pods that may need deletion now, or did before; finished ones only above the threshold.
 
-        Kubernetes heeds no changes of pods: it lists those that it has on its beat (``gc``).
+        Kubernetes ignores changes of pods: it lists all of them at each tick (``gc``).
         """
         if resource == "nodes":
             node = obj["metadata"]["name"]
@@ -73,7 +73,7 @@ class PodGarbageCollector:
         return key in self._noticed or node in self._missing or _is_suspicious(pod, view.get("nodes", "", node))
 
     def decide(self, key: ObjectRef, view: View, now: float) -> Decision:
-        """Phase Failed and a forced deletion, on the first beat after there is a reason."""
+        """Phase Failed and a forced deletion, at the first tick after there is a reason."""
         if key == _FINISHED:
             return self._decide_finished(view, now)
         pod = view.get(*key)
@@ -101,7 +101,7 @@ class PodGarbageCollector:
         )
 
     def _decide_finished(self, view: View, now: float) -> Decision:
-        """The oldest of those that are too many; pods that were evicted go first (``gcTerminated``)."""
+        """The oldest pods above the threshold; evicted pods go first (``gcTerminated``)."""
         number = self._ticks.tick_number(now)
         if self._noticed.setdefault(_FINISHED, number) == number:
             return Decision(again_in=self._ticks.seconds_until_next(now))
@@ -118,7 +118,7 @@ def _is_suspicious(pod: Object, node: Object | None) -> bool:
 
 
 def _removal_actions(pod: Object, why: RemovalReason, now: float) -> Iterator[Action]:
-    """The phase is written first: whoever looks at the pod, or waits for its volumes, sees that it has ended."""
+    """Writes the phase first, so that anything that watches the pod, or waits for its volumes, sees its end."""
     if mark := pod_disruption.pod_failure_patch(pods.pod_phase(pod), why):
         said = pod_conditions.disruption_condition(pod, *mark.disruption, now) if mark.disruption else []
         yield from pod_conditions.conditions_patch(pod, said, phase=mark.phase)

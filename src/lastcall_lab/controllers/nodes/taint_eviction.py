@@ -1,7 +1,7 @@
-"""Pods that do not tolerate a NoExecute taint of their node are deleted (``k8s.io/kubernetes/pkg/controller/tainteviction``).
+"""Deletes pods that do not tolerate a NoExecute taint (``k8s.io/kubernetes/pkg/controller/tainteviction``).
 
-The time that a pod tolerates begins when this controller sees the taint, not when the taint was made: after a restart of
-the controller it begins anew. PodDisruptionBudgets are not asked.
+The toleration time starts when this controller sees the taint, not when the taint was added; after a restart of the
+controller it starts again. PodDisruptionBudgets are ignored.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,14 +16,14 @@ from lastcall_lab.controllers.objects import pod_conditions, pods, taints
 
 @dataclass(frozen=True)
 class _EvictionTimer:
-    """When a pod is to go."""
+    """When to delete a pod."""
 
     uid: str
     at: float
 
 
 class TaintEvictionController:
-    """Looks at a pod when it, or its node, has changed. It remembers which pods are to go, and when."""
+    """Reconciles a pod when it or its node has changed. Remembers which pods to delete, and when."""
 
     name = "taint-eviction-controller"
     resources: Sequence[str] = ("nodes", "pods")
@@ -32,10 +32,10 @@ class TaintEvictionController:
         self._timers: dict[ObjectRef, _EvictionTimer] = {}
 
     def affected_keys(self, resource: str, obj: Object, view: View) -> Iterable[ObjectRef]:
-        """The pod, or the pods of a node, that NoExecute taints concern, or did when their time began to run.
+        """The pod, or the node's pods, that NoExecute taints affect now or did when their timer started.
 
-        A heartbeat or a pod's new status concerns none elsewhere: nor does it in Kubernetes, whose event handlers
-        compare taints, tolerations and the pod's node (``NodeUpdated``, ``PodUpdated``).
+        A heartbeat or a new pod status affects no other pod. Kubernetes does the same: its event handlers compare
+        taints, tolerations and the pod's node (``NodeUpdated``, ``PodUpdated``).
         """
         node = obj["metadata"]["name"] if resource == "nodes" else obj["spec"].get("nodeName")
         evicts = _has_no_execute_taint(view.get("nodes", "", node))
@@ -45,10 +45,10 @@ class TaintEvictionController:
         return found if evicts else [key for key in found if key in self._timers]
 
     def decide(self, key: ObjectRef, view: View, now: float) -> Decision:
-        """The deletion, at once or when the time that is tolerated has passed.
+        """The deletion, at once or when the toleration time has passed.
 
-        A time that runs is neither made longer nor shorter by what changes later, unless the pod may now stay for ever
-        or must go at once.
+        Later changes neither extend nor shorten a running timer, unless the pod may now stay for ever or must go at
+        once.
         """
         pod, timer = view.get(*key), self._timers.get(key)
         if timer and (pod is None or pod["metadata"]["uid"] != timer.uid):
@@ -78,7 +78,7 @@ class TaintEvictionController:
 
 
 def _has_no_execute_taint(node: Object | None) -> bool:
-    """Whether some pods may not stay on a node; one that is gone sends nobody away."""
+    """Whether a node has NoExecute taints; a deleted node evicts no pod."""
     return node is not None and any(taint.effect == NO_EXECUTE for taint in taints.taints_of(node))
 
 
@@ -89,7 +89,7 @@ def _evict_actions(key: ObjectRef, pod: Object, now: float) -> Iterator[Action]:
 
 
 def _is_evicted(pod: Object) -> bool:
-    """Whether this controller has deleted it."""
+    """Whether this controller has already deleted the pod."""
     said = pods.condition_of(pod, "DisruptionTarget").get("reason") == EVICTED.reason
     return said and bool(pod["metadata"].get("deletionTimestamp"))
 

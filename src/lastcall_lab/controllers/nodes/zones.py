@@ -1,6 +1,6 @@
-"""How many nodes of a zone may be tainted, and how fast (pure): ``k8s.io/kubernetes/pkg/controller/nodelifecycle``.
+"""Zone states and the eviction rates that they allow (pure): ``k8s.io/kubernetes/pkg/controller/nodelifecycle``.
 
-When many nodes of a zone are silent, the network is the likelier culprit than the nodes, and their pods are better left
+When many nodes of a zone are silent, the cause is more likely the network than the nodes, and their pods should stay
 where they are.
 """
 
@@ -19,7 +19,7 @@ EXCLUDED = "node.kubernetes.io/exclude-disruption"
 
 @dataclass(frozen=True, kw_only=True)
 class TaintRates:
-    """Nodes a second that are tainted in a zone, and the bounds between its states."""
+    """Nodes tainted per second in a zone, and the thresholds between zone states."""
 
     normal: float = 0.1
     """``--node-eviction-rate``; holds also for a zone without a ready node, as long as another zone has one."""
@@ -32,7 +32,7 @@ class TaintRates:
 
 
 class ZoneState(Enum):
-    """Of a zone."""
+    """The state of a zone."""
 
     INITIAL = "Initial"
     NORMAL = "Normal"
@@ -42,24 +42,24 @@ class ZoneState(Enum):
 
 @dataclass(frozen=True)
 class ZoneRateLimiter:
-    """A token bucket that holds one token: ``tokens`` at ``at``, ``rate`` more a second; at rate 0 it gives none."""
+    """A token bucket of size one: ``tokens`` at ``at``, ``rate`` more per second; rate 0 gives none."""
 
     rate: float
     at: float
     tokens: float = 1.0
 
     def ready_in(self, now: float) -> float:
-        """Seconds until there is a token; infinite if there will be none."""
+        """Seconds until a token is available; infinite if none will be."""
         if self.rate <= 0:
             return float("inf")
         return max(0.0, (1.0 - self._tokens_at(now)) / self.rate)
 
     def with_token_taken(self, now: float) -> "ZoneRateLimiter":
-        """After one token was taken."""
+        """The bucket after one token was taken."""
         return ZoneRateLimiter(self.rate, now, self._tokens_at(now) - 1.0)
 
     def with_rate(self, rate: float, now: float) -> "ZoneRateLimiter":
-        """The same with another rate; it is empty if this one was."""
+        """The bucket with another rate; an empty one stays empty."""
         if rate == self.rate:
             return self
         return ZoneRateLimiter(rate, now, 1.0 if self.ready_in(now) <= 0 else 0.0)
@@ -70,21 +70,21 @@ class ZoneRateLimiter:
 
 @dataclass(frozen=True)
 class ZoneRecord:
-    """What is kept of a zone."""
+    """The record of a zone."""
 
     state: ZoneState
     limiter: ZoneRateLimiter
 
 
 def zone_of(node: Object) -> str:
-    """Region and zone; empty for nodes that say nothing (``GetZoneKey``)."""
+    """Region and zone; empty for nodes without these labels (``GetZoneKey``)."""
     labels = node["metadata"].get("labels") or {}
     region, zone = labels.get(REGION, ""), labels.get(ZONE, "")
     return f"{region}:\0:{zone}" if region or zone else ""
 
 
 class ZoneMembership(NamedTuple):
-    """What a node is to its zone; ``counts`` is whether it is one of those by whom the zone is judged."""
+    """A node in its zone; ``counts``: whether it counts for the zone's state."""
 
     zone: str
     counts: bool
@@ -92,13 +92,13 @@ class ZoneMembership(NamedTuple):
 
 
 def zone_membership(node: Object) -> ZoneMembership:
-    """Of a node as it is."""
+    """The membership of a node."""
     counts = EXCLUDED not in (node["metadata"].get("labels") or {})
     return ZoneMembership(zone_of(node), counts, taints.is_node_ready(node))
 
 
 def zone_state(ready: Sequence[bool], rates: TaintRates) -> ZoneState:
-    """Of a zone whose nodes are ready or not (``ComputeZoneState``)."""
+    """The state of a zone from its ready and not ready nodes (``ComputeZoneState``)."""
     silent = sum(not one for one in ready)
     if silent and silent == len(ready):
         return ZoneState.FULL
@@ -108,7 +108,7 @@ def zone_state(ready: Sequence[bool], rates: TaintRates) -> ZoneState:
 
 
 def is_full_disruption(states: Mapping[str, ZoneState]) -> bool:
-    """Whether no zone has a ready node: then nothing is tainted, and taints are taken off."""
+    """Whether no zone has a ready node: then no node is tainted, and existing taints are removed."""
     return bool(states) and all(state is ZoneState.FULL for state in states.values())
 
 
@@ -119,7 +119,7 @@ def next_zones(
     rates: TaintRates,
     now: float,
 ) -> dict[str, ZoneRecord]:
-    """The zones with their new states, and with the rates that these allow (``handleDisruption``)."""
+    """The zones with new states, and the rates that these allow (``handleDisruption``)."""
     stopped = is_full_disruption(states)
     result = dict(zones)
     for name, state in states.items():
@@ -129,7 +129,7 @@ def next_zones(
 
 
 def new_zone(rates: TaintRates, now: float) -> ZoneRecord:
-    """A zone of which nothing is known yet, or none of whose nodes counts."""
+    """A zone without observations, or without any node that counts."""
     return ZoneRecord(ZoneState.INITIAL, ZoneRateLimiter(rates.normal, now))
 
 

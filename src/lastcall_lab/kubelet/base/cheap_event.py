@@ -1,14 +1,14 @@
-"""Something that is so or not, and can be waited for.
+"""A cheap event: a flag that coroutines wait for without a task per waiter.
 
-As ``asyncio.Event``, but it is waited for without a task, and one for which nobody waits costs next to nothing: each pod
-has ten, for as long as it runs, and one process has the pods of a thousand nodes.
+Like ``asyncio.Event``, but waiting needs no task, and an event without waiters costs almost nothing. Each pod holds ten
+of them for its whole life, and one process can run the pods of a thousand nodes.
 """
 
 import asyncio
 
 
 class CheapEvent:
-    """Not set to begin with."""
+    """Starts unset."""
 
     __slots__ = ("_set", "_waiting")
 
@@ -17,11 +17,11 @@ class CheapEvent:
         self._waiting: tuple[asyncio.Future[None], ...] = ()
 
     def is_set(self) -> bool:
-        """Whether it is so."""
+        """Whether the event is set."""
         return self._set
 
     def set(self) -> None:
-        """It is so: all who wait go on, in the order in which they came."""
+        """Sets the event and wakes all waiters in the order in which they started to wait."""
         self._set = True
         waiting, self._waiting = self._waiting, ()
         for future in waiting:
@@ -29,11 +29,11 @@ class CheapEvent:
                 future.set_result(None)
 
     def clear(self) -> None:
-        """It is not so any more."""
+        """Resets the event."""
         self._set = False
 
     def wait(self) -> "asyncio.Future[None]":
-        """Done when it is so; one's own, to be cancelled by who does not wait any more."""
+        """A future that is done once the event is set. Each caller gets its own and cancels it to stop waiting."""
         future = asyncio.get_running_loop().create_future()
         if self._set:
             future.set_result(None)

@@ -1,7 +1,7 @@
-"""What keeps a container or a volume from being made now, and may be there later."""
+"""The error for a missing dependency of a container or volume, which can appear later."""
 
 from lastcall.errors import LastcallError
 
 
 class MissingDependency(LastcallError):
-    """A config map, a secret, a key of one, a field, a claim: looked for again after a while."""
+    """A ConfigMap, Secret, key, field or claim that does not exist. The kubelet retries after a pause."""

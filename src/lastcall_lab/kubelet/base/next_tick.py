@@ -1,4 +1,4 @@
-"""What comes every few seconds, when some of it is left out (pure)."""
+"""Times of a periodic loop that skips some of its ticks (pure)."""
 
 from math import ceil
 

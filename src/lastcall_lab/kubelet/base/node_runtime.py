@@ -1,4 +1,4 @@
-"""What the kubelet needs of a runtime beside the roles in ``ports``: containers one by one, probes, logs, programs."""
+"""What the kubelet needs from a runtime beyond the roles in ``ports``: single containers, probes, logs, exec."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -9,20 +9,21 @@ from lastcall_lab.apiserver.subresources.kubelet_api import ExecSession
 
 
 class ContainerLog(Protocol):
-    """What one run of a container has said."""
+    """The log of one run of a container."""
 
     async def read(self, position: int) -> tuple[Sequence[tuple[float, bytes]], int]:
-        """Some lines from ``position`` on, each with its time (seconds since 1970), and the position after them.
+        """Reads lines from ``position`` on: each with its time (seconds since 1970), and the position after them.
 
-        Position 0 is the beginning. No lines: there are no more now, or there is no such log.
+        Position 0 is the start of the log. An empty result means that the log has no more lines now, or does not exist.
         """
         ...
 
 
 class NodeRuntime(PodRuntime, PodStarter, Protocol):
-    """Processes, containers through CRI, or actors. ``create_sandbox`` and ``launch_container`` are for pods that ``start`` has not started.
+    """Processes, containers through CRI, or actors.
 
-    Of a created pod ``ended`` tells the end of each run of each container, init containers too.
+    ``create_sandbox`` and ``launch_container`` are for pods that were not started with ``start``. For such a pod,
+    ``ended`` reports the end of each run of each container, including init containers.
     """
 
     mounts: bool
@@ -31,50 +32,51 @@ class NodeRuntime(PodRuntime, PodStarter, Protocol):
     """Whether its logs have no times of their own, so that ``note_log_times`` is to be called about every second."""
 
     async def create_sandbox(self, pod: Pod) -> RunningPod:
-        """Makes what the containers of a pod share, and answers with its ``status.podIP``; no container runs.
+        """Creates what the containers of a pod share, and returns its ``status.podIP``. Starts no container.
 
-        A pod that an earlier life of this program has created is found again, with the containers that run.
-        InvalidInput for what this runtime cannot do, Unavailable if it cannot be reached.
+        If an earlier kubelet process created the pod, finds it again with its running containers. InvalidInput if this
+        runtime does not support the pod, Unavailable if the runtime cannot be reached.
         """
         ...
 
     async def launch_container(self, pod: Pod, container: Container, *, attempt: int) -> str:
-        """Starts a container of a created pod that does not run now; the id of this run, which no other has.
+        """Starts a container of a created pod that is not running. Returns the unique id of this run.
 
-        ``attempt`` is 0 for the first run and grows. InvalidInput for what this runtime cannot do, Unavailable if the
-        container cannot be started. A call that is cancelled may have started it: ``refresh`` tells.
+        ``attempt`` is 0 for the first run and grows. InvalidInput if this runtime does not support the container,
+        Unavailable if the container cannot be started. A cancelled call may still have started it; ``refresh`` shows
+        whether it did.
         """
         ...
 
     def unmounted_reason(self, run: str) -> str:
-        """Why that run of a container does not see its volumes at their mountPaths; empty if it does."""
+        """Why that run of a container does not see its volumes at their mountPaths. Empty if it does."""
         ...
 
     def repeat_ends(self) -> None:
-        """A kubelet begins anew: ``ended`` tells what has ended again, of pods that are not finished."""
+        """For a restarted kubelet: ``ended`` reports again the ended containers of unfinished pods."""
         ...
 
     async def probe(self, live: RunningPod, container: str, handler: LifecycleHandler, limit: float) -> HookResult:
-        """Asks a running container how it is, by exec, httpGet or tcpSocket, ``limit`` seconds at most. Never raises."""
+        """Probes a running container by exec, httpGet or tcpSocket, within ``limit`` seconds. Never raises."""
         ...
 
     async def wait_for_probe_change(self, container_id: str = "") -> None:
-        """Returns when the container's probes may answer otherwise than now, or the runtime be reached otherwise.
+        """Returns when the container's probes may answer differently, or the connection to the runtime changes.
 
-        At once if nobody can know. A runtime that knows better spares its kubelet the asking.
+        Returns at once if the runtime cannot know. A runtime that can know saves its kubelet the periodic probes.
         """
         ...
 
     def open_log(self, pod: Pod, container: str, attempt: int) -> ContainerLog:
-        """What the container has said in that run; of the runs but the last and the one before nothing may be left."""
+        """The log of that run of the container. Only the last two runs are certain to have one."""
         ...
 
     async def note_log_times(self) -> None:
-        """What has been said since the last call was said about now."""
+        """Stamps the lines written since the last call with the current time."""
         ...
 
     async def execute(
         self, live: RunningPod, container: str, command: Sequence[str], *, stdin: bool, tty: bool
     ) -> ExecSession:
-        """Runs a program in a running container. InvalidInput if it cannot be started, or such a one not at all."""
+        """Runs a program in a running container. InvalidInput if it cannot start, or if this runtime has no exec."""
         ...

@@ -1,4 +1,4 @@
-"""The constants of a kubelet, and what one node is."""
+"""The constants of a kubelet and the properties of one node."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,8 +9,8 @@ from typing import Any
 class KubeletSettings:
     """Seconds; the defaults are those of Kubernetes 1.36 (``pkg/kubelet/apis/config/v1beta1/defaults.go``).
 
-    Who compresses time shortens the node lifecycle controller's grace period too: a node's lease must be renewed
-    several times within it.
+    If you compress time, shorten the node lifecycle controller's grace period too: a kubelet must renew its node's
+    Lease several times within it.
     """
 
     lease_duration: int = 40
@@ -41,10 +41,10 @@ class KubeletSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class NodeProfile:
-    """One node: ``address`` is its InternalIP and the hostIP of its pods, ``number`` tells its Services' addresses.
+    """One node: ``address`` is its InternalIP and the hostIP of its pods, ``number`` selects its Services' addresses.
 
-    ``privileged``: its service proxy listens below port 1024. ``boot_id`` is another one after each boot. ``capacity``
-    are quantities. ``taints`` are those that it registers with; later they are others' business.
+    ``privileged``: its service proxy listens below port 1024. ``boot_id`` changes with each boot. ``capacity`` holds
+    quantities. ``taints`` are set at registration only; later the kubelet does not change them.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""ConfigMaps, Secrets and Services as a kubelet knows them; what it has seen once it knows while the server is away."""
+"""ConfigMaps, Secrets and Services as the kubelet sees them, cached for while the API server is unreachable."""
 
 import asyncio
 import contextlib
@@ -21,11 +21,11 @@ _RESOURCES = {"configmap": CONFIG_MAPS, "secret": SECRETS}
 
 
 class ConfigSources:
-    """``run`` keeps the Services that the node's pods want; the rest is asked for when it is needed.
+    """``run`` watches the Services that the node's pods need; other objects are read on demand.
 
-    Every container is told of ``kubernetes``: once that has been found it is not read again, since its address stays for
-    as long as the cluster.
-    The others are watched from when the first pod wants them: a kubelet whose pods want none does not hear of thousands.
+    Every container gets variables for the Service ``kubernetes``. Once found, it is not read again, because its address
+    never changes during the life of the cluster. The watch on all other Services starts with the first pod that needs
+    them, so that a kubelet whose pods need none does not receive thousands.
     """
 
     def __init__(self, client: Client, clock: Clock, random: Random, *, retry: float) -> None:
@@ -64,15 +64,16 @@ class ConfigSources:
             self._master = [await self._client.get(SERVICES, name, namespace=namespace)]
 
     def watch_for_pod(self, pod: Object) -> None:
-        """A pod is on the node: what it may want is known from soon after, also while the server is away."""
+        """Starts to cache what this new pod of the node may need, so that it is available while the server is away."""
         if environment.has_service_links(pod):
             self._wanted.set()
 
     async def services_for(self, pod: Object) -> Sequence[Object]:
-        """Those of which its containers are told, and maybe others, by namespace and name.
+        """The Services whose variables the pod's containers get, and possibly others, by namespace and name.
 
-        While none have been read yet they are waited for (``kubelet_pods.go``: ``serviceHasSynced``). A ``kubernetes``
-        that was not there is asked for again: the kubelet, whose cache watches all Services, would have heard of it.
+        Waits until the Services have been listed once (``kubelet_pods.go``: ``serviceHasSynced``). If ``kubernetes``
+        did not exist at the last read, reads it again: the real kubelet watches all Services and would have received
+        it.
         """
         self.watch_for_pod(pod)
         if not environment.has_service_links(pod):
@@ -86,7 +87,7 @@ class ConfigSources:
         return [known[key] for key in sorted(known)]
 
     async def get(self, namespace: str, source: ConfigSource) -> Object | None:
-        """As it is now; None if there is none. Unavailable if that was never known."""
+        """The current object, None if it does not exist. Unavailable if the server is away and nothing is cached."""
         try:
             found: Object | None = await self._client.get(_RESOURCES[source.kind], source.name, namespace=namespace)
         except NotFound:

@@ -1,4 +1,4 @@
-"""Events as a kubelet writes them: what repeats is counted (``k8s.io/client-go/tools/record``)."""
+"""The kubelet's event recorder, which counts repeated events (``k8s.io/client-go/tools/record``)."""
 
 import asyncio
 import logging
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class PendingEvent:
-    """One event. ``field_path`` tells which part of the object it is about: ``spec.containers{web}``."""
+    """One event. ``field_path`` names the part of the object that it concerns: ``spec.containers{web}``."""
 
     about: Object
     type: str
@@ -32,7 +32,7 @@ class PendingEvent:
 
 
 class KubeletEventRecorder:
-    """Takes events at once and writes them one after the other, while ``run`` runs."""
+    """Queues events without waiting; ``run`` writes them one at a time."""
 
     def __init__(self, client: Client, clock: Clock, random: Random, *, host: str) -> None:
         self._client = client
@@ -43,7 +43,7 @@ class KubeletEventRecorder:
         self._told: dict[tuple[str, ...], tuple[str, int]] = {}
 
     def record_event(self, about: Object, type_: str, reason: str, message: str, *, field_path: str = "") -> None:
-        """About a Node or a Pod. Never waits."""
+        """Queues an event about a Node or a Pod. Never waits."""
         said = PendingEvent(about, type_, reason, message, field_path, self._clock.wall())
         try:
             self._waiting.put_nowait(said)
@@ -51,7 +51,7 @@ class KubeletEventRecorder:
             log.warning("an event is dropped: %s %s", reason, message)
 
     async def run(self) -> None:
-        """Until cancelled. An event that cannot be written is told in the log."""
+        """Runs until cancelled. Logs an event that cannot be written, and drops it."""
         while True:
             said = await self._waiting.get()
             try:
@@ -94,7 +94,7 @@ class KubeletEventRecorder:
 
 
 def _object_reference(said: PendingEvent) -> Object:
-    """A kubelet refers to its node by its name where others have a uid (``kubelet.go: nodeRef``)."""
+    """A kubelet refers to its Node with the name in place of the uid (``kubelet.go: nodeRef``)."""
     metadata = said.about["metadata"]
     if said.about.get("kind") == "Node":
         return {"kind": "Node", "name": metadata["name"], "uid": metadata["name"]}

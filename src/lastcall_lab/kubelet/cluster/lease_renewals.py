@@ -1,4 +1,4 @@
-"""Who renews a node's lease between two requests of its kubelet."""
+"""Decides who renews a node's Lease between two requests of its kubelet."""
 
 from typing import Protocol
 
@@ -6,22 +6,23 @@ from lastcall.ports.node import Clock
 
 
 class LeaseRenewals(Protocol):
-    """Of one node's lease."""
+    """The renewals of one node's Lease."""
 
     async def wait_until_due(self, seconds: float) -> None:
-        """The kubelet has renewed the lease. Returns when it is to do so again: after ``seconds``, or later.
+        """Called after the kubelet renewed the Lease. Returns when the next renewal is due.
 
-        Later only if all that others see of the lease meanwhile is as if it had been renewed every ``seconds``.
+        That is after ``seconds``, or later if all that other clients see of the Lease is the same as with a renewal
+        every ``seconds``.
         """
         ...
 
 
 class KubeletRenewals:
-    """The kubelet renews it each time."""
+    """The kubelet sends every renewal itself."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
 
     async def wait_until_due(self, seconds: float) -> None:
-        """After ``seconds``."""
+        """Waits ``seconds``."""
         await self._clock.sleep(seconds)

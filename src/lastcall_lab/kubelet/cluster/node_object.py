@@ -1,4 +1,4 @@
-"""What a kubelet writes about its node: the Node, its status, its Lease (pure)."""
+"""The objects that a kubelet writes about its node: the Node, its status and its Lease (pure)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ LEASE_NAMESPACE = "kube-node-lease"
 
 @dataclass(frozen=True, kw_only=True)
 class NodeFacts:
-    """What a node's status depends on. ``runtime_fault`` is why there is no runtime, empty if there is one.
+    """The inputs of a node's status. ``runtime_fault`` says why the runtime is not ready; empty if it is ready.
 
-    ``volumes_in_use`` are the unique names of the attachable volumes that pods of this node use or are to use.
+    ``volumes_in_use`` are the unique names of the attachable volumes that this node's pods use or are about to use.
     """
 
     going_down: bool = False
@@ -28,7 +28,7 @@ class NodeFacts:
 
 
 def new_node(profile: NodeProfile, facts: NodeFacts, now: float) -> Object:
-    """The node as it registers itself (``kubelet_node_status.go: initialNode``); ``now`` in seconds since 1970."""
+    """The Node as it registers (``kubelet_node_status.go: initialNode``); ``now`` in seconds since 1970."""
     spec: Object = {"taints": [dict(taint) for taint in profile.taints]} if profile.taints else {}
     return {
         "apiVersion": "v1",
@@ -44,7 +44,7 @@ def new_node(profile: NodeProfile, facts: NodeFacts, now: float) -> Object:
 
 
 def node_labels(profile: NodeProfile) -> dict[str, str]:
-    """Those that a kubelet keeps right, and the profile's own."""
+    """The labels that a kubelet reconciles, and those of the profile."""
     return {
         "beta.kubernetes.io/arch": profile.architecture,
         "beta.kubernetes.io/os": "linux",
@@ -88,7 +88,7 @@ def _node_info(profile: NodeProfile) -> Object:
 
 
 def _node_conditions(facts: NodeFacts, old: Mapping[str, Any], now: float) -> Iterator[Object]:
-    """Each keeps the time of its last transition for as long as it says the same."""
+    """Each condition keeps its last transition time while its status stays the same."""
     before = {one["type"]: one for one in old.get("conditions") or ()}
     for kind, (said, reason, message) in _condition_values(facts).items():
         known = before.get(kind, {})
@@ -104,7 +104,7 @@ def _node_conditions(facts: NodeFacts, old: Mapping[str, Any], now: float) -> It
 
 
 def _condition_values(facts: NodeFacts) -> Mapping[str, tuple[str, str, str]]:
-    """There is pressure of no kind in the lab."""
+    """The lab's nodes are never under memory, disk or PID pressure."""
     faults = [facts.runtime_fault, names.NOT_READY_MESSAGE if facts.going_down else ""]
     found = [fault for fault in faults if fault]
     ready = ("True", names.READY_REASON, "kubelet is posting ready status")
@@ -119,7 +119,7 @@ def _condition_values(facts: NodeFacts) -> Mapping[str, tuple[str, str, str]]:
 
 
 def has_status_changed(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
-    """Whether a status says something else, apart from the time (``nodeStatusHasChanged``)."""
+    """Whether two statuses differ apart from their heartbeat times (``nodeStatusHasChanged``)."""
     return any(_without_times(name, value) != _without_times(name, old.get(name)) for name, value in new.items())
 
 
@@ -131,20 +131,20 @@ def _without_times(name: str, value: Any) -> Any:
 
 
 def status_patch(new: Mapping[str, Any], old: Mapping[str, Any]) -> Object:
-    """A strategic merge patch that leaves others' conditions alone; lists without keys, and images, are replaced."""
+    """A strategic merge patch that keeps the conditions of other writers. Replaces images and lists without keys."""
     body = {name: value for name, value in new.items() if value or old.get(name)}
     return {"status": {**body, "images": [{"$patch": "replace"}, *new["images"]]} if body.get("images") else body}
 
 
 def labels_patch(known: Object, profile: NodeProfile) -> Object | None:
-    """What makes the labels of a node right that is there already; None if they are."""
+    """The patch that corrects the labels of an existing node; None if they are correct."""
     wanted, found = node_labels(profile), known["metadata"].get("labels") or {}
     missing = {name: value for name, value in wanted.items() if found.get(name) != value}
     return {"metadata": {"labels": missing}} if missing else None
 
 
 def new_lease(profile: NodeProfile, owner_uid: str, duration: int, wall: float) -> Object:
-    """A heartbeat; it is deleted with its node (``pkg/kubelet/util/nodelease.go``)."""
+    """The Lease of the heartbeat, owned by its Node and deleted with it (``pkg/kubelet/util/nodelease.go``)."""
     owner = {"apiVersion": "v1", "kind": "Node", "name": profile.name, "uid": owner_uid}
     return {
         "apiVersion": "coordination.k8s.io/v1",
@@ -173,7 +173,7 @@ def status_events(new: Mapping[str, Any], old: Mapping[str, Any]) -> Iterator[tu
 
 
 def heartbeat_age(known: Mapping[str, Any], now: float) -> float:
-    """Seconds since the status was written last; ``inf`` if it never was."""
+    """Seconds since the last write of the status; ``inf`` if it was never written."""
     times = [
         parse_seconds(one["lastHeartbeatTime"]) for one in known.get("conditions") or () if one.get("lastHeartbeatTime")
     ]

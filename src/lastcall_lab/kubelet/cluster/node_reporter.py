@@ -1,4 +1,4 @@
-"""A node's heartbeats: its registration, its status, its lease."""
+"""A node's heartbeats: registration, status and Lease."""
 
 import asyncio
 import logging
@@ -27,7 +27,7 @@ _NO_LEASE = "the lease of node %s cannot be renewed: %s"
 
 
 class NodeReporter:
-    """The node as others see it. ``facts`` are asked for at each look."""
+    """Registers the Node and keeps its status and Lease current. Reads ``facts`` at each check."""
 
     def __init__(
         self,
@@ -60,19 +60,19 @@ class NodeReporter:
         """Set when something new is known of the Node."""
 
     async def run(self) -> None:
-        """Until cancelled: registers, then keeps status and lease."""
+        """Registers the Node, then maintains status and Lease until cancelled."""
         self._events.record_event(self.known, "Normal", "Starting", "Starting kubelet.")
         await self._register_node()
         await wait_first(self._watch_node(), self._keep_status(), self._keep_lease())
 
     def request_status_write(self) -> None:
-        """Something has changed: the status is written soon, not at the next tick."""
+        """Requests a status write soon instead of at the next tick, because something changed."""
         self._look.set()
 
     async def write_status(self) -> None:
-        """Now, if it has changed, or not been written for long. LastcallError if that does not work.
+        """Writes the status now if it changed or is old. LastcallError if the write fails.
 
-        A node that somebody has deleted stays so until its kubelet begins anew, as with the real one.
+        A deleted Node stays deleted until its kubelet restarts, as with the real kubelet.
         """
         async with self._writing:  # in turn: what is known of a write under way is not what will be
             await self._write_status()
@@ -93,16 +93,16 @@ class NodeReporter:
         self._written = True
 
     def attached_volumes(self) -> dict[str, str]:
-        """The volumes that the controller says are attached here: unique name to device path."""
+        """The volumes that the controller reports as attached to this node: unique name to device path."""
         status = self.known.get("status") or {}
         return {one["name"]: one.get("devicePath", "") for one in status.get("volumesAttached") or ()}
 
     async def is_attached_now(self, volume: str) -> bool:
-        """Whether the server says that a volume is attached here and in use; LastcallError if it cannot be asked.
+        """Whether the API server now shows a volume as both attached and in use. LastcallError if it cannot be read.
 
-        The controller detaches nothing that is in use, and says first that it is not attached. So what counts is one
-        version of the Node that says both, and that is not older than this call (a kubelet asks for the Node too:
-        ``operation_generator.go: GenerateVerifyControllerAttachedVolumeFunc``).
+        The controller never detaches a volume in use, and removes it from ``volumesAttached`` first. So one version of
+        the Node must show both, and it must be no older than this call. The real kubelet also reads the Node for this
+        (``operation_generator.go: GenerateVerifyControllerAttachedVolumeFunc``).
         """
         await self.write_status()
         self._update_node(await self._client.get(NODES, self.profile.name))
@@ -111,7 +111,7 @@ class NodeReporter:
         )
 
     def _warn_once(self, what: str, error: LastcallError) -> None:
-        """Once for each reason, until it has worked again."""
+        """Logs a reason once, until the operation has succeeded again."""
         if self._told.get(what) != str(error):
             self._told[what] = str(error)
             log.warning(what, self.profile.name, error)
@@ -179,7 +179,10 @@ class NodeReporter:
             await wait_first(self._look.wait(), self._until_next_look(pause))
 
     async def _until_next_look(self, tick: float) -> None:
-        """Looks are ``tick`` seconds apart; those are left out that could find nothing: all is written, and not for long."""
+        """Seconds to the next check.
+
+        Checks come every ``tick`` seconds, except those that would find nothing to write.
+        """
         began, old = self._clock.boottime(), self.known.get("status") or {}
         quiet = self._settings.status_report - node_object.heartbeat_age(old, self._clock.wall())
         wait = max(1, math.ceil(quiet / tick)) * tick if self._written else tick
@@ -188,7 +191,7 @@ class NodeReporter:
             await self._clock.sleep(next_tick(began, tick, now) - now)
 
     async def _keep_lease(self) -> None:
-        """A lease that is there is replaced, as it is: who holds a newer one would be told so."""
+        """Renews the Lease periodically, and creates it if it does not exist. Retries after failures."""
         while True:
             try:
                 await self._renew_lease()

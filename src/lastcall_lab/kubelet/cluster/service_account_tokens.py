@@ -1,4 +1,4 @@
-"""Tokens of service accounts for the pods of a node, asked for again before they end (``pkg/kubelet/token``)."""
+"""Service account tokens for the pods of a node, renewed before they expire (``pkg/kubelet/token``)."""
 
 import logging
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class _CachedToken:
 
 
 class ServiceAccountTokens:
-    """One token for each pod, audience and lifetime."""
+    """One cached token per pod, audience and lifetime."""
 
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client = client
@@ -34,9 +34,9 @@ class ServiceAccountTokens:
         self._known: dict[tuple[str, str, int], _CachedToken] = {}
 
     async def get(self, pod: Object, asked: Object) -> str:
-        """For a ``serviceAccountToken`` of a volume. A new one when four fifths of its time are over.
+        """The token for a ``serviceAccountToken`` volume source. Renews it after four fifths of its lifetime.
 
-        LastcallError if there is none, and the one that is known has ended.
+        LastcallError if a renewal fails and the cached token has expired.
         """
         lifetime = asked.get("expirationSeconds") or LIFETIME
         key, now = (pod["metadata"]["uid"], asked.get("audience", ""), lifetime), self._clock.wall()
@@ -51,7 +51,7 @@ class ServiceAccountTokens:
         return known.text
 
     def forget(self, uid: str) -> None:
-        """Those of a pod that is over."""
+        """Drops the tokens of a finished pod."""
         for key in [key for key in self._known if key[0] == uid]:
             del self._known[key]
 

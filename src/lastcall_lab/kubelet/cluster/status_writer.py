@@ -1,4 +1,4 @@
-"""Writes one pod's status whenever it has changed, again and again while the API server is away."""
+"""Writes one pod's status after each change, and retries while the API server is away."""
 
 import asyncio
 import logging
@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 
 class StatusWriter:
-    """``wanted`` gives what is to be written, ``known`` the pod as it is there; ``learn`` hears the answer."""
+    """``wanted`` returns the status to write, ``known`` the pod as last read; ``learn`` receives the response."""
 
     def __init__(
         self,
@@ -41,15 +41,15 @@ class StatusWriter:
         self._turn = asyncio.Lock()
 
     def stop(self) -> None:
-        """The pod is gone: there is nothing more to be said of it."""
+        """Stops writing because the pod is gone."""
         self._over = True
 
     def mark_changed(self) -> None:
-        """There may be something new to be said."""
+        """Signals that the status may have changed."""
         self._due.set()
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Runs until cancelled."""
         while True:
             await self._due.wait()
             self._due.clear()
@@ -68,16 +68,16 @@ class StatusWriter:
                 self._written.set()
 
     async def wait_until_written(self) -> None:
-        """Returns when all that was to be said so far is written."""
+        """Returns when every change so far has been written."""
         written = self._written.next()
         self._due.set()
         await written
 
     async def write(self) -> None:
-        """Now, but one after the other, so that nothing older comes after what is newer. LastcallError.
+        """Writes the status now. Serialized, so that no older status overwrites a newer one. LastcallError.
 
-        That the pod is gone is no failure.
-        A conflict can mean that another pod has its name: then the watch will tell, and until then it is tried again.
+        A pod that is gone is no failure. A conflict can mean that another pod now has this name; the watch will report
+        it, and until then the writer retries.
         """
         async with self._turn:
             await self._write_status()

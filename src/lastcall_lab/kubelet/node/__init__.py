@@ -1,1 +1,1 @@
-"""The kubelet as a program: its loops, its Node, and its face to the agent."""
+"""The kubelet as a program: its loops, its Node, and its interface to the agent."""

@@ -1,4 +1,4 @@
-"""A kubelet: one node with its pods, on a runtime and a client of the API."""
+"""A kubelet: one node and its pods, on top of a runtime and an API client."""
 
 from random import Random
 
@@ -23,9 +23,9 @@ from lastcall_lab.kubelet.volumes.volume_manager import VolumeManager
 
 
 class LabKubelet:
-    """``run`` until cancelled, which is a kubelet's death: its pods run on, and the next one takes them over.
+    """Cancelling ``run`` simulates a kubelet crash: its pods keep running and the next instance adopts them.
 
-    ``directories`` hold the volumes of its pods; they are the same for each life of the node's kubelet.
+    ``directories`` hold the volumes of the pods; every kubelet instance of the node uses the same ones.
     """
 
     def __init__(
@@ -103,13 +103,13 @@ class LabKubelet:
         )
 
     async def run(self) -> None:
-        """All of it; what breaks off is raised."""
+        """Runs all loops of the kubelet; raises the first error that ends one of them."""
         await wait_first(
             self.events.run(), self._sources.run(), self.pods.run(), self._watch_runtime(), self.node.run()
         )
 
     def release_pods(self) -> None:
-        """The pods are this kubelet's again."""
+        """Returns the pods to this kubelet's control."""
         self.frozen = False
         for worker in self.pods.workers.values():
             worker.record.moved.set()

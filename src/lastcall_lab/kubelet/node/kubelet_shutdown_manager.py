@@ -1,8 +1,8 @@
-"""How a real kubelet goes down: the baseline that lastcall is compared with (``pkg/kubelet/nodeshutdown``, 1.36).
+"""The real kubelet's graceful node shutdown, as the baseline for lastcall (``pkg/kubelet/nodeshutdown``, 1.36).
 
-It does what that code does, its faults included: it arms once or never, knows nothing after a restart, hears of a
-cancellation when all phases are over, and lets the phases run by timers that do not wait for what they kill. The pauses
-were measured on a kubelet 1.36.2.
+It reproduces that code with its faults: it takes the inhibitor lock once or never, knows nothing after a restart, sees
+a cancelled shutdown only after all phases have ended, and runs the phases by timers that do not wait for the pods they
+kill. The pauses were measured on a kubelet 1.36.2.
 """
 
 import logging
@@ -48,12 +48,12 @@ class DelayDropIns(Protocol):
     """logind's drop-ins (``fake_limit_files.FakeLimitFiles``)."""
 
     def put(self, name: str, value: str) -> None:
-        """Writes one that sets InhibitDelayMaxSec."""
+        """Writes a drop-in that sets InhibitDelayMaxSec."""
         ...
 
 
 class KubeletShutdownManager:
-    """``groups`` ascending by priority; none: it does nothing. ``release`` closes a lock's descriptor."""
+    """``groups`` in ascending priority; without groups it does nothing. ``release`` closes a lock's descriptor."""
 
     def __init__(
         self,
@@ -75,11 +75,11 @@ class KubeletShutdownManager:
 
     @property
     def is_armed(self) -> bool:
-        """Whether it holds a lock."""
+        """Whether it holds an inhibitor lock."""
         return self._lock is not None
 
     async def run(self) -> None:
-        """Until cancelled. A start that fails is never tried again."""
+        """Runs until cancelled. Never retries a failed start."""
         if not self._groups:
             return
         try:
@@ -97,7 +97,7 @@ class KubeletShutdownManager:
     # -- arming --------------------------------------------------------------------------------------------------------
 
     async def _take_lock(self) -> LogindSession:
-        """NotPermitted if logind does not grant the time of all phases."""
+        """Takes the inhibitor lock. NotPermitted if logind does not grant the time of all phases."""
         session = await self._logind.open()
         try:
             await self._raise_limit(session)
@@ -128,7 +128,7 @@ class KubeletShutdownManager:
         )
 
     async def _handle_change(self, session: LogindSession) -> LogindSession:
-        """One thing heard; another session if this one was lost."""
+        """Handles one signal of logind; opens a new session if this one is lost."""
         try:
             change = await session.next_change()
         except Unavailable:
@@ -158,7 +158,7 @@ class KubeletShutdownManager:
     # -- going down ----------------------------------------------------------------------------------------------------
 
     async def _end_pods(self) -> None:
-        """Nobody waits until others know that the node is not ready."""
+        """Ends the pods without waiting until other components see the node as not ready."""
         began = self._clock.boottime()
         self._log_event("Shutdown manager detected shutdown event")
         self._kubelet.going_down = True
@@ -184,7 +184,7 @@ class KubeletShutdownManager:
         self._kubelet.events.record_event(self._kubelet.node.known, "Normal", names.SHUTDOWN_EVENT, message)
 
     def _plan_phases(self) -> list[tuple[PhasePlan, list[PodWorker]]]:
-        """The pods as they are now, once."""
+        """Groups the current pods by priority, once."""
         active = [worker for worker in self._kubelet.pods.workers.values() if not worker.over.is_set()]
         pods = {worker.record.uid: decoding.convert(worker.record.pod, Pod, worker.record.uid) for worker in active}
         phases = assign_pods(self._groups, pods.values())
@@ -194,7 +194,10 @@ class KubeletShutdownManager:
         ]
 
     async def _run_phase(self, group: PhasePlan, workers: Sequence[PodWorker], began: float) -> None:
-        """All at once; over when all have ended and their volumes are unmounted, or by the timer."""
+        """Ends all pods of a phase at once.
+
+        Ends when all containers stop and volumes are unmounted, or at the timer.
+        """
         for worker in workers:
             asked = worker.record.pod["spec"].get("terminationGracePeriodSeconds", math.inf)
             grace = max(self._kubelet.means.settings.least_grace, min(group.seconds, asked))

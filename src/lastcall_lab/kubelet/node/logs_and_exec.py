@@ -1,4 +1,4 @@
-"""What the API server asks a kubelet for: logs, and programs to run in a container."""
+"""The kubelet's API for the API server: container logs and exec."""
 
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
@@ -29,9 +29,9 @@ class LogsAndExec:
         self._clock = clock
 
     async def logs(self, pod: Object, options: LogOptions) -> AsyncIterator[bytes]:
-        """Of the container's run that goes on or was the last; of the one before with ``previous``.
+        """The log of the container's current or last run; of the run before that with ``previous``.
 
-        InvalidInput if there was no such run.
+        InvalidInput if that run does not exist.
         """
         worker = self._running_worker(pod)
         attempt = _log_attempt(pod, worker.record.facts.facts_of(options.container), options)
@@ -50,7 +50,7 @@ class LogsAndExec:
     async def execute(
         self, pod: Object, container: str, command: Sequence[str], *, stdin: bool, tty: bool
     ) -> ExecSession:
-        """InvalidInput if the container does not run."""
+        """Runs a program in a container. InvalidInput if the container does not run."""
         worker = self._running_worker(pod)
         if not worker.record.facts.facts_of(container).running:
             raise InvalidInput("exec", [f'container not found ("{container}")'])

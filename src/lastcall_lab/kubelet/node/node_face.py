@@ -1,4 +1,4 @@
-"""A node that goes down in order: what the graceful core's agent tells, and what others see of it."""
+"""The node's side of an orderly shutdown: what the agent reports, and what other components see of it."""
 
 import logging
 
@@ -40,9 +40,9 @@ ORDER = TerminationOrder(
 
 
 class KubeletNodeFace:
-    """``ports.NodeFace`` of a node of the lab: the agent ends its pods through the runtime, the kubelet writes about it.
+    """``ports.NodeFace`` of a lab node: the agent ends the pods in the runtime, the kubelet reports them.
 
-    From ``refuse_pods`` until ``mark_ready`` the kubelet leaves the pods alone.
+    From ``refuse_pods`` until ``mark_ready`` the kubelet does not touch the pods.
     """
 
     def __init__(self, kubelet: LabKubelet, clock: Clock) -> None:
@@ -51,20 +51,20 @@ class KubeletNodeFace:
         self._begun: dict[str, Pod] = {}
 
     def hold_pods(self) -> None:
-        """Nothing is started before the agent has looked whether a shutdown is under way: see ``first_look``."""
+        """Prevents starts until the agent has checked for a shutdown in progress: see ``first_look``."""
         self._kubelet.frozen = True
 
     def first_look(self, status: AgentStatus) -> None:
-        """What the agent tells after each round: at rest, the pods are the kubelet's."""
+        """Called by the agent after each round. If no shutdown is in progress, the kubelet controls its pods."""
         if status.state is not AgentState.ENDING and not self._kubelet.going_down and self._kubelet.frozen:
             self._kubelet.release_pods()
 
     def refuse_pods(self) -> None:
-        """New pods are refused from now on, whatever they tolerate; nothing is started any more."""
+        """Rejects new pods from now on, whatever they tolerate, and starts no more containers."""
         self._kubelet.going_down = self._kubelet.frozen = True
 
     async def begin_shutdown(self, deadline: float) -> None:
-        """Ready=False is written. LastcallError if the API server does not take it at once; it is tried further."""
+        """Writes Ready=False. LastcallError if the first write fails; the kubelet keeps retrying."""
         self.refuse_pods()
         if not self._kubelet.told_shutdown:
             self._kubelet.told_shutdown = True
@@ -82,11 +82,11 @@ class KubeletNodeFace:
             raise
 
     async def report_pod_ended(self, live: RunningPod, exit_codes: dict[str, int | None]) -> bool:
-        """Failed/Terminated with DisruptionTarget, whatever its exit codes: it was broken off.
+        """Writes Failed/Terminated with DisruptionTarget, whatever the exit codes: the shutdown interrupted the pod.
 
-        Its volumes are unmounted then, and the node says so: else they stay attached until the machine is back
-        (``pkg/kubelet/nodeshutdown`` waits for them too). LastcallError if that cannot be written now; True when all of it
-        is done.
+        Then unmounts its volumes and updates the Node; otherwise they stay attached until the machine is back
+        (``pkg/kubelet/nodeshutdown`` waits for them too). LastcallError if the write fails now; True when everything is
+        done.
         """
         pods = self._kubelet.pods
         pods.record_end(live.pod, ORDER, exit_codes)
@@ -103,12 +103,12 @@ class KubeletNodeFace:
             return True
 
     async def report_finished(self) -> None:
-        """Everything is written when a pod has ended."""
+        """Nothing to do: everything is written when a pod ends."""
 
     def hear(self, event: JournalEvent) -> None:
-        """What the agent records, or an earlier life of it has recorded: whose end has begun, who has ended.
+        """Receives the agent's records, including those of an earlier agent: pods it began to end, and ended pods.
 
-        What it only observes is left to the kubelet.
+        Pods that the agent only observes stay under the kubelet's control.
         """
         if isinstance(event, PodStarted):
             self._kubelet.leaving.add(event.uid)
@@ -119,7 +119,7 @@ class KubeletNodeFace:
             self._kubelet.pods.record_end(self._begun[event.uid], ORDER, {})
 
     async def mark_ready(self) -> None:
-        """Ready again; what was ended or refused stays so, as with a kubelet."""
+        """Marks the node ready again. Ended or rejected pods stay so, as with the real kubelet."""
         self._kubelet.going_down = False
         self._kubelet.release_pods()
         if self._kubelet.told_shutdown:

@@ -1,4 +1,4 @@
-"""The pods of one node: a worker for each, what the runtime tells, and what was left behind."""
+"""The pods of one node: one worker per pod, runtime notifications, and removal of leftovers."""
 
 import asyncio
 import logging
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class PodManager:
-    """``workers`` by uid."""
+    """``workers`` are keyed by uid."""
 
     def __init__(self, means: KubeletDeps) -> None:
         self._means = means
@@ -32,7 +32,7 @@ class PodManager:
         """Whether the API server has told once which pods there are."""
 
     async def run(self) -> None:
-        """Until cancelled. The pods run on then."""
+        """Runs until cancelled; the pods keep running afterwards."""
         self._means.runtime.repeat_ends()
         try:
             await wait_first(self._watch_ends(), self._watch_pods(), self._note_times())
@@ -40,14 +40,14 @@ class PodManager:
             await self._group.cancel()
 
     def record_end(self, pod: Pod, order: TerminationOrder, codes: dict[str, int | None]) -> None:
-        """Somebody else has ended it. It may be known only later: a kubelet that begins anew has yet to hear of its pods."""
+        """Records that another component ended the pod. A restarted kubelet may learn of the pod only later."""
         if worker := self.worker_of(pod):
             worker.record_end(order, codes)
         elif not self.synced:
             self._ended_by_others[pod.metadata.namespace, pod.metadata.name] = (order, codes)
 
     def worker_of(self, pod: Pod) -> PodWorker | None:
-        """One that has ended while nobody looked is known by its name alone."""
+        """The worker of a pod; finds a pod that ended while the kubelet was down by its name alone."""
         if pod.metadata.uid in self.workers:
             return self.workers[pod.metadata.uid]
         wanted = (pod.metadata.namespace, pod.metadata.name)
@@ -92,7 +92,7 @@ class PodManager:
         self._group.start(self._run_worker(uid, worker), f"pod {uid}")
 
     async def _run_worker(self, uid: str, worker: PodWorker) -> None:
-        """A mistake with one pod must not end the others."""
+        """Isolates the worker: a programming error with one pod must not stop the others."""
         try:
             await worker.run()
             del self.workers[uid]
@@ -100,7 +100,7 @@ class PodManager:
             log.exception("pod %s is left alone: its worker broke off", uid)
 
     async def _remove_leftovers(self) -> None:
-        """What runs, or has volumes, of pods that were deleted while no kubelet looked (``HandlePodCleanups``)."""
+        """Removes containers and volumes of pods deleted while no kubelet was running (``HandlePodCleanups``)."""
         if self.synced:
             return
         self.synced = True

@@ -1,4 +1,4 @@
-"""The end of one container of a pod that lives on."""
+"""Stops one container of a pod that keeps running."""
 
 import logging
 
@@ -12,7 +12,7 @@ log = logging.getLogger(__name__)
 
 
 async def end_container(live: RunningPod, name: str, grace: float, means: KubeletDeps) -> None:
-    """Hook, SIGTERM, SIGKILL, by the rules for a pod's end. The runtime tells when it has ended."""
+    """Runs the preStop hook, then SIGTERM, then SIGKILL, like pod termination. The runtime reports the end."""
     began = means.clock.boottime()
     window = TerminationWindow(started=began, grace=max(means.settings.least_grace, grace), last_kill=float("inf"))
     spec = live.pod.spec

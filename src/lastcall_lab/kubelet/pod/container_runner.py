@@ -1,4 +1,4 @@
-"""Keeps the containers of one pod running: starts, pauses, probes, restarts."""
+"""Keeps the containers of one pod running: starts, backoff, probes and restarts."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -24,7 +24,7 @@ _LONGEST_RETRY = 10.0
 
 
 class ContainerRunner:
-    """``run`` may be cancelled at any time; ``close`` ends what it has begun."""
+    """``run`` can be cancelled at any time; ``close`` stops the tasks that it started."""
 
     def __init__(self, record: PodStateRecord, means: KubeletDeps) -> None:
         self._record = record
@@ -44,11 +44,11 @@ class ContainerRunner:
 
     @property
     def prepared_pod(self) -> RunningPod | None:
-        """The pod as the runtime was given it; None if it was not."""
+        """The pod as given to the runtime; None before that."""
         return self._starter.live
 
     async def run(self) -> None:
-        """Starts what is to be started; returns when nothing is to be started any more."""
+        """Starts containers as planned. Returns when none is left to start."""
         while True:
             self._record.moved.clear()
             if self._means.held(self._record.uid):
@@ -65,7 +65,7 @@ class ContainerRunner:
                 await self._wait_for_change(plan, well=well)
 
     def handle_container_end(self, name: str, code: int | None) -> None:
-        """A container's run is over."""
+        """Records the end of a container's run."""
         known = self._record.facts.facts_of(name)
         if name == self._starting or not known.running:
             self._early[name] = code
@@ -74,7 +74,10 @@ class ContainerRunner:
         self._record.set_container(name, known.with_end(code, self._means.clock.wall()))
 
     async def handle_external_end(self, codes: Mapping[str, int | None]) -> None:
-        """Somebody else has ended all of its containers; for what he does not tell, the runtime has a moment."""
+        """Another component ended all containers.
+
+        Waits briefly for the runtime to report exit codes that ``codes`` lacks.
+        """
         for name, code in {**self._early, **codes}.items():
             self.handle_container_end(name, code)
         if self._running_names():
@@ -86,7 +89,7 @@ class ContainerRunner:
         return [name for name, known in self._record.facts.containers.items() if known.running]
 
     async def close(self) -> None:
-        """Nothing is asked or restarted any more; what runs runs on."""
+        """Stops probes and restarts; running containers keep running."""
         await self._prober.close()
         await self._group.cancel()
 
@@ -96,7 +99,7 @@ class ContainerRunner:
         )
 
     async def _wait_for_change(self, plan: StartPlan, *, well: bool) -> None:
-        """For a change, for the end of a pause, or a while after a failure: longer each time."""
+        """Waits for a change, for the end of a backoff, or for a growing pause after a failure."""
         if not well:
             self._failures += 1
             pause = self._means.settings.retry * 2.0 ** min(self._failures - 1, 10)
@@ -112,7 +115,7 @@ class ContainerRunner:
     # -- starting ------------------------------------------------------------------------------------------------------
 
     async def _start_container(self, name: str) -> bool:
-        """Whether nothing is wrong; what is missing is told, as is what this node cannot do."""
+        """Starts a container; False on failure, which goes to its status and to an event."""
         try:
             await self._starter.prepare(self._record.pod)
             self._record.set(address=self._starter.address)
@@ -169,7 +172,7 @@ class ContainerRunner:
         self._record.set_container(container["name"], begun.before_probes(container))
 
     async def _run_post_start(self, container: Object) -> None:
-        """A container whose postStart hook fails is ended."""
+        """Stops a container whose postStart hook fails."""
         name, hook = container["name"], self._starter.post_start_hook(container)
         if hook is None or not self._record.facts.facts_of(name).running:
             return
@@ -183,7 +186,7 @@ class ContainerRunner:
         return next(one for one in all_containers(self._record.pod) if one["name"] == name)
 
     def _show_pauses(self, plan: StartPlan) -> None:
-        """A container in a pause says so, and an event does."""
+        """Reports a container in backoff by its waiting state and an event."""
         metadata = self._record.pod["metadata"]
         pod = f"{metadata['name']}_{metadata['namespace']}({metadata['uid']})"
         for name, seconds in plan.pausing.items():
@@ -207,7 +210,7 @@ class ContainerRunner:
             self._restart_container(container, probe)
 
     def _restart_container(self, container: Object, probe: Probe) -> None:
-        """The container is ended; whether it is started again is decided when it has."""
+        """Stops the container. The start plan decides about a restart once it has ended."""
         spec = self._record.pod["spec"]
         again = "" if spec.get("restartPolicy") == "Never" else ", will be restarted"
         said = f"Container {container['name']} failed {probe.kind.lower()} probe{again}"
@@ -218,7 +221,7 @@ class ContainerRunner:
         )
 
     def live_pod(self) -> RunningPod:
-        """The pod with the containers that run; Unavailable before it has been prepared."""
+        """The pod with its running containers; Unavailable before it has been prepared."""
         live = self._starter.live
         if live is None:
             raise Unavailable("the pod has not been started yet")
@@ -229,7 +232,7 @@ class ContainerRunner:
     # -- after a restart of the kubelet --------------------------------------------------------------------------------
 
     async def recall_running(self) -> None:
-        """Takes over what runs; what does not is waited for a moment, in case the runtime tells how it ended."""
+        """Adopts running containers; waits briefly for the runtime to report how the others ended."""
         live = await self._starter.prepare(self._record.pod)
         found = containers_from_status(self._record.pod, live.containers, self._means.clock.wall())
         self._record.set(containers=found, address=self._starter.address)
@@ -247,16 +250,19 @@ class ContainerRunner:
             )
 
     def _take_over(self, container: Object) -> None:
-        """An earlier life has started it; of a run that it had no time to tell of, no status says that it has started."""
+        """Adopts a run of an earlier kubelet.
+
+        If that kubelet had no time to report it, no status shows it as started.
+        """
         known = self._record.facts.facts_of(container["name"])
         if not known.started:
             self._record.set_container(container["name"], known.before_probes(container))
         self._prober.begin(container)
 
     def _record_lost(self, names: list[str], *, nothing: bool) -> None:
-        """Nobody knows how they ended: the machine went down. Without its sandbox a pod begins from the beginning.
+        """Records containers with unknown ends after a machine crash. Without its sandbox the pod starts over.
 
-        One that is never to be restarted does not (``computePodActions``).
+        A pod with restartPolicy Never does not start over (``computePodActions``).
         """
         for name in names:
             self.handle_container_end(name, None)

@@ -1,4 +1,4 @@
-"""Brings the containers of one pod to run: volumes, sandbox, variables, start."""
+"""Starts the containers of one pod: volumes, sandbox, variables, launch."""
 
 from collections.abc import Mapping
 
@@ -13,15 +13,15 @@ from lastcall_lab.kubelet.spec.translation import runtime_container, runtime_pod
 
 
 class PodHeld(LastcallError):
-    """While the start was prepared, which may take long, somebody else has taken the pod over: it is not started."""
+    """Another component took over the pod while its start was prepared, which can take long: it is not started."""
 
 
 class VolumeUnavailable(LastcallError):
-    """A volume cannot be made now."""
+    """A volume cannot be set up now."""
 
 
 class ContainerStarter:
-    """Of one pod; what has been prepared once is not prepared again."""
+    """Starts the containers of one pod; prepares each volume and the sandbox only once."""
 
     def __init__(self, means: KubeletDeps) -> None:
         self._means = means
@@ -32,7 +32,10 @@ class ContainerStarter:
         """The pod's, once it has one."""
 
     async def prepare(self, pod: Object) -> RunningPod:
-        """Volumes, then the sandbox. VolumeFault; InvalidInput for what this node cannot do; Unavailable."""
+        """Sets up the volumes, then the sandbox.
+
+        VolumeUnavailable; InvalidInput for what this node does not support; Unavailable.
+        """
         if self.live is None:
             unsupported_fields.check_supported(pod)
             await self._mount_volumes(pod)
@@ -44,7 +47,10 @@ class ContainerStarter:
         return self.live
 
     async def launch_container(self, pod: Object, container: Object, attempt: int) -> str:
-        """The id of the run. Held; Missing for what its variables need, else as ``NodeRuntime.launch_container``."""
+        """Starts a container and returns the id of the run.
+
+        PodHeld; MissingDependency for what its variables need; otherwise as ``NodeRuntime.launch_container``.
+        """
         live = await self.prepare(pod)
         ready = await self._runtime_container(pod, container)
         if self._means.held(pod["metadata"]["uid"]):
@@ -57,13 +63,13 @@ class ContainerStarter:
         return run
 
     def post_start_hook(self, container: Object) -> LifecycleHandler | None:
-        """Its postStart hook, if it has one that does something."""
+        """The container's postStart hook, if it has one with an effect."""
         hook = (container.get("lifecycle") or {}).get("postStart") or {}
         known = decoding.convert(hook, LifecycleHandler, f"container {container['name']}: lifecycle.postStart")
         return known if known.exec or known.http_get or known.sleep else None
 
     def _tell_unmounted(self, pod: Object, container: Object, why: str) -> None:
-        """That a process finds its volumes, its token among them, by variables alone."""
+        """Reports by an event that a process finds its volumes, its token among them, only through variables."""
         if why:
             paths = ", ".join(one["mountPath"] for one in container.get("volumeMounts") or ())
             message = f"Volumes are not shown at {paths} ({why}): the process finds them by $VOLUME_<NAME>"
@@ -96,7 +102,7 @@ class ContainerStarter:
         return runtime_container(container, known, paths=self._paths, pins=pins, mounts=mounts)
 
     def _fixed_variables(self, pod: Object) -> Mapping[str, str]:
-        """What every container of this lab has: nothing else tells a process on the host's network which pod it is."""
+        """Variables of every lab container: a process on the host's network has no other way to know its pod."""
         metadata = pod["metadata"]
         return {
             "POD_NAME": metadata["name"],

@@ -1,4 +1,4 @@
-"""What the pods of a node are run with: everything that their workers share."""
+"""The shared dependencies of a node's pod workers."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,10 +19,11 @@ from lastcall_lab.kubelet.volumes.volume_manager import VolumeManager
 
 @dataclass(frozen=True, kw_only=True)
 class KubeletDeps:
-    """``refusal`` gives reason and message when new pods are not to be admitted now.
+    """``refusal`` returns reason and message while the node does not admit new pods.
 
-    ``held`` by a pod's uid: somebody else ends it, or all pods of this node, now; nothing of it is started, restarted or
-    ended meanwhile. ``leaving``: that its end has begun, so that how it ends is for him to say.
+    ``held(uid)``: another component currently ends this pod, or all pods of the node; the kubelet does not start,
+    restart or stop anything of it meanwhile. ``leaving(uid)``: another component has begun to end this pod and owns its
+    final status.
     """
 
     client: Client
@@ -40,12 +41,12 @@ class KubeletDeps:
     leaving: Callable[[str], bool]
 
     def pod_location(self, address: str) -> PodLocation:
-        """Where a pod with that address runs."""
+        """The location of a pod with that address."""
         allocatable: Mapping[str, Any] = (self.node.known.get("status") or {}).get("allocatable") or {}
         return PodLocation(self.profile.name, self.profile.address, address, allocatable or self.profile.capacity)
 
     def record_event(self, pod: Object, type_: str, reason: str, message: str, container: str = "") -> None:
-        """An event about a pod, or about one of its containers."""
+        """Records an event about a pod or one of its containers."""
         self.events.record_event(
             pod, type_, reason, message, field_path=_field_path(pod, container) if container else ""
         )

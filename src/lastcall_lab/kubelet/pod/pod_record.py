@@ -1,4 +1,4 @@
-"""What is known of one pod, and what is said of it."""
+"""The state of one pod on its node, and the status derived from it."""
 
 from dataclasses import replace
 from typing import Any
@@ -12,7 +12,7 @@ from lastcall_lab.kubelet.state.container_facts import ContainerFacts, PodFacts
 
 
 class PodStateRecord:
-    """The pod as the API server has it, the facts as this node knows them; what changes is written to the server."""
+    """The pod as last read from the API server, and this node's facts. Each change is written to the server."""
 
     def __init__(self, pod: Object, means: KubeletDeps) -> None:
         self.pod = pod
@@ -32,16 +32,16 @@ class PodStateRecord:
 
     @property
     def uid(self) -> str:
-        """The pod's."""
+        """The pod's uid."""
         return str(self.pod["metadata"]["uid"])
 
     @property
     def is_being_deleted(self) -> bool:
-        """Whether somebody has asked for its deletion."""
+        """Whether its deletion has been requested."""
         return bool(self.pod["metadata"].get("deletionTimestamp"))
 
     def update_pod(self, pod: Object) -> bool:
-        """The pod as the server has it; False if that is no news."""
+        """Stores the pod as the server has it; False if nothing changed."""
         if int(pod["metadata"]["resourceVersion"]) <= int(self.pod["metadata"]["resourceVersion"]):
             return False
         self.pod = pod
@@ -49,31 +49,31 @@ class PodStateRecord:
         return True
 
     def current_status(self) -> Object:
-        """The status as it is now."""
+        """The current status."""
         if self.rejected:
             return pod_status.rejected_status(self.pod, self.facts)
         facts = replace(self.facts, leaving=self._means.leaving(self.uid))
         return pod_status.pod_status(self.pod, facts, self._means.clock.wall())
 
     def set(self, **facts: Any) -> None:
-        """Some facts are others now."""
+        """Changes some facts of the pod."""
         self._replace_facts(replace(self.facts, **facts))
 
     def set_container(self, name: str, facts: ContainerFacts) -> None:
-        """Those of one container."""
+        """Changes some facts of one container."""
         self._replace_facts(self.facts.with_container(name, facts))
 
     def _replace_facts(self, facts: PodFacts) -> None:
-        """What is no news wakes nobody: a kubelet that begins anew finds most of its pods as they were."""
+        """Notifies only about real changes: a restarted kubelet finds most of its pods unchanged."""
         if facts != self.facts:
             self.facts = facts
             self.notify_change()
 
     def notify_change(self) -> None:
-        """Whoever waits looks again."""
+        """Wakes all waiters."""
         self.writer.mark_changed()
         self.moved.set()
 
     def tell(self, type_: str, reason: str, message: str, container: str = "") -> None:
-        """An event about the pod, or about one of its containers."""
+        """Records an event about the pod or one of its containers."""
         self._means.record_event(self.pod, type_, reason, message, container)

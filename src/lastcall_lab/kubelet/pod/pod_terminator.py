@@ -1,4 +1,4 @@
-"""The end of a pod that was deleted, has done its work, or has to go: by the rules by which the agent ends pods."""
+"""Ends a pod that is deleted, finished or evicted, by the same rules as the agent."""
 
 import asyncio
 import logging
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class TerminationOrder:
-    """To end a pod within ``effective_grace`` seconds. If it has not succeeded, reason and message become its status'."""
+    """Ends a pod within ``effective_grace`` seconds. Unless it succeeded, its status gets reason and message."""
 
     grace: float
     reason: str = ""
@@ -38,9 +38,9 @@ class TerminationOrder:
 
 
 def effective_grace(pod: Object, settings: KubeletSettings) -> float:
-    """What a pod has that is to go, in seconds (``pod_workers.go: calculateEffectiveGracePeriod``).
+    """The grace period of a pod to be ended, in seconds (``pod_workers.go: calculateEffectiveGracePeriod``).
 
-    What the API server says of a deletion counts, else what the pod asks for; nobody has less than a second.
+    The deletion's grace period takes precedence over the pod's own. The minimum is one second.
     """
     said = pod["metadata"].get("deletionGracePeriodSeconds")
     if said is None:
@@ -49,7 +49,7 @@ def effective_grace(pod: Object, settings: KubeletSettings) -> float:
 
 
 class PodTerminator:
-    """One pod's end. ``shorten_grace`` may be called while ``run`` runs."""
+    """Ends one pod. ``shorten_grace`` may be called while ``run`` runs."""
 
     def __init__(self, pod: Object, live: RunningPod, order: TerminationOrder, means: KubeletDeps) -> None:
         self._pod = pod
@@ -63,7 +63,7 @@ class PodTerminator:
         """How the containers ended."""
 
     def shorten_grace(self, seconds: float) -> None:
-        """It has no more than so many seconds from now on."""
+        """Limits the remaining time to that many seconds from now."""
         deadline = self._means.clock.boottime() + seconds
         if deadline < self._deadline:
             self._deadline = deadline
@@ -72,8 +72,8 @@ class PodTerminator:
     async def run(self) -> None:
         """Returns when all containers have ended.
 
-        When less time is given than there was, hooks go on until the new deadline; then what was begun is taken up
-        again with it, so that SIGTERM and SIGKILL follow at once.
+        If the time is shortened, running hooks continue until the new deadline. Then the termination resumes with that
+        deadline, so that SIGTERM and SIGKILL follow at once.
         """
         while True:
             deadline = self._deadline
@@ -88,7 +88,7 @@ class PodTerminator:
             self._release_hooks()
 
     async def _until_over(self, work: "asyncio.Task[Any]", deadline: float) -> None:
-        """Waits for the end, or until a deadline that was brought forward has come."""
+        """Waits for the end, or until a shortened deadline passes."""
         while not work.done():
             self._shorter.clear()
             if self._deadline != deadline and self._current_time() >= self._deadline:

@@ -1,4 +1,4 @@
-"""One pod's life on its node, from its admission until nothing of it is left (``pkg/kubelet/pod_workers.go``)."""
+"""One pod on its node, from admission until nothing of it is left (``pkg/kubelet/pod_workers.go``)."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 class PodWorker:
-    """``live_pod`` is the pod as an earlier life of the kubelet has left it running."""
+    """``live_pod`` is the pod that an earlier kubelet instance left running."""
 
     def __init__(self, pod: Object, means: KubeletDeps, *, live: RunningPod | None = None) -> None:
         self.record = PodStateRecord(pod, means)
@@ -56,13 +56,13 @@ class PodWorker:
     # -- what others tell ----------------------------------------------------------------------------------------------
 
     def update(self, pod: Object) -> None:
-        """The pod as the API server has it."""
+        """Stores the pod as the API server has it."""
         self.record.update_pod(pod)
         self._order_deletion()  # that it is deleted can have been known before: by the answer to a status
         self._refresher.check_pod()
 
     def mark_gone(self, pod: Object) -> None:
-        """It is not there any more, whoever has deleted it."""
+        """The pod no longer exists in the API, whoever deleted it."""
         self.record.pod = pod
         self.record.writer.stop()
         self._gone.set()
@@ -75,7 +75,7 @@ class PodWorker:
             self.end(TerminationOrder(effective_grace(self.record.pod, self._means.settings)))
 
     def end(self, order: TerminationOrder) -> None:
-        """It is to end; a second order can only shorten the time."""
+        """Orders the end of the pod. A second order can only shorten the time."""
         if self._order is None:
             self._order = order
         else:
@@ -85,18 +85,18 @@ class PodWorker:
         self._end_wanted.set()
 
     def record_end(self, order: TerminationOrder, codes: dict[str, int | None]) -> None:
-        """It was ended by somebody else: it has failed, whatever its exit codes are."""
+        """Another component ended the pod: it has failed, whatever its exit codes."""
         self._order = order
         self._codes = codes
         self._ended_by_others.set()
         self.record.moved.set()
 
     def handle_container_end(self, name: str, code: int | None) -> None:
-        """A container's run is over."""
+        """Records the end of a container's run."""
         self._runner.handle_container_end(name, code)
 
     def live_pod(self) -> RunningPod:
-        """The pod with the containers that run; Unavailable before it has been started."""
+        """The pod with its running containers; Unavailable before it has been started."""
         return self._runner.live_pod()
 
     # -- life ----------------------------------------------------------------------------------------------------------
@@ -141,13 +141,13 @@ class PodWorker:
         self._finalize_status()
 
     async def _wait_until_released(self) -> None:
-        """While somebody else ends the pods of this node, it is up to him to end this one too."""
+        """Waits while another component ends the pods of this node, which then ends this pod too."""
         while self._means.held(self.record.uid) and not self._ended_by_others.is_set():
             self.record.moved.clear()
             await self.record.moved.wait()
 
     def _facts_from_status(self) -> dict[str, Any]:
-        """What an earlier life has said stays said until more is known."""
+        """Keeps the facts of the last written status until the runtime reports more."""
         if not self._ran:
             return {}
         running = self._found.containers if self._found else {}
@@ -168,7 +168,7 @@ class PodWorker:
             await self._runner.run()
 
     def _expire_deadline(self) -> None:
-        """``activeDeadlineSeconds`` are over."""
+        """Ends the pod because ``activeDeadlineSeconds`` have passed."""
         why = "Pod was active on the node longer than the specified deadline"
         self.record.tell("Normal", "DeadlineExceeded", why)
         self.record.set(phase="Failed")
@@ -184,7 +184,7 @@ class PodWorker:
     # -- end -----------------------------------------------------------------------------------------------------------
 
     async def _end_pod(self) -> None:
-        """Ends what runs. Unavailable if the runtime is away: to be tried again."""
+        """Ends the running containers. Unavailable if the runtime cannot be reached; the caller retries."""
         if self._order is None:
             self._order = TerminationOrder(effective_grace(self.record.pod, self._means.settings))
         if live := await self._running_pod():
@@ -196,14 +196,14 @@ class PodWorker:
                 self._runner.handle_container_end(name, code)
 
     async def _running_pod(self) -> RunningPod | None:
-        """What the runtime says: a start may have been broken off."""
+        """The pod as the runtime reports it, because a start may have been interrupted."""
         for live in await self._means.runtime.refresh_pods():
             if live.pod.metadata.uid == self.record.uid:
                 return live
         return None
 
     def _finalize_status(self) -> None:
-        """Its phase is final from now on."""
+        """Makes the pod's phase final."""
         order = self._order or TerminationOrder(0.0)
         self.record.set(over=True, conditions=tuple(order.conditions))
         if order.reason and pod_status.pod_phase(self.record.pod, self.record.facts) == "Failed":
@@ -211,7 +211,7 @@ class PodWorker:
         self.over.set()
 
     async def _kill_leftovers(self) -> None:
-        """It was over before; nothing of it should run."""
+        """Ends containers of a pod that had already finished; none should run."""
         found = containers_from_status(self.record.pod, {}, self._means.clock.wall())
         status = self.record.pod["status"]
         said = {name: status[name] for name in ("reason", "message") if name in status}
@@ -228,14 +228,14 @@ class PodWorker:
         await self._means.volumes.unmount_all(self.record.uid)
 
     async def _delete_pod(self) -> None:
-        """The last word to the API server: it forgets the pod, unless finalizers keep it."""
+        """Sends the final DELETE. The API server removes the pod unless it has finalizers."""
         if not self._gone.is_set():
             await wait_first(self.record.writer.wait_until_written(), self._gone.wait())
             await wait_first(self._retry_until_done(self._ask_for_deletion), self._gone.wait())
             await self._gone.wait()
 
     async def _ask_for_deletion(self) -> None:
-        """A conflict is tried again: if it means that another pod has its name, the watch will tell that it is gone."""
+        """Retries after a conflict. If another pod has taken the name, the watch reports that this one is gone."""
         metadata = self.record.pod["metadata"]
         try:
             await self._means.client.delete(

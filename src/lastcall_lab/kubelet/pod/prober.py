@@ -1,4 +1,4 @@
-"""Asks the containers of a pod how they are, for as long as they run (``pkg/kubelet/prober/worker.go``)."""
+"""Probes the containers of a pod while they run (``pkg/kubelet/prober/worker.go``)."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ Verdict = Callable[[str, Probe, bool], None]
 
 
 class Prober:
-    """``live`` gives the pod as it runs; ``started`` whether a container's startup probe has succeeded."""
+    """``live`` returns the running pod; ``started`` whether a container's startup probe has succeeded."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class Prober:
         self._ending = OrderedTaskGroup()
 
     def begin(self, container: Object) -> None:
-        """A container has started."""
+        """Starts the probes of a container that has started."""
         group = self._groups[container["name"]] = OrderedTaskGroup()
         for probe in probes_of(container):
             group.start(
@@ -42,18 +42,18 @@ class Prober:
             )
 
     def end(self, name: str) -> None:
-        """It has ended."""
+        """Stops the probes of a container that has ended."""
         if group := self._groups.pop(name, None):
             self._ending.start(group.cancel(), f"end probes of {name}")
 
     async def close(self) -> None:
-        """Ends all."""
+        """Stops all probes."""
         for name in list(self._groups):
             self.end(name)
         await self._ending.join()
 
     async def _probe_periodically(self, name: str, probe: Probe) -> None:
-        """Every period from the container's start on, once the delay is over; not while the answer is known to stay."""
+        """Probes in every period after the initial delay, except while the result is known to stay the same."""
         clock: Clock = self._means.clock
         began = tick = clock.boottime()
         streak = ProbeStreak()
@@ -72,7 +72,7 @@ class Prober:
             await clock.sleep(tick - now)
 
     def _is_due(self, name: str, probe: Probe, age: float) -> bool:
-        """A pod that is being deleted is asked for its readiness alone."""
+        """Whether to probe now. A pod that is being deleted gets readiness probes only."""
         if self._pod()["metadata"].get("deletionTimestamp") and probe.kind != "Readiness":
             return False
         return age >= probe.delay and (probe.kind == "Startup") != self._started(name)

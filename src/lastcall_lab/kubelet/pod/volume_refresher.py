@@ -1,4 +1,4 @@
-"""Keeps the files of a running pod's volumes as their sources are (``pkg/kubelet/pod_workers.go``: each sync does)."""
+"""Updates the files of a running pod's volumes from their sources (``pkg/kubelet/pod_workers.go``: each sync does)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +14,7 @@ from lastcall_lab.kubelet.spec import projections
 
 
 class VolumeRefresher:
-    """Looks about every minute, and when the pod's own metadata have changed. Nothing is done before ``mounted``."""
+    """Checks about every minute and when the pod's metadata change. Does nothing before ``mounted`` is set."""
 
     def __init__(self, record: PodStateRecord, means: KubeletDeps, *, mounted: Callable[[], bool]) -> None:
         self._record = record
@@ -26,16 +26,16 @@ class VolumeRefresher:
 
     @property
     def has_refreshable(self) -> bool:
-        """Whether there is anything to be refreshed; else nobody has to run it."""
+        """Whether the pod has such a volume; otherwise ``run`` is not needed."""
         return bool(self._volumes)
 
     def check_pod(self) -> None:
-        """The pod may have changed."""
+        """Signals that the pod may have changed."""
         if _downward_inputs(self._record.pod) != self._shown:
             self._news.set()
 
     async def run(self) -> None:
-        """Until cancelled. What cannot be refreshed stays as it is, and an event tells why."""
+        """Runs until cancelled. Keeps the files that it cannot update, and records an event with the reason."""
         spread = crc32(self._record.uid.encode()) / 2**32
         pause = self._means.settings.sync * (1 + spread / 2)
         while True:

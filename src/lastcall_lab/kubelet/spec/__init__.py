@@ -1,1 +1,1 @@
-"""From a pod's specification to what the runtime is asked for (pure)."""
+"""Translates a pod's specification into what the runtime gets (pure)."""

@@ -28,7 +28,7 @@ Sources = Mapping[ConfigSource, Object | None]
 
 
 def config_sources_of(container: Object) -> list[ConfigSource]:
-    """What the variables of a container come from."""
+    """The ConfigMaps and Secrets that a container's variables come from."""
     found = [
         ConfigSource(kind, one[key]["name"])
         for one in container.get("envFrom") or ()
@@ -47,9 +47,9 @@ def config_sources_of(container: Object) -> list[ConfigSource]:
 def container_variables(
     pod: Object, container: Object, *, place: PodLocation, sources: Sources, services: Mapping[str, str]
 ) -> dict[str, str]:
-    """All of them, in their order: its own go before those of sources, these before those of services.
+    """All variables in order. ``env`` overrides ``envFrom``, which overrides the Services' variables.
 
-    Missing says what is not there.
+    MissingDependency names a source that does not exist.
     """
     own: dict[str, str] = {}
     for one in container.get("envFrom") or ():
@@ -62,7 +62,7 @@ def container_variables(
 
 
 def expand_references(text: str, known: Mapping[str, str]) -> str:
-    """``$(NAME)`` is the variable's value, ``$$(NAME)`` is ``$(NAME)``; what is unknown stays."""
+    """Replaces ``$(NAME)`` by the variable's value and ``$$(NAME)`` by ``$(NAME)``; unknown names stay."""
 
     def one(found: "re.Match[str]") -> str:
         if found[0] == "$$":
@@ -87,7 +87,7 @@ def _variable_value(
     sources: Sources,
     known: Mapping[str, str],
 ) -> str | None:
-    """None: it is not set, since its source is optional and not there."""
+    """None leaves the variable unset, because its optional source does not exist."""
     origin = one.get("valueFrom")
     if not origin:
         return expand_references(one.get("value", ""), known)
@@ -129,7 +129,7 @@ def _find_source(source: ConfigSource, sources: Sources, *, optional: bool) -> O
 
 
 def source_data(kind: str, obj: Object) -> dict[str, bytes]:
-    """What a ConfigMap or a Secret holds."""
+    """The data of a ConfigMap or a Secret."""
     if kind == "secret":
         return {key: base64.b64decode(value) for key, value in (obj.get("data") or {}).items()}
     text = {key: value.encode() for key, value in (obj.get("data") or {}).items()}
@@ -144,12 +144,12 @@ MASTER = ("default", "kubernetes")
 
 
 def has_service_links(pod: Object) -> bool:
-    """Whether its containers are told of the Services in its namespace."""
+    """Whether its containers get variables for the Services in its namespace."""
     return bool(pod["spec"].get("enableServiceLinks", True))
 
 
 def service_variables(pod: Object, known: Iterable[Object], *, node: int, privileged: bool) -> dict[str, str]:
-    """Of the Services in the pod's namespace, and of ``kubernetes``: the addresses at which this node's proxy listens."""
+    """Variables for the Services in the pod's namespace and for ``kubernetes``: the addresses of this node's proxy."""
     namespace = pod["metadata"]["namespace"]
     links = has_service_links(pod)
     chosen: dict[str, Object] = {}
@@ -164,7 +164,7 @@ def service_variables(pod: Object, known: Iterable[Object], *, node: int, privil
 
 
 def _variables_of_service(service: Object, node: int, *, privileged: bool) -> Iterator[tuple[str, str]]:
-    """As Docker's links had them, and Kubernetes still has."""
+    """The variables of Docker links, which Kubernetes still provides."""
     ip, ports = service["spec"].get("clusterIP", ""), service["spec"].get("ports") or []
     if not ports or ip in ("", "None"):
         return

@@ -1,4 +1,4 @@
-"""What a pod's fieldRef and resourceFieldRef mean (pure; ``pkg/fieldpath``, ``pkg/kubelet/kubelet_pods.go``)."""
+"""Values of a pod's fieldRef and resourceFieldRef (pure; ``pkg/fieldpath``, ``pkg/kubelet/kubelet_pods.go``)."""
 
 import math
 import re
@@ -15,7 +15,7 @@ _SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['(.*)'\]")
 
 @dataclass(frozen=True)
 class PodLocation:
-    """Where a pod runs: what its status says, or will say."""
+    """Where a pod runs, as its status reports or will report it."""
 
     node: str
     host_ip: str
@@ -24,7 +24,7 @@ class PodLocation:
 
 
 def field_value(pod: Object, path: str, place: PodLocation) -> str:
-    """The text of a field; Missing if there is no such field."""
+    """The text of a field; MissingDependency if the field is not supported."""
     metadata, spec = pod["metadata"], pod["spec"]
     if found := _SUBSCRIPT.fullmatch(path):
         return str((metadata.get(found[1]) or {}).get(found[2], ""))
@@ -47,7 +47,7 @@ def field_value(pod: Object, path: str, place: PodLocation) -> str:
 
 
 def _format_map(values: Mapping[str, str] | None) -> str:
-    """As in the files of a downwardAPI volume."""
+    """The format of a downwardAPI volume's files."""
     return "\n".join(f'{key}="{_escape(value)}"' for key, value in sorted((values or {}).items()))
 
 
@@ -56,7 +56,7 @@ def _escape(value: str) -> str:
 
 
 def resource_value(container: Object, reference: Mapping[str, Any], place: PodLocation) -> str:
-    """A limit or a request in units of the divisor, rounded up; without a limit it is what the node has."""
+    """A limit or a request in units of the divisor, rounded up. Without a limit, the node's capacity."""
     kind, _, name = reference["resource"].partition(".")
     given = (container.get("resources") or {}).get(kind) or {}
     quantity = given.get(name)

@@ -21,7 +21,7 @@ KINDS = ("configMap", "secret", "downwardAPI", "projected")
 
 
 def projected_sources(volume: Object) -> list[tuple[str, Object]]:
-    """What a volume is made of: kind and source; nothing for volumes of other kinds."""
+    """The sources of a volume: kind and source. Empty for other kinds of volumes."""
     for kind in ("configMap", "secret", "downwardAPI"):
         if kind in volume:
             return [(kind, volume[kind])]
@@ -30,18 +30,18 @@ def projected_sources(volume: Object) -> list[tuple[str, Object]]:
 
 
 def is_projected(volume: Object) -> bool:
-    """Whether a volume is of such a kind."""
+    """Whether the volume has projected files."""
     return any(kind in volume for kind in KINDS)
 
 
 def files_below(files: Files, path: str) -> Files:
-    """A file, or those below a directory."""
+    """The file at a path, or all files below it if it is a directory."""
     wanted = posixpath.normpath(path)
     return {name: content for name, content in files.items() if name == wanted or name.startswith(f"{wanted}/")}
 
 
 def config_sources_of(volume: Object) -> list[ConfigSource]:
-    """The objects that are asked for."""
+    """The ConfigMaps and Secrets that the volume needs."""
     found = []
     for kind, source in projected_sources(volume):
         if kind == "configMap":
@@ -52,14 +52,14 @@ def config_sources_of(volume: Object) -> list[ConfigSource]:
 
 
 def token_sources(volume: Object) -> Iterator[Object]:
-    """The service account tokens that are asked for."""
+    """The service account tokens that the volume needs."""
     return (source for kind, source in projected_sources(volume) if kind == "serviceAccountToken")
 
 
 def projected_files(
     pod: Object, volume: Object, *, place: PodLocation, sources: Sources, tokens: Mapping[str, str]
 ) -> Files:
-    """All files; ``token_sources`` are by path. Missing says what is not there."""
+    """All files. ``token_sources`` are by path. MissingDependency names what does not exist."""
     kind = next(kind for kind in KINDS if kind in volume)
     mode = volume[kind].get("defaultMode") or _MODE
     found: Files = {}

@@ -1,4 +1,4 @@
-"""From the API's pod to the pod that a runtime is given: variables and paths are plain there (pure)."""
+"""Translates the API's pod to the pod for a runtime, with variables and paths resolved (pure)."""
 
 from collections.abc import Iterator, Mapping
 
@@ -14,7 +14,7 @@ Paths = Mapping[str, str]
 
 
 def runtime_pod(pod: Object, *, paths: Paths, address: str, mounts: bool) -> Pod:
-    """The pod without variables that come from elsewhere; InvalidInput if it cannot be read."""
+    """The pod without variables from other sources; InvalidInput if it cannot be parsed."""
     spec = pod["spec"]
     containers = {
         name: [_plain_container(one, paths, {}, mounts=mounts) for one in spec.get(name) or ()] for name in _LISTS
@@ -30,9 +30,9 @@ def runtime_pod(pod: Object, *, paths: Paths, address: str, mounts: bool) -> Pod
 def runtime_container(
     container: Object, known: Mapping[str, str], *, paths: Paths, pins: Parts, mounts: bool
 ) -> Container:
-    """A container with its variables, which its command line may mention as ``$(NAME)``.
+    """A container with its variables, and ``$(NAME)`` in its command line expanded.
 
-    ``pins`` are the parts of volumes that it finds elsewhere than in them.
+    ``pins`` are the volume parts with their own path outside of the volume.
     """
     values = {**({} if mounts else _volume_variables(container, paths, pins)), **known}
     words = {
@@ -55,7 +55,7 @@ def _plain_container(container: Object, paths: Paths, pins: Parts, *, mounts: bo
 
 
 def _container_mounts(container: Object, paths: Paths, pins: Parts, *, mounts: bool) -> Iterator[Object]:
-    """A runtime that does not mount volumes itself is told of each where it is, unless it is at its own place already."""
+    """For a runtime that does not mount volumes: the path of each volume that is not already at its mountPath."""
     for one in container.get("volumeMounts") or ():
         mount = {"name": _volume_name(one), "mountPath": one["mountPath"]}
         if mounts or paths.get(one["name"]) == one["mountPath"]:
@@ -65,7 +65,7 @@ def _container_mounts(container: Object, paths: Paths, pins: Parts, *, mounts: b
 
 
 def _volume_name(mount: Object) -> str:
-    """Each part of a volume is a volume to the runtime."""
+    """To the runtime, each part of a volume is a volume of its own."""
     part = mount.get("subPath", "")
     return f"{mount['name']}/{part}" if part else mount["name"]
 
@@ -80,7 +80,7 @@ def _pod_volumes(pod: Object, paths: Paths) -> Iterator[Object]:
 
 
 def _volume_variables(container: Object, paths: Paths, pins: Parts) -> dict[str, str]:
-    """Where a process finds its volumes: the volume ``data`` at ``$VOLUME_DATA``."""
+    """Variables that tell a process the paths of its volumes: the volume ``data`` is at ``$VOLUME_DATA``."""
     found = {}
     for one in container.get("volumeMounts") or ():
         found[f"VOLUME_{one['name'].upper().replace('-', '_')}"] = _full_path(one, paths, pins)
@@ -88,7 +88,7 @@ def _volume_variables(container: Object, paths: Paths, pins: Parts) -> dict[str,
 
 
 def _full_path(mount: Object, paths: Paths, pins: Parts) -> str:
-    """Where a volume, or the part of one that is mounted, is on this machine."""
+    """The path on this machine of a volume, or of the mounted part of one."""
     part = mount.get("subPath", "")
     whole = f"{paths[mount['name']]}/{part}" if part else paths[mount["name"]]
     return pins.get((mount["name"], part), whole)

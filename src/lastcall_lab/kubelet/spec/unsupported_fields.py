@@ -1,4 +1,4 @@
-"""What the lab's nodes cannot do whatever the runtime is (pure): told before a pod begins, not passed over in silence."""
+"""Pod fields that the lab's nodes do not support with any runtime (pure): rejected before start, never ignored."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ _ASKED = ("exec", "httpGet", "tcpSocket")
 
 
 def check_supported(pod: Object) -> None:
-    """InvalidInput lists every field that cannot be honoured."""
+    """InvalidInput lists every unsupported field."""
     if violations := [*_unsupported_volumes(pod), *_unsupported_containers(pod)]:
         raise InvalidInput(f"pod {pod['metadata']['namespace']}/{pod['metadata']['name']}", violations)
 

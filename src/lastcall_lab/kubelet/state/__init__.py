@@ -1,1 +1,1 @@
-"""What is known of a pod's containers, and the status that follows from it (pure)."""
+"""The state of a pod's containers, and the status derived from it (pure)."""

@@ -1,4 +1,4 @@
-"""What a kubelet knows of a pod's containers."""
+"""What a kubelet knows of a pod's containers: the input of the pod's status."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -11,7 +11,7 @@ from lastcall_lab.kubelet.state.crash_loop_backoff import RestartPause
 
 @dataclass(frozen=True)
 class RunningState:
-    """A run of a container that has not ended. Seconds since 1970."""
+    """A current run of a container. Seconds since 1970."""
 
     id: str
     started: float
@@ -19,7 +19,7 @@ class RunningState:
 
 @dataclass(frozen=True)
 class TerminatedState:
-    """A run that is over; ``reason`` is Completed, Error, or why nobody knows better."""
+    """An ended run; ``reason`` is Completed, Error, or why the exit code is unknown."""
 
     id: str
     started: float
@@ -39,9 +39,9 @@ class WaitingState:
 
 @dataclass(frozen=True, kw_only=True)
 class ContainerFacts:
-    """One container: its run, and how the one before ended. ``waiting`` hides the run for as long as it is there.
+    """One container: its run, and the end of the run before. While ``waiting`` is set, it hides the run.
 
-    ``started`` and ``ready`` are what its probes say of the run; ``pause`` is the one before the next run.
+    ``started`` and ``ready`` are the results of the run's probes; ``pause`` is the backoff before the next run.
     """
 
     run: RunningState | TerminatedState | None = None
@@ -54,21 +54,21 @@ class ContainerFacts:
 
     @property
     def running(self) -> bool:
-        """Whether it runs."""
+        """Whether the container runs."""
         return isinstance(self.run, RunningState)
 
     @property
     def last_end(self) -> TerminatedState | None:
-        """How its run ended; None if it runs, or never did."""
+        """How its last run ended; None if it runs or never ran."""
         return self.run if isinstance(self.run, TerminatedState) else None
 
     def before_probes(self, container: Object) -> "ContainerFacts":
-        """A run that no probe has told of yet: without a startup probe it has started, and without any it is ready."""
+        """A run without probe results: started if it has no startup probe, ready if it has no probes at all."""
         started = "startupProbe" not in container
         return replace(self, started=started, ready=started and "readinessProbe" not in container)
 
     def with_end(self, code: int | None, now: float) -> "ContainerFacts":
-        """It has ended; a code that nobody knows is 255, as containerd says it then."""
+        """The container after its end. An unknown exit code becomes 255, as in containerd."""
         if not isinstance(self.run, RunningState):
             return self
         known = 255 if code is None else code
@@ -82,11 +82,11 @@ _NOTHING = ContainerFacts()
 
 @dataclass(frozen=True, kw_only=True)
 class PodFacts:
-    """One pod. ``phase``, ``reason`` and ``message`` are said instead of what the containers tell, where they are set.
+    """One pod. If set, ``phase``, ``reason`` and ``message`` override what follows from the containers.
 
-    ``over``: nothing of it will run any more, so that its phase is final. ``leaving``: somebody else ends it, and will
-    say what its last phase is. ``address`` is empty before there is one.
-    ``conditions`` are others than those that the containers tell, such as DisruptionTarget.
+    ``over``: no container of it will run again, so its phase is final. ``leaving``: another component ends the pod and
+    owns its final phase. ``address`` is empty until the pod has one. ``conditions`` are those that do not follow from
+    the containers, such as DisruptionTarget.
     """
 
     containers: Mapping[str, ContainerFacts] = field(default_factory=dict)
@@ -101,19 +101,19 @@ class PodFacts:
     conditions: tuple[Mapping[str, Any], ...] = ()
 
     def facts_of(self, name: str) -> ContainerFacts:
-        """One of its containers."""
+        """The facts of one container."""
         return self.containers.get(name, _NOTHING)
 
     def with_container(self, name: str, facts: ContainerFacts) -> "PodFacts":
-        """The same with something else about one container."""
+        """The pod with some facts of one container replaced."""
         return replace(self, containers={**self.containers, name: facts})
 
 
 def containers_from_status(pod: Object, running: Mapping[str, str], now: float) -> Mapping[str, ContainerFacts]:
-    """The containers of a pod that an earlier life of the kubelet has run, from the status that it wrote.
+    """The containers of a pod from the status that an earlier kubelet instance wrote.
 
-    ``running`` tells by name which runs the runtime knows. What runs no more counts as running until the runtime tells
-    how it ended; a run that the status does not know is one more restart.
+    ``running`` maps names to the runs that the runtime knows. A container that no longer runs counts as running until
+    the runtime reports its end. A run that the status does not know counts as one more restart.
     """
     status = pod.get("status") or {}
     found = {}
@@ -161,5 +161,5 @@ SCHEME = "lastcall://"
 
 
 def strip_runtime_scheme(text: str) -> str:
-    """The runtime's own id, of one as a status has it."""
+    """The runtime's own id from a status's container id."""
     return text.partition("://")[2]

@@ -23,7 +23,7 @@ _NOTHING: tuple[Any, ...] = (None, "", {}, [])
 def pod_status(pod: Object, facts: PodFacts, now: float) -> Object:
     """The whole status; ``now`` in seconds since 1970.
 
-    A condition that says what the pod's status says already keeps the time of its last transition.
+    A condition keeps its last transition time while its status stays the same.
     """
     said = pod_phase(pod, facts)
     answer: Object = {
@@ -48,7 +48,7 @@ def pod_status(pod: Object, facts: PodFacts, now: float) -> Object:
 
 
 def rejected_status(pod: Object, facts: PodFacts) -> Object:
-    """Of a pod that is not admitted: no more than that (``kubelet.go: rejectPod``)."""
+    """The whole status of a pod that is not admitted (``kubelet.go: rejectPod``)."""
     before = (pod.get("status") or {}).get("conditions") or []
     said: Object = {"phase": "Failed", "reason": facts.reason, "message": facts.message, "conditions": before}
     if facts.started_at is not None:
@@ -57,7 +57,7 @@ def rejected_status(pod: Object, facts: PodFacts) -> Object:
 
 
 def status_patch(new: Object, old: Mapping[str, Any], uid: str) -> Object | None:
-    """A strategic merge patch of the status with the uid as its precondition; None if nothing is to be said."""
+    """A strategic merge patch of the status with the uid as its precondition; None if nothing changes."""
     changed = {name: value for name, value in new.items() if not _is_same_field(name, value, old.get(name))}
     gone = {name: None for name in ("reason", "message") if name in old and name not in new}
     if not changed and not gone:
@@ -74,17 +74,17 @@ def status_patch(new: Object, old: Mapping[str, Any], uid: str) -> Object | None
 
 
 def _delete_directive(address: Object) -> Object:
-    """They merge addresses too."""
+    """Removes merged list entries, such as addresses, that the new status does not have."""
     return {**address, "$patch": "delete"}
 
 
 def _replace_condition(before: Mapping[str, Any], condition: Object) -> Object:
-    """Such patches merge conditions: what one does not say any more must be taken away."""
+    """Strategic merge patches merge conditions, so a dropped field of one needs an explicit removal."""
     return {**{name: None for name in before if name not in condition}, **condition}
 
 
 def _is_same_field(name: str, new: Any, old: Any) -> bool:
-    """Whether a field says the same: what is empty is as good as not there, conditions are known by their types."""
+    """Whether two fields mean the same: empty equals absent, and conditions compare by type."""
     if name != "conditions":
         return _is_equivalent(new, old)
     return _is_equivalent({one["type"]: one for one in new or ()}, {one["type"]: one for one in old or ()})
@@ -104,7 +104,7 @@ def _is_equivalent(one: Any, other: Any) -> bool:
 
 
 def pod_phase(pod: Object, facts: PodFacts) -> str:
-    """``kubelet_pods.go: getPhase``; a phase that is final stays."""
+    """``kubelet_pods.go: getPhase``; a final phase never changes."""
     before = (pod.get("status") or {}).get("phase", "")
     if facts.phase or before in FINISHED:
         return facts.phase or before
@@ -126,7 +126,7 @@ def pod_phase(pod: Object, facts: PodFacts) -> str:
 
 
 def _final_phase(pod: Object, facts: PodFacts) -> str:
-    """Succeeded if every main container has, by its last run."""
+    """Succeeded if the last run of every main container succeeded."""
     main = [facts.facts_of(one["name"]).last_end for one in pod["spec"]["containers"]]
     return "Succeeded" if all(one is not None and one.code == 0 for one in main) else "Failed"
 
@@ -165,7 +165,7 @@ def _new_condition(kind: str, ok: bool, reason: str = "", message: str = "") -> 
 
 
 def _with_times(condition: Object, before: Mapping[str, Any] | None, pod: Object, now: float) -> Object:
-    """With what a condition always has; the API server shows a null time of the last probe."""
+    """Adds the times of a condition; the API server shows a null ``lastProbeTime``."""
     since = before.get("lastTransitionTime") if before and before["status"] == condition["status"] else None
     seen = {"observedGeneration": pod["metadata"]["generation"]} if pod["metadata"].get("generation") else {}
     return {"lastProbeTime": None, **condition, "lastTransitionTime": since or timestamp(now), **seen}
@@ -188,7 +188,7 @@ def _is_container_done(container: Object, known: ContainerFacts) -> bool:
 
 
 def _containers_ready_condition(pod: Object, facts: PodFacts, said: str) -> Object:
-    """Sidecars count, other init containers do not."""
+    """Sidecars count; other init containers do not."""
     if said == "Succeeded":
         return _new_condition("", ok=False, reason="PodCompleted")
     if said == "Failed":
@@ -202,7 +202,7 @@ def _containers_ready_condition(pod: Object, facts: PodFacts, said: str) -> Obje
 
 
 def _ready_condition(pod: Object, inner: Object, before: Mapping[str, Any]) -> Object:
-    """The readiness gates count, too."""
+    """Includes the readiness gates."""
     if inner["status"] != "True":
         return inner
     faults = []
@@ -242,7 +242,7 @@ def _container_status(pod: Object, container: Object, facts: PodFacts, *, init: 
 
 
 def _container_states(pod: Object, known: ContainerFacts, facts: PodFacts, *, init: bool) -> tuple[Object, Object]:
-    """``state`` and ``lastState``; a pod that is over waits for nothing."""
+    """``state`` and ``lastState``; the containers of a finished pod are never waiting."""
     last = _terminated_status(known.last) if known.last else {}
     if known.waiting and not facts.over:
         over = known.last_end or known.last

@@ -1,4 +1,4 @@
-"""What the results of probes add up to (pure; ``pkg/kubelet/prober/worker.go``)."""
+"""Accumulates probe results against their thresholds (pure; ``pkg/kubelet/prober/worker.go``)."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ KINDS = {"startupProbe": "Startup", "livenessProbe": "Liveness", "readinessProbe
 
 @dataclass(frozen=True, kw_only=True)
 class Probe:
-    """One probe of a container, its fields in seconds or in a row. ``grace`` is what it has instead of the pod's."""
+    """One probe of a container: seconds and thresholds. ``grace`` overrides the pod's termination grace period."""
 
     kind: str
     handler: LifecycleHandler
@@ -26,7 +26,7 @@ class Probe:
 
 
 def probes_of(container: Object) -> Iterator[Probe]:
-    """Those that it has. InvalidInput if one cannot be read."""
+    """The probes of a container. InvalidInput if one cannot be parsed."""
     for field, kind in KINDS.items():
         if said := container.get(field):
             yield _parse_probe(kind, said)
@@ -48,14 +48,14 @@ def _parse_probe(kind: str, said: Mapping[str, Any]) -> Probe:
 
 @dataclass(frozen=True)
 class ProbeStreak:
-    """So many results in a row that were the same; ``verdict`` is None until a threshold was reached once."""
+    """A number of equal results in a row. ``verdict`` is None until a threshold has been reached once."""
 
     ok: bool = False
     length: int = 0
     verdict: bool | None = None
 
     def with_result(self, ok: bool, probe: Probe) -> "ProbeStreak":
-        """With one more result."""
+        """The streak after one more result."""
         length = self.length + 1 if self.length and self.ok == ok else 1
         reached = length >= (probe.successes if ok else probe.failures)
         return replace(self, ok=ok, length=length, verdict=ok if reached else self.verdict)

@@ -1,4 +1,4 @@
-"""Which containers of a pod are to be started now (pure; ``kuberuntime_manager.go: computePodActions``)."""
+"""Plans which containers of a pod to start now (pure; ``kuberuntime_manager.go: computePodActions``)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from lastcall_lab.kubelet.state.container_facts import ContainerFacts, PodFacts
 
 
 class PodProgress(Enum):
-    """How a pod stands."""
+    """The progress of a pod's containers."""
 
     LIVES = "lives"
     OVER = "over"
@@ -20,9 +20,9 @@ class PodProgress(Enum):
 
 @dataclass(frozen=True)
 class StartPlan:
-    """``start`` in this order; ``pausing`` tells which wait for their next start, and how long their pause is.
+    """``start`` in this order; ``pausing`` are the containers in backoff and their pauses.
 
-    ``again_in`` is when to look again although nothing has changed, in seconds.
+    ``again_in``: seconds after which to plan again even if nothing changes.
     """
 
     result: PodProgress = PodProgress.LIVES
@@ -32,22 +32,22 @@ class StartPlan:
 
 
 def is_sidecar(container: Object) -> bool:
-    """KEP-753: an init container that runs on."""
+    """KEP-753: an init container with restartPolicy Always."""
     return container.get("restartPolicy") == "Always"
 
 
 def init_containers(pod: Object) -> list[Object]:
-    """In their order."""
+    """The init containers, in order."""
     return list(pod["spec"].get("initContainers") or ())
 
 
 def all_containers(pod: Object) -> list[Object]:
-    """In the order in which they start."""
+    """All containers, in the order in which they start."""
     return [*init_containers(pod), *pod["spec"]["containers"]]
 
 
 def is_initialized(pod: Object, facts: PodFacts) -> bool:
-    """Whether the main containers may run: once one of them has, always."""
+    """Whether the main containers may run. Stays true once one of them has run."""
     if any(facts.facts_of(one["name"]).run for one in pod["spec"]["containers"]):
         return True
     return all(_has_passed(one, facts.facts_of(one["name"])) for one in init_containers(pod))
@@ -60,7 +60,7 @@ def _has_passed(container: Object, facts: ContainerFacts) -> bool:
 
 
 def plan_start(pod: Object, facts: PodFacts, now: float, settings: KubeletSettings) -> StartPlan:
-    """What is to be done at ``now`` (seconds since 1970)."""
+    """The plan at ``now`` (seconds since 1970)."""
     planning = _StartPlanner(pod, facts, now, settings)
     ready = is_initialized(pod, facts)
     over = planning.start_init_containers(ready=ready) or (ready and planning.start_main_containers())
@@ -79,7 +79,7 @@ class _StartPlanner:
         self.waits: list[float] = []
 
     def start_init_containers(self, *, ready: bool) -> bool:
-        """Init containers one after the other; once the pod is initialized only its sidecars. True: it has failed."""
+        """Runs init containers in sequence; once initialized, only the sidecars. True if initialization failed."""
         for one in init_containers(self._pod):
             known = self._facts.facts_of(one["name"])
             if is_sidecar(one):
@@ -94,7 +94,7 @@ class _StartPlanner:
         return False
 
     def start_main_containers(self) -> bool:
-        """True: all have ended for good."""
+        """Plans the main containers. True if all have ended for good."""
         over = 0
         for one in self._pod["spec"]["containers"]:
             known = self._facts.facts_of(one["name"])
@@ -107,7 +107,7 @@ class _StartPlanner:
         return over == len(self._pod["spec"]["containers"])
 
     def _keep_running(self, name: str, known: ContainerFacts) -> None:
-        """Has it run."""
+        """Starts or restarts the container unless it runs or is in backoff."""
         if known.running:
             return
         finished = known.last_end.finished if known.last_end else 0.0

@@ -1,1 +1,1 @@
-"""Volumes of pods: mounts, files, and the driver's calls."""
+"""Volumes of pods: mounts, files, and calls to the storage driver."""

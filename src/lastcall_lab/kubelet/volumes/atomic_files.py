@@ -1,7 +1,8 @@
-"""Directories whose files change all at once, as a kubelet lays them out (``pkg/volume/util/atomic_writer.go``).
+"""Directories whose files change atomically, in the kubelet's layout (``pkg/volume/util/atomic_writer.go``).
 
-The files are in a directory of their own, to which the link ``..data`` leads; what programs see are links through it.
-A change writes a new directory and replaces that link: whoever reads sees all of the old files, or all of the new.
+The files are in a directory of their own, to which the link ``..data`` points. The names that programs see are links
+through ``..data``. A change writes a new directory and then replaces that link, so a reader sees either all old files
+or all new ones.
 """
 
 import os
@@ -18,7 +19,7 @@ Files = Mapping[str, tuple[bytes, int]]
 
 
 def write_directory(directory: Path, files: Files) -> None:
-    """Makes ``directory`` hold these files and no others; nothing is touched if it does already."""
+    """Makes ``directory`` hold exactly these files; changes nothing if it already does."""
     directory.mkdir(parents=True, exist_ok=True)
     data = directory / DATA
     if data.is_symlink() and _read_files(directory / data.readlink()) == files:
@@ -44,7 +45,7 @@ def _fill_directory(directory: Path, files: Files) -> None:
 
 
 def _show_links(directory: Path, names: set[str]) -> None:
-    """The links that programs see: one for each name at the top."""
+    """Maintains the links that programs see: one for each top-level name."""
     present = {one.name for one in directory.iterdir() if not one.name.startswith("..")}
     for name in sorted(present - names):
         (directory / name).unlink()

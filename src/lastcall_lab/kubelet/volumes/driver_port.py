@@ -1,4 +1,4 @@
-"""What a kubelet asks of its machine for volumes: a storage driver's part on the node, and the directories of pods."""
+"""What a kubelet needs from its machine for volumes: the storage driver's node part, and pod directories."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,37 +8,40 @@ from lastcall.adapters.kube.resources import Object
 
 
 class NodeVolumeDriver(Protocol):
-    """Persistent volumes on one node. Both raise LastcallError, with a message for people, and are then tried again."""
+    """Persistent volumes on one node.
+
+    Both methods raise LastcallError with a readable message; the kubelet then retries.
+    """
 
     async def mount(self, pod: Object, claim: Object, path: Path) -> None:
-        """Makes the volume of a bound claim appear at ``path``, which is not there; again if it has been done.
+        """Mounts the volume of a bound claim at ``path``, which must not exist. Idempotent.
 
-        The volume is attached to this node when this is called, if it is of a kind that is attached.
+        A volume of an attachable kind is already attached to this node.
         """
         ...
 
     async def unmount(self, pod: Object, claim: Object, path: Path) -> None:
-        """Takes it away; nothing is at ``path`` afterwards. Again if it has been done."""
+        """Unmounts the volume and removes ``path``. Idempotent."""
         ...
 
 
 class VolumeDirectories(Protocol):
-    """The directories of a node's pods, which outlive its kubelet. OSError as the operating system says it."""
+    """The directories of a node's pods, which survive kubelet restarts. Raises OSError."""
 
     def volume_path(self, uid: str, name: str) -> Path:
-        """Where a volume of a pod is."""
+        """The path of a pod's volume."""
         ...
 
     def make_empty(self, uid: str, name: str) -> Path:
-        """An empty directory that everybody may write to; one that is there is left as it is."""
+        """Creates a world-writable empty directory; leaves an existing one unchanged."""
         ...
 
     def write_projection(self, uid: str, name: str, files: Mapping[str, tuple[bytes, int]]) -> Path:
-        """A directory with these files (content and mode) and no others."""
+        """Makes a directory hold exactly these files (content and mode)."""
         ...
 
     def record_mount(self, uid: str, name: str, record: Object) -> Path:
-        """Where the driver is to mount, noted first: a later life of the kubelet may have to unmount it."""
+        """Records a mount before the driver is called, so that a restarted kubelet can unmount it."""
         ...
 
     def mount_records(self, uid: str) -> dict[str, Object]:
@@ -46,17 +49,17 @@ class VolumeDirectories(Protocol):
         ...
 
     def forget_mount(self, uid: str, name: str) -> None:
-        """The record goes."""
+        """Removes the record."""
         ...
 
     def pod_uids(self) -> list[str]:
-        """The uids of the pods that have a directory, in order."""
+        """The sorted uids of the pods that have a directory."""
         ...
 
     def remove(self, uid: str) -> None:
-        """All of a pod. What its driver has mounted is not there any more."""
+        """Removes all directories of a pod. The caller has unmounted its volumes before."""
         ...
 
     def host_path_problem(self, path: str, kind: str) -> str:
-        """Why a hostPath cannot be used; empty if it can. What it may be asked to make is made."""
+        """Why a hostPath cannot be used; empty if it can. Creates it if its type demands that."""
         ...

@@ -1,4 +1,4 @@
-"""The directories of a node's pods: small things, done in place of the caller."""
+"""The directories of a node's pods on disk; the operations are small and run synchronously."""
 
 import contextlib
 import shutil
@@ -12,17 +12,20 @@ from lastcall_lab.kubelet.volumes import atomic_files
 
 
 class PodDirectories:
-    """``volume_port.Directories``: ``<directory>/<uid>/volumes/<volume>``, and ``claims/<volume>.json`` for each persistent volume that is mounted."""
+    """``driver_port.VolumeDirectories``: ``<directory>/<uid>/volumes/<volume>``.
+
+    Each mounted persistent volume has a record ``claims/<volume>.json``.
+    """
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
     def volume_path(self, uid: str, name: str) -> Path:
-        """Where a volume of a pod is."""
+        """The path of a pod's volume."""
         return self._directory / uid / "volumes" / name
 
     def make_empty(self, uid: str, name: str) -> Path:
-        """An empty directory that everybody may write to; one that is there is left as it is."""
+        """Creates a world-writable empty directory; leaves an existing one unchanged."""
         path = self.volume_path(uid, name)
         with contextlib.suppress(FileExistsError):
             path.mkdir(parents=True)
@@ -30,13 +33,13 @@ class PodDirectories:
         return path
 
     def write_projection(self, uid: str, name: str, files: Mapping[str, tuple[bytes, int]]) -> Path:
-        """A directory with these files (content and mode) and no others; all are replaced at once."""
+        """Makes a directory hold exactly these files (content and mode), replaced atomically."""
         path = self.volume_path(uid, name)
         atomic_files.write_directory(path, files)
         return path
 
     def record_mount(self, uid: str, name: str, record: Object) -> Path:
-        """Where the driver is to mount, noted first: a later life of the kubelet may have to unmount it."""
+        """Records a mount before the driver is called, so that a restarted kubelet can unmount it."""
         record_path = self._record_path(uid, name)
         record_path.parent.mkdir(parents=True, exist_ok=True)
         record_path.write_bytes(msgspec.json.encode(record))
@@ -51,7 +54,7 @@ class PodDirectories:
         return {file.stem: msgspec.json.decode(file.read_bytes()) for file in sorted(directory.iterdir())}
 
     def forget_mount(self, uid: str, name: str) -> None:
-        """The record goes."""
+        """Removes the record."""
         self._record_path(uid, name).unlink(missing_ok=True)
 
     def pod_uids(self) -> list[str]:
@@ -59,11 +62,11 @@ class PodDirectories:
         return sorted(path.name for path in self._directory.iterdir()) if self._directory.exists() else []
 
     def remove(self, uid: str) -> None:
-        """All of a pod. What its driver has mounted is not there any more."""
+        """Removes all directories of a pod. The caller has unmounted its volumes before."""
         shutil.rmtree(self._directory / uid, ignore_errors=True)
 
     def host_path_problem(self, path: str, kind: str) -> str:
-        """Why a hostPath cannot be used; empty if it can. What it may be asked to make is made."""
+        """Why a hostPath cannot be used; empty if it can. Creates it if its type demands that."""
         place = Path(path)
         if kind == "DirectoryOrCreate":
             place.mkdir(parents=True, exist_ok=True)

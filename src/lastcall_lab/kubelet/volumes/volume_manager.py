@@ -1,4 +1,4 @@
-"""The volumes of a node's pods: made before the first container starts, taken away after the last has ended."""
+"""The volume manager: sets up volumes before the first container starts and removes them after the last has ended."""
 
 import asyncio
 import logging
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 class VolumeManager:
-    """``driver`` is for persistent volumes; without one there are none."""
+    """``driver`` handles persistent volumes; without a driver they are not supported."""
 
     def __init__(
         self,
@@ -60,9 +60,9 @@ class VolumeManager:
         return sorted(set(self._in_use.values()))
 
     async def mount(self, pod: Object, volume: Object, place: PodLocation) -> str:
-        """Makes one volume, or brings its files up to date; its path on this machine.
+        """Sets up one volume, or updates its files; returns its path on this machine.
 
-        LastcallError says what is missing, or what failed; files that are there stay as they are then.
+        LastcallError says what is missing or what failed; existing files then stay unchanged.
         """
         uid, name = pod["metadata"]["uid"], volume["name"]
         if "persistentVolumeClaim" in volume:
@@ -80,7 +80,7 @@ class VolumeManager:
         raise MissingDependency("volumes of this kind are not known here")
 
     def pin_sub_paths(self, pod: Object, container: Object) -> projections.Parts:
-        """What a container that starts is given of parts (``subPath``) of volumes with files: copies, which stay as they are."""
+        """Copies the ``subPath`` parts of projected volumes for a starting container. The copies do not change."""
         uid, found = pod["metadata"]["uid"], {}
         for number, one in enumerate(container.get("volumeMounts") or ()):
             name, part = one["name"], one.get("subPath", "")
@@ -91,7 +91,7 @@ class VolumeManager:
         return found
 
     async def unmount_all(self, uid: str) -> None:
-        """Unmounts what is mounted, deletes the rest. LastcallError if a driver fails: to be tried again."""
+        """Unmounts persistent volumes and deletes the rest. LastcallError if a driver fails; the caller retries."""
         for name, record in self._directories.mount_records(uid).items():
             if self._driver is None:
                 raise MissingDependency(f"volume {name} of pod {uid} is mounted, and there is no driver to unmount it")
@@ -108,7 +108,7 @@ class VolumeManager:
         self._node.request_status_write()
 
     def leftover_pods(self, known: Mapping[str, object]) -> list[str]:
-        """The pods, by uid, that have volumes here although they are not known."""
+        """The uids of unknown pods that still have volumes on this node."""
         return [uid for uid in self._directories.pod_uids() if uid not in known]
 
     # -- projections ---------------------------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ class VolumeManager:
         return path
 
     async def _bound_claim(self, pod: Object, name: str) -> tuple[Object, Object]:
-        """The claim and its volume."""
+        """The bound claim and its volume."""
         namespace = pod["metadata"]["namespace"]
         try:
             claim = await self._client.get(CLAIMS, name, namespace=namespace)
@@ -166,7 +166,7 @@ class VolumeManager:
         return bool(found["spec"].get("attachRequired", True))
 
     async def _wait_until_attached(self, unique: str, name: str) -> None:
-        """Missing when it takes too long; who asked tells so, and asks again."""
+        """MissingDependency after a timeout; the caller reports it and retries."""
         end = self._clock.boottime() + self._settings.attach_limit
         while not (unique in self._node.attached_volumes() and await self._node.is_attached_now(unique)):
             left = end - self._clock.boottime()
@@ -181,7 +181,7 @@ class VolumeManager:
 
 
 def _local_path(spec: Object) -> Path:
-    """Volumes that are directories of this machine need no driver."""
+    """The path of volumes that are plain directories of this machine and need no driver."""
     for kind in ("local", "hostPath"):
         if kind in spec:
             return Path(spec[kind]["path"])
