@@ -1,4 +1,4 @@
-"""EndpointSlices: which pods are behind a Service, and how they are (``k8s.io/kubernetes/pkg/controller/endpointslice``)."""
+"""EndpointSlices: the pods behind a Service and their state (``k8s.io/kubernetes/pkg/controller/endpointslice``)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple

@@ -89,7 +89,10 @@ class RunWork:
 
 @dataclass(frozen=True)
 class IfOwnersGone:
-    """Does ``then`` if none of the ``owners``, each with its uid, is there: they are asked for, as a view may be behind."""
+    """Performs ``then`` if none of the ``owners``, each with its uid, exists.
+
+    It reads them live, because a view may lag behind.
+    """
 
     owners: tuple[tuple[ObjectRef, str], ...]
     then: PatchObject | DeleteObject

@@ -30,7 +30,7 @@ class PeriodicTicks:
         return self.tick_time(number if self.tick_time(number) >= after - _TOLERANCE else number + 1)
 
     def seconds_until_next(self, now: float, *, after: float = 0.0) -> float:
-        """Seconds until the next tick, or until the tick after ``after`` more seconds; always positive."""
+        """Seconds until the next moment that is ``after`` seconds past a tick; always positive."""
         self.tick_number(now)
         assert self._start is not None
         beats = (now - self._start - after + _TOLERANCE) // self.period + 1

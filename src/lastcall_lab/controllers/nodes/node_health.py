@@ -31,9 +31,9 @@ Renewals = Callable[[str], LeaseRenewal | None]
 class NodeHealth:
     """The last heartbeats of a node, and when the last one was observed (``probe``).
 
-    ``with_renewal`` also returns None after each new heartbeat of the condition; the Lease then counts as a heartbeat
-    at the next check, whatever its time. So a node whose clock was set back is considered silent only until its kubelet
-    posts the status.
+    ``renewed`` is also None after each new heartbeat of the condition; the Lease then counts as a heartbeat at the next
+    check, whatever its time. So a node whose clock was set back is considered silent only until its kubelet posts the
+    status.
     """
 
     heartbeat: str | None
@@ -69,7 +69,7 @@ def mark_silent(health: NodeHealth, lease: Object | None) -> NodeHealth:
 def with_renewal(before: NodeHealth, renewal: LeaseRenewal, seen: float) -> NodeHealth:
     """Adds a renewal that was observed at ``seen``, if it is newer than the known one.
 
-    None if no renewal is known; then ``observe_health`` must check the Lease.
+    Without a known one, nothing changes, and ``observe_health`` must check the Lease.
     """
     if before.renewed is None or pods.unix_seconds(before.renewed) >= pods.unix_seconds(renewal.text):
         return before

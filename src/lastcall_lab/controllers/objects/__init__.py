@@ -1,1 +1,1 @@
-"""What controllers know of objects: owners, conditions, selectors."""
+"""Helpers for the objects that controllers handle: owners, conditions, selectors."""

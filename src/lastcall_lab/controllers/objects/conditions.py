@@ -1,4 +1,4 @@
-"""Conditions of Deployments and Jobs: they keep the time since when they are what they are (pure)."""
+"""Conditions of Deployments and Jobs, which keep their last transition time (pure)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,22 +10,22 @@ Conditions = Sequence[Mapping[str, Any]]
 
 
 def find_condition(conditions: Conditions, kind: str) -> Mapping[str, Any]:
-    """The one of a type; empty if there is none."""
+    """The condition of a type; empty if there is none."""
     return next((one for one in conditions if one["type"] == kind), {})
 
 
 def is_condition_true(conditions: Conditions, kind: str) -> bool:
-    """Whether there is one of a type that is True."""
+    """Whether the condition of a type is True."""
     return find_condition(conditions, kind).get("status") == "True"
 
 
 def without_condition(conditions: Conditions, kind: str) -> Conditions:
-    """All but those of a type."""
+    """All conditions except those of a type."""
     return [one for one in conditions if one["type"] != kind]
 
 
 def new_condition(kind: str, status: str, reason: str, message: str, *, now: float, stamp: str) -> Object:
-    """A new one; ``stamp`` names the field that says when it was last looked at (``lastUpdateTime``)."""
+    """A new condition; ``stamp`` names the field with the time of the last check (``lastUpdateTime``)."""
     time = timestamp(now)
     return {
         "type": kind,
@@ -38,7 +38,7 @@ def new_condition(kind: str, status: str, reason: str, message: str, *, now: flo
 
 
 def set_condition(conditions: Conditions, new: Mapping[str, Any]) -> Conditions:
-    """With the new one at the end, unless status and reason are what they were (``SetDeploymentCondition``)."""
+    """Appends the new condition, unless status and reason are unchanged (``SetDeploymentCondition``)."""
     old = find_condition(conditions, new["type"])
     if old and (old["status"], old.get("reason")) == (new["status"], new.get("reason")):
         return conditions

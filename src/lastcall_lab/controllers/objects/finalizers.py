@@ -1,11 +1,11 @@
-"""Finalizers, put on and taken off one by one (pure)."""
+"""Adds and removes single finalizers (pure)."""
 
 from lastcall_lab.controllers.framework.actions import PatchObject
 from lastcall_lab.controllers.framework.view import Object, ref_of
 
 
 def add_finalizer(resource: str, obj: Object, finalizer: str) -> tuple[PatchObject, ...]:
-    """Puts one on; nothing if it is there, or if the object is being deleted, which takes no new ones."""
+    """Adds a finalizer. No action if it exists, or if the object is being deleted and so accepts no new ones."""
     present = obj["metadata"].get("finalizers") or []
     if finalizer in present or obj["metadata"].get("deletionTimestamp"):
         return ()
@@ -13,7 +13,7 @@ def add_finalizer(resource: str, obj: Object, finalizer: str) -> tuple[PatchObje
 
 
 def remove_finalizer(resource: str, obj: Object, finalizer: str) -> tuple[PatchObject, ...]:
-    """Takes one off; nothing if it is not there."""
+    """Removes a finalizer; no action if it is absent."""
     present = obj["metadata"].get("finalizers") or []
     if finalizer not in present:
         return ()
@@ -21,7 +21,7 @@ def remove_finalizer(resource: str, obj: Object, finalizer: str) -> tuple[PatchO
 
 
 def _finalizers_patch(resource: str, obj: Object, finalizers: list[str]) -> PatchObject:
-    """The list is written whole, so that the patch holds only for the version that is known."""
+    """Writes the whole list, so the patch is valid only for the known version."""
     metadata = obj["metadata"]
     body = {"metadata": {"finalizers": finalizers or None}}
     return PatchObject(ref_of(resource, obj), body, uid=metadata["uid"], revision=metadata["resourceVersion"])

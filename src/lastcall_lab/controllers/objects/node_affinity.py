@@ -1,4 +1,4 @@
-"""Which nodes a pod or a volume may be on by their labels and names (pure): ``component-helpers/scheduling/corev1``."""
+"""Node affinity of pods and volumes by labels and names (pure): ``component-helpers/scheduling/corev1``."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,24 +10,24 @@ _NAME = "metadata.name"
 
 
 def node_labels(node: Object) -> Mapping[str, str]:
-    """Its labels."""
+    """The node's labels."""
     return node["metadata"].get("labels") or {}
 
 
 def fits_node_affinity(pod: Object, node: Object) -> bool:
-    """Whether ``nodeSelector`` and the required node affinity of a pod allow the node."""
+    """Whether a pod's ``nodeSelector`` and required node affinity match the node."""
     selector: Mapping[str, str] = pod["spec"].get("nodeSelector") or {}
     affinity = _required_affinity(pod)
     return selector.items() <= node_labels(node).items() and (affinity is None or matches_node_selector(affinity, node))
 
 
 def matches_node_selector(selector: Mapping[str, Any], node: Object) -> bool:
-    """A ``v1.NodeSelector``: one of its terms must hold; a term without any requirement never does."""
+    """Matches a ``v1.NodeSelector``: one of its terms must match; a term without requirements never does."""
     return any(_term_holds(term, node) for term in selector.get("nodeSelectorTerms") or ())
 
 
 def affinity_node_names(pod: Object) -> set[str] | None:
-    """The only nodes that the pod's affinity allows by their names (as of DaemonSets); None if it is not about names."""
+    """The only nodes that the pod's affinity allows by name (as for DaemonSets); None if it sets no names."""
     terms = (_required_affinity(pod) or {}).get("nodeSelectorTerms") or ()
     result: set[str] = set()
     for term in terms:

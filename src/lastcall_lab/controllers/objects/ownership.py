@@ -1,7 +1,7 @@
-"""Which objects belong to a workload: those that it owns and selects, and those that nobody owns and it selects.
+"""The objects of a workload: those that it owns and selects, and selected ones without an owner.
 
-The rules are those of ``pkg/controller/controller_ref_manager.go``: orphans that match are adopted, what is owned but
-does not match any more is released, and a workload that is being deleted does neither.
+The rules are those of ``pkg/controller/controller_ref_manager.go``: a workload adopts orphans that match its selector
+and releases owned objects that no longer match. A workload that is being deleted does neither.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -21,31 +21,31 @@ class OwnerKind(NamedTuple):
     resource: str
 
     def controller_reference(self, owner: Object) -> Object:
-        """What makes ``owner`` the controller of an object."""
+        """The owner reference that makes ``owner`` the controller of an object."""
         return owner_reference(owner, self.api_version, self.kind)
 
     def owner_event(self, about: Object, reason: str, message: str, type_: str = "Normal") -> RecordEvent:
-        """An event about one of this kind."""
+        """An event about a workload of this kind."""
         place, uid = ref_of(self.resource, about), about["metadata"]["uid"]
         return RecordEvent(place, uid, self.kind, self.api_version, reason, message, type_)
 
 
 def create_pod_action(pod: Object, owner: Object, kind: OwnerKind) -> CreateObject:
-    """A new pod of ``owner``, and what is told of it."""
+    """Creates a pod of ``owner`` and records an event."""
     made = kind.owner_event(owner, "SuccessfulCreate", "Created pod: {name}")
     refused = kind.owner_event(owner, "FailedCreate", "Error creating: {error}", "Warning")
     return CreateObject("pods", owner["metadata"]["namespace"], pod, made, refused)
 
 
 def delete_pod_actions(pod: Object, owner: Object, kind: OwnerKind) -> tuple[DeleteObject, RecordEvent]:
-    """One of its pods goes, and what is told of it."""
+    """Deletes a pod of ``owner`` and records an event."""
     told = kind.owner_event(owner, "SuccessfulDelete", f"Deleted pod: {pod['metadata']['name']}")
     refused = kind.owner_event(owner, "FailedDelete", "Error deleting: {error}", "Warning")
     return DeleteObject(ref_of("pods", pod), uid=pod["metadata"]["uid"], refused=refused), told
 
 
 class ClaimResult(NamedTuple):
-    """``objects`` belong to the workload now. ``patches`` come first: the rest is decided when they are seen."""
+    """``objects`` belong to the workload now. Decide the rest only once the effects of ``patches`` are visible."""
 
     objects: Sequence[Object]
     patches: Sequence[PatchObject]
@@ -60,9 +60,9 @@ def claim_objects(
     only: Callable[[Object], bool] | None = None,
     finalizer: str = "",
 ) -> ClaimResult:
-    """What belongs to ``owner`` of a resource, and how orphans come to it and strangers leave.
+    """The objects of a resource that belong to ``owner``, and the patches that adopt and release objects.
 
-    ``only`` are further conditions; ``finalizer`` comes with the owner reference, and goes with it.
+    ``only`` is a further condition; ``finalizer`` is added and removed with the owner reference.
     """
     matches = selector_of(owner)
 
@@ -88,7 +88,7 @@ def claim_objects(
 
 
 def affected_workloads(obj: Object, kind: OwnerKind, view: View) -> Iterator[ObjectRef]:
-    """The workloads of a kind that have to look since ``obj`` has changed: its owner, or those that may adopt it."""
+    """The workloads of a kind to reconcile because ``obj`` changed: its owner, or those that may adopt it."""
     owner, namespace = controller_of(obj), obj["metadata"].get("namespace", "")
     if owner:
         if owner["kind"] == kind.kind and owner["apiVersion"] == kind.api_version:
@@ -100,7 +100,7 @@ def affected_workloads(obj: Object, kind: OwnerKind, view: View) -> Iterator[Obj
 
 
 def selector_of(workload: Object) -> Matcher:
-    """Its selector; one that makes no sense selects nothing."""
+    """Its selector; an invalid one selects nothing."""
     selector = workload["spec"].get("selector") or {}
     if (pairs := selector.get("matchLabels")) and not selector.get("matchExpressions"):
         return lambda labels: pairs.items() <= labels.items()  # as nearly all are
@@ -111,13 +111,13 @@ def selector_of(workload: Object) -> Matcher:
 
 
 def selects_all(workload: Object) -> bool:
-    """Whether the selector is empty: Kubernetes refuses to act by such a one."""
+    """Whether the selector is empty. Kubernetes refuses to act on such a selector."""
     selector = workload["spec"].get("selector")
     return selector is not None and not selector.get("matchLabels") and not selector.get("matchExpressions")
 
 
 def object_labels(obj: Object) -> dict[str, str]:
-    """Of its metadata."""
+    """The labels in an object's metadata."""
     found: dict[str, str] = obj["metadata"].get("labels") or {}
     return found
 
@@ -141,6 +141,6 @@ def _release_patch(obj: Object, owner: Object, resource: str, finalizer: str) ->
 
 
 def _ownership_patch(obj: Object, resource: str, metadata: Object) -> PatchObject:
-    """Lists are replaced as a whole, so that nobody may have changed the object meanwhile."""
+    """Replaces whole lists, so the object must not have changed meanwhile."""
     own = obj["metadata"]
     return PatchObject(ref_of(resource, obj), {"metadata": metadata}, uid=own["uid"], revision=own["resourceVersion"])

@@ -1,4 +1,4 @@
-"""One condition of a pod, written beside the others, whoever writes those (pure; ``podutil.UpdatePodCondition``)."""
+"""Writes one condition of a pod beside those of other writers (pure; ``podutil.UpdatePodCondition``)."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from lastcall_lab.controllers.objects import pods
 
 
 def changed_condition(pod: Object, kind: str, status: str, reason: str, message: str, now: float) -> list[Object]:
-    """The condition as it is to be written, in a list; an empty list if the pod has it so already."""
+    """The condition to write, as a list; empty if the pod already has it."""
     old = pods.condition_of(pod, kind)
     said: dict[str, Any] = {"type": kind, "status": status, "reason": reason, "message": message}
     if generation := pod["metadata"].get("generation"):
@@ -21,12 +21,12 @@ def changed_condition(pod: Object, kind: str, status: str, reason: str, message:
 
 
 def disruption_condition(pod: Object, reason: str, message: str, now: float) -> list[Object]:
-    """The condition DisruptionTarget, which says why a pod goes although nobody who owns it wants that."""
+    """The condition DisruptionTarget, which says why the control plane removes a pod."""
     return changed_condition(pod, "DisruptionTarget", "True", reason, message, now)
 
 
 def conditions_patch(pod: Object, conditions: list[Object], **more: object) -> tuple[PatchObject, ...]:
-    """Writes conditions, and ``more`` of the status; nothing if there is nothing to write."""
+    """A patch of conditions and of ``more`` of the status; no action if there is nothing to write."""
     if not conditions and not more:
         return ()
     status = {**more, **({"conditions": conditions} if conditions else {})}

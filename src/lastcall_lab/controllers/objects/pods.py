@@ -1,4 +1,4 @@
-"""What several controllers have to know about pods (pure): ``k8s.io/kubernetes/pkg/controller/controller_utils.go``."""
+"""Pod helpers shared by several controllers (pure): ``k8s.io/kubernetes/pkg/controller/controller_utils.go``."""
 
 import copy
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,22 +16,22 @@ def unix_seconds(text: str) -> float:
 
 
 def is_active(pod: Object) -> bool:
-    """Whether it counts as a replica: not finished, and not being deleted."""
+    """Whether it counts as a replica: neither finished nor being deleted."""
     return pod_phase(pod) not in FINISHED and not pod["metadata"].get("deletionTimestamp")
 
 
 def is_terminating(pod: Object) -> bool:
-    """Whether it is being deleted, and has not finished."""
+    """Whether it is being deleted and has not finished."""
     return pod_phase(pod) not in FINISHED and bool(pod["metadata"].get("deletionTimestamp"))
 
 
 def pod_phase(pod: Object) -> str:
-    """Of its status; empty if it has none yet."""
+    """The phase in its status; empty if it has none yet."""
     return str((pod.get("status") or {}).get("phase", ""))
 
 
 def condition_of(obj: Object, kind: str) -> Mapping[str, Any]:
-    """One of its conditions; empty if it does not have it."""
+    """The condition of a type; empty if the pod does not have it."""
     found: Mapping[str, Any]
     for found in (obj.get("status") or {}).get("conditions") or ():
         if found["type"] == kind:
@@ -45,7 +45,7 @@ def is_ready(pod: Object) -> bool:
 
 
 def seconds_until_available(pod: Object, min_ready_seconds: int, now: float) -> float | None:
-    """Seconds until it has been ready for long enough: 0 if it has, None if it is not ready."""
+    """Seconds until it has been ready for ``minReadySeconds``: 0 if it has, None if it is not ready."""
     found = condition_of(pod, "Ready")
     if found.get("status") != "True":
         return None
@@ -56,7 +56,7 @@ def seconds_until_available(pod: Object, min_ready_seconds: int, now: float) -> 
 
 
 def owner_reference(owner: Object, api_version: str, kind: str) -> Object:
-    """What makes ``owner`` the controller of an object."""
+    """The owner reference that makes ``owner`` the controller of an object."""
     metadata = owner["metadata"]
     return {
         "apiVersion": api_version,
@@ -69,7 +69,7 @@ def owner_reference(owner: Object, api_version: str, kind: str) -> Object:
 
 
 def pod_from_template(template: Object, owner: Object, api_version: str, kind: str) -> Object:
-    """A new pod of a workload's template; its name is made by the server unless the caller sets one."""
+    """A new pod from a workload's template; the server generates its name unless the caller sets one."""
     metadata = template.get("metadata") or {}
     return {
         "apiVersion": "v1",
@@ -87,7 +87,7 @@ def pod_from_template(template: Object, owner: Object, api_version: str, kind: s
 
 
 def pods_to_delete(pods: Sequence[Object], count: int, now: float, related: Iterable[Object] = ()) -> list[Object]:
-    """The ``count`` pods that are missed least (``ActivePodsWithRanks``); ``related`` are those on the same nodes."""
+    """The ``count`` pods to delete first (``ActivePodsWithRanks``). Nodes with many ``related`` pods come first."""
     crowd: dict[str, int] = {}
     for pod in related or pods:
         if is_active(pod):
@@ -97,7 +97,7 @@ def pods_to_delete(pods: Sequence[Object], count: int, now: float, related: Iter
 
 
 def _deletion_cost(metadata: Mapping[str, Any]) -> int:
-    """What the user says that its deletion costs; nothing if that is no number."""
+    """The pod-deletion-cost annotation; 0 if it is absent or no number."""
     said = (metadata.get("annotations") or {}).get("controller.kubernetes.io/pod-deletion-cost", "")
     try:
         return int(said)
@@ -106,7 +106,7 @@ def _deletion_cost(metadata: Mapping[str, Any]) -> int:
 
 
 def _deletion_rank(pod: Object, crowd: Mapping[str, int], now: float) -> tuple[Any, ...]:
-    """Less is deleted sooner."""
+    """Lower ranks are deleted first."""
     metadata = pod["metadata"]
     node = pod["spec"].get("nodeName", "")
     since = condition_of(pod, "Ready").get("lastTransitionTime") if is_ready(pod) else None

@@ -1,4 +1,4 @@
-"""Which kinds there are: those that are built in, and those that CustomResourceDefinitions make (pure)."""
+"""The kinds that the API server serves: built-in ones and those of CustomResourceDefinitions (pure)."""
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -10,7 +10,7 @@ DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 
 
 class ServedKind(NamedTuple):
-    """Where the objects of a kind lie."""
+    """Resource, version and scope of a kind."""
 
     resource: str
     namespaced: bool
@@ -21,7 +21,7 @@ Kinds = Mapping[tuple[str, str], ServedKind]
 
 
 class CustomKind(NamedTuple):
-    """What a definition makes; ``versions`` are those that are served, the stored one first."""
+    """The kind of a definition; ``versions`` are the served ones, the storage version first."""
 
     resource: str
     namespaced: bool
@@ -31,14 +31,14 @@ class CustomKind(NamedTuple):
 
 
 def custom_kinds(view: View) -> Iterator[CustomKind]:
-    """Of all definitions that are established and serve anything."""
+    """The kinds of all established definitions that serve a version."""
     for definition in view.all(DEFINITIONS):
         if made := _custom_kind(definition):
             yield made
 
 
 def find_served_kind(kinds: Kinds, api_version: str, kind: str, view: View) -> ServedKind | None:
-    """Where the objects of a kind lie; None if there is no such kind."""
+    """The resource of a kind; None if the kind is not served."""
     found = kinds.get((api_version, kind))
     group, _, version = api_version.rpartition("/")
     if found or not group:

@@ -1,4 +1,4 @@
-"""Taints, tolerations and the state of nodes, read from objects and written to them (pure)."""
+"""Reads and writes taints, tolerations and node states (pure)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ Kind = tuple[str, str]
 
 @dataclass(frozen=True)
 class TaintEdits:
-    """Taints that a node is to have, and taints that it is not to have."""
+    """Taints to add to a node and taints to remove from it."""
 
     add: frozenset[Kind] = frozenset()
     remove: frozenset[Kind] = frozenset()
@@ -29,31 +29,31 @@ class TaintEdits:
 
 
 def taints_of(node: Object) -> Sequence[Taint]:
-    """Those of a node."""
+    """The taints of a node."""
     return msgspec.convert((node.get("spec") or {}).get("taints") or [], list[Taint])
 
 
 def tolerations_of(pod: Object) -> Sequence[Toleration]:
-    """Those of a pod."""
+    """The tolerations of a pod."""
     return msgspec.convert(pod["spec"].get("tolerations") or [], list[Toleration])
 
 
 def is_node_ready(node: Object) -> bool:
-    """Whether its condition Ready is True; one that has none is not ready (``nodeutil.IsNodeReady``)."""
+    """Whether its condition Ready is True; without that condition it is not ready (``nodeutil.IsNodeReady``)."""
     return pods.condition_of(node, "Ready").get("status") == "True"
 
 
 def node_state(node: Object | None) -> UpstreamNodeState | None:
-    """What the verdicts need of a node; None if there is none."""
+    """The facts about a node that the verdicts need; None if the node does not exist."""
     if node is None:
         return None
     return UpstreamNodeState(is_node_ready(node), any(taint.key == names.OUT_OF_SERVICE for taint in taints_of(node)))
 
 
 def apply_edits(node: Object, edits: TaintEdits, now: float) -> tuple[PatchObject, ...]:
-    """Makes a node have some taints and not have others; nothing if that is so already.
+    """Adds and removes taints of a node; no action if nothing changes.
 
-    The list is written whole, so that the patch holds only for the version of the node that is known.
+    Writes the whole list, so the patch is valid only for the known version of the node.
     """
     old = (node.get("spec") or {}).get("taints") or []
     present = {(taint["key"], taint["effect"]) for taint in old}

@@ -1,7 +1,7 @@
-"""Short names for what a template says: the same template always has the same name (``k8s.io/kubernetes/pkg/util/hash``).
+"""Short hashes of templates: equal templates have equal hashes (``k8s.io/kubernetes/pkg/util/hash``).
 
-The letters are Kubernetes' own, so that names look as people know them; which letters they are differs, since Kubernetes
-hashes its own structures in memory.
+The alphabet is that of Kubernetes, so that names look familiar. The hash itself differs, because Kubernetes hashes its
+own structures in memory.
 """
 
 import json
@@ -15,7 +15,7 @@ _START, _PRIME = 2166136261, 16777619
 
 
 def short_hash(content: Any, collisions: int | None = None) -> str:
-    """Up to ten letters. ``collisions`` gives another name to a content whose name is taken."""
+    """Up to ten letters. ``collisions`` gives another hash if the name is taken."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return _safe_encode(_fnv_hash(text.encode() + (b"" if not collisions else str(collisions).encode())))
 

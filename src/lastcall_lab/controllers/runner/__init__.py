@@ -1,1 +1,1 @@
-"""Runs all controllers: watches, queues, and the calls that they decide on."""
+"""Runs all controllers: watches, work queues, and the requests for their actions."""

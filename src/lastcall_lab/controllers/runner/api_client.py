@@ -1,4 +1,4 @@
-"""The runner's hands: actions become requests of the Kubernetes client, watches become batches."""
+"""The runner's API client: turns actions into requests, and watches into batches."""
 
 import hashlib
 from collections.abc import AsyncIterator, Callable
@@ -31,10 +31,10 @@ _EVENTS = resources.EVENTS.with_shape(resources.WrittenObject)
 
 
 class ClusterApiClient:
-    """``runner.Cluster`` on a client of the Kubernetes API, which follows.
+    """``controller_runner.ClusterApi`` on a Kubernetes client that follows resources.
 
-    Without a ``pace`` no request waits. ``writing`` gives the client by which a controller writes objects of a resource;
-    without it that is the same one.
+    Without a ``pace``, requests are not rate limited. ``writing`` returns the client with which a controller writes
+    objects of a resource; by default it is the same client.
     """
 
     def __init__(
@@ -56,9 +56,9 @@ class ClusterApiClient:
         self._versions = {one.qualified_name: one.version for one in built_in_resources()}
 
     async def follow(self, resource: str, version: str = "") -> AsyncIterator[ChangeBatch]:
-        """All objects of a resource in one batch, then each change; after a new list also how far it has come.
+        """All objects of a resource in one batch, then each change. After a relist, also the new revision.
 
-        What a list does not show any more has gone at a revision that nothing else tells.
+        The revision of a deletion that only a relist reveals is unknown otherwise.
         """
         if version:
             self._versions[resource] = version
@@ -80,10 +80,10 @@ class ClusterApiClient:
                 yield ChangeBatch(_object_revision(change.new), [seen])
 
     async def act(self, action: Action, by: str) -> int | None:
-        """What is there already or gone is no failure: the next decision sees it.
+        """Creating an existing object or deleting a missing one is no failure: the next decision sees it.
 
-        A conflict is one, since it may come without a change that anybody would see (``client-go`` controllers look
-        again after every error).
+        A conflict is a failure, since it may occur without a change that would trigger another decision (``client-go``
+        controllers retry after every error).
         """
         await self._wait_for_rate_limit(action, by)
         try:
@@ -92,7 +92,7 @@ class ClusterApiClient:
             return None
 
     async def _wait_for_rate_limit(self, action: Action, by: str) -> None:
-        """Events have a client of their own, and what is done within the controller needs none."""
+        """Events have a client of their own, and work inside the controller needs no token."""
         if self._pace is None or isinstance(action, RecordEvent | RunWork):
             return
         bucket = self._buckets.setdefault(by, TokenBucket(self._pace))
@@ -143,7 +143,7 @@ class ClusterApiClient:
                 return None
 
     async def _create_object(self, action: CreateObject, by: str) -> int | None:
-        """In a namespace that is being deleted, that nothing is made any more is no failure."""
+        """In a namespace that is being deleted, a rejected creation is no failure."""
         event, refused = action.event, action.refused
         try:
             made = await self._writing(by, action.resource).create(
@@ -179,7 +179,7 @@ class ClusterApiClient:
         return _revision_number(answer["metadata"].get("resourceVersion", ""))
 
     async def _ensure_gone(self, place: ObjectRef, uid: str, by: str) -> None:
-        """Unavailable if it is there."""
+        """Unavailable if the object exists."""
         try:
             found = await self._writing(by, place.resource).get(
                 self._api_resource(place.resource), place.name, namespace=place.namespace
@@ -190,7 +190,7 @@ class ClusterApiClient:
             raise Unavailable(f"{'/'.join(place)} is there, although it has not been seen yet")
 
     async def _write_event(self, tell: RecordEvent, by: str, message: str) -> None:
-        """A new event, or one more of an old one (``k8s.io/client-go/tools/record``)."""
+        """Creates an event, or increments the count of an equal one (``k8s.io/client-go/tools/record``)."""
         client = self._writing(by, "events")
         by = tell.source or (by if by.endswith("-controller") else f"{by}-controller")
         key = (tell.uid, tell.reason, message, by)
@@ -209,7 +209,7 @@ class ClusterApiClient:
         self._told[key] = (name, count + 1)
 
     def _api_resource(self, resource: str) -> resources.ApiResource[Any]:
-        """By its qualified name, in the version in which it is served."""
+        """The API resource of a qualified name, in the version that is served."""
         plural, _, group = resource.partition(".")
         return resources.dict_resource(group, self._versions.get(resource, "v1"), plural)
 

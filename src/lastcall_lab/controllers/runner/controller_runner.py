@@ -1,7 +1,7 @@
-"""Runs controllers: keeps their view up to date, asks for decisions about what has changed, and carries them out.
+"""Runs controllers: maintains their view, asks for decisions about changed objects, and carries them out.
 
-A controller never decides about an object before the view shows what its last decision about it has written: that is
-what lets decisions be functions of the view alone, without books on what is expected.
+A controller never decides about an object before the view shows what its last decision about it has written. This makes
+decisions functions of the view alone, without bookkeeping of expected changes.
 """
 
 import asyncio
@@ -30,39 +30,40 @@ log = logging.getLogger(__name__)
 
 
 class ViewChange(NamedTuple):
-    """A change: ``now`` is None when the object is gone, ``before`` is None when it is new."""
+    """One change: ``now`` is None if the object was deleted, ``before`` is None if it is new."""
 
     now: Object | None
     before: Object | None
 
 
 class ChangeBatch(NamedTuple):
-    """Changes in their order; the view is as the resource was at ``revision`` when it has them all."""
+    """Changes in order. After all of them the view equals the resource at ``revision``."""
 
     revision: int
     changes: Sequence[ViewChange]
 
 
 class ClusterApi(Protocol):
-    """What the runner needs of a client."""
+    """What the runner needs from an API client."""
 
     def follow(self, resource: str, version: str = "") -> AsyncIterator[ChangeBatch]:
-        """All objects of a resource first, in one batch, then their changes for ever.
+        """All objects of a resource in one batch, then their changes without end.
 
-        ``version`` is one that is served; none is needed for what is built in.
+        ``version`` is a served one; built-in resources need none.
         """
         ...
 
     async def act(self, action: Action, by: str) -> int | None:
-        """Carries it out in the name of a controller. LastcallError if it failed.
+        """Carries out an action in the name of a controller. LastcallError if it fails.
 
-        The revision of the object as written, 0 if the answer has none; None if nothing was written or it is gone.
+        Returns the revision of the object as written, 0 if the response has none, None if nothing was written or the
+        object is gone.
         """
         ...
 
 
 class ControllerRunner:
-    """Controllers over one view."""
+    """Runs controllers over one shared view."""
 
     def __init__(self, cluster: ClusterApi, clock: Clock, controllers: Sequence[Controller]) -> None:
         self._cluster = cluster
@@ -86,11 +87,11 @@ class ControllerRunner:
 
     @property
     def has_synced(self) -> bool:
-        """Whether every resource that is built in has been listed once."""
+        """Whether every built-in resource has been listed once."""
         return not self._missing
 
     async def run(self) -> None:
-        """Until cancelled, or until one of the controllers fails by a mistake of its own, which is then raised."""
+        """Runs until cancelled. Raises the first programming error of a controller."""
         for resource in self._resources:
             self._start_to_follow(resource)
         for queue, signal in zip(self._queues, self._signals, strict=True):
@@ -122,7 +123,7 @@ class ControllerRunner:
                 self._follow_custom_resources()
 
     def _enqueue_changes(self, resource: str, changes: Sequence[ViewChange]) -> None:
-        """Whom it concerns looks at it."""
+        """Queues the affected keys of each controller."""
         now, last_one = self._clock.boottime(), self._missing == {resource}
         self._missing.discard(resource)
         objects = [obj for change in changes for obj in _relevant_objects(resource, change) if obj is not None]
@@ -137,14 +138,14 @@ class ControllerRunner:
             signal.set()
 
     def _interested_queues(self, resource: str) -> Sequence[tuple[WorkQueue, Signal]]:
-        """Those that are told of the changes of a resource."""
+        """The queues of the controllers that watch a resource."""
         if resource not in self._custom:
             return self._listeners[resource]
         pairs = zip(self._queues, self._signals, strict=True)
         return [(queue, signal) for queue, signal in pairs if self._is_interested(queue.controller, resource)]
 
     def _is_interested(self, controller: Controller, resource: str) -> bool:
-        """Whether it is told of the changes of a resource."""
+        """Whether the controller watches a resource."""
         return resource in controller.resources or (resource in self._custom and CUSTOM in controller.resources)
 
     def _unblock_keys(self, queue: WorkQueue) -> None:
@@ -156,7 +157,7 @@ class ControllerRunner:
     # -- custom resources ----------------------------------------------------------------------------------------------
 
     def _follow_custom_resources(self) -> None:
-        """Follows what is served by now, in its stored version if it can; what is not is not looked at any more."""
+        """Follows the custom resources served now, in their storage version if possible; stops following others."""
         if not any(CUSTOM in queue.controller.resources for queue in self._queues):
             return
         wanted = {one.resource: one.versions[0] for one in custom_kinds(self.view)}
@@ -193,7 +194,7 @@ class ControllerRunner:
             await signal.next()
 
     async def _set_alarm(self, name: str, signal: Signal, due: float) -> None:
-        """An earlier alarm does for a later one: who is woken too soon sets it again."""
+        """Keeps an earlier alarm in place of a later one: a task that wakes too soon sets it again."""
         await self._clock.sleep(due - self._clock.boottime())
         if self._alarms.get(name) == due:
             del self._alarms[name]
@@ -222,7 +223,7 @@ class ControllerRunner:
             log.info("%s: %s", name, decision.said)
 
     async def _carry_out(self, queue: WorkQueue, key: ObjectRef, decision: Decision) -> None:
-        """One action after the other; what they wrote blocks the key until the view shows it."""
+        """Carries out actions in sequence. What they wrote blocks the key until the view shows it."""
         revisions: dict[str, int] = {}
         by = queue.controller.name
         try:
@@ -243,7 +244,10 @@ class ControllerRunner:
 
 
 def _relevant_objects(resource: str, change: ViewChange) -> Sequence[Object | None]:
-    """What tells whom a change concerns. Before a new status a pod concerned the same, and that is what changes most."""
+    """The versions that determine the affected keys.
+
+    A pod affected the same keys before a new status, and the status changes most often.
+    """
     now, before = change
     if resource != "pods" or now is None or before is None:
         return change

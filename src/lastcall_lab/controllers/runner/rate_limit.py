@@ -1,13 +1,13 @@
-"""How many requests a controller allows itself (pure): ``k8s.io/client-go/util/flowcontrol``."""
+"""The client-side rate limit of a controller (pure): ``k8s.io/client-go/util/flowcontrol``."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class RateLimit:
-    """``qps`` requests a second in the long run, ``burst`` at once. A kube-controller-manager has 20 and 30.
+    """``qps`` requests per second on average, ``burst`` at once. kube-controller-manager has 20 and 30.
 
-    Each of its controllers has a client, and so a bucket, of its own.
+    Each of its controllers has its own client and so its own bucket.
     """
 
     qps: float
@@ -19,7 +19,7 @@ KUBERNETES = RateLimit(20.0, 30)
 
 
 class TokenBucket:
-    """Of one controller: full in the beginning."""
+    """The bucket of one controller; initially full."""
 
     def __init__(self, pace: RateLimit) -> None:
         self._pace = pace
@@ -27,7 +27,7 @@ class TokenBucket:
         self._at = 0.0
 
     def take_token(self, now: float) -> float:
-        """Takes a token; the seconds until it may be used."""
+        """Takes a token; returns the seconds until it may be used."""
         gained = (now - self._at) * self._pace.qps
         self._tokens = min(float(self._pace.burst), self._tokens + gained) - 1.0
         self._at = now

@@ -1,4 +1,4 @@
-"""What one controller has yet to look at, and when: the runner keeps one for each (pure)."""
+"""The work queue of one controller: the keys to reconcile, and when (pure)."""
 
 import heapq
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ _OWN_PAUSES: Mapping[str, Sequence[float]] = {"job": (1.0, 2.0, 4.0, 8.0, 16.0, 
 
 
 class _PastDecision(NamedTuple):
-    """What has come of a decision: the revisions of what it wrote, and how often it has been the same before."""
+    """The result of a decision: the revisions of its writes, and how often it was the same before."""
 
     actions: Sequence[Action]
     revisions: Mapping[str, int]
@@ -25,7 +25,7 @@ class _PastDecision(NamedTuple):
 
 @dataclass
 class WorkQueue:
-    """Keys with the times at which they are due."""
+    """Keys with their due times."""
 
     controller: Controller
     blocked: dict[ObjectRef, dict[str, int]] = field(default_factory=dict)
@@ -39,18 +39,18 @@ class WorkQueue:
     _done: dict[ObjectRef, _PastDecision] = field(default_factory=dict)
 
     def add(self, key: ObjectRef, at: float) -> None:
-        """To be looked at then, or sooner if that was planned already."""
+        """Queues a key for that time, or keeps an earlier one."""
         if self._earliest.get(key, float("inf")) > at:
             self._earliest[key] = at
             self._number += 1
             heapq.heappush(self._due, (at, self._number, key))
 
     def next_at(self) -> float:
-        """When there is something to do."""
+        """When the next key is due."""
         return self._due[0][0] if self._due else float("inf")
 
     def take(self, now: float) -> ObjectRef | None:
-        """What is due; None if nothing is."""
+        """A due key; None if there is none."""
         while self._due and self._due[0][0] <= now:
             at, _, key = heapq.heappop(self._due)
             if self._earliest.get(key) == at:
@@ -59,15 +59,16 @@ class WorkQueue:
         return None
 
     def retry_later(self, key: ObjectRef, now: float) -> None:
-        """A decision could not be carried out: the key is due again, later each time."""
+        """Queues the key again after a failed decision, with a growing delay."""
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
         self.add(key, now + _retry_pause(failures, _OWN_PAUSES.get(self.controller.name, RETRY_SECONDS)))
 
     def record_success(self, key: ObjectRef, actions: Sequence[Action], now: float) -> int:
-        """It was carried out: how often it had been the same before, with nothing changed by it.
+        """Records success; returns how often the same decision came before without any effect.
 
-        If it had, the view can show nothing new, so that the key is not blocked; it is due later each time.
+        The view can show nothing new after a repeated decision, so the key is not blocked; it is queued again with a
+        growing delay.
         """
         self._failures.pop(key, None)
         revisions, before = self.blocked.get(key), self._done.pop(key, None)
@@ -82,7 +83,7 @@ class WorkQueue:
         return again
 
     def forget(self, resource: str) -> None:
-        """A resource is not followed any more: nobody waits for what was written to it."""
+        """Stops waiting for writes to a resource that is no longer followed."""
         for revisions in self.blocked.values():
             revisions.pop(resource, None)
 

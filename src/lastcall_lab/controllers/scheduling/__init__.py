@@ -1,1 +1,4 @@
-"""Where a pod can run, and where it runs best (pure): ``k8s.io/kubernetes/pkg/scheduler``, without preemption."""
+"""Scheduling: the nodes where a pod can run, and the best of them (pure): ``k8s.io/kubernetes/pkg/scheduler``.
+
+There is no preemption.
+"""

@@ -1,4 +1,4 @@
-"""What the scheduler says when a pod fits nowhere (pure): ``framework.FitError`` and what preemption adds to it."""
+"""The scheduler's messages for a pod that fits no node (pure): ``framework.FitError`` and preemption's addition."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable
@@ -13,7 +13,7 @@ _NO_VICTIMS = "No preemption victims found for incoming pod"
 
 
 def unfit_message(pod: Object, rejections: Collection[NodeRejection]) -> str:
-    """Why no node does; one rejection for each node. The lab preempts no pod, whatever its priority."""
+    """Why no node fits, from one rejection per node. The lab never preempts a pod, whatever its priority."""
     why = _count_reasons(reason for one in rejections for reason in one.reasons)
     if pod["spec"].get("preemptionPolicy") == "Never":
         preemption = "not eligible due to preemptionPolicy=Never."
@@ -24,7 +24,7 @@ def unfit_message(pod: Object, rejections: Collection[NodeRejection]) -> str:
 
 
 def hopeless_message(nodes: int, why: str) -> str:
-    """What makes looking at any node useless. Kubernetes 1.36 ends it with these two words, an internal error's."""
+    """Why no node needs to be checked. Kubernetes 1.36 appends these two words of an internal error."""
     return f"0/{nodes} nodes are available: {why}. not found"
 
 

@@ -1,4 +1,4 @@
-"""Which node is best for pods that every node judges alike (pure): few nodes change between two of them."""
+"""Ranks nodes for pods that every node judges alike (pure); few nodes change between two such pods."""
 
 import bisect
 from collections.abc import Callable, Collection, Mapping
@@ -17,7 +17,7 @@ _MOST = 100
 
 
 class _NodeRank(NamedTuple):
-    """Less is better: taints that only advise against the node, how full it would be, its pods, its name."""
+    """Lower is better: PreferNoSchedule taints, load, number of pods, name."""
 
     unwelcome: int
     load: tuple[float, Fraction]
@@ -26,10 +26,10 @@ class _NodeRank(NamedTuple):
 
 
 class NodeRanking:
-    """The nodes in their order, and the rejections of the others, as they were when it was last renewed."""
+    """The ranked nodes, and the rejections of the others, as of the last ``renew``."""
 
     def __init__(self, rooms: Mapping[str, SchedulingNode]) -> None:
-        """``rooms`` are the nodes by name, as they will be when it is renewed."""
+        """``rooms`` are the nodes by name; later changes to it take effect at ``renew``."""
         self._rooms = rooms
         self._stale = set(rooms)
         self._places: dict[str, _NodeRank] = {}
@@ -38,15 +38,15 @@ class NodeRanking:
 
     @property
     def rejections(self) -> Collection[NodeRejection]:
-        """Of each node that does not do, in no order."""
+        """The rejections of unfit nodes, in no particular order."""
         return self._rejections.values()
 
     def mark_changed(self, name: str) -> None:
-        """There is something new about a node."""
+        """Marks a node as changed."""
         self._stale.add(name)
 
     def renew(self, judge: Callable[[SchedulingNode], NodeVerdict]) -> None:
-        """Asks for a verdict of each node that has changed."""
+        """Judges each changed node again."""
         for name in self._stale:
             self._rejections.pop(name, None)
             if place := self._places.pop(name, None):
@@ -56,9 +56,9 @@ class NodeRanking:
         self._stale.clear()
 
     def best_node(self, kin: Callable[[SchedulingNode], int], *, kept: str = "") -> SchedulingNode | None:
-        """The node ``kept`` if it does; else, of those that are least advised against, the first with the fewest ``kin``.
+        """The node ``kept`` if it fits; else the least tainted node with the fewest ``kin``.
 
-        None if no node does.
+        None if no node fits.
         """
         if kept in self._places:
             return self._rooms[kept]
@@ -80,14 +80,14 @@ class NodeRanking:
 
 
 class NodeRankings:
-    """Keeps those for the kinds of pods that came last; they are told of what changes."""
+    """A cache of the rankings for the latest kinds of pods; all of them learn of changed nodes."""
 
     def __init__(self) -> None:
         self.rooms = SchedulingNodes(self._mark_changed)
         self._known: dict[bytes, NodeRanking] = {}
 
     def ranking_for(self, likeness: bytes) -> NodeRanking:
-        """For pods that are alike; without a likeness (empty) a new one, which is not kept."""
+        """The ranking for pods of one likeness; for an empty likeness a new one that is not cached."""
         found = self._known.pop(likeness, None) or NodeRanking(self.rooms.rooms)
         if likeness:
             self._known[likeness] = found

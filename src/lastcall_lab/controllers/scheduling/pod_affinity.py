@@ -1,4 +1,4 @@
-"""Pods that are to be apart, together, or evenly spread (pure): ``interpodaffinity``, ``podtopologyspread``."""
+"""Pod affinity, anti-affinity and topology spread (pure): ``interpodaffinity``, ``podtopologyspread``."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _UNSPREAD = "node(s) didn't match pod topology spread constraints"
 
 @dataclass(frozen=True)
 class PodAffinities:
-    """What the pods that are there mean for a new one."""
+    """The constraints that existing pods impose on a new one."""
 
     needed: Sequence[tuple[str, frozenset[Domain]]]
     """For each required term: its key, and the domains in which it is met."""
@@ -29,7 +29,7 @@ class PodAffinities:
     """Domains whose pods want no such pod beside them."""
 
     def reject(self, room: SchedulingNode) -> NodeRejection | None:
-        """Why not there; None if nothing speaks against it."""
+        """Why the node does not fit; None if it fits."""
         labels = node_affinity.node_labels(room.node)
         for key, met in self.needed:
             if (key, labels.get(key, "")) not in met:
@@ -43,7 +43,7 @@ class PodAffinities:
 
 
 def pod_affinities(pod: Object, rooms: Sequence[SchedulingNode], view: View) -> PodAffinities:
-    """For a new pod. A term that the pod itself would meet holds everywhere while no other pod meets it."""
+    """The constraints for a new pod. A term that the pod itself matches holds everywhere until another pod matches."""
     apart = list(_required_terms(pod, "podAntiAffinity"))
     closed = {
         domain
@@ -88,7 +88,7 @@ def _required_terms(pod: Object, kind: str) -> Iterable[Object]:
 
 
 def _term_matches(term: Object, owner: Object, other: Object, view: View) -> bool:
-    """Whether a term of ``owner`` is about the pod ``other``."""
+    """Whether a term of ``owner`` selects the pod ``other``."""
     namespace = other["metadata"]["namespace"]
     listed, selector = term.get("namespaces") or (), term.get("namespaceSelector")
     if selector is not None:
@@ -101,7 +101,7 @@ def _term_matches(term: Object, owner: Object, other: Object, view: View) -> boo
 
 @dataclass(frozen=True)
 class TopologySpread:
-    """One constraint with the pods that are counted already, by the value of its label."""
+    """One spread constraint with the existing pods counted by the value of its label."""
 
     key: str
     skew: int
@@ -111,7 +111,7 @@ class TopologySpread:
     least: int
 
     def reject(self, room: SchedulingNode) -> NodeRejection | None:
-        """Why not there; None if nothing speaks against it."""
+        """Why the node does not fit; None if it fits."""
         value = node_affinity.node_labels(room.node).get(self.key)
         if value is None:
             return NodeRejection((f"{_UNSPREAD} (missing required label)",))
@@ -121,7 +121,7 @@ class TopologySpread:
 
 
 def topology_spreads(pod: Object, rooms: Sequence[SchedulingNode]) -> list[TopologySpread]:
-    """The constraints that may not be broken. Nodes count that have all their labels and that the pod may be on."""
+    """The hard constraints (DoNotSchedule). Counts nodes that have all their labels and that the pod may use."""
     found = pod["spec"].get("topologySpreadConstraints") or ()
     strict = [one for one in found if one["whenUnsatisfiable"] == "DoNotSchedule"]
     if not strict:

@@ -1,4 +1,4 @@
-"""The node of a pod: filters in the order of Kubernetes' default profile, then the node that is best (pure)."""
+"""Selects a pod's node: the filters of Kubernetes' default profile in order, then the best node (pure)."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ _NOT_NAMED = NodeVerdict(NodeRejection(("node(s) didn't satisfy plugin(s) [NodeA
 
 @dataclass(frozen=True)
 class PodCandidate:
-    """A pod that is to be scheduled, among the nodes that there are."""
+    """A pod to be scheduled, and the existing nodes."""
 
     pod: Object
     rooms: Sequence[SchedulingNode]
@@ -61,7 +61,7 @@ class PodCandidate:
 
     @cached_property
     def likeness(self) -> bytes:
-        """The same for pods that every node judges alike; empty if others than the node have a say."""
+        """Equal for pods that every node judges alike; empty if more than the node decides."""
         spec = self.pod["spec"]
         volumes = self.volumes.bound or self.volumes.unbound or self.volumes.blocked
         if volumes or spec.get("affinity") or self._topology_spreads or self._pod_affinities.closed:
@@ -70,7 +70,7 @@ class PodCandidate:
         return msgspec.json.encode(known)
 
     def judge_node(self, room: SchedulingNode) -> NodeVerdict:
-        """Of a node: the first filter that says no; if none does, what speaks for it or against it."""
+        """Judges a node: the first filter that rejects it, otherwise its rank."""
         if self._only_names is not None and room.name not in self._only_names:
             return _NOT_NAMED
         if rejection := next((no for no in self._filter_results(room) if no), None):
@@ -86,7 +86,7 @@ class PodCandidate:
         return NodeVerdict(None, unwelcome, (float(load), load))
 
     def count_kin(self, room: SchedulingNode) -> int:
-        """How many pods of the same owner a node has."""
+        """The number of pods on a node with the same owner."""
         return room.pods_per_owner[self._owner_uid] if self._owner_uid else 0
 
     def _filter_results(self, room: SchedulingNode) -> Iterator[NodeRejection | None]:

@@ -1,4 +1,4 @@
-"""Volumes and the nodes on which they can be had (pure): ``volumebinding``, ``volumerestrictions``, ``nodevolumelimits``."""
+"""Volumes and the nodes that can use them (pure): ``volumebinding``, ``volumerestrictions``, ``nodevolumelimits``."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,12 +19,12 @@ _FULL = "node(s) exceed max volume count"
 
 
 class PodUnschedulable(Exception):
-    """The pod cannot run anywhere until something about its claims changes; the message says what."""
+    """The pod fits no node until something about its claims changes; the message says what."""
 
 
 @dataclass(frozen=True)
 class VolumePlan:
-    """What becomes of the claims that are not bound yet if the pod goes to one node."""
+    """The binding of the unbound claims if the pod runs on one node."""
 
     bind: Mapping[str, Object] = field(default_factory=dict)
     """Claim to the volume that it gets."""
@@ -34,7 +34,7 @@ class VolumePlan:
 
 @dataclass(frozen=True)
 class PodVolumes:
-    """The volumes of a pod that is to be scheduled."""
+    """The volumes of a pod to be scheduled."""
 
     bound: Sequence[Object]
     """The volumes that its claims have; an empty object for one that is gone."""
@@ -44,7 +44,7 @@ class PodVolumes:
     """Whether another pod uses a volume that only one pod may use at a time."""
 
     def reject(self, room: SchedulingNode, view: View) -> NodeRejection | None:
-        """Why not there; None if nothing speaks against it."""
+        """Why the node does not fit; None if it fits."""
         if self.blocked:
             return NodeRejection((_IN_USE,), others=True)
         if self._exceeds_limit(room, view):
@@ -53,7 +53,7 @@ class PodVolumes:
         return NodeRejection(reasons) if reasons else None
 
     def plan_volumes(self, node: Object, view: View) -> VolumePlan | None:
-        """How the claims get volumes on the node; None if they do not."""
+        """How the claims get volumes on the node; None if they cannot."""
         bind: dict[str, Object] = {}
         provision = []
         for claim in self.unbound:
@@ -80,7 +80,7 @@ class PodVolumes:
             yield _LOST
 
     def _exceeds_limit(self, room: SchedulingNode, view: View) -> bool:
-        """Whether the node could not hold them: what its pods use and what is attached to it counts, each once."""
+        """Whether the node's volume limit is exceeded. Counts used and attached volumes, each once."""
         found = view.get("csinodes.storage.k8s.io", "", room.name) or {"spec": {}}
         drivers = found["spec"].get("drivers") or ()
         limits = {one["name"]: one["allocatable"]["count"] for one in drivers if one.get("allocatable")}
@@ -97,7 +97,7 @@ class PodVolumes:
 
 
 def pod_volumes(pod: Object, view: View) -> PodVolumes:
-    """The volumes of a pod; Hopeless."""
+    """The volumes of a pod. PodUnschedulable if a claim rules out every node."""
     namespace = pod["metadata"]["namespace"]
     found = [_usable_claim(name, view.get(CLAIMS, namespace, name)) for name in claim_names_of(pod)]
     bound = [one for one in found if volume_matching.is_bound(one)]
@@ -160,6 +160,6 @@ def _attached_volumes(node: str, view: View) -> set[tuple[str, str]]:
 
 
 def _csi_handle(volume: Object) -> tuple[str, str] | None:
-    """Driver and handle; None for a volume of another kind."""
+    """Driver and handle; None for other kinds of volumes."""
     csi = (volume.get("spec") or {}).get("csi")
     return (csi["driver"], csi["volumeHandle"]) if csi else None

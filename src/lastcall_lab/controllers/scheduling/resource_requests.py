@@ -1,4 +1,4 @@
-"""What a pod asks for, and what a node has (pure): ``k8s.io/component-helpers/resource.PodRequests``."""
+"""Resource requests of pods and capacities of nodes (pure): ``k8s.io/component-helpers/resource.PodRequests``."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -17,10 +17,10 @@ _GUESS = {"cpu": 100, "memory": 200 * 1024 * 1024}
 
 
 def pod_requests(pod: Object) -> Amounts:
-    """Init containers run one after the other, before the others; sidecars begin among them and stay.
+    """The effective request of a pod. Init containers run in sequence before the others; sidecars keep running.
 
-    So a pod needs the most of what all containers and sidecars need together, and of what each init container needs
-    together with the sidecars before it. Its overhead, and what it asks for as a whole, are counted as well.
+    It is the maximum of what all containers and sidecars need together and of what each init container needs together
+    with the sidecars before it. The overhead and pod-level requests are included.
     """
     spec = pod["spec"]
     total = _add_up(_container_requests(one) for one in spec["containers"])
@@ -38,22 +38,22 @@ def pod_requests(pod: Object) -> Amounts:
 
 
 def parse_amounts(said: Mapping[str, Any] | None) -> Amounts:
-    """Quantities as numbers."""
+    """The quantities as numbers."""
     return {name: _quantity_number(name, str(text)) for name, text in (said or {}).items()}
 
 
 def sum_amounts(all_of: Iterable[Amounts]) -> Amounts:
-    """The sum."""
+    """The sum by resource."""
     return _add_up(all_of)
 
 
 def with_default_requests(asked: Amounts) -> Amounts:
-    """Processor and memory, also of a pod that does not ask for them."""
+    """CPU and memory, with defaults for a pod that does not request them."""
     return {name: asked.get(name) or guess for name, guess in _GUESS.items()}
 
 
 def load_share(used: Amounts, room: Amounts) -> Fraction:
-    """How full a node is: the mean of the shares of its processors and of its memory."""
+    """The utilization of a node: the mean of its CPU and memory shares."""
     shares = [Fraction(used[name], room[name]) if room.get(name) else Fraction(1) for name in _GUESS]
     return sum(shares, Fraction(0)) / len(shares)
 

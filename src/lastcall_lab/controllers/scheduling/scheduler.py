@@ -1,4 +1,4 @@
-"""The scheduler: gives pods their nodes (``k8s.io/kubernetes/pkg/scheduler``, its default profile without preemption)."""
+"""The scheduler: assigns pods to nodes (``k8s.io/kubernetes/pkg/scheduler``, default profile without preemption)."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -27,17 +27,17 @@ _NAME = "default-scheduler"
 
 @dataclass(frozen=True)
 class _AssumedPod:
-    """A pod that is on its way to a node."""
+    """A pod whose binding is not visible in the view yet."""
 
     pod: Object
     node: str
 
 
 class Scheduler:
-    """Looks at a pod that has no node when it has changed, and at all that wait when something else has.
+    """Reconciles an unscheduled pod when it changes, and all waiting ones when anything else changes.
 
-    It remembers which pods are on their way to a node, so that the next one does not take their place before the view
-    shows them there, and which pods wait, so that the important ones are looked at first.
+    It remembers pods whose binding is not visible yet, so that the next pod does not take their place, and waiting
+    pods, so that those with higher priority come first.
     """
 
     name = "scheduler"
@@ -58,7 +58,7 @@ class Scheduler:
         self._waiting: dict[ObjectRef, tuple[int, str]] = {}
 
     def affected_keys(self, resource: str, obj: Object, view: View) -> Iterable[ObjectRef]:
-        """A pod without a node; a pod that makes room, and everything else, may help those that wait."""
+        """An unscheduled pod. A pod that frees resources, and any other change, can help all waiting pods."""
         if resource != "pods":
             return self._waiting_in_order()
         key = ref_of("pods", obj)
@@ -68,7 +68,7 @@ class Scheduler:
         return [] if obj["spec"].get("nodeName") else [key]
 
     def decide(self, key: ObjectRef, view: View, now: float) -> Decision:
-        """A binding; or the volumes that have to be there first; or why there is no node."""
+        """A binding, the volumes to bind first, or the reason why no node fits."""
         before = self._assumed.pop(key, None)
         self._waiting.pop(key, None)
         pod = view.get(*key)
@@ -101,7 +101,7 @@ class Scheduler:
         return Decision((BindPod(key, metadata["uid"], room.name, event),))
 
     def _report_unschedulable(self, key: ObjectRef, pod: Object, why: str, now: float) -> Decision:
-        """Told when it is another reason than before: people read when that began, and how often it was tried is noise."""
+        """Reports a reason only when it changes: its start matters to users, the number of attempts does not."""
         self._wait_for_change(key, pod)
         conditions = pod_conditions.changed_condition(pod, "PodScheduled", "False", "Unschedulable", why, now)
         if not conditions:
@@ -114,11 +114,11 @@ class Scheduler:
         self._waiting[key] = -(pod["spec"].get("priority") or 0), pod["metadata"]["creationTimestamp"]
 
     def _waiting_in_order(self) -> list[ObjectRef]:
-        """Those that wait: by priority, then by age."""
+        """The waiting pods by priority, then by age."""
         return sorted(self._waiting, key=lambda key: (self._waiting[key], key))
 
     def _drop_assumed(self, key: ObjectRef, view: View) -> None:
-        """A pod is not on its way any more when the view has it on its node, or it is gone, or another."""
+        """Drops assumed pods that are bound in the view, deleted, or replaced."""
         if assumed := self._assumed.get(key):
             now = view.get(*key)
             if now is None or now["metadata"]["uid"] != assumed.pod["metadata"]["uid"] or not _needs_node(now):
@@ -129,14 +129,14 @@ class Scheduler:
 
 
 def _needs_node(pod: Object) -> bool:
-    """Whether it needs a node, and may have one."""
+    """Whether the pod is unscheduled and schedulable."""
     spec = pod["spec"]
     mine = spec.get("schedulerName", _NAME) == _NAME and not spec.get("schedulingGates")
     return mine and not spec.get("nodeName") and pods.is_active(pod)
 
 
 def _bind_volumes(candidate: PodCandidate, room: SchedulingNode) -> Iterator[Action]:
-    """What makes others get the volumes; the pod is bound when its claims are."""
+    """Starts the binding of the volumes; the pod is bound once its claims are."""
     plan = candidate.volumes.plan_volumes(room.node, candidate.view)
     assert plan is not None, "the filter has found one"
     own = {claim["metadata"]["name"]: claim for claim in candidate.volumes.unbound}

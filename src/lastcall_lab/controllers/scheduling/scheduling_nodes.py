@@ -1,4 +1,4 @@
-"""The nodes with the pods that they have, as one decision sees them (pure)."""
+"""The nodes with their pods, as one decision sees them (pure)."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ Port = tuple[str, str, int]
 
 @dataclass(frozen=True)
 class SchedulingNode:
-    """A node and the pods on it that have not finished; ``asked`` is what each of these asks for, by uid."""
+    """A node and its unfinished pods; ``asked`` are their requests by uid."""
 
     node: Object
     pods: Sequence[Object]
@@ -25,53 +25,53 @@ class SchedulingNode:
 
     @property
     def name(self) -> str:
-        """Of the node."""
+        """The name of the node."""
         return str(self.node["metadata"]["name"])
 
     @cached_property
     def capacity(self) -> resource_requests.Amounts:
-        """What pods can have."""
+        """The allocatable resources."""
         return resource_requests.parse_amounts((self.node.get("status") or {}).get("allocatable"))
 
     @cached_property
     def used(self) -> resource_requests.Amounts:
-        """What its pods ask for together."""
+        """The sum of its pods' requests."""
         return resource_requests.sum_amounts(amounts for _, amounts in self.asked.values())
 
     @cached_property
     def used_with_defaults(self) -> resource_requests.Amounts:
-        """The same, with a guess for those that do not say."""
+        """The sum with default requests for pods without requests."""
         return resource_requests.sum_amounts(
             resource_requests.with_default_requests(amounts) for _, amounts in self.asked.values()
         )
 
     @cached_property
     def pods_per_owner(self) -> Counter[str]:
-        """How many of its pods each controller (by its uid) has."""
+        """The number of its pods per controller uid."""
         found = (controller_of(pod) for pod in self.pods)
         return Counter(owner["uid"] for owner in found if owner)
 
     @cached_property
     def used_ports(self) -> set[Port]:
-        """Those that its pods have taken."""
+        """The host ports of its pods."""
         return {port for pod in self.pods for port in host_ports(pod)}
 
     @cached_property
     def anti_affine_pods(self) -> Sequence[Object]:
-        """Its pods that want others not to be near."""
+        """Its pods with required anti-affinity."""
         return [pod for pod in self.pods if (pod["spec"].get("affinity") or {}).get("podAntiAffinity")]
 
 
 @dataclass(frozen=True)
 class NodeRejection:
-    """Why a node does not do. ``others``: fewer pods on it could help, so that preemption would be thought of."""
+    """Why a node does not fit. ``others``: fewer pods on it could help, so Kubernetes would consider preemption."""
 
     reasons: tuple[str, ...]
     others: bool = False
 
 
 class NodeVerdict(NamedTuple):
-    """How a node does for a pod. ``unwelcome`` counts the taints that advise against it; ``load`` is how full it would be."""
+    """The judgement of a node. ``unwelcome`` counts PreferNoSchedule taints; ``load`` is its utilization afterwards."""
 
     rejection: NodeRejection | None = None
     unwelcome: int = 0
@@ -80,10 +80,10 @@ class NodeVerdict(NamedTuple):
 
 
 class SchedulingNodes:
-    """Makes rooms, and keeps them as long as nothing about the node and its pods has changed."""
+    """Builds the ``SchedulingNode`` objects and keeps each until its node or its pods change."""
 
     def __init__(self, changed: Callable[[str], None]) -> None:
-        """``changed`` is told the name of each node that has another room now, or none any more."""
+        """``changed`` is called with the name of each node that was rebuilt or removed."""
         self._changed = changed
         self._marked = 0
         self._coming: dict[str, list[Object]] = {}
@@ -91,7 +91,7 @@ class SchedulingNodes:
         """By name, those that have changed last at the end."""
 
     def update_nodes(self, view: View, assumed: Sequence[tuple[Object, str]]) -> Sequence[SchedulingNode]:
-        """All nodes; ``assumed`` are pods that are on their way to a node."""
+        """Updates all nodes; ``assumed`` are pods whose binding is not visible yet."""
         coming: dict[str, list[Object]] = {}
         for pod, target in assumed:
             coming.setdefault(target, []).append(pod)
@@ -113,7 +113,7 @@ class SchedulingNodes:
 
 
 def host_ports(pod: Object) -> Iterator[Port]:
-    """Those of the node that a pod takes."""
+    """The host ports that a pod needs."""
     for container in pod["spec"]["containers"]:
         for port in container.get("ports") or ():
             if port.get("hostPort"):
@@ -123,7 +123,7 @@ def host_ports(pod: Object) -> Iterator[Port]:
 def _requests_by_uid(
     present: Sequence[Object], before: Mapping[str, tuple[int, resource_requests.Amounts]]
 ) -> dict[str, tuple[int, resource_requests.Amounts]]:
-    """What is known already is not counted again: what a pod asks for changes with its generation alone."""
+    """Reuses known requests, which change only with the pod's generation."""
     result = {}
     for pod in present:
         uid, generation = pod["metadata"]["uid"], pod["metadata"].get("generation", 0)

@@ -1,8 +1,8 @@
-"""Which volumes are at which nodes (``k8s.io/kubernetes/pkg/controller/volume/attachdetach``).
+"""The attach/detach controller: attaches volumes to nodes (``k8s.io/kubernetes/pkg/controller/volume/attachdetach``).
 
-A volume goes to the nodes of the pods that want it, and leaves a node when no pod there wants it and the node has
-unmounted it, or, by ``failover.upstream.verdict.detach_reason``, by force. It is detached when its VolumeAttachment is
-gone, not earlier.
+It attaches a volume to the nodes of the pods that use it. It detaches a volume when no pod on the node uses it and the
+node has unmounted it, or by force, by ``failover.upstream.verdict.detach_reason``. A volume counts as detached only
+when its VolumeAttachment is gone.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,7 +28,10 @@ _LOOP = 0.1
 
 @dataclass(frozen=True)
 class DetachRules:
-    """``max_wait`` seconds (``maxWaitForUnmountDuration``); ``force_on_timeout`` is not ``--disable-force-detach-on-timeout``."""
+    """``max_wait`` seconds (``maxWaitForUnmountDuration``).
+
+    ``force_on_timeout`` is the negation of ``--disable-force-detach-on-timeout``.
+    """
 
     max_wait: float = 360.0
     force_on_timeout: bool = True
@@ -36,7 +39,7 @@ class DetachRules:
 
 @dataclass
 class _UnusedAttachment:
-    """An attachment that no pod wants: since when, and whether its node has last said that it uses the volume."""
+    """An attachment that no pod uses: since when, and whether its node last reported the volume as in use."""
 
     since: float
     mounted: bool = True
@@ -44,7 +47,7 @@ class _UnusedAttachment:
 
 @dataclass(frozen=True)
 class _CsiVolume:
-    """A volume of a CSI driver: its attachments and the pods that want it, by node."""
+    """A volume of a CSI driver: its attachments and the pods that use it, by node."""
 
     name: str
     driver: str
@@ -56,13 +59,13 @@ class _CsiVolume:
 
     @property
     def unique_name(self) -> str:
-        """As nodes call it (``v1.UniqueVolumeName``)."""
+        """The name in node statuses (``v1.UniqueVolumeName``)."""
         return unique_name(self.driver, self.handle)
 
 
 @dataclass
 class _DetachMemory:
-    """What is not in the view."""
+    """State that the view does not contain."""
 
     leaving: dict[str, _UnusedAttachment] = field(default_factory=dict)
     """By the uid of the attachment."""
@@ -73,9 +76,9 @@ class _DetachMemory:
 
 
 class AttachDetachController:
-    """Looks at a volume when it, its attachments, its pods or their nodes have changed.
+    """Reconciles a volume when it, its attachments, its pods or their nodes have changed.
 
-    It remembers since when a volume is not wanted; after a restart that time begins anew.
+    It remembers since when a volume is unused; after a restart that time starts again.
     """
 
     name = "attachdetach"
@@ -86,13 +89,13 @@ class AttachDetachController:
         self._memory = _DetachMemory()
 
     def affected_keys(self, resource: str, obj: Object, view: View) -> Iterable[ObjectRef]:
-        """The volumes that a change is about."""
+        """The affected volumes."""
         return [
             ObjectRef(match.VOLUMES, "", name) for name in dict.fromkeys(_volume_names(resource, obj, view)) if name
         ]
 
     def decide(self, key: ObjectRef, view: View, now: float) -> Decision:
-        """Attachments to be made and deleted, and what nodes are told of them."""
+        """Attachments to create and delete, and updates of ``volumesAttached`` of the nodes."""
         volume = _csi_volume(key.name, view)
         if volume is None:
             return Decision()
@@ -149,7 +152,7 @@ class AttachDetachController:
                 yield _pod_event(user, "SuccessfulAttachVolume", said, "Normal")
 
     def _report_multi_attach(self, volume: _CsiVolume, name: str, users: Sequence[Object]) -> Iterator[Action]:
-        """Told once: a person has to find out why the other node does not let go."""
+        """Reports it once: an operator must find out why the other node keeps the volume."""
         if (volume.name, name) in self._memory.refused:
             return
         self._memory.refused.add((volume.name, name))
@@ -180,7 +183,7 @@ def _volume_names(resource: str, obj: Object, view: View) -> Iterator[str]:
 
 
 def _csi_volume(name: str, view: View) -> _CsiVolume | None:
-    """None if there is no such volume, or if it is of a kind that is not attached."""
+    """None if the volume does not exist or is not attachable."""
     found = view.get(match.VOLUMES, "", name)
     csi = found["spec"].get("csi") if found else None
     if found is None or csi is None:
@@ -228,7 +231,7 @@ def _pod_needs_volumes(pod: Object) -> bool:
 
 
 def _detach_actions(volume: _CsiVolume, attachment: Object, node: Object | None) -> Iterable[Action]:
-    """The node is told first: from then on it does not mount the volume again."""
+    """Updates the node first; from then on its kubelet does not mount the volume again."""
     attached = _volumes_attached(node) if node else []
     left = [one for one in attached if one["name"] != volume.unique_name]
     if node and left != attached:
@@ -243,7 +246,7 @@ def _new_attachment(volume: _CsiVolume, node: str) -> Object:
 
 
 def _own_attachment_name(driver: str, handle: str, attachment: Object) -> str:
-    """The name that the attachment has if this controller has made it for the volume; others are left alone."""
+    """The name that this controller gives to the volume's attachment; others are left alone."""
     return attachment_name(driver, handle, attachment["spec"]["nodeName"])
 
 
@@ -252,13 +255,13 @@ def _volumes_attached(node: Object) -> list[Object]:
 
 
 def _volumes_attached_patch(node: Object, attached: Sequence[Object]) -> PatchObject:
-    """The list is written whole, so that the patch holds only for the version of the node that is known."""
+    """Writes the whole list, so the patch is valid only for the known version of the node."""
     metadata, body = node["metadata"], {"status": {"volumesAttached": list(attached)}}
     return PatchObject(ref_of("nodes", node), body, "status", uid=metadata["uid"], revision=metadata["resourceVersion"])
 
 
 def _volume_users_message(pod: Object, others: Sequence[Object]) -> str:
-    """Pods of other namespaces are counted, not named."""
+    """Counts pods of other namespaces instead of naming them."""
     if not others:
         return "Volume is already exclusively attached to one node and can't be attached to another"
     near = [one["metadata"]["name"] for one in others if one["metadata"]["namespace"] == pod["metadata"]["namespace"]]

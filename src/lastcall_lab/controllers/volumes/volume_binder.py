@@ -1,7 +1,7 @@
-"""Claims and the volumes that they get (``k8s.io/kubernetes/pkg/controller/volume/persistentvolume``).
+"""Binds claims to volumes (``k8s.io/kubernetes/pkg/controller/volume/persistentvolume``).
 
-A binding is four writes, each a step that can be the last one before a crash; what is missing is found and done anew.
-Volumes are made and removed by the provisioner of their class, never by this controller.
+A binding takes four writes, and a crash can follow each of them; the next decision finds and makes the missing ones.
+Only the provisioner of a class creates and deletes volumes, never this controller.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,7 +15,7 @@ _NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 
 class VolumeBinderController:
-    """Looks at a claim or a volume when it, or what it depends on, has changed. It remembers what it has told of each."""
+    """Reconciles a claim or a volume when it or a dependency changes. Remembers its last event for each."""
 
     name = "persistentvolume-binder"
     resources: Sequence[str] = (match.CLAIMS, match.VOLUMES, match.CLASSES, "pods")
@@ -24,7 +24,7 @@ class VolumeBinderController:
         self._said: dict[ObjectRef, str] = {}
 
     def affected_keys(self, resource: str, obj: Object, view: View) -> Iterable[ObjectRef]:
-        """Claims lead to their volumes, volumes to the claims that they are for, or could be for."""
+        """A claim affects its volume; a volume affects the claims that it is reserved for or could bind to."""
         if resource == "pods":
             return (
                 []
@@ -74,7 +74,7 @@ class VolumeBinderController:
         return _bind_step(key, claim, volume)
 
     def _decide_unmet(self, key: ObjectRef, claim: Object, view: View) -> Iterable[Action]:
-        """No volume fits: it waits for its pod, or somebody is asked to make one."""
+        """No volume fits: the claim waits for its first consumer, or a provisioner is asked for a volume."""
         found = match.storage_class_of(claim, view)
         if match.is_binding_delayed(claim, view) and not match.annotation_of(claim, match.SELECTED_NODE):
             return self._report_once(key, claim, *_waiting_reason(key, view))
@@ -98,7 +98,7 @@ class VolumeBinderController:
         yield from self._report_once(key, claim, "ExternalProvisioning", said)
 
     def _decide_bound(self, key: ObjectRef, claim: Object, view: View) -> Iterable[Action]:
-        """One that was bound once: its volume must be there, and must be its own."""
+        """A claim that was bound: its volume must exist and must refer to this claim."""
         name = claim["spec"].get("volumeName")
         volume = view.get(match.VOLUMES, "", name) if name else None
         if volume and (match.refers_to_claim(volume, claim) or not volume["spec"].get("claimRef")):
@@ -116,7 +116,7 @@ class VolumeBinderController:
     def _report_once(
         self, key: ObjectRef, claim: Object, reason: str, why: str, *, kind: str = "Normal"
     ) -> Iterable[Action]:
-        """Once, until there is something else to tell."""
+        """Reports an event once, until the next different one."""
         if self._said.get(key) == why:
             return ()
         self._said[key] = why
@@ -125,7 +125,7 @@ class VolumeBinderController:
 
 
 def _bind_step(key: ObjectRef, claim: Object, volume: Object) -> Iterable[Action]:
-    """The first of the four writes that is missing."""
+    """The first missing write of the four."""
     target, name = ref_of(match.VOLUMES, volume), volume["metadata"]["name"]
     reference = volume["spec"].get("claimRef") or {}
     if reference.get("uid") != claim["metadata"]["uid"]:
@@ -155,7 +155,7 @@ def _phase_patches(key: ObjectRef, obj: Object, phase: str) -> tuple[PatchObject
 
 
 def _desired_volume_phase(volume: Object, view: View) -> str:
-    """What it should be; empty if nothing is to be changed."""
+    """The correct phase; empty if it needs no change."""
     reference = volume["spec"].get("claimRef")
     if not reference or not reference.get("uid"):
         return "Available"
@@ -166,7 +166,7 @@ def _desired_volume_phase(volume: Object, view: View) -> str:
 
 
 def _waiting_reason(key: ObjectRef, view: View) -> tuple[str, str]:
-    """Reason and message while the first pod has no node."""
+    """Reason and message while the first consumer is unscheduled."""
     found = [pod["metadata"]["name"] for pod in view.pods_of_claim(key.namespace, key.name) if _is_unscheduled(pod)]
     if not found:
         return "WaitForFirstConsumer", "waiting for first consumer to be created before binding"

@@ -1,4 +1,4 @@
-"""Which volume fits which claim, and what they say of each other (pure): ``pkg/controller/volume/persistentvolume``."""
+"""Matches volumes with claims (pure): ``pkg/controller/volume/persistentvolume``."""
 
 from collections.abc import Collection, Iterator
 from typing import Any
@@ -21,34 +21,34 @@ PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 
 
 def annotation_of(obj: Object, name: str) -> str:
-    """One of its annotations; empty if it does not have it."""
+    """The annotation's value; empty if absent."""
     return str((obj["metadata"].get("annotations") or {}).get(name, ""))
 
 
 def is_bound(claim: Object) -> bool:
-    """Whether its binding is complete (``IsPVCFullyBound``, as the scheduler asks)."""
+    """Whether the binding is complete (``IsPVCFullyBound``, as in the scheduler)."""
     return bool(claim["spec"].get("volumeName")) and bool(annotation_of(claim, BIND_COMPLETED))
 
 
 def storage_class_of(claim: Object, view: View) -> Object | None:
-    """The class of a claim; None if it names none, or one that is not there."""
+    """The StorageClass of a claim; None if the claim names none or it does not exist."""
     return view.get(CLASSES, "", claim["spec"].get("storageClassName") or "")
 
 
 def is_binding_delayed(claim: Object, view: View) -> bool:
-    """Whether its volume waits until a pod that uses it has a node."""
+    """Whether binding waits for the first consumer to be scheduled."""
     found = storage_class_of(claim, view)
     return found is not None and found.get("volumeBindingMode") == "WaitForFirstConsumer"
 
 
 def is_multi_attach(volume: Object) -> bool:
-    """Whether it can be at several nodes at a time (``IsMultiAttachAllowed``)."""
+    """Whether the volume can be attached to several nodes at once (``IsMultiAttachAllowed``)."""
     modes = volume["spec"].get("accessModes") or ()
     return not modes or "ReadWriteMany" in modes or "ReadOnlyMany" in modes
 
 
 def unsuitable_reason(volume: Object, claim: Object) -> str:
-    """Why a volume cannot be a claim's (``checkVolumeSatisfyClaim``); empty if it can."""
+    """Why a volume does not satisfy a claim (``checkVolumeSatisfyClaim``); empty if it does."""
     has, wants = volume["spec"], claim["spec"]
     if volume["metadata"].get("deletionTimestamp"):
         return f'the volume is marked for deletion "{volume["metadata"]["name"]}"'
@@ -66,9 +66,9 @@ def unsuitable_reason(volume: Object, claim: Object) -> str:
 def best_volume(
     claim: Object, view: View, *, node: Object | None = None, without: Collection[str] = ()
 ) -> Object | None:
-    """The smallest free volume that fits, or the one that is kept for the claim; None if there is none.
+    """The volume reserved for the claim, or the smallest free one that fits; None if there is none.
 
-    With a node, the volume must be usable there.
+    With a node, the volume must be accessible from it.
     """
     found = list(_candidate_volumes(claim, view))
     kept = [volume for volume in found if volume["spec"].get("claimRef")]
@@ -80,7 +80,7 @@ def best_volume(
 
 
 def refers_to_claim(volume: Object, claim: Object) -> bool:
-    """Whether the volume is kept for the claim, be it bound to it or not."""
+    """Whether the volume is reserved for the claim, bound or not."""
     reference, metadata = volume["spec"].get("claimRef"), claim["metadata"]
     if not reference:
         return False
@@ -89,7 +89,7 @@ def refers_to_claim(volume: Object, claim: Object) -> bool:
 
 
 def claim_reference(claim: Object) -> dict[str, Any]:
-    """By which a volume says whose it is."""
+    """The ``claimRef`` of a volume for the claim."""
     metadata = claim["metadata"]
     return {
         "apiVersion": "v1",

@@ -1,4 +1,4 @@
-"""Claims that pods use, and volumes that claims have, are not removed (``pvcprotection``, ``pvprotection``)."""
+"""Prevents the removal of claims in use and of bound volumes (``pvcprotection``, ``pvprotection``)."""
 
 from collections.abc import Iterable, Sequence
 
@@ -12,19 +12,19 @@ VOLUME_FINALIZER = "kubernetes.io/pv-protection"
 
 
 class ClaimProtectionController:
-    """Takes the finalizer off a claim that is being deleted when no pod that has a node names it, finished or not."""
+    """Removes the finalizer of a claim being deleted when no scheduled pod, finished or not, uses it."""
 
     name = "pvc-protection"
     resources: Sequence[str] = (match.CLAIMS, "pods")
 
     def affected_keys(self, resource: str, obj: Object, view: View) -> Iterable[ObjectRef]:
-        """The claim, or those of a pod."""
+        """The claim, or the claims of a pod."""
         if resource == match.CLAIMS:
             return [ref_of(resource, obj)]
         return [ObjectRef(match.CLAIMS, obj["metadata"]["namespace"], name) for name in claim_names_of(obj)]
 
     def decide(self, key: ObjectRef, view: View, now: float) -> Decision:
-        """One that is not being deleted has the finalizer."""
+        """Adds the finalizer to a claim that is not being deleted."""
         claim = view.get(*key)
         if claim is None:
             return Decision()
@@ -35,7 +35,7 @@ class ClaimProtectionController:
 
 
 class VolumeProtectionController:
-    """Takes the finalizer off a volume that is being deleted when no claim has it."""
+    """Removes the finalizer of a volume being deleted when no claim is bound to it."""
 
     name = "pv-protection"
     resources: Sequence[str] = (match.VOLUMES,)
@@ -45,7 +45,7 @@ class VolumeProtectionController:
         return [ref_of(resource, obj)]
 
     def decide(self, key: ObjectRef, view: View, now: float) -> Decision:
-        """One that is not being deleted has the finalizer."""
+        """Adds the finalizer to a volume that is not being deleted."""
         volume = view.get(*key)
         if volume is None:
             return Decision()

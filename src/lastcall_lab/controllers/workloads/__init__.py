@@ -1,1 +1,1 @@
-"""Controllers of workloads: Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs."""
+"""Workload controllers: Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs, disruption budgets."""

@@ -1,4 +1,4 @@
-"""The pods of a DaemonSet: on which nodes they are to be, and what they look like (``pkg/controller/daemon/util``)."""
+"""The pods of a DaemonSet: their nodes and their specification (``pkg/controller/daemon/util``)."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -30,14 +30,14 @@ _TOLERATED_ON_HOST_NETWORK = (("node.kubernetes.io/network-unavailable", "NoSche
 
 
 class NodeFit(NamedTuple):
-    """Whether a pod should be on a node, and whether one that is there may stay."""
+    """Whether a pod should run on a node, and whether an existing one may stay."""
 
     run: bool
     stay: bool
 
 
 def node_fit(daemon: Object, node: Object) -> NodeFit:
-    """By the node selector, the required affinity and the taints (``NodeShouldRunDaemonPod``)."""
+    """Decides by node selector, required affinity and taints (``NodeShouldRunDaemonPod``)."""
     spec, name = daemon["spec"]["template"]["spec"], node["metadata"]["name"]
     if spec.get("nodeName", name) not in ("", name) or not node_affinity.fits_node_affinity({"spec": spec}, node):
         return NodeFit(run=False, stay=False)
@@ -49,13 +49,13 @@ def node_fit(daemon: Object, node: Object) -> NodeFit:
 
 
 class NodeFitCache:
-    """``node_fit`` of every node, which is asked again only of nodes that have changed: of a large cluster few have."""
+    """Caches ``node_fit`` per node and evaluates it again only for changed nodes, which are few in a large cluster."""
 
     def __init__(self) -> None:
         self._kept: dict[ObjectRef, tuple[Object, NodeFindings[NodeFit]]] = {}
 
     def fits_by_node(self, key: ObjectRef, daemon: Object, view: View) -> Mapping[str, NodeFit]:
-        """By the names of the nodes, in their order; it changes with the next question."""
+        """The results by node name, in order. The next call changes the returned mapping."""
         spec = daemon["spec"]["template"]["spec"]
         known = self._kept.get(key)
         if known is None or known[0] != spec:
@@ -63,12 +63,12 @@ class NodeFitCache:
         return known[1].find_by_node(view)
 
     def forget(self, key: ObjectRef) -> None:
-        """There is no such DaemonSet any more."""
+        """Drops a deleted DaemonSet."""
         self._kept.pop(key, None)
 
 
 class DaemonPod(NamedTuple):
-    """A pod of a DaemonSet, and what follows from it at any time."""
+    """A pod of a DaemonSet, with the time-independent facts derived from it."""
 
     pod: Object
     node: str
@@ -83,19 +83,19 @@ class DaemonPod(NamedTuple):
 
 
 class DaemonPodCache:
-    """``DaemonPod`` of every pod, found again of pods that have changed, or when the template has."""
+    """Caches ``DaemonPod`` per pod, and evaluates it again for changed pods or a changed template."""
 
     def __init__(self) -> None:
         self._kept: FindingsCache[DaemonPod] = FindingsCache()
 
     def daemon_pods(self, key: ObjectRef, daemon: Object, letters: str, own: Sequence[Object]) -> list[DaemonPod]:
-        """In their order; ``letters`` is the hash of the template as it is."""
+        """The pods in order; ``letters`` is the hash of the current template."""
         by_uid = ((pod["metadata"]["uid"], pod) for pod in own)
         basis = (letters, _template_generation(daemon))
         return self._kept.find_for(key, basis, by_uid, lambda pod: _daemon_pod(pod, daemon, letters))
 
     def forget(self, key: ObjectRef) -> None:
-        """There is no such DaemonSet any more."""
+        """Drops a deleted DaemonSet."""
         self._kept.forget(key)
 
 
@@ -112,7 +112,7 @@ def _daemon_pod(pod: Object, daemon: Object, letters: str) -> DaemonPod:
 
 
 def target_node(pod: Object) -> str:
-    """The node that it is on or is meant for; empty if it says none (``GetTargetNodeName``)."""
+    """The node that the pod runs on or is meant for; empty if unknown (``GetTargetNodeName``)."""
     if node := pod["spec"].get("nodeName"):
         return str(node)
     meant = node_affinity.affinity_node_names(pod) or ()
@@ -120,7 +120,7 @@ def target_node(pod: Object) -> str:
 
 
 def new_daemon_pod(daemon: Object, kind: OwnerKind, node: str, letters: str) -> Object:
-    """One for a node; the scheduler binds it, to this node alone."""
+    """A pod for one node. Its affinity allows only this node; the scheduler binds it."""
     pod = pods.pod_from_template(daemon["spec"]["template"], daemon, kind.api_version, kind.kind)
     pod["metadata"]["labels"][revision_history.LABEL] = letters
     if generation := _template_generation(daemon):
@@ -133,7 +133,7 @@ def new_daemon_pod(daemon: Object, kind: OwnerKind, node: str, letters: str) -> 
 
 
 def is_pod_updated(pod: Object, daemon: Object, letters: str) -> bool:
-    """Whether it is of the template as it is now (``IsPodUpdated``)."""
+    """Whether the pod matches the current template (``IsPodUpdated``)."""
     generation, own = _template_generation(daemon), object_labels(pod)
     same = bool(generation) and own.get(_GENERATION_LABEL) == generation
     return same or own.get(revision_history.LABEL) == letters
@@ -144,7 +144,7 @@ def _template_generation(daemon: Object) -> str:
 
 
 def _daemon_tolerations(spec: Object) -> list[Object]:
-    """Its own and those of all daemon pods, which replace the same ones with a time."""
+    """The pod's tolerations and those of all daemon pods, which replace equal ones with a time limit."""
     wanted = [*_TOLERATED, *(_TOLERATED_ON_HOST_NETWORK if spec.get("hostNetwork") else ())]
     added = [{"key": key, "operator": "Exists", "effect": effect} for key, effect in wanted]
     kept = [

@@ -1,4 +1,4 @@
-"""DaemonSets: a pod on every node that is meant (``k8s.io/kubernetes/pkg/controller/daemon``)."""
+"""DaemonSets: one pod on every eligible node (``k8s.io/kubernetes/pkg/controller/daemon``)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,16 +34,16 @@ BURST = 250
 
 @dataclass(frozen=True)
 class DaemonSetTimes:
-    """Seconds between two replacements of a pod that fails: the first time, and at most."""
+    """Backoff in seconds for the replacement of failing pods: initial and maximum."""
 
     first_backoff: float = 1.0
     longest_backoff: float = 900.0
 
 
 class DaemonSetController:
-    """Looks at a DaemonSet when it, its pods, its revisions, or a node that matters to it have changed.
+    """Reconciles a DaemonSet when it, its pods, its revisions, or a relevant node has changed.
 
-    It remembers how often pods have failed on a node, as Kubernetes does: with the process that is forgotten.
+    Like Kubernetes, it counts pod failures per node in memory, and a restart loses the counts.
     """
 
     name = "daemonset"
@@ -56,13 +56,13 @@ class DaemonSetController:
         self._owns = DaemonPodCache()
 
     def affected_keys(self, resource: str, obj: Object, view: View) -> Iterable[ObjectRef]:
-        """The DaemonSets that are concerned."""
+        """The affected DaemonSets."""
         if resource == RESOURCE:
             return [ref_of(RESOURCE, obj)]
         return _daemon_sets_of_node(obj, view) if resource == "nodes" else affected_workloads(obj, KIND, view)
 
     def decide(self, key: ObjectRef, view: View, now: float) -> Decision:
-        """Pods to be made or deleted, and the status."""
+        """Pods to create or delete, and the status."""
         daemon = view.get(*key)
         if daemon is None or daemon["metadata"].get("deletionTimestamp"):
             self._fits.forget(key)
@@ -86,7 +86,7 @@ class DaemonSetController:
 
 
 def _daemon_sets_of_node(node: Object, view: View) -> Iterator[ObjectRef]:
-    """Those whose pods should come, go, or be counted otherwise now (``syncNodeUpdate``)."""
+    """The DaemonSets whose pods should now run, stop, or count differently (``syncNodeUpdate``)."""
     name = node["metadata"]["name"]
     here = {owner["uid"] for pod in view.on_node(name) if (owner := controller_of(pod))}
     gone = view.get("nodes", "", name) is None
@@ -100,7 +100,7 @@ def _daemon_sets_of_node(node: Object, view: View) -> Iterator[ObjectRef]:
 def _expired_revisions(
     daemon: Object, history: revision_history.RevisionHistory, own: Sequence[DaemonPod]
 ) -> list[Action]:
-    """Old revisions that are in use count, but stay (``cleanupHistory``)."""
+    """Old revisions in use count towards the limit but stay (``cleanupHistory``)."""
     used = {one.letters for one in own}
     old = [one for one in history.revisions if one is not history.update]
     live = {one["metadata"]["name"] for one in old if object_labels(one).get(revision_history.LABEL) in used}
@@ -110,7 +110,7 @@ def _expired_revisions(
 
 
 class _DaemonSetSync:
-    """What is done about one DaemonSet now. ``letters`` is the hash of the template as it is."""
+    """One sync of a DaemonSet. ``letters`` is the hash of the current template."""
 
     def __init__(
         self,
@@ -133,7 +133,7 @@ class _DaemonSetSync:
     # -- steps ---------------------------------------------------------------------------------------------------------
 
     def manage_pods(self) -> list[Action]:
-        """A pod for each node that should have one, and none elsewhere (``manage``)."""
+        """One pod for each eligible node, none elsewhere (``manage``)."""
         missing: list[str] = []
         surplus: list[Object] = []
         told: list[Action] = []
@@ -167,7 +167,7 @@ class _DaemonSetSync:
         return [*self._create_pods(found.create), *self._delete_pods(found.delete)]
 
     def _is_running(self, one: DaemonPod, node: str, surplus: list[Object], told: list[Action]) -> bool:
-        """Whether it is up or comes up; one that has finished is replaced, and one that keeps failing after a while."""
+        """Whether the pod runs or starts. Finished pods are replaced, repeatedly failing ones after a backoff."""
         pod = one.pod
         if one.steady:
             return True
@@ -190,7 +190,7 @@ class _DaemonSetSync:
         return False
 
     def _surplus_pods(self, running: Sequence[DaemonPod]) -> list[Object]:
-        """All but the oldest; with surge, all but the oldest new and the oldest old one, until that is not needed."""
+        """All but the oldest pod. During a surge, all but the oldest new and the oldest old one."""
         if len(running) < 2:
             return []
         ordered = sorted(running, key=_age_key)
@@ -212,7 +212,7 @@ class _DaemonSetSync:
     # -- status --------------------------------------------------------------------------------------------------------
 
     def daemon_set_status(self) -> Object:
-        """``updateDaemonSetStatus``: of each node the oldest pod counts."""
+        """``updateDaemonSetStatus``: the oldest pod of each node counts."""
         wanted = [name for name, fits in self._fits.items() if fits.run]
         first = {
             name: found[0] if len(found) == 1 else min(found, key=_age_key) for name, found in self._by_node.items()
@@ -233,7 +233,7 @@ class _DaemonSetSync:
         return {name: value for name, value in status.items() if value or name in kept}
 
     def again_in(self) -> float | None:
-        """When a pod counts as available, or may be tried again."""
+        """Seconds until a pod becomes available or may be retried."""
         own = [one for found in self._by_node.values() for one in found] if self._seconds else ()
         found = [pods.seconds_until_available(one.pod, self._seconds, self._now) for one in own]
         return min([*(wait for wait in found if wait), *self._waits], default=None)
@@ -252,6 +252,6 @@ class _DaemonSetSync:
 
 
 def _age_key(one: DaemonPod) -> tuple[bool, str, str]:
-    """Those that are on their node come first, then the older ones (``podByCreationTimestampAndPhase``)."""
+    """Scheduled pods first, then older ones (``podByCreationTimestampAndPhase``)."""
     metadata = one.pod["metadata"]
     return not one.pod["spec"].get("nodeName"), metadata["creationTimestamp"], metadata["name"]

@@ -1,4 +1,4 @@
-"""Which daemon pods go, or come beside the old ones, so that all are of the template as it is now (``daemon/update.go``)."""
+"""Rolling updates of DaemonSets: which pods to delete or to add beside old ones (``daemon/update.go``)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,21 +21,21 @@ class UpdateSteps:
 
 
 class DaemonUpdateBounds(NamedTuple):
-    """Pods beside the old ones, and nodes without an available pod, at once."""
+    """The numbers of surge pods and of nodes without an available pod that are allowed at once."""
 
     surge: int
     unavailable: int
 
 
 class _NodePods(NamedTuple):
-    """The pods of a node: of the template as it is now, and of an earlier one."""
+    """The pods of a node: one of the current template, one of an earlier template."""
 
     new: Object | None
     old: Object | None
 
 
 def daemon_update_bounds(daemon: Object, desired: int) -> DaemonUpdateBounds:
-    """Both are rounded up; if both come to nothing, one may be missing, or nothing would move."""
+    """Both are rounded up. If both are zero, one node may be unavailable; otherwise the update would not progress."""
     rolling = daemon["spec"]["updateStrategy"].get("rollingUpdate") or {}
     surge, unavailable = (
         resolve_portion(rolling.get(name), desired, up=True) for name in ("maxSurge", "maxUnavailable")
@@ -46,7 +46,7 @@ def daemon_update_bounds(daemon: Object, desired: int) -> DaemonUpdateBounds:
 def next_update_steps(
     daemon: Object, run: Sequence[str], by_node: Mapping[str, Sequence[Object]], letters: str, now: float
 ) -> UpdateSteps:
-    """The next ones of a rolling update; ``by_node`` has the pods by their nodes, ``run`` are those that should have one."""
+    """The next steps of a rolling update. ``by_node`` are the pods per node, ``run`` the eligible nodes."""
     if not any(_is_outdated(daemon, pod, letters) for found in by_node.values() for pod in found):
         return UpdateSteps()
     places = sorted({*by_node, *run})
@@ -63,12 +63,12 @@ def next_update_steps(
 
 
 def _is_outdated(daemon: Object, pod: Object, letters: str) -> bool:
-    """Whether it is to be replaced: all steps are about such a one."""
+    """Whether the pod is of an earlier template and must be replaced."""
     return not is_pod_updated(pod, daemon, letters) and not pod["metadata"].get("deletionTimestamp")
 
 
 def _pods_of_node(daemon: Object, on_node: Sequence[Object], letters: str) -> _NodePods | None:
-    """None if there are several of one kind: the controller has to make order first."""
+    """None if several pods of one kind exist; the controller must remove the surplus first."""
     alive = [pod for pod in on_node if not pod["metadata"].get("deletionTimestamp")]
     new = [pod for pod in alive if is_pod_updated(pod, daemon, letters)]
     old = [pod for pod in alive if _is_outdated(daemon, pod, letters)]
@@ -78,7 +78,7 @@ def _pods_of_node(daemon: Object, on_node: Sequence[Object], letters: str) -> _N
 
 
 def _replace_in_place(pairs: Mapping[str, _NodePods | None], most: int, available: _Available) -> UpdateSteps:
-    """Old pods that serve nobody go at once; of the others as many as may be missing."""
+    """Deletes unavailable old pods at once, and as many others as may be unavailable."""
     missing, broken, candidates = 0, [], []
     for pair in pairs.values():
         if pair is None or (pair.new is None) == (pair.old is None):
@@ -96,7 +96,7 @@ def _replace_in_place(pairs: Mapping[str, _NodePods | None], most: int, availabl
 def _replace_with_surge(
     pairs: Mapping[str, _NodePods | None], run: frozenset[str], most: int, available: _Available
 ) -> UpdateSteps:
-    """A new pod comes first, and the old one goes when it is available."""
+    """Creates the new pod first, and deletes the old one when the new one is available."""
     found, surge, serving = UpdateSteps(), 0, 0
     candidates: list[str] = []
     leaving: list[Object] = []

@@ -1,4 +1,4 @@
-"""The ReplicaSets of a Deployment: how they are named, numbered and made (``deployment/util/deployment_util.go``)."""
+"""The ReplicaSets of a Deployment: names, revisions and creation (``deployment/util/deployment_util.go``)."""
 
 import copy
 from collections.abc import Mapping, Sequence
@@ -35,24 +35,24 @@ _LONGEST_HISTORY = 2000
 
 
 def annotations_of(obj: Object) -> Mapping[str, str]:
-    """Of its metadata."""
+    """The annotations in its metadata."""
     found: Mapping[str, str] = obj["metadata"].get("annotations") or {}
     return found
 
 
 def annotation_number(obj: Object, annotation: str) -> int | None:
-    """An annotation that is a number; None if it is missing or something else."""
+    """A numeric annotation; None if absent or no number."""
     said = annotations_of(obj).get(annotation, "")
     return int(said) if said.isdecimal() else None
 
 
 def revision_number(replica_set: Object) -> int:
-    """Its number in the history; 0 if it has none."""
+    """Its revision; 0 if it has none."""
     return annotation_number(replica_set, REVISION) or 0
 
 
 def rollout_bounds_of(deployment: Object) -> RolloutBounds:
-    """What its strategy allows. A Recreate has all or nothing."""
+    """The bounds of its strategy. Recreate replaces all pods at once."""
     spec = deployment["spec"]
     strategy, replicas = spec["strategy"], spec["replicas"]
     if strategy["type"] != "RollingUpdate":
@@ -62,7 +62,7 @@ def rollout_bounds_of(deployment: Object) -> RolloutBounds:
 
 
 def replica_counts(sets: Sequence[Object]) -> list[ReplicaSetCounts]:
-    """Their numbers."""
+    """The sets as numbers."""
     return [
         ReplicaSetCounts(
             name=one["metadata"]["name"],
@@ -76,13 +76,13 @@ def replica_counts(sets: Sequence[Object]) -> list[ReplicaSetCounts]:
 
 
 def size_annotations(deployment: Object) -> dict[str, str]:
-    """What a set notes about the size of its Deployment, by which scaling is told from rolling out."""
+    """Annotations with the Deployment's size, which distinguish scaling from a rollout."""
     allowed = rollout_bounds_of(deployment)
     return {DESIRED: str(allowed.replicas), MOST: str(allowed.max_pods)}
 
 
 def is_same_template(replica_set: Object, deployment: Object) -> bool:
-    """Whether both make the same pods, but for the label that tells sets apart."""
+    """Whether both templates are equal apart from the pod-template-hash label."""
     return bool(
         _template_without_hash(replica_set["spec"]["template"])
         == _template_without_hash(deployment["spec"]["template"])
@@ -96,7 +96,7 @@ def _template_without_hash(template: Object) -> Any:
 
 
 def refresh_patch(new: Object, deployment: Object, latest: int) -> Object:
-    """The patch that brings the newest set up to date: its revision and what it has from the Deployment."""
+    """Updates the newest set: its revision and the annotations that it copies from the Deployment."""
     present = annotations_of(new)
     change = {
         name: value
@@ -116,7 +116,7 @@ def refresh_patch(new: Object, deployment: Object, latest: int) -> Object:
 
 
 def _revision_history(known: str, number: str) -> str:
-    """The revisions that a set has been, the oldest forgotten first."""
+    """The earlier revisions of a set; the oldest are dropped first."""
     numbers = [*(known.split(",") if known else ()), number]
     while len(",".join(numbers)) > _LONGEST_HISTORY:
         numbers = numbers[1:]
@@ -124,7 +124,7 @@ def _revision_history(known: str, number: str) -> str:
 
 
 def new_replica_set(deployment: Object, old: Sequence[Object], latest: int, kind: OwnerKind) -> Object:
-    """The set of the Deployment's template, as large as may be now."""
+    """The set for the Deployment's template, with the size that is allowed now."""
     metadata, spec = deployment["metadata"], deployment["spec"]
     template = copy.deepcopy(spec["template"])
     name_hash = short_hash(spec["template"], (deployment.get("status") or {}).get("collisionCount"))

@@ -1,4 +1,4 @@
-"""The status of a Deployment, and how its rollout goes (``deployment/progress.go``, ``deployment/sync.go``)."""
+"""The status of a Deployment and the progress of its rollout (``deployment/progress.go``, ``deployment/sync.go``)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ _KEPT = ("terminatingReplicas",)
 
 
 def is_rollout_complete(deployment: Object, status: Mapping[str, Any]) -> bool:
-    """Whether all pods are of the newest template and available, and no others are left."""
+    """Whether all pods are updated and available, and no old ones remain."""
     wanted = deployment["spec"]["replicas"]
     counts = ("updatedReplicas", "replicas", "availableReplicas")
     seen = status.get("observedGeneration", 0) >= deployment["metadata"].get("generation", 0)
@@ -22,7 +22,7 @@ def is_rollout_complete(deployment: Object, status: Mapping[str, Any]) -> bool:
 
 
 class DeploymentStatusBuilder:
-    """What the status should be at ``now``; steps that are taken add what they know."""
+    """Builds the status at ``now``; the steps of the rollout add their results."""
 
     def __init__(self, deployment: Object, new: Object | None, sets: Sequence[Object], now: float) -> None:
         self._deployment = deployment
@@ -41,13 +41,13 @@ class DeploymentStatusBuilder:
             self._set_progressing("True", "FoundNewReplicaSet", f'Found new replica set "{new["metadata"]["name"]}"')
 
     def set_created(self, name: str, revision: int) -> None:
-        """A new set has been made."""
+        """Records that a new set was created."""
         self._revision = str(revision)
         if self._progress_deadline is not None:
             self._set_progressing("True", "NewReplicaSetCreated", f'Created new replica set "{name}"')
 
     def refuse_creation(self, message: str) -> tuple[PatchObject, ...]:
-        """A new set could not be made: nothing else is said of the rollout until it can."""
+        """Records that a new set could not be created; hides the progress of the rollout until it can."""
         before = self._conditions
         if self._progress_deadline is not None:
             self._set_progressing("False", "ReplicaSetCreateError", message)
@@ -56,11 +56,11 @@ class DeploymentStatusBuilder:
         return (self._new_patch({"status": {"conditions": list(self._conditions)}}),)
 
     def count_collision(self) -> None:
-        """Another template has the name of the set that was to be made."""
+        """Records that a set with the same name but another template exists."""
         self._collisions = (self._collisions or 0) + 1
 
     def status_patches(self, *, progress: bool = True) -> tuple[PatchObject, ...]:
-        """Brings it about; ``progress``: whether a rollout goes on, whose progress is judged."""
+        """Patches the status; ``progress``: whether to judge the progress of a rollout."""
         status = self._with_counts()
         if progress:
             self._judge_rollout(status)
@@ -80,7 +80,7 @@ class DeploymentStatusBuilder:
         return PatchObject(key, body, "status", uid=metadata["uid"])
 
     def again_in(self) -> float | None:
-        """When the rollout will have made no progress for too long (``requeueStuckDeployment``)."""
+        """Seconds until the progress deadline (``requeueStuckDeployment``)."""
         found = conditions.find_condition(self._conditions, _PROGRESSING)
         if self._progress_deadline is None or not found or found["reason"] == "ProgressDeadlineExceeded":
             return None
@@ -120,7 +120,7 @@ class DeploymentStatusBuilder:
 
     @property
     def _progress_deadline(self) -> int | None:
-        """Seconds without progress after which a rollout has failed; None for ever."""
+        """Seconds without progress after which a rollout has failed; None for no limit."""
         said: int | None = self._deployment["spec"].get("progressDeadlineSeconds")
         return None if said == 2**31 - 1 else said
 
@@ -132,7 +132,7 @@ class DeploymentStatusBuilder:
         self._set_status_condition(_PROGRESSING, status, reason, message)
 
     def _with_pause_condition(self, found: conditions.Conditions) -> conditions.Conditions:
-        """Time does not run against a rollout that is paused, nor has it when it is resumed."""
+        """The progress deadline does not run while paused, and restarts at resume."""
         self._conditions = found
         reason = conditions.find_condition(found, _PROGRESSING).get("reason")
         if self._progress_deadline is None or reason == "ProgressDeadlineExceeded":
@@ -145,7 +145,7 @@ class DeploymentStatusBuilder:
         return self._conditions
 
     def _judge_rollout(self, status: Mapping[str, Any]) -> None:
-        """Whether the rollout is done, goes on, or has stood still for too long (``syncRolloutStatus``)."""
+        """Whether the rollout is complete, progressing, or stuck (``syncRolloutStatus``)."""
         if self._progress_deadline is None:
             self._conditions = conditions.without_condition(self._conditions, _PROGRESSING)
             return
@@ -176,7 +176,7 @@ class DeploymentStatusBuilder:
         return f'Deployment "{self._deployment["metadata"]["name"]}"'
 
     def _has_progressed(self, status: Mapping[str, Any]) -> bool:
-        """Whether there are more new pods, fewer old ones, or more that are ready or available."""
+        """Whether new pods increased, old ones decreased, or more are ready or available."""
 
         def old_pods(one: Mapping[str, Any]) -> int:
             return int(one.get("replicas", 0)) - int(one.get("updatedReplicas", 0))
@@ -195,7 +195,7 @@ class DeploymentStatusBuilder:
         )
 
     def _copy_failures(self) -> None:
-        """What keeps a set from making its pods is told here too, the newest set's first."""
+        """Copies the ReplicaFailure condition of the sets, the newest set's first."""
         for one in [*([self._new] if self._new else []), *self._sets]:
             found = conditions.find_condition((one.get("status") or {}).get("conditions") or (), _FAILURE)
             if found:

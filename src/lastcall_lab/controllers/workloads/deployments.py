@@ -1,4 +1,4 @@
-"""Deployments: from one template to the next by ReplicaSets (``k8s.io/kubernetes/pkg/controller/deployment``)."""
+"""Deployments: rollouts between templates through ReplicaSets (``k8s.io/kubernetes/pkg/controller/deployment``)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ _SETS = replica_sets.RESOURCE
 
 @dataclass(frozen=True)
 class _DeploymentSets:
-    """One Deployment: the set of its template, if there is one yet, and those of earlier ones, oldest first."""
+    """One Deployment with the set of its current template, if it exists, and the old sets, oldest first."""
 
     deployment: Object
     new: Object | None
@@ -36,18 +36,18 @@ class _DeploymentSets:
 
     @property
     def all_sets(self) -> list[Object]:
-        """All of them."""
+        """All sets."""
         return [*self.old, *([self.new] if self.new else [])]
 
 
 class DeploymentController:
-    """Looks at a Deployment when it or one of its ReplicaSets has changed; a Recreate, also when their pods go."""
+    """Reconciles a Deployment when it or a ReplicaSet changes; a Recreate also when its pods are deleted."""
 
     name = "deployment"
     resources: Sequence[str] = (RESOURCE, _SETS, "pods")
 
     def affected_keys(self, resource: str, obj: Object, view: View) -> Iterable[ObjectRef]:
-        """The Deployments that are concerned."""
+        """The affected Deployments."""
         if resource == RESOURCE:
             return [ref_of(RESOURCE, obj)]
         return affected_workloads(obj, KIND, view) if resource == _SETS else _recreate_waiting_for(obj, view)
@@ -71,7 +71,7 @@ class DeploymentController:
 
 
 def _recreate_waiting_for(pod: Object, view: View) -> Iterator[ObjectRef]:
-    """The Deployment of a pod, if it waits for all old pods to go."""
+    """The Deployment of a pod, if it waits until all old pods are gone."""
     owner = controller_of(pod)
     found = view.get(_SETS, pod["metadata"]["namespace"], owner["name"]) if owner else None
     for key in affected_workloads(found, KIND, view) if found else ():
@@ -81,14 +81,14 @@ def _recreate_waiting_for(pod: Object, view: View) -> Iterator[ObjectRef]:
 
 
 def _sort_sets(deployment: Object, sets: Sequence[Object], view: View) -> _DeploymentSets:
-    """The oldest set with the template is the one that is meant."""
+    """The oldest set with the template is the current one."""
     ordered = sorted(sets, key=lambda one: (one["metadata"]["creationTimestamp"], one["metadata"]["name"]))
     new = next((one for one in ordered if is_same_template(one, deployment)), None)
     return _DeploymentSets(deployment, new, [one for one in ordered if one is not new], view)
 
 
 def _next_step(facts: _DeploymentSets, status: deployment_status.DeploymentStatusBuilder) -> Decision:
-    """One step: the rest follows when its effects are seen."""
+    """One step; the next one follows when its effects are visible."""
     deployment, new = facts.deployment, facts.new
     latest = max((revision_number(one) for one in facts.old), default=0) + 1
     if new and (change := refresh_patch(new, deployment, latest)):
@@ -140,7 +140,7 @@ def _recreate_step(
 
 
 def _has_running_pods(replica_set: Object, view: View) -> bool:
-    """Whether a pod of it has not finished; one that is being deleted still runs."""
+    """Whether a pod of the set is unfinished; a pod being deleted still runs."""
     if (replica_set.get("status") or {}).get("replicas"):
         return True
     owned = view.controlled_by(replica_set["metadata"]["uid"], "pods")
@@ -150,7 +150,7 @@ def _has_running_pods(replica_set: Object, view: View) -> bool:
 def _create_set(
     facts: _DeploymentSets, status: deployment_status.DeploymentStatusBuilder, latest: int
 ) -> Iterator[Action]:
-    """The set of a new template; if its name is taken, another one is tried the next time."""
+    """Creates the set of a new template. If the name is taken, the next attempt uses another one."""
     made = new_replica_set(facts.deployment, facts.old, latest, KIND)
     name, replicas = made["metadata"]["name"], made["spec"]["replicas"]
     if facts.view.get(_SETS, made["metadata"]["namespace"], name):
@@ -170,13 +170,13 @@ def _create_set(
 
 
 def _is_scaling_event(facts: _DeploymentSets) -> bool:
-    """Whether the number of replicas has changed since the sets were sized."""
+    """Whether the number of replicas has changed since the sets were last sized."""
     said = [annotation_number(one, DESIRED) for one in facts.all_sets if one["spec"]["replicas"]]
     return any(one is not None and one != facts.deployment["spec"]["replicas"] for one in said)
 
 
 def _scaled_sizes(facts: _DeploymentSets) -> Mapping[str, int]:
-    """The only active set is as large as wanted; several of them, in the middle of a rollout, change in proportion."""
+    """A single active set gets the full size; several sets in mid-rollout scale proportionally."""
     replicas = facts.deployment["spec"]["replicas"]
     active = [one for one in facts.all_sets if one["spec"]["replicas"]]
     only = active[0] if len(active) == 1 else None if active else facts.new or (facts.old[-1] if facts.old else None)
@@ -198,7 +198,7 @@ def _is_saturated(new: Object, replicas: int) -> bool:
 
 
 def _resize_sets(facts: _DeploymentSets, sizes: Mapping[str, int], *, force: bool = False) -> Iterator[Action]:
-    """Each set also notes how large the Deployment is; ``force``: even if its size stays the same."""
+    """Each set also records the Deployment's size; ``force``: even if its own size is unchanged."""
     for one in facts.all_sets:
         name, before = one["metadata"]["name"], one["spec"]["replicas"]
         size = sizes.get(name, before)
@@ -222,7 +222,7 @@ def _replica_set_patch(replica_set: Object, body: Object) -> PatchObject:
 
 
 def _clean_up_sets(facts: _DeploymentSets) -> Iterator[Action]:
-    """Old sets beyond ``revisionHistoryLimit`` go, the oldest revisions first, if they have no pods any more."""
+    """Deletes old sets without pods beyond ``revisionHistoryLimit``, oldest revisions first."""
     limit = facts.deployment["spec"].get("revisionHistoryLimit")
     old = [one for one in facts.old if not one["metadata"].get("deletionTimestamp")]
     if limit is None or limit == 2**31 - 1:

@@ -20,13 +20,13 @@ _TARGET = "DisruptionTarget"
 
 @dataclass(frozen=True)
 class DisruptionTimes:
-    """Seconds after which a pod that was evicted, or was to be, counts again if it is still there and not going."""
+    """Seconds after which an evicted or disrupted pod counts again if it still exists and is not being deleted."""
 
     deletion_timeout: float = 120.0
 
 
 class DisruptionController:
-    """Looks at a budget when it or one of its pods has changed, and at pods that were to be disrupted and were not."""
+    """Reconciles a budget when it or a pod of it changes, and pods with a stale DisruptionTarget."""
 
     name = "disruption"
     resources: Sequence[str] = (RESOURCE, "pods", *expected_scale.RESOURCES)
@@ -36,7 +36,7 @@ class DisruptionController:
         self._counted: dict[str, tuple[Any, ...]] = {}
 
     def affected_keys(self, resource: str, obj: Object, view: View) -> Iterable[ObjectRef]:
-        """The budgets of a pod, if it counts as another than before. That an owner is scaled shows in its pods."""
+        """The budgets of a pod, if it counts differently than before. Scaling of an owner shows in its pods."""
         if resource == RESOURCE:
             return [ref_of(RESOURCE, obj)]
         return self._budgets_of_pod(obj, view) if resource == "pods" else ()
@@ -50,7 +50,7 @@ class DisruptionController:
             yield ref_of("pods", pod)
 
     def _counts_differently(self, pod: Object, view: View) -> bool:
-        """Most changes of a pod are none of what budgets count: what was counted last is kept for each."""
+        """Most pod changes do not matter to budgets; compares with what was last counted for the pod."""
         now, uid = view.get(*ref_of("pods", pod)), pod["metadata"]["uid"]
         if now is None or now["metadata"]["uid"] != uid:
             self._counted.pop(uid, None)
@@ -63,7 +63,7 @@ class DisruptionController:
         return counted != before
 
     def decide(self, key: ObjectRef, view: View, now: float) -> Decision:
-        """The budget's status, written only over the version that is known: evictions write it too."""
+        """The budget's status, conditional on the known version, because evictions write it too."""
         found = view.get(*key)
         if found is None:
             return Decision()
@@ -90,7 +90,7 @@ class DisruptionController:
         return Decision((*_status_patches(key, found, status), *told), again)
 
     def _clear_stale_disruption(self, pod: Object, now: float) -> Decision:
-        """A pod that was to be disrupted, and is not going after a while, is not any more (KEP-3329)."""
+        """Clears DisruptionTarget of a pod that is still not being deleted after a while (KEP-3329)."""
         said = pods.condition_of(pod, _TARGET)
         over = pod["metadata"].get("deletionTimestamp") or pods.pod_phase(pod) in pods.FINISHED
         if over or said.get("status") != "True" or said.get("reason") == "TerminationByKubelet":
@@ -104,7 +104,7 @@ class DisruptionController:
 
 
 def _covered_pods(budget: Object, view: View) -> Sequence[Object]:
-    """Its pods. The index knows labels; for anything else in the selector they are gone through."""
+    """The budget's pods. The label index narrows the candidates; other selectors need a scan."""
     selector = budget["spec"].get("selector") or {}
     equal = selector.get("matchLabels") or {}
     found = view.with_labels("pods", budget["metadata"]["namespace"], equal)
@@ -115,7 +115,7 @@ def _covered_pods(budget: Object, view: View) -> Sequence[Object]:
 
 
 class HealthyPodsNeed(NamedTuple):
-    """How many pods there should be, how many of them healthy, and the names of those that nobody owns."""
+    """Expected pods, required healthy pods, and the names of pods without a controller."""
 
     expected: int
     healthy: int
@@ -123,9 +123,9 @@ class HealthyPodsNeed(NamedTuple):
 
 
 def healthy_pods_need(budget: Object, covered: Sequence[Object], view: View) -> HealthyPodsNeed:
-    """``getExpectedPodCount``: only a fixed minAvailable is counted by pods, all else by what their owners want.
+    """``getExpectedPodCount``: a fixed minAvailable counts the pods, all others count their owners' replicas.
 
-    Percentages are rounded up. scales.Unknown if an owner cannot be asked.
+    Percentages are rounded up. ScaleUnknown if an owner's scale is unknown.
     """
     most, least = budget["spec"].get("maxUnavailable"), budget["spec"].get("minAvailable")
     if most is None and (least is None or isinstance(least, int)):
@@ -139,7 +139,7 @@ def healthy_pods_need(budget: Object, covered: Sequence[Object], view: View) -> 
 
 
 def count_healthy(covered: Iterable[Object], waited_for: Mapping[str, str]) -> int:
-    """Pods that are ready and neither going nor evicted a moment ago."""
+    """Pods that are ready, not being deleted, and not recently evicted."""
     return sum(
         pods.is_ready(pod)
         and not pod["metadata"].get("deletionTimestamp")
@@ -149,7 +149,7 @@ def count_healthy(covered: Iterable[Object], waited_for: Mapping[str, str]) -> i
 
 
 def _pending_evictions(budget: Object, covered: Sequence[Object]) -> dict[str, str]:
-    """Pods whose eviction the status remembers, and which are not seen going yet, with the time of it."""
+    """Evicted pods in the status that are not being deleted yet, with the time of their eviction."""
     noted = (budget.get("status") or {}).get("disruptedPods") or {}
     if not noted:
         return {}
@@ -175,7 +175,7 @@ def _budget_status(
 
 
 def _fail_safe_status(budget: Object, problem: str, now: float) -> Object:
-    """Nothing is allowed as long as nobody knows (``failSafe``)."""
+    """Allows no disruption while the expected count is unknown (``failSafe``)."""
     old = budget.get("status") or {}
     said = _with_condition(budget, "False", "SyncFailed", problem, old.get("observedGeneration", 0), now)
     return {**old, "disruptionsAllowed": 0, "conditions": said}
@@ -221,7 +221,7 @@ def _unmanaged_pods_event(budget: Object) -> RecordEvent:
 
 
 def _selector_text(budget: Object) -> str:
-    """As Go prints it."""
+    """The selector as Go prints it."""
     selector = budget["spec"].get("selector") or {}
     wanted = "".join(f"{key}: {value}," for key, value in sorted((selector.get("matchLabels") or {}).items()))
     expressions = "".join(

@@ -1,4 +1,4 @@
-"""How many pods the owners of some pods want (``getExpectedScale`` of the disruption controller), pure."""
+"""The replicas that the owners of pods want (``getExpectedScale`` of the disruption controller), pure."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -13,18 +13,21 @@ _GROUP = "apps"
 
 
 class ScaleUnknown(Exception):
-    """It cannot be said; the message is Kubernetes'."""
+    """The scale cannot be determined; the message is that of Kubernetes."""
 
 
 class ExpectedScale(NamedTuple):
-    """``unmanaged`` are the names of pods that nobody owns, which cannot be counted."""
+    """``unmanaged`` are the names of pods without a controller, which cannot be counted."""
 
     pods: int
     unmanaged: tuple[str, ...]
 
 
 def expected_scale(pods: Iterable[Object], view: View) -> ExpectedScale:
-    """The sum over all owners, each counted once: a Deployment stands for its sets. Unknown if one cannot be asked."""
+    """The sum over all owners, each counted once; a Deployment stands for its sets.
+
+    ScaleUnknown if an owner has no scale.
+    """
     wanted: dict[str, int] = {}
     asked: set[str] = set()
     unmanaged = []
@@ -40,7 +43,7 @@ def expected_scale(pods: Iterable[Object], view: View) -> ExpectedScale:
 
 
 def _scaled_owner(owner: Mapping[str, Any], pod: Object, view: View) -> Object:
-    """What has the number of replicas."""
+    """The object with the number of replicas."""
     group = owner["apiVersion"].rpartition("/")[0]
     resource = _KINDS.get(owner["kind"]) if group == _GROUP else None
     if resource is None:
@@ -56,6 +59,6 @@ def _scaled_owner(owner: Mapping[str, Any], pod: Object, view: View) -> Object:
 
 
 def _exact_owner(owner: Mapping[str, Any], resource: str, pod: Object, view: View) -> Object | None:
-    """The owner itself, not another of its name."""
+    """The owner with that uid, not a later object of the same name."""
     found = view.get(resource, pod["metadata"]["namespace"], owner["name"])
     return found if found and found["metadata"]["uid"] == owner["uid"] else None

@@ -1,4 +1,4 @@
-"""Why a Job ends (pure): what is looked at, and in which order (``syncJob`` of ``job/job_controller.go``)."""
+"""Why a Job ends (pure): the criteria in the order of ``syncJob`` (``job/job_controller.go``)."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ MET, FAILED = "SuccessCriteriaMet", "FailureTarget"
 
 
 class JobEndReason(NamedTuple):
-    """The type of the first condition, and what it and the last one (``Complete``, ``Failed``) say."""
+    """The type of the first condition, and reason and message for it and for ``Complete`` or ``Failed``."""
 
     target: str
     reason: str
@@ -19,7 +19,7 @@ class JobEndReason(NamedTuple):
 
 
 def job_end_reason(known: JobPods, *, left: float | None) -> JobEndReason | None:
-    """Why it ends although pods of it may still run; ``left`` are the seconds until its deadline."""
+    """Why the Job ends, even if pods still run; ``left`` are the seconds until its deadline."""
     said = known.status.get("conditions") or ()
     for kind in (MET, FAILED):
         if conditions.is_condition_true(said, kind):
@@ -29,7 +29,7 @@ def job_end_reason(known: JobPods, *, left: float | None) -> JobEndReason | None
 
 
 def completion_reason(known: JobPods) -> JobEndReason | None:
-    """Enough pods have succeeded, and none is left. Without a number, one is enough."""
+    """Enough pods have succeeded and none is active. Without ``completions``, one success is enough."""
     wanted = known.spec.get("completions")
     if known.active or not (known.success_count > 0 if wanted is None else known.success_count >= wanted):
         return None
@@ -37,7 +37,7 @@ def completion_reason(known: JobPods) -> JobEndReason | None:
 
 
 def seconds_left(known: JobPods, start: str | None, now: float) -> float | None:
-    """Until ``activeDeadlineSeconds`` after ``start``; None if that time does not run."""
+    """Seconds until ``activeDeadlineSeconds`` after ``start`` have passed; None without a deadline."""
     deadline = known.spec.get("activeDeadlineSeconds")
     if deadline is None or known.spec.get("suspend") or not start:
         return None

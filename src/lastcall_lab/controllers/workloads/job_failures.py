@@ -1,4 +1,4 @@
-"""What a failed pod means to its Job (``job/pod_failure_policy.go``, ``job/backoff_utils.go``), pure."""
+"""The effect of a failed pod on its Job (``job/pod_failure_policy.go``, ``job/backoff_utils.go``), pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -8,7 +8,7 @@ from lastcall_lab.controllers.objects import pods
 
 
 class PodFailureVerdict(NamedTuple):
-    """``counts`` towards backoffLimit; ``fails_job`` says why the whole job has failed, ``fails_index`` that the index has."""
+    """``counts``: towards backoffLimit; ``fails_job``: why the whole Job fails; ``fails_index``: the index fails."""
 
     counts: bool = True
     fails_job: str = ""
@@ -16,7 +16,7 @@ class PodFailureVerdict(NamedTuple):
 
 
 def judge_failure(policy: Mapping[str, Any] | None, pod: Object) -> PodFailureVerdict:
-    """By the first rule of the podFailurePolicy (KEP-3329) that matches; without one, a failure counts."""
+    """Applies the first matching rule of the podFailurePolicy (KEP-3329); without a match, a failure counts."""
     for number, rule in enumerate((policy or {}).get("rules") or ()):
         said = _matching_requirement(rule, pod)
         if said is None:
@@ -33,7 +33,7 @@ def judge_failure(policy: Mapping[str, Any] | None, pod: Object) -> PodFailureVe
 
 
 def _matching_requirement(rule: Mapping[str, Any], pod: Object) -> str | None:
-    """What it is that matches, in Kubernetes' words; None if nothing does."""
+    """The matching requirement in Kubernetes' words; None if none matches."""
     place, status = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}", pod.get("status") or {}
     if codes := rule.get("onExitCodes"):
         for container in (*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ())):
@@ -50,7 +50,7 @@ def _matching_requirement(rule: Mapping[str, Any], pod: Object) -> str | None:
 
 
 def has_restarted_too_often(job: Object, own: Sequence[Object]) -> bool:
-    """Whether containers that are started again in their pods have used up backoffLimit (``pastBackoffLimitOnFailure``)."""
+    """Whether container restarts within pods have used up backoffLimit (``pastBackoffLimitOnFailure``)."""
     if job["spec"]["template"]["spec"].get("restartPolicy") != "OnFailure":
         return False
     statuses = [
@@ -68,16 +68,15 @@ def has_restarted_too_often(job: Object, own: Sequence[Object]) -> bool:
 
 
 class JobBackoff(NamedTuple):
-    """How many pods have failed since one has succeeded, and when the last of them ended, in seconds since 1970."""
+    """Failed pods since the last success, and the end of the last one in seconds since 1970."""
 
     failures: int = 0
     last: float = 0.0
 
     def with_ended_pods(self, succeeded: Sequence[float], failed: Sequence[float]) -> "JobBackoff":
-        """With pods that have ended since, at these times (``newBackoffRecord``).
+        """Adds newly ended pods with their end times (``newBackoffRecord``).
 
-        A success counts when it is heard of: where a failure's time comes from a clock that was ahead, it is forgotten
-        all the same.
+        A success resets the count when it is observed, even if a failure's time is from a clock that was ahead.
         """
         if succeeded:
             since = [at for at in failed if at > max(succeeded)]
@@ -86,7 +85,7 @@ class JobBackoff(NamedTuple):
 
 
 def ended_at(pod: Object) -> float:
-    """By its containers, else when it stopped being ready, else when its deletion was asked for, else when it was made."""
+    """The end of the containers, else when the pod became not ready, was marked for deletion, or was created."""
     metadata = pod["metadata"]
     if times := list(_container_end_times(pod)):
         return max(times)
@@ -99,7 +98,7 @@ def ended_at(pod: Object) -> float:
 
 
 def _container_end_times(pod: Object) -> Iterator[float]:
-    """When each container has finished; nothing if one has not."""
+    """The end times of all containers; empty if one still runs."""
     statuses = (pod.get("status") or {}).get("containerStatuses") or ()
     times = [((one.get("state") or {}).get("terminated") or {}).get("finishedAt") for one in statuses]
     if all(times):
@@ -107,7 +106,7 @@ def _container_end_times(pod: Object) -> Iterator[float]:
 
 
 def wait_after(failures: int, last: float, now: float, *, first: float, longest: float) -> float:
-    """Seconds until a new pod may be made, after so many failures, the last of which was at ``last``: each doubles it."""
+    """Seconds until a new pod may be created after that many failures, the last at ``last``. Doubles each time."""
     if not failures:
         return 0.0
     return max(0.0, last + min(first * 2.0 ** min(failures - 1, 30), longest) - now)

@@ -1,4 +1,4 @@
-"""The indexes of an Indexed Job: as pods carry them, and as its status writes them (``job/indexed_job_utils.go``)."""
+"""Completion indexes of an Indexed Job, in pods and in the status (``job/indexed_job_utils.go``)."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ _LONGEST_PREFIX = 58
 
 
 def parse_indexes(text: str, completions: int) -> set[int]:
-    """``0-2,5`` as numbers, those below ``completions``; what makes no sense is passed over."""
+    """Parses ``0-2,5``; keeps numbers below ``completions`` and ignores invalid parts."""
     found: set[int] = set()
     for part in text.split(","):
         first, _, last = part.partition("-")
@@ -23,7 +23,7 @@ def parse_indexes(text: str, completions: int) -> set[int]:
 
 
 def format_indexes(indexes: Collection[int]) -> str:
-    """The numbers as the status has them: runs of three and more are written with a dash."""
+    """Formats the numbers for the status: runs of three and more get a dash."""
     return ",".join(_format_run(first, last) for first, last in _index_runs(sorted(indexes)))
 
 
@@ -42,13 +42,13 @@ def _format_run(first: int, last: int) -> str:
 
 
 def index_of(pod: Object, completions: int) -> int | None:
-    """The pod's index; None if it has none, or one that the job does not have."""
+    """The pod's index; None if absent or out of range."""
     said = (pod["metadata"].get("annotations") or {}).get(INDEX, "")
     return int(said) if said.isdecimal() and int(said) < completions else None
 
 
 def index_failure_count(pod: Object, *, ignored: bool) -> int:
-    """How often the index failed before this pod was made; ``ignored``: including what the policy ignores."""
+    """Failures of the index before this pod was created; ``ignored``: including those that the policy ignores."""
     return sum(_annotation_count(pod, name) for name in (FAILURES, *([IGNORED] if ignored else [])))
 
 
@@ -58,13 +58,13 @@ def _annotation_count(pod: Object, annotation: str) -> int:
 
 
 def pending_indexes(completions: int, taken: Collection[int], count: int) -> list[int]:
-    """The first indexes that need a pod: those that nothing has been done about (``firstPendingIndexes``)."""
+    """The first indexes that need a pod (``firstPendingIndexes``)."""
     free = (index for index in range(completions) if index not in taken)
     return [index for index, _ in zip(free, range(count), strict=False)]
 
 
 def success_policy_reason(policy: Mapping[str, Any] | None, completions: int, succeeded: Collection[int]) -> str:
-    """Why the job has succeeded although not all of it has, by its successPolicy; empty if it has not (KEP-3998)."""
+    """Why the successPolicy is met although not all indexes succeeded; empty if it is not (KEP-3998)."""
     for number, rule in enumerate((policy or {}).get("rules") or ()):
         named = rule.get("succeededIndexes")
         wanted = parse_indexes(named, completions) if named is not None else None
@@ -77,7 +77,7 @@ def success_policy_reason(policy: Mapping[str, Any] | None, completions: int, su
 
 
 def mark_index(pod: Object, job: str, index: int, before: Mapping[str, int] | None) -> None:
-    """Makes a pod one of an index; ``before`` are its failures so far, None if the job does not count them by index."""
+    """Assigns an index to a pod. ``before`` are the failures of the index, None without backoffLimitPerIndex."""
     metadata, spec = pod["metadata"], pod["spec"]
     metadata["annotations"][INDEX] = metadata["labels"][INDEX] = str(index)
     metadata["annotations"] |= {name: str(count) for name, count in (before or {}).items()}

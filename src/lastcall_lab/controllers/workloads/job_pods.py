@@ -1,8 +1,8 @@
-"""The pods of a Job, sorted by what they mean to it; nothing is counted twice (``job/job_controller.go``), pure.
+"""The pods of a Job, classified so that none is counted twice (``job/job_controller.go``), pure.
 
-A pod that has ended is first written to ``status.uncountedTerminatedPods``, then loses the finalizer, and is counted
-when both have been seen: that way none is missed and none counted twice, whatever is interrupted (KEP-2307). Pods of an
-Indexed Job that succeed are known by their index instead.
+An ended pod is first recorded in ``status.uncountedTerminatedPods``, then loses its finalizer, and is counted once both
+are visible. This way no interruption makes a pod count twice or not at all (KEP-2307). Succeeded pods of an Indexed Job
+are recorded by index instead.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ MOST_UNCOUNTED = 500
 
 
 class JobPods:
-    """Facts about one Job and its pods. ``target`` is why it ends: ``SuccessCriteriaMet``, ``FailureTarget``, or empty."""
+    """Facts about one Job and its pods. ``target``: ``SuccessCriteriaMet``, ``FailureTarget``, or empty."""
 
     def __init__(self, job: Object, own: Sequence[Object]) -> None:
         self.job, self.own = job, own
@@ -40,26 +40,26 @@ class JobPods:
 
     @property
     def replaces_when_gone(self) -> bool:
-        """Whether a pod that is being deleted is replaced only when it has gone (KEP-3939)."""
+        """Whether a pod being deleted is replaced only after it is gone (KEP-3939)."""
         return self.spec.get("podReplacementPolicy") == "Failed" or self.spec.get("podFailurePolicy") is not None
 
     def is_failed(self, pod: Object) -> bool:
-        """Whether it counts as failed: one that is being deleted does, unless its end is waited for."""
+        """Whether the pod counts as failed. A pod being deleted does, unless the policy waits for its end."""
         if pods.pod_phase(pod) == "Failed":
             return True
         going = bool(pod["metadata"].get("deletionTimestamp"))
         return going and pods.pod_phase(pod) != "Succeeded" and not self.replaces_when_gone
 
     def failure_verdict(self, pod: Object) -> PodFailureVerdict:
-        """What the policy says of its failure."""
+        """The policy's verdict on its failure."""
         return judge_failure(self.spec.get("podFailurePolicy"), pod)
 
     def valid_index(self, pod: Object) -> int | None:
-        """Its index; None if it has none that is valid."""
+        """Its index; None if absent or invalid."""
         return job_indexes.index_of(pod, self.completions)
 
     def unnoted_pods(self, *, failed: bool) -> list[Object]:
-        """Pods that have ended and are not noted in the status yet."""
+        """Ended pods that the status does not record yet."""
         noted = self.uncounted["failed" if failed else "succeeded"]
         return [
             pod
@@ -71,18 +71,18 @@ class JobPods:
 
     @cached_property
     def noted_indexes(self) -> set[int]:
-        """Those that the status has as succeeded."""
+        """The indexes recorded as succeeded in the status."""
         return job_indexes.parse_indexes(self.status.get("completedIndexes", ""), self.completions)
 
     @cached_property
     def succeeded_indexes(self) -> set[int]:
-        """Those that have succeeded."""
+        """The indexes that have succeeded."""
         done = [pod for pod in self.tracked if pods.pod_phase(pod) == "Succeeded"]
         return self.noted_indexes | {index for pod in done if (index := self.valid_index(pod)) is not None}
 
     @cached_property
     def failed_indexes(self) -> set[int]:
-        """Those that have failed for good, by backoffLimitPerIndex or FailIndex."""
+        """The indexes that have failed for good, by backoffLimitPerIndex or FailIndex."""
         if not self.by_index:
             return set()
         noted = job_indexes.parse_indexes(self.status.get("failedIndexes") or "", self.completions)
@@ -96,7 +96,7 @@ class JobPods:
 
     @property
     def success_count(self) -> int:
-        """Pods, or indexes, that have succeeded."""
+        """The number of succeeded pods, or of succeeded indexes."""
         if self.indexed:
             return len(self.succeeded_indexes)
         before: int = self.status.get("succeeded", 0)
@@ -104,13 +104,13 @@ class JobPods:
 
     @property
     def failure_count(self) -> int:
-        """Pods that have failed and count towards backoffLimit."""
+        """The number of failed pods that count towards backoffLimit."""
         new = sum(self.failure_verdict(pod).counts for pod in self.unnoted_pods(failed=True))
         return int(self.status.get("failed", 0) + new + len(self.uncounted["failed"]))
 
     @cached_property
     def last_failed_pods(self) -> dict[int, Object]:
-        """By index, the failed pod whose failures its replacement takes over; until then it keeps its finalizer."""
+        """Per index, the failed pod whose failure count its replacement inherits; it keeps its finalizer until then."""
         found: dict[int, Object] = {}
         if not self.by_index:
             return found
@@ -125,7 +125,7 @@ class JobPods:
     # -- what becomes of them ------------------------------------------------------------------------------------------
 
     def status_with_counts(self, target: str) -> Object:
-        """The counters and lists of the status, one step further (``trackJobStatusAndRemoveFinalizers``)."""
+        """The status after the next step of counting (``trackJobStatusAndRemoveFinalizers``)."""
         present = {pod["metadata"]["uid"] for pod in self.tracked}
         kept = {name: [uid for uid in uids if uid in present] for name, uids in self.uncounted.items()}
         totals = {
@@ -157,11 +157,11 @@ class JobPods:
             kept["failed"].append(uid)
 
     def _counts_as_failed(self, pod: Object, target: str) -> bool:
-        """Whether it counts as failed: when the job has failed, every pod that has not ended does."""
+        """Whether the pod counts as failed. Once the Job has failed, every unfinished pod does."""
         return self.is_failed(pod) or target == "FailureTarget"
 
     def _may_go(self, pod: Object, target: str) -> bool:
-        """Whether the job is done with it (``canRemoveFinalizer``)."""
+        """Whether the Job no longer needs the pod (``canRemoveFinalizer``)."""
         if target or self.job["metadata"].get("deletionTimestamp") or pods.pod_phase(pod) == "Succeeded":
             return True
         return self.is_failed(pod) and self.last_failed_pods.get(self._order_key(pod)) is not pod
@@ -171,7 +171,7 @@ class JobPods:
         return -1 if index is None else index
 
     def release_patches(self, target: str) -> Iterator[PatchObject]:
-        """Takes the finalizer from the pods that the status has noted, and from those that are not counted."""
+        """Removes the finalizer from pods that the status records, and from pods that do not count."""
         noted = {*self.uncounted["succeeded"], *self.uncounted["failed"]}
         for pod in self.tracked:
             if pod["metadata"]["uid"] in noted or (
@@ -180,7 +180,7 @@ class JobPods:
                 yield release_patch(pod)
 
     def _must_be_counted(self, pod: Object, target: str) -> bool:
-        """Whether it has to be noted before it may go."""
+        """Whether the status must record the pod before its finalizer is removed."""
         if self.indexed and self.valid_index(pod) is None:
             return False
         if pods.pod_phase(pod) == "Succeeded":
@@ -189,12 +189,12 @@ class JobPods:
 
 
 def is_tracked(pod: Object) -> bool:
-    """Whether it has the finalizer by which Jobs count."""
+    """Whether the pod has the Job tracking finalizer."""
     return TRACKING in (pod["metadata"].get("finalizers") or ())
 
 
 def release_patch(pod: Object) -> PatchObject:
-    """Takes the finalizer away; the revision keeps others that come meanwhile."""
+    """Removes the finalizer; the revision as precondition protects concurrent additions."""
     metadata = pod["metadata"]
     left = [one for one in metadata.get("finalizers") or () if one != TRACKING]
     body = {"metadata": {"finalizers": left}}
@@ -202,13 +202,13 @@ def release_patch(pod: Object) -> PatchObject:
 
 
 def is_finished(job: Object) -> bool:
-    """Whether it is over, one way or the other."""
+    """Whether the Job is Complete or Failed."""
     said = (job.get("status") or {}).get("conditions") or ()
     return conditions.is_condition_true(said, "Complete") or conditions.is_condition_true(said, "Failed")
 
 
 def surplus_pods(known: JobPods, at_least: int) -> list[Object]:
-    """Active pods that go: those without a valid index, all but the best of an index, and as many as are too many."""
+    """Active pods to delete: without a valid index, duplicates of an index, and those above the wanted number."""
     left: list[Object] = []
     gone: list[Object] = []
     if known.indexed:
@@ -225,7 +225,7 @@ def surplus_pods(known: JobPods, at_least: int) -> list[Object]:
 
 
 def failures_before(known: JobPods, index: int) -> Mapping[str, int]:
-    """What the next pod of an index takes over from the last one."""
+    """The failure count that the next pod of an index inherits."""
     last = known.last_failed_pods.get(index)
     if last is None:
         return {job_indexes.FAILURES: 0}
@@ -244,7 +244,7 @@ def _is_later(pod: Object, other: Object) -> bool:
 
 
 def taken_indexes(known: JobPods) -> Collection[int]:
-    """Indexes that need no pod now."""
+    """Indexes that need no new pod now."""
     there = [*known.active, *(known.ending if known.replaces_when_gone else ())]
     return (
         known.succeeded_indexes

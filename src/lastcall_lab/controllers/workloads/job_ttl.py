@@ -1,4 +1,4 @@
-"""Jobs that are over go after ``ttlSecondsAfterFinished`` (``k8s.io/kubernetes/pkg/controller/ttlafterfinished``)."""
+"""Deletes finished Jobs after ``ttlSecondsAfterFinished`` (``k8s.io/kubernetes/pkg/controller/ttlafterfinished``)."""
 
 from collections.abc import Iterable, Sequence
 
@@ -10,7 +10,7 @@ from lastcall_lab.controllers.workloads.job_pods import is_finished
 
 
 class TTLAfterFinishedController:
-    """Looks at Jobs."""
+    """Reconciles Jobs."""
 
     name = "ttl-after-finished"
     resources: Sequence[str] = (jobs.RESOURCE,)
@@ -20,7 +20,7 @@ class TTLAfterFinishedController:
         return [ref_of(jobs.RESOURCE, obj)]
 
     def decide(self, key: ObjectRef, view: View, now: float) -> Decision:
-        """Deletes it, with its pods, when its time is up."""
+        """Deletes the Job with its pods once its TTL has passed."""
         job = view.get(*key)
         seconds = job["spec"].get("ttlSecondsAfterFinished") if job else None
         if job is None or seconds is None or not is_finished(job) or job["metadata"].get("deletionTimestamp"):

@@ -1,4 +1,4 @@
-"""Jobs: pods until enough of them have succeeded (``k8s.io/kubernetes/pkg/controller/job``)."""
+"""Jobs: run pods until enough have succeeded (``k8s.io/kubernetes/pkg/controller/job``)."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -38,17 +38,17 @@ _STAMP = "lastProbeTime"
 
 @dataclass(frozen=True)
 class JobTimes:
-    """Seconds before a pod that has failed is replaced: the first time, doubled each time, and at most."""
+    """Backoff in seconds before a failed pod is replaced: initial, doubled each time, and maximum."""
 
     first_backoff: float = 10.0
     longest_backoff: float = 600.0
 
 
 class JobController:
-    """Looks at a Job when it or one of its pods has changed, and at pods whose Job has gone.
+    """Reconciles a Job when it or one of its pods changes, and pods whose Job is gone.
 
-    It remembers how many pods of a Job have failed, and when, as Kubernetes does: with the process that is forgotten, and
-    the next pod comes sooner.
+    Like Kubernetes, it remembers in memory how many pods of a Job failed and when. A restart loses this, and the next
+    pod comes sooner.
     """
 
     name = "job"
@@ -61,7 +61,7 @@ class JobController:
         """The pods whose end is in a Job's backoff."""
 
     def affected_keys(self, resource: str, obj: Object, view: View) -> Iterable[ObjectRef]:
-        """The Job; of a pod whose Job is not there, the pod."""
+        """The Job; the pod itself if its Job does not exist."""
         if resource == RESOURCE:
             left = view.dependents(obj["metadata"]["uid"])
             return [ref_of(RESOURCE, obj), *(place for place, pod in left if _is_orphan_pod(place, pod, view))]
@@ -69,7 +69,7 @@ class JobController:
         return [*affected_workloads(obj, KIND, view), *([place] if _is_orphan_pod(place, obj, view) else ())]
 
     def decide(self, key: ObjectRef, view: View, now: float) -> Decision:
-        """Pods to be made, deleted, or counted, and the status."""
+        """Pods to create, delete, or count, and the status."""
         obj = view.get(*key)
         if key.resource == "pods":
             return Decision((release_patch(obj),)) if obj and _is_orphan_pod(key, obj, view) else Decision()
@@ -85,7 +85,7 @@ class JobController:
         return _JobSync(known, self._update_backoff(known), self._times, now).make_decision(key)
 
     def _update_backoff(self, known: JobPods) -> JobBackoff:
-        """With the pods whose end is seen for the first time."""
+        """Adds pods whose end is observed for the first time."""
         job = known.job["metadata"]["uid"]
         heard, before = self._heard.setdefault(job, set()), self._backoffs.get(job, JobBackoff())
         new = {
@@ -98,14 +98,14 @@ class JobController:
         return after
 
     def _drop_finished(self, view: View) -> None:
-        """Jobs that are gone or over."""
+        """Drops deleted and finished Jobs."""
         alive = {_uid_of(job) for job in view.all(RESOURCE) if not is_finished(job)}
         for uid in self._heard.keys() - alive:
             del self._heard[uid], self._backoffs[uid]
 
 
 def _is_orphan_pod(place: ObjectRef, pod: Object, view: View) -> bool:
-    """Whether it is a pod that no Job will count any more (``syncOrphanPod``)."""
+    """Whether no Job will count the pod any more (``syncOrphanPod``)."""
     if place.resource != "pods" or not is_tracked(pod):
         return False
     owner = controller_of(pod)
@@ -122,12 +122,12 @@ def _uid_of(obj: Object) -> str:
 
 
 def _released_pods(known: JobPods) -> list[Object]:
-    """Pods that have lost the finalizer so that they can be deleted without being counted."""
+    """Pods that lost the finalizer so that they can be deleted without being counted."""
     return [pod for pod in known.active if not is_tracked(pod)]
 
 
 class _JobSync:
-    """What is done about one Job now."""
+    """One sync of a Job."""
 
     def __init__(self, known: JobPods, backoff: JobBackoff, times: JobTimes, now: float) -> None:
         self._known, self._backoff, self._times, self._now = known, backoff, times, now
@@ -138,7 +138,7 @@ class _JobSync:
         self._start: str | None = known.status.get("startTime")
 
     def make_decision(self, key: ObjectRef) -> Decision:
-        """The status first: pods lose their finalizers only when it is seen."""
+        """Writes the status first; pods lose their finalizers only once it is visible."""
         if not self._start and not self._is_suspended:
             self._start = timestamp(self._now)
         left = job_end_reasons.seconds_left(self._known, self._start, self._now)
@@ -165,7 +165,7 @@ class _JobSync:
         return bool(self._spec.get("suspend"))
 
     def _manage_pods(self) -> Iterator[Action]:
-        """As many pods as should run now (``manageJob``)."""
+        """Runs as many pods as wanted now (``manageJob``)."""
         known, running = self._known, len(self._known.active)
         wanted = 0 if self._is_suspended else self._desired_pods(running)
         gone = (_released_pods(known) or surplus_pods(known, max(0, running - wanted)))[:BURST]
@@ -201,7 +201,7 @@ class _JobSync:
             yield create_pod_action(self._new_job_pod(index), self._job, KIND)
 
     def _due_indexes(self, indexes: Sequence[int]) -> Sequence[int]:
-        """Those that may be tried again now, where each index has its own backoff."""
+        """The indexes whose own backoff has passed."""
         if not self._known.by_index:
             return indexes
         waits = {index: self._index_backoff_seconds(index) for index in indexes}
@@ -225,7 +225,7 @@ class _JobSync:
         return pod
 
     def _release_pods(self, gone: Sequence[Object]) -> Iterator[Action]:
-        """They are not counted: first they lose the finalizer, and when that is seen they are deleted."""
+        """Removes the finalizer of pods that do not count, and deletes them once that is visible."""
         if counted := [pod for pod in gone if is_tracked(pod)]:
             yield from map(release_patch, counted)
         else:
@@ -238,7 +238,7 @@ class _JobSync:
     # -- its status ----------------------------------------------------------------------------------------------------
 
     def _update_suspension(self) -> None:
-        """A Job that is suspended has not begun; its deadline runs anew when it is resumed."""
+        """A suspended Job has no start time; its deadline restarts at resume."""
         was = conditions.find_condition(self._conditions, "Suspended")
         if self._is_suspended and was.get("status") != "True":
             self._set_job_condition("Suspended", "JobSuspended", "Job suspended")
@@ -272,7 +272,7 @@ class _JobSync:
         return {name: value for name, value in status.items() if value or name in kept}
 
     def _finish_job(self, why: JobEndReason, status: Object) -> None:
-        """The first condition at once, the last one when nothing runs and everything is counted."""
+        """Sets the first condition at once, the final one when no pod runs and all are counted."""
         if not conditions.is_condition_true(self._conditions, why.target):
             self._set_job_condition(why.target, why.reason, why.message)
         if self._known.tracked or any(status[name] for name in ("uncountedTerminatedPods", "active", "terminating")):

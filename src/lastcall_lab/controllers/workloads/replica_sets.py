@@ -1,4 +1,4 @@
-"""ReplicaSets: as many pods as asked for (``k8s.io/kubernetes/pkg/controller/replicaset``)."""
+"""ReplicaSets: run the wanted number of pods (``k8s.io/kubernetes/pkg/controller/replicaset``)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -24,17 +24,17 @@ FAILURE = "ReplicaFailure"
 
 
 class ReplicaSetController:
-    """Looks at a ReplicaSet when it, one of its pods, or an orphan that it selects has changed."""
+    """Reconciles a ReplicaSet when it, one of its pods, or a matching orphan changes."""
 
     name = "replicaset"
     resources: Sequence[str] = (RESOURCE, "pods")
 
     def affected_keys(self, resource: str, obj: Object, view: View) -> Iterable[ObjectRef]:
-        """The set itself, or those that the pod concerns."""
+        """The set itself, or the sets that the pod affects."""
         return [ref_of(RESOURCE, obj)] if resource == RESOURCE else affected_workloads(obj, KIND, view)
 
     def decide(self, key: ObjectRef, view: View, now: float) -> Decision:
-        """Pods to be adopted, released, made or deleted, and the status."""
+        """Pods to adopt, release, create or delete, and the status."""
         wanted = view.get(*key)
         if wanted is None:
             return Decision()
@@ -53,20 +53,20 @@ class ReplicaSetController:
 
 
 def _is_claimable(place: ObjectRef, view: View) -> bool:
-    """Pods that have finished or are being deleted stay with whoever has them (``replica_set.go: syncReplicaSet``)."""
+    """Finished pods and pods being deleted keep their owner (``replica_set.go: syncReplicaSet``)."""
     pod = view.get(*place)
     return pod is not None and pods.is_active(pod)
 
 
 def _sibling_pods(wanted: Object, view: View) -> list[Object]:
-    """The pods of all sets of the same Deployment: those on crowded nodes are missed least."""
+    """The pods of all sets of the Deployment; those on crowded nodes are deleted first."""
     owner = controller_of(wanted)
     sets = view.controlled_by(owner["uid"], RESOURCE) if owner else [wanted]
     return [pod for one in sets for pod in view.controlled_by(one["metadata"]["uid"], "pods")]
 
 
 def _surplus_pods(wanted: Object, alive: Sequence[Object], view: View, now: float) -> Sequence[Object]:
-    """Those that go now. The status leaves them out before they are deleted, so that nobody counts on them."""
+    """The pods to delete now. The status excludes them before their deletion, so that no client counts on them."""
     many = len(alive) - wanted["spec"].get("replicas", 1)
     if many <= 0 or wanted["metadata"].get("deletionTimestamp"):
         return ()
@@ -87,7 +87,7 @@ def _delete_pods(wanted: Object, goes: Sequence[Object]) -> Iterator[Action]:
 def _replica_set_status(
     wanted: Object, alive: Sequence[Object], ending: int, now: float
 ) -> tuple[Object, float | None]:
-    """And the seconds until a pod that is ready counts as available."""
+    """The status, and the seconds until the next ready pod counts as available."""
     spec = wanted["spec"]
     expected = (spec["template"].get("metadata") or {}).get("labels") or {}
     waits = [pods.seconds_until_available(pod, spec.get("minReadySeconds", 0), now) for pod in alive]
@@ -107,7 +107,7 @@ def _replica_set_status(
 def _failure_conditions(
     wanted: Object, present: int, refusal: ActionRefusal | None, now: float
 ) -> list[Mapping[str, Any]]:
-    """That pods could not be made or deleted is told until there are as many as wanted; the first reason stays."""
+    """Reports failed creations or deletions until the count is correct; the first reason stays."""
     known = (wanted.get("status") or {}).get("conditions") or ()
     surplus = present - wanted["spec"].get("replicas", 1)
     if not surplus or wanted["metadata"].get("deletionTimestamp"):

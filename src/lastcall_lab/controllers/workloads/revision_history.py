@@ -1,4 +1,4 @@
-"""ControllerRevisions: what the templates of a StatefulSet or DaemonSet were (``pkg/controller/history``)."""
+"""ControllerRevisions: the templates of a StatefulSet or DaemonSet over time (``pkg/controller/history``)."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _LONGEST_PREFIX = 223
 
 @dataclass(frozen=True)
 class RevisionHistory:
-    """``update`` is the revision of the template as it is now, None until ``actions`` have made it so."""
+    """``update`` is the revision of the current template, None until ``actions`` have created it."""
 
     update: Object | None
     revisions: Sequence[Object]
@@ -25,14 +25,14 @@ class RevisionHistory:
     actions: Sequence[Action] = ()
 
     def find_revision(self, name: str) -> Object | None:
-        """One of them; None if there is none of that name."""
+        """The revision of that name; None if there is none."""
         return next((one for one in self.revisions if one["metadata"]["name"] == name), None)
 
 
 def revision_history(workload: Object, kind: OwnerKind, view: View, *, label: str) -> RevisionHistory:
-    """The history of a workload; ``label`` has a revision's hash.
+    """The history of a workload; ``label`` holds a revision's hash.
 
-    A template that was there before gets the newest number again, so that going back is a revision too.
+    An earlier template gets the newest number again, so that a rollback is a revision too.
     """
     own, patches = claim_objects(workload, kind, RESOURCE, view)
     known = sorted(
@@ -53,19 +53,19 @@ def revision_history(workload: Object, kind: OwnerKind, view: View, *, label: st
 
 
 def template_of(revision: Object) -> Object:
-    """The template that it remembers."""
+    """The template in a revision."""
     return {name: value for name, value in revision["data"]["spec"]["template"].items() if name != "$patch"}
 
 
 def expired_revisions(history: RevisionHistory, live: Collection[str], limit: int) -> list[Action]:
-    """Deletes the oldest of those that nobody uses (``live`` are the names of those in use), beyond the limit."""
+    """Deletes the oldest unused revisions beyond the limit; ``live`` are the names of those in use."""
     unused = [one for one in history.revisions if one["metadata"]["name"] not in live]
     surplus = unused[: max(0, len(unused) - limit)]
     return [DeleteObject(ref_of(RESOURCE, one), uid=one["metadata"]["uid"]) for one in surplus]
 
 
 def data_of(workload: Object) -> Object:
-    """A strategic merge patch that brings the template back: ``kubectl rollout undo`` applies it."""
+    """A strategic merge patch that restores the template; ``kubectl rollout undo`` applies it."""
     return {"spec": {"template": {**workload["spec"]["template"], "$patch": "replace"}}}
 
 

@@ -1,4 +1,4 @@
-"""How many pods each ReplicaSet of a Deployment may have now: the arithmetic of rolling updates (pure).
+"""The size of each ReplicaSet during a rolling update of a Deployment (pure).
 
 The rules are those of ``pkg/controller/deployment`` (``rolling.go``, ``sync.go``, ``util/deployment_util.go``).
 """
@@ -11,7 +11,7 @@ from lastcall.model.int_or_percent import resolve_portion
 
 
 class RolloutBounds(NamedTuple):
-    """What a Deployment allows: pods more than wanted, and pods of the wanted that are not available."""
+    """The bounds of a Deployment: the surge above the wanted size, and the unavailable pods below it."""
 
     replicas: int
     surge: int
@@ -19,12 +19,12 @@ class RolloutBounds(NamedTuple):
 
     @property
     def max_pods(self) -> int:
-        """Pods that there may be at once."""
+        """The maximum number of pods at once."""
         return self.replicas + self.surge
 
     @property
     def min_available(self) -> int:
-        """Pods that must be available."""
+        """The minimum number of available pods."""
         return self.replicas - self.unavailable
 
 
@@ -32,8 +32,8 @@ class RolloutBounds(NamedTuple):
 class ReplicaSetCounts:
     """A ReplicaSet in numbers.
 
-    ``available`` is what its status says, ``before`` the most that the Deployment allowed when it was last scaled
-    (None if it does not say). Of two parts, the older has the smaller ``age``.
+    ``available`` is from its status; ``before`` is the Deployment's maximum when the set was last scaled (None if not
+    recorded). Older sets have the smaller ``age``.
     """
 
     name: str
@@ -44,12 +44,12 @@ class ReplicaSetCounts:
 
     @property
     def surely_available(self) -> int:
-        """Pods that are available for certain: a status that is behind may still count some that go."""
+        """A lower bound of the available pods: an outdated status may still count pods being deleted."""
         return min(self.available, self.replicas)
 
 
 def rollout_bounds(replicas: int, surge: int | str | None, unavailable: int | str | None) -> RolloutBounds:
-    """Surge is rounded up, unavailability down; if both come to nothing, one pod may be missing, or nothing would move."""
+    """Surge is rounded up, unavailable down. If both are zero, one pod may be unavailable, to allow progress."""
     more, less = resolve_portion(surge, replicas, up=True), resolve_portion(unavailable, replicas, up=False)
     if not more and not less:
         less = 1
@@ -57,7 +57,7 @@ def rollout_bounds(replicas: int, surge: int | str | None, unavailable: int | st
 
 
 def new_set_size(new: ReplicaSetCounts, old: Sequence[ReplicaSetCounts], allowed: RolloutBounds) -> int:
-    """How large the new set may be now. It shrinks at once if it is larger than wanted."""
+    """The size that the new set may have now. It shrinks at once if it is too large."""
     if new.replicas >= allowed.replicas:
         return allowed.replicas
     room = allowed.max_pods - new.replicas - sum(part.replicas for part in old)
@@ -65,9 +65,9 @@ def new_set_size(new: ReplicaSetCounts, old: Sequence[ReplicaSetCounts], allowed
 
 
 def old_set_sizes(new: ReplicaSetCounts, old: Sequence[ReplicaSetCounts], allowed: RolloutBounds) -> dict[str, int]:
-    """The sizes of the old sets that change now: pods that are not available go first, then as many as may be missing.
+    """Changed sizes of the old sets: removes unavailable pods first, then as many as may be unavailable.
 
-    Pods of the new set that are not available yet count as missing, so that a bad template stops the rollout.
+    Unavailable pods of the new set count too, so that a bad template stops the rollout.
     """
     sizes = {part.name: part.replicas for part in sorted(old, key=lambda part: part.age)}
     pods = new.replicas + sum(sizes.values())
@@ -86,9 +86,9 @@ def old_set_sizes(new: ReplicaSetCounts, old: Sequence[ReplicaSetCounts], allowe
 
 
 def proportional_sizes(parts: Sequence[ReplicaSetCounts], allowed: RolloutBounds, *, present: int) -> dict[str, int]:
-    """The sizes when a Deployment is scaled in the middle of a rollout: each set gets its share of the change.
+    """The sizes when a Deployment is scaled during a rollout: each set gets its share of the change.
 
-    ``present`` is how many pods there are, for sets that do not say how large the Deployment was.
+    ``present`` is the number of existing pods, for sets that do not record the Deployment's size.
     """
     parts = [part for part in parts if part.replicas]
     total = sum(part.replicas for part in parts)
@@ -110,7 +110,7 @@ def proportional_sizes(parts: Sequence[ReplicaSetCounts], allowed: RolloutBounds
 
 
 def _proportional_share(part: ReplicaSetCounts, allowed: RolloutBounds, present: int, left: int) -> int:
-    """As much as keeps its proportion, never more than what is left, nor in the other direction."""
+    """The proportional part, limited to the remaining change and its direction."""
     if not left:
         return 0
     if not allowed.replicas:

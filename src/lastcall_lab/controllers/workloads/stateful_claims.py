@@ -1,7 +1,8 @@
-"""The PersistentVolumeClaims of a StatefulSet: made once for each number, and kept or given up as its policy says.
+"""The PersistentVolumeClaims of a StatefulSet: created once per ordinal, and deleted as its policy says.
 
-The rules are those of ``statefulset/stateful_pod_control.go`` and KEP-1847: a claim that is to go with the set names the
-set as its owner, one that is to go when the set shrinks names the pod that goes; the garbage collector does the rest.
+The rules are those of ``statefulset/stateful_pod_control.go`` and KEP-1847: a claim to be deleted with the set has the
+set as owner, and a claim to be deleted at scale-down has the condemned pod as owner. The garbage collector does the
+rest.
 """
 
 import copy
@@ -18,7 +19,7 @@ POD = OwnerKind("v1", "Pod", "pods")
 
 
 def create_missing_claims(wanted: Object, kind: OwnerKind, ordinal: int, view: View) -> Iterator[Action]:
-    """The claims of one number that are not there yet."""
+    """Creates the missing claims of one ordinal."""
     namespace, set_name, pod = wanted["metadata"]["namespace"], wanted["metadata"]["name"], pod_name(wanted, ordinal)
     names = claim_names(wanted, ordinal)
     for template in wanted["spec"].get("volumeClaimTemplates") or ():
@@ -41,7 +42,7 @@ def _new_claim(wanted: Object, template: Object, name: str) -> Object:
 
 
 def has_unusable_claim(wanted: Object, ordinal: int, view: View) -> bool:
-    """Whether a new pod has to wait: one of its claims is going, or goes with an earlier pod of the same name."""
+    """Whether a new pod must wait, because a claim is being deleted or belongs to an earlier pod of that name."""
     scaled = _retention_policy(wanted)[1]
     for claim in _present_claims(wanted, ordinal, view):
         if claim["metadata"].get("deletionTimestamp"):
@@ -52,7 +53,7 @@ def has_unusable_claim(wanted: Object, ordinal: int, view: View) -> bool:
 
 
 def correct_claim_owners(wanted: Object, kind: OwnerKind, pod: Object, view: View) -> Iterator[Action]:
-    """Changes who owns the claims of a pod where that is not as the policy says."""
+    """Corrects the owner references of a pod's claims according to the policy."""
     for claim in _present_claims(wanted, pod_ordinal(pod), view):
         owners = _owner_references(claim)
         if _has_stale_owner(owners, wanted, kind) or _has_stale_owner(owners, pod, POD):
@@ -78,7 +79,7 @@ def correct_claim_owners(wanted: Object, kind: OwnerKind, pod: Object, view: Vie
 
 
 def _retention_policy(wanted: Object) -> tuple[bool, bool]:
-    """Whether claims go with the set, and whether they go when it shrinks."""
+    """Whether claims are deleted with the set, and whether at scale-down."""
     policy = wanted["spec"].get("persistentVolumeClaimRetentionPolicy") or {}
     return policy.get("whenDeleted") == "Delete", policy.get("whenScaled") == "Delete"
 
@@ -111,13 +112,13 @@ def _names_owner(owner: Owner, kind: OwnerKind, name: str) -> bool:
 
 
 def _has_stale_owner(owners: list[Object], obj: Object, kind: OwnerKind) -> bool:
-    """Whether an object of the same name that is gone is meant."""
+    """Whether it refers to an earlier, deleted object of the same name."""
     metadata = obj["metadata"]
     return any(_names_owner(one, kind, metadata["name"]) and one["uid"] != metadata["uid"] for one in owners)
 
 
 def _has_foreign_owner(owners: list[Object], wanted: Object, kind: OwnerKind, pod: Object) -> bool:
-    """Whether another controller has the claim."""
+    """Whether another controller owns the claim."""
     return any(one.get("controller") for one in _other_owners(owners, wanted, kind, pod))
 
 

@@ -1,4 +1,4 @@
-"""StatefulSets: pods with identities, one after the other (``k8s.io/kubernetes/pkg/controller/statefulset``)."""
+"""StatefulSets: pods with identities, created in order (``k8s.io/kubernetes/pkg/controller/statefulset``)."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -33,13 +33,13 @@ HASH = "controller.kubernetes.io/hash"
 
 
 class StatefulSetController:
-    """Looks at a StatefulSet when it, its pods, its claims or its revisions have changed."""
+    """Reconciles a StatefulSet when it, its pods, its claims or its revisions change."""
 
     name = "statefulset"
     resources: Sequence[str] = (RESOURCE, "pods", stateful_claims.RESOURCE, revision_history.RESOURCE)
 
     def affected_keys(self, resource: str, obj: Object, view: View) -> Iterable[ObjectRef]:
-        """The sets that are concerned, also those that wait for a name."""
+        """The affected sets, including those that wait for a pod name to become free."""
         if resource == RESOURCE:
             return [ref_of(RESOURCE, obj)]
         namespace, name = obj["metadata"]["namespace"], obj["metadata"]["name"]
@@ -81,7 +81,7 @@ def _is_member(wanted: Object, pod: Object) -> bool:
 
 @dataclass
 class _StatefulSetSync:
-    """What is done about one set now. ``current`` and ``update`` are revisions: what is, and what is to be."""
+    """One sync of a set. ``current`` and ``update`` are the current and the wanted revision."""
 
     wanted: Object
     current: Object
@@ -94,9 +94,9 @@ class _StatefulSetSync:
     """Pods that are deleted so that they come back with the new template."""
 
     def run_steps(self) -> None:
-        """The numbers that should be there, from the lowest; those that should not, from the highest; then updates.
+        """Creates wanted ordinals from the lowest, deletes others from the highest, then updates.
 
-        With the policy OrderedReady each step waits until all before it are done (``updateStatefulSet``).
+        With OrderedReady, each step waits for all steps before it (``updateStatefulSet``).
         """
         present = {pod_ordinal(pod): pod for pod in self.pods}
         slots = [present.get(ordinal) for ordinal in set_ordinals(self.wanted)]
@@ -114,11 +114,11 @@ class _StatefulSetSync:
 
     @property
     def is_ordered(self) -> bool:
-        """Whether one comes after the other."""
+        """Whether the policy is OrderedReady."""
         return bool(self.wanted["spec"].get("podManagementPolicy") != "Parallel")
 
     def is_available(self, pod: Object) -> bool:
-        """Whether it has been ready for long enough."""
+        """Whether the pod has been ready for ``minReadySeconds``."""
         return pods.seconds_until_available(pod, self._min_ready_seconds, self.now) == 0
 
     @property
@@ -126,7 +126,7 @@ class _StatefulSetSync:
         return int(self.wanted["spec"].get("minReadySeconds", 0))
 
     def _process_replica(self, ordinal: int, pod: Object | None) -> bool:
-        """Brings about what one number needs; whether those after it have to wait (``processReplica``)."""
+        """Reconciles one ordinal; returns whether the following ones must wait (``processReplica``)."""
         if pod is None:
             self.actions += self._create_pod(ordinal)
             return True
@@ -149,7 +149,7 @@ class _StatefulSetSync:
         return False
 
     def _create_pod(self, ordinal: int) -> Iterator[Action]:
-        """A pod, if no pod of that name is there any more: two of one identity never exist at once."""
+        """Creates the pod once no pod of that name exists: two pods never share an identity."""
         name, namespace = pod_name(self.wanted, ordinal), self.wanted["metadata"]["namespace"]
         if self.view.get("pods", namespace, name) or stateful_claims.has_unusable_claim(
             self.wanted, ordinal, self.view
@@ -162,13 +162,13 @@ class _StatefulSetSync:
         )
 
     def _revision_for(self, ordinal: int) -> Object:
-        """Numbers below the partition come back as they were (``newVersionedStatefulSetPod``)."""
+        """Ordinals below the partition keep the current revision (``newVersionedStatefulSetPod``)."""
         rolling = self.wanted["spec"]["updateStrategy"].get("rollingUpdate") or {}
         below = ordinal < set_ordinals(self.wanted).start + rolling.get("partition", 0)
         return self.current if below else self.update
 
     def _process_condemned(self, condemned: Sequence[Object], slots: Sequence[Object | None]) -> bool:
-        """Deletes what is beyond the wanted size; whether updates have to wait (``processCondemned``)."""
+        """Deletes ordinals beyond the wanted size; returns whether updates must wait (``processCondemned``)."""
         unhealthy = [pod for pod in (*slots, *reversed(condemned)) if pod is None or not self._is_healthy(pod)]
         first = unhealthy[0] if unhealthy else None
         for pod in condemned:
@@ -187,7 +187,7 @@ class _StatefulSetSync:
         return self.is_available(pod) and not pod["metadata"].get("deletionTimestamp")
 
     def _update_pods(self, slots: Sequence[Object | None]) -> Iterator[Action]:
-        """The pods of an old revision go, from the highest number, as many at once as may be missing."""
+        """Deletes outdated pods from the highest ordinal, as many at once as may be unavailable."""
         strategy = self.wanted["spec"]["updateStrategy"]
         if strategy["type"] == "OnDelete":
             return
@@ -222,9 +222,9 @@ class _StatefulSetSync:
 
 
 def _stateful_set_status(turn: _StatefulSetSync) -> Object:
-    """``computeReplicaStatus``; a rolling update is complete when all pods are there, new and ready.
+    """``computeReplicaStatus``. A rolling update is complete when all pods exist, are updated and ready.
 
-    What is deleted counts as current, as in Kubernetes, also if it is of a revision between the two.
+    As in Kubernetes, deleted pods count as current even if they are of a revision between the two.
     """
     current, update = turn.current["metadata"]["name"], turn.update["metadata"]["name"]
     counted = [pod for pod in turn.pods if not pod["metadata"].get("deletionTimestamp")]
@@ -249,7 +249,7 @@ def _stateful_set_status(turn: _StatefulSetSync) -> Object:
 
 
 def _seconds_until_available(turn: _StatefulSetSync) -> float | None:
-    """When the next pod will have been ready for long enough."""
+    """Seconds until the next pod has been ready for long enough."""
     seconds = turn.wanted["spec"].get("minReadySeconds", 0)
     waits = [pods.seconds_until_available(pod, seconds, turn.now) for pod in turn.pods]
     return min((wait for wait in waits if wait), default=None)

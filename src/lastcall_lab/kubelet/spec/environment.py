@@ -1,4 +1,4 @@
-"""The variables that a container starts with (pure; ``kubelet_pods.go: makeEnvironmentVariables``, ``pkg/kubelet/envvars``)."""
+"""The variables of containers (pure; ``kubelet_pods.go: makeEnvironmentVariables``, ``pkg/kubelet/envvars``)."""
 
 import base64
 import re
