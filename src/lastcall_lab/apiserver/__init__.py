@@ -1,4 +1,4 @@
-"""An API server of Kubernetes for one machine: small, and faithful in what a node's going down touches."""
+"""A small Kubernetes API server for one machine, faithful in everything that node shutdown and failover touch."""
 
 from lastcall_lab.apiserver.server.api_server import ApiServer
 

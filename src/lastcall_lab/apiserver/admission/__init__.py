@@ -1,1 +1,1 @@
-"""What stands between a request and the store: it may change an object, refuse it, or warn."""
+"""Admission control between a request and the store: it can change an object, reject it, or warn."""

@@ -1,6 +1,6 @@
-"""AdmissionReview, version v1 (pure): what webhooks are asked, and what their answers mean.
+"""AdmissionReview, version v1 (pure): requests to webhooks and the meaning of their responses.
 
-The words are those of ``k8s.io/apiserver/pkg/admission/plugin/webhook`` (request, errors).
+The messages are those of ``k8s.io/apiserver/pkg/admission/plugin/webhook`` (request, errors).
 """
 
 import base64
@@ -23,12 +23,12 @@ _KIND = "AdmissionReview"
 
 
 class WebhookCallFailed(Exception):
-    """The webhook gave no answer that counts; the text is the reason, as the API server says it."""
+    """The webhook gave no valid response; the text is the reason in the API server's words."""
 
 
 @dataclass(frozen=True)
 class AdmissionResponse:
-    """What a webhook has said."""
+    """The response of a webhook."""
 
     allowed: bool
     result: Object = field(default_factory=dict)
@@ -38,7 +38,7 @@ class AdmissionResponse:
 
 
 def admission_request(attributes: AdmissionAttributes, resource: ServedResource, uid: str) -> Object:
-    """The AdmissionRequest for a webhook whose rules match ``resource``, which may be another name of the real one."""
+    """The AdmissionRequest for a webhook whose rules match ``resource``, possibly an equivalent of the real one."""
     shown: Object = {"uid": uid, "kind": _kind(attributes, resource), "resource": _resource(resource)}
     if attributes.subresource:
         shown["subResource"] = attributes.subresource
@@ -63,7 +63,7 @@ def admission_request(attributes: AdmissionAttributes, resource: ServedResource,
 
 
 def encode_review(asked: Object) -> Object:
-    """The body of the call."""
+    """The body of the HTTP request."""
     return {"kind": _KIND, "apiVersion": f"{_GROUP}/v1", "request": asked}
 
 
@@ -75,7 +75,7 @@ def user_info(user: UserInfo) -> Object:
 
 
 def _kind(attributes: AdmissionAttributes, resource: ServedResource) -> Object:
-    """A subresource such as ``scale`` has a kind of its own, which its object names."""
+    """A subresource such as ``scale`` has its own kind, which its object names."""
     said = attributes.obj or attributes.old or {}
     version, kind = said.get("apiVersion", ""), said.get("kind", "")
     if not attributes.subresource or not kind or version == attributes.resource.api_version:
@@ -89,7 +89,7 @@ def _resource(resource: ServedResource) -> Object:
 
 
 def convert_for_webhook(obj: Object, attributes: AdmissionAttributes, resource: ServedResource) -> Object:
-    """The object in the version that the rules name, with the names that its fields have there."""
+    """The object in the version that the rules name, with that version's field names."""
     if resource is attributes.resource or obj.get("apiVersion") != attributes.resource.api_version:
         return obj
     shown = version_conversion.with_resource_names(resource, version_conversion.to_stored(obj, attributes.resource))
@@ -97,7 +97,7 @@ def convert_for_webhook(obj: Object, attributes: AdmissionAttributes, resource: 
 
 
 def convert_back(obj: Object, attributes: AdmissionAttributes, resource: ServedResource) -> Object:
-    """An object that was shown as ``resource``, as it is in the request."""
+    """The object of a webhook in version ``resource``, converted to the version of the request."""
     if obj.get("apiVersion") != resource.api_version:
         return obj
     real = attributes.resource
@@ -112,7 +112,7 @@ def convert_back(obj: Object, attributes: AdmissionAttributes, resource: ServedR
 
 
 def parse_answer(body: bytes, uid: str, *, mutating: bool) -> AdmissionResponse:
-    """What the body of an answer says to the request ``uid``. CallFailed if it says nothing that counts."""
+    """Parses the response for request ``uid``. WebhookCallFailed if it is invalid."""
     try:
         said = go_json.decode_json(body) if body.lstrip().startswith(b"{") else from_yaml(body).value
     except go_json.MalformedJson as error:
@@ -167,7 +167,7 @@ _STATUS: Mapping[str, tuple[type, str, str]] = {
 
 
 def _check_types(said: Object, types: Mapping[str, tuple[type, str, str]], path: str = "") -> None:
-    """Checks the fields that are there. CallFailed if a value has another type."""
+    """Checks the present fields. WebhookCallFailed if a value has the wrong type."""
     for name, (wanted, struct, go_type) in types.items():
         value = said.get(name)
         if value is None or (isinstance(value, wanted) and isinstance(value, bool) == (wanted is bool)):
@@ -227,7 +227,7 @@ def _invalid(why: str) -> WebhookCallFailed:
 
 
 class WebhookDenial(ApiError):
-    """A denial, which is passed on with the Status that the webhook gave, whatever else stands in that."""
+    """A denial, which passes on the Status that the webhook gave."""
 
     def __init__(self, name: str, result: Object) -> None:
         code = result.get("code") or 0
@@ -238,7 +238,7 @@ class WebhookDenial(ApiError):
 
 
 def http_failure(code: int, content_type: str, body: bytes) -> WebhookCallFailed:
-    """An answer with an HTTP status that is no success: the message of a Status, or one that is made from the code.
+    """The error for an unsuccessful HTTP status: the message of a Status, or one derived from the code.
 
     ``k8s.io/apimachinery/pkg/api/errors.NewGenericServerResponse``.
     """

@@ -1,4 +1,4 @@
-"""One write on its way to the store, and the plugins that it passes."""
+"""Runs the admission plugins for one write."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from lastcall_lab.apiserver.values.request import Object, UserInfo
 
 @dataclass
 class PluginReinvocation:
-    """Who of one plugin is to see the object once more because somebody after them has changed it."""
+    """Which policies or webhooks of one plugin must see the object again, because a later one changed it."""
 
     asked: list[str] = field(default_factory=list)
     """Who has been asked, and wants to be asked again after a change."""
@@ -23,14 +23,14 @@ class PluginReinvocation:
     """The object as they have left it last; None if none has seen it."""
 
     def require_all(self) -> None:
-        """All that have been asked so far are due."""
+        """Marks all that have been called so far for reinvocation."""
         self.due += self.asked
         self.asked = []
 
 
 @dataclass
 class ReinvocationContext:
-    """The second round of the mutating plugins (``reinvocationContext``)."""
+    """The state for a second round of mutating plugins (``reinvocationContext``)."""
 
     wanted: bool = False
     """Whether there is to be a second round."""
@@ -40,15 +40,15 @@ class ReinvocationContext:
 
     @property
     def was_seen(self) -> bool:
-        """Whether a policy or a webhook has seen the object, and may have taken a default away."""
+        """Whether a policy or a webhook has seen the object and may have removed a default."""
         return self.policies.output is not None or self.webhooks.output is not None
 
 
 @dataclass
 class AdmissionAttributes:
-    """What is about to happen. ``obj`` is None for a DELETE, ``old`` for a CREATE; both have kind and apiVersion.
+    """The write to admit. ``obj`` is None for a DELETE, ``old`` for a CREATE; both have kind and apiVersion.
 
-    For a subresource that is no part of the object (``eviction``, ``binding``) ``obj`` is what was posted.
+    For a subresource that is not part of the object (``eviction``, ``binding``), ``obj`` is the request body.
     """
 
     operation: str
@@ -73,7 +73,7 @@ class AdmissionAttributes:
     def of(
         cls, context: RequestContext, operation: str, obj: Object, old: Object | None = None
     ) -> "AdmissionAttributes":
-        """A CREATE or an UPDATE of what the route names, or the body if the route has no name."""
+        """A CREATE or UPDATE of the object that the route names, or of the body if the route has no name."""
         route = context.route
         return cls(
             operation=operation,
@@ -92,14 +92,14 @@ class AdmissionAttributes:
 
 
 def refusal_error(attributes: AdmissionAttributes, why: str) -> ApiError:
-    """What the client is told when a plugin says no (``admission.NewForbidden``)."""
+    """The client's error when a plugin rejects the request (``admission.NewForbidden``)."""
     metadata = (attributes.obj or {}).get("metadata") or {}
     name = attributes.name or metadata.get("name") or metadata.get("generateName") or "Unknown"
     return forbidden_error(attributes.resource.plural, attributes.resource.group, name, why)
 
 
 class AdmissionPlugin:
-    """Lets everything pass. ApiError refuses the request."""
+    """The base class, which admits everything. ApiError rejects the request."""
 
     sees: ClassVar[Collection[str]] = ()
     """The storages of what it is asked about; everything, if it names none."""
@@ -108,18 +108,18 @@ class AdmissionPlugin:
         """May change ``attributes.obj`` in place."""
 
     async def validate(self, attributes: AdmissionAttributes) -> None:
-        """Sees the object as it is going to be stored."""
+        """Checks the object as it will be stored."""
 
 
 class AdmissionChain(AdmissionPlugin):
-    """Plugins in their order; the first refusal ends it."""
+    """Plugins in order; the first rejection ends the chain."""
 
     def __init__(self, plugins: Sequence[AdmissionPlugin]) -> None:
         self._plugins = plugins
         self._seeing = lru_cache(maxsize=256)(self._choose_plugins)
 
     async def mutate(self, attributes: AdmissionAttributes) -> None:
-        """All of them, one after the other; all once more if a webhook has changed something."""
+        """Runs all mutating plugins in sequence, and again if a webhook changed the object."""
         for plugin in self._seeing(attributes.resource.storage).mutating:
             await plugin.mutate(attributes)
         if attributes.again.wanted and not attributes.again.second_round:
@@ -127,12 +127,12 @@ class AdmissionChain(AdmissionPlugin):
             await self.mutate(attributes)
 
     async def validate(self, attributes: AdmissionAttributes) -> None:
-        """All of them, one after the other."""
+        """Runs all validating plugins in sequence."""
         for plugin in self._seeing(attributes.resource.storage).validating:
             await plugin.validate(attributes)
 
     def _choose_plugins(self, storage: str) -> "_ChosenPlugins":
-        """Those that have something to do with objects that are stored there."""
+        """The plugins that handle this resource."""
         seeing = [one for one in self._plugins if not one.sees or storage in one.sees]
         return _ChosenPlugins(
             [one for one in seeing if type(one).mutate is not AdmissionPlugin.mutate],

@@ -1,4 +1,4 @@
-"""The plugins that are always there, in the order of Kubernetes (``kubeapiserver/options/plugins.go``)."""
+"""The built-in plugins, in the order of Kubernetes (``kubeapiserver/options/plugins.go``)."""
 
 from collections.abc import Sequence
 from random import Random
@@ -23,7 +23,7 @@ from lastcall_lab.apiserver.storage.store import Store
 
 
 def built_in_plugins(store: Store, clock: Clock, random: Random) -> Sequence[AdmissionPlugin]:
-    """All of them; webhooks come after them."""
+    """All built-in plugins; webhooks follow them."""
     return [
         NamespaceLifecycle(store),
         PodServiceAccounts(store, clock, random),

@@ -1,4 +1,4 @@
-"""Pods stay for five minutes on a node that is in trouble, unless they say otherwise (``DefaultTolerationSeconds``)."""
+"""Default tolerations: pods stay five minutes on a not-ready or unreachable node (``DefaultTolerationSeconds``)."""
 
 from lastcall_lab.apiserver.admission.chain import AdmissionAttributes, AdmissionPlugin
 from lastcall_lab.apiserver.values.request import Object
@@ -9,12 +9,12 @@ SECONDS = 300
 
 
 class DefaultTolerations(AdmissionPlugin):
-    """Sees pods."""
+    """Handles pods."""
 
     sees = ("pods",)
 
     async def mutate(self, attributes: AdmissionAttributes) -> None:
-        """Adds the two tolerations."""
+        """Adds the two tolerations unless the pod has its own."""
         if attributes.subresource or attributes.obj is None:
             return
         spec = attributes.obj["spec"]

@@ -1,4 +1,4 @@
-"""No new objects of a definition that is being deleted."""
+"""Rejects new custom resources while their definition is being deleted."""
 
 from lastcall_lab.apiserver.admission.chain import AdmissionAttributes, AdmissionPlugin
 from lastcall_lab.apiserver.custom.definition_registry import DefinitionRegistry
@@ -6,7 +6,7 @@ from lastcall_lab.apiserver.values import api_errors
 
 
 class DefinitionLifecycle(AdmissionPlugin):
-    """Refuses to create them (``forbidCreateAdmission``)."""
+    """The plugin (``forbidCreateAdmission``)."""
 
     def __init__(self, definitions: DefinitionRegistry) -> None:
         self._definitions = definitions

@@ -1,4 +1,4 @@
-"""The pods that a kubelet may create: mirrors of its own, which ask for nothing of the API (pure)."""
+"""Mirror pods, the only pods that a kubelet may create; they may not refer to API objects (pure)."""
 
 from collections.abc import Iterator, Mapping
 
@@ -21,7 +21,7 @@ _SOURCES: Mapping[str, str] = {
 
 
 def mirror_pod_violation(pod: Object, name: str, node: Object | None) -> str:
-    """Why node ``name`` may not create the pod; empty if it may. ApiError if there is no such ``node``."""
+    """Why node ``name`` may not create the pod; empty if it may. ApiError if ``node`` does not exist."""
     if MIRROR not in (pod["metadata"].get("annotations") or {}):
         return f'pod does not have "{MIRROR}" annotation, node "{name}" can only create mirror pods'
     if pod["spec"].get("nodeName", "") != name:
@@ -47,15 +47,15 @@ def _owner_violation(pod: Object, name: str, node: Object | None) -> str:
 
 
 def _reference_violation(pod: Object, name: str) -> str:
-    """Why it may not refer to what it refers to (``podutil.HasAPIObjectReference``)."""
+    """Why a reference of the pod is not allowed (``podutil.HasAPIObjectReference``)."""
     what = next(_referenced(pod), "")
     return f'node "{name}" can not create pods that reference {what}' if what else ""
 
 
 def _referenced(pod: Object) -> Iterator[str]:
-    """The kinds of objects that the pod needs of the API, in upstream's order and words.
+    """The kinds of API objects that the pod refers to, in upstream's order and words.
 
-    Secrets and service accounts are missing: ``ServiceAccounts`` refuses them, of everybody's mirror pods.
+    Secrets and service accounts are not included: ``PodServiceAccounts`` rejects them for every mirror pod.
     """
     spec = pod["spec"]
     if any(one.resource == "configmaps" for one in named_references(pod)):

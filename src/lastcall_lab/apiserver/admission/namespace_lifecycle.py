@@ -1,4 +1,4 @@
-"""Objects are made only in namespaces that are there and stay (``NamespaceLifecycle``)."""
+"""Rejects new objects in missing or terminating namespaces (``NamespaceLifecycle``)."""
 
 from lastcall_lab.apiserver.admission.chain import AdmissionAttributes, AdmissionPlugin, refusal_error
 from lastcall_lab.apiserver.storage.store import StorageKey, Store
@@ -8,13 +8,13 @@ _IMMORTAL = ("default", "kube-system", "kube-public")
 
 
 class NamespaceLifecycle(AdmissionPlugin):
-    """Sees every write."""
+    """Handles every write."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     async def mutate(self, attributes: AdmissionAttributes) -> None:
-        """ApiError for a write into a namespace that is not there, or for a new object in one that is being deleted."""
+        """ApiError for a write into a missing namespace, or for a new object in one that is being deleted."""
         if attributes.resource.storage == "namespaces":
             if attributes.operation == "DELETE" and attributes.name in _IMMORTAL:
                 raise refusal_error(attributes, "this namespace may not be deleted")
@@ -22,7 +22,7 @@ class NamespaceLifecycle(AdmissionPlugin):
         self._check(attributes)
 
     async def validate(self, attributes: AdmissionAttributes) -> None:
-        """The same of a new object, once more: its webhooks, and the thread for a large one, were waited for."""
+        """Checks a new object again, because the namespace can change while webhooks or a worker thread run."""
         if attributes.operation == "CREATE" and attributes.resource.storage != "namespaces":
             self._check(attributes)
 

@@ -1,4 +1,4 @@
-"""A kubelet may write only what concerns its own node (``NodeRestriction``)."""
+"""Restricts a kubelet to objects of its own node (``NodeRestriction``)."""
 
 from collections.abc import Callable, Mapping
 
@@ -30,7 +30,7 @@ _KUBERNETES = ("kubernetes.io", "k8s.io")
 
 
 class NodeRestriction(AdmissionPlugin):
-    """Sees what users ``system:node:NAME`` of the group ``system:nodes`` write."""
+    """Handles writes of users ``system:node:NAME`` in the group ``system:nodes``."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -43,7 +43,7 @@ class NodeRestriction(AdmissionPlugin):
         }
 
     async def mutate(self, attributes: AdmissionAttributes) -> None:
-        """ApiError if the node may not."""
+        """ApiError if the node is not allowed to make the write."""
         node = attributes.user.node
         if not node or "system:nodes" not in attributes.user.groups or attributes.operation == "CONNECT":
             return
@@ -139,7 +139,7 @@ def _claim_violation(attributes: AdmissionAttributes, node: str) -> str:
 
 
 def _immutable_part(claim: Object) -> Object:
-    """What a node leaves as it is."""
+    """The part of the object that a node may not change."""
     metadata = {
         name: one for name, one in claim["metadata"].items() if name not in ("managedFields", "resourceVersion")
     }

@@ -1,16 +1,16 @@
-"""A new node takes no pods until somebody finds it ready (``TaintNodesByCondition``)."""
+"""Taints a new node so that it gets no pods until it is ready (``TaintNodesByCondition``)."""
 
 from lastcall_lab.apiserver.admission.chain import AdmissionAttributes, AdmissionPlugin
 from lastcall_lab.apiserver.admission.default_tolerations import NOT_READY
 
 
 class NodeTaints(AdmissionPlugin):
-    """Sees new nodes."""
+    """Handles new nodes."""
 
     sees = ("nodes",)
 
     async def mutate(self, attributes: AdmissionAttributes) -> None:
-        """Adds the taint, if it is not there."""
+        """Adds the taint if it is absent."""
         node = attributes.obj
         if attributes.operation != "CREATE" or not node:
             return

@@ -1,4 +1,4 @@
-"""The tokens that a kubelet may ask for: those of service accounts of pods on its node (``NodeRestriction``)."""
+"""Restricts a kubelet to tokens of service accounts of pods on its node (``NodeRestriction``)."""
 
 from collections.abc import Collection, Sequence
 
@@ -12,14 +12,14 @@ _VERB = "request-serviceaccounts-token-audience"
 
 
 class NodeTokenRestriction:
-    """Looks at requests for tokens before they are filled in."""
+    """Checks token requests before they are completed."""
 
     def __init__(self, store: Store, authorizer: Authorizer) -> None:
         self._store = store
         self._authorizer = authorizer
 
     def check(self, user: UserInfo, namespace: str, account: str, spec: Object) -> None:
-        """ApiError (403, 404) if the kubelet ``user`` may not have such a token of the account."""
+        """ApiError (403, 404) if the kubelet ``user`` may not get such a token of the account."""
         if why := self._violation(user, namespace, account, spec):
             raise api_errors.forbidden_error("serviceaccounts", "", account, why)
 
@@ -64,7 +64,7 @@ class NodeTokenRestriction:
         )
 
     def _audiences(self, pod: Object) -> tuple[Collection[str], Sequence[str]]:
-        """Those of the pod's volumes, and of the drivers of its volumes; and what of these is not there."""
+        """The audiences of the pod's volumes and of their drivers, and the missing objects among these."""
         found: set[str] = set()
         missing: dict[str, None] = {}
         for volume in pod["spec"].get("volumes") or ():
@@ -82,7 +82,7 @@ class NodeTokenRestriction:
         return found, [*missing]
 
     def _driver(self, pod: Object, volume: Object) -> str:
-        """The CSI driver of a volume; empty if it has none. ApiError if its claim or its volume is not there."""
+        """The CSI driver of a volume; empty if it has none. ApiError if its claim or its volume does not exist."""
         if volume.get("csi"):
             return str(volume["csi"].get("driver") or "")
         metadata = pod["metadata"]
@@ -95,7 +95,7 @@ class NodeTokenRestriction:
         return str((persistent["spec"].get("csi") or {}).get("driver") or "")
 
     def _read_object(self, singular: str, namespace: str, name: str, *, group: str = "") -> Object:
-        """ApiError (404) if it is not there, which names it as upstream's informers do."""
+        """ApiError (404) if it does not exist, with the name as in upstream's informers."""
         stored = self._store.get(StorageKey(api_errors.qualified_resource(f"{singular}s", group), namespace, name))
         if stored is None:
             raise api_errors.not_found_error(singular, group, name)

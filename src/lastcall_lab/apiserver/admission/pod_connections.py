@@ -1,4 +1,4 @@
-"""What admission sees of a connection to a pod: the options in its query (``pkg/apis/core/v1/conversion.go``), pure."""
+"""Admission attributes of a connection to a pod, from its query (``pkg/apis/core/v1/conversion.go``), pure."""
 
 from lastcall_lab.apiserver.admission.chain import AdmissionAttributes
 from lastcall_lab.apiserver.routing.request_context import RequestContext
@@ -9,7 +9,7 @@ _FLAGS = ("stdin", "stdout", "stderr", "tty")
 
 
 def connect_attributes(context: RequestContext) -> AdmissionAttributes:
-    """A CONNECT to the subresource that the route names."""
+    """A CONNECT to the route's subresource."""
     route = context.route
     return AdmissionAttributes(
         operation="CONNECT",

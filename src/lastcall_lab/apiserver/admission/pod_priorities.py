@@ -1,4 +1,4 @@
-"""Pods have the priority of their class (``Priority``)."""
+"""Sets the priority of pods from their PriorityClass (``Priority``)."""
 
 from lastcall_lab.apiserver.admission.chain import AdmissionAttributes, AdmissionPlugin, refusal_error
 from lastcall_lab.apiserver.resources.kind_behaviour import keep_field
@@ -11,7 +11,7 @@ _NONE: Object = {"value": 0, "preemptionPolicy": "PreemptLowerPriority"}
 
 
 class PodPriorities(AdmissionPlugin):
-    """Sees pods and classes."""
+    """Handles pods and PriorityClasses."""
 
     sees = ("pods", _CLASSES)
 
@@ -19,7 +19,7 @@ class PodPriorities(AdmissionPlugin):
         self._store = store
 
     async def mutate(self, attributes: AdmissionAttributes) -> None:
-        """ApiError if the class of a pod is not there, or if the pod says another priority than its class."""
+        """ApiError if a pod's class does not exist, or if the pod sets a priority that differs from its class."""
         if attributes.resource.storage != "pods" or attributes.subresource or attributes.obj is None:
             return
         spec = attributes.obj["spec"]
@@ -31,7 +31,7 @@ class PodPriorities(AdmissionPlugin):
             self._resolve(attributes, spec)
 
     async def validate(self, attributes: AdmissionAttributes) -> None:
-        """ApiError if a second class is to be the default."""
+        """ApiError for a second default class."""
         wanted = attributes.obj
         if attributes.resource.storage != _CLASSES or not wanted or not wanted.get("globalDefault"):
             return
@@ -71,6 +71,6 @@ class PodPriorities(AdmissionPlugin):
         return stored.to_object()
 
     def _default(self) -> Object | None:
-        """The class for pods that name none: the lowest, should there be several."""
+        """The class for pods that name none: the lowest if there are several."""
         classes = [stored.to_object() for stored in self._store.objects(_CLASSES)]
         return min((one for one in classes if one.get("globalDefault")), key=lambda one: one["value"], default=None)

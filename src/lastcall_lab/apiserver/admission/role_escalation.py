@@ -1,4 +1,4 @@
-"""No user gives away rights by roles or bindings that the user does not have (``pkg/registry/rbac``)."""
+"""Prevents privilege escalation: roles and bindings may grant only rights that the user has (``pkg/registry/rbac``)."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -25,7 +25,7 @@ _COLLECTED = ("ownerReferences", "finalizers", "managedFields")
 
 
 class EscalationCheck(AdmissionPlugin):
-    """Sees Roles, ClusterRoles and their bindings after all that changes them."""
+    """Checks Roles, ClusterRoles and their bindings after all mutating plugins."""
 
     sees: ClassVar[frozenset[str]] = STORAGES
 
@@ -33,7 +33,7 @@ class EscalationCheck(AdmissionPlugin):
         self._authorizer = authorizer
 
     async def mutate(self, attributes: AdmissionAttributes) -> None:
-        """ApiError (403) if the user would give away more than the user has."""
+        """ApiError (403) if the user would grant more than the user has."""
         obj, user = attributes.obj, attributes.user
         if self._authorizer.mode is not AuthorizationMode.RBAC or obj is None or MASTERS in user.groups:
             return
@@ -97,7 +97,7 @@ def _aggregates(role: Object) -> bool:
 
 
 def _only_collected(new: Object, old: Object) -> bool:
-    """Whether only what the garbage collector changes has changed, or nothing."""
+    """Whether nothing changed, or only the fields that the garbage collector writes."""
     return _rest(new) == _rest(old)
 
 

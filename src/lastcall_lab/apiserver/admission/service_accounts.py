@@ -1,4 +1,4 @@
-"""Every pod has a service account, and by default its token (``ServiceAccount``)."""
+"""Gives every pod a service account and, by default, its token (``ServiceAccount``)."""
 
 from random import Random
 
@@ -21,7 +21,7 @@ _ATTEMPTS = 10
 
 
 class PodServiceAccounts(AdmissionPlugin):
-    """Sees new pods."""
+    """Handles new pods."""
 
     sees = ("pods",)
 
@@ -31,7 +31,7 @@ class PodServiceAccounts(AdmissionPlugin):
         self._random = random
 
     async def mutate(self, attributes: AdmissionAttributes) -> None:
-        """ApiError if the pod's account is not there, even after a second or so for the one called ``default``."""
+        """ApiError if the pod's account does not exist; waits about a second for the account ``default``."""
         pod = attributes.obj
         if attributes.operation != "CREATE" or attributes.subresource or not pod:
             return
@@ -72,7 +72,7 @@ class PodServiceAccounts(AdmissionPlugin):
 
 
 def _check_mirror(attributes: AdmissionAttributes, pod: Object) -> None:
-    """A mirror pod stays as it is, and so it must not ask for the rights of an account. ApiError (403) if it does."""
+    """A mirror pod is stored unchanged, so it must not use an account or a Secret. ApiError (403) if it does."""
     found = {one.resource for one in named_references(pod)}
     if "serviceaccounts" in found:
         raise refusal_error(attributes, "a mirror pod may not reference service accounts")

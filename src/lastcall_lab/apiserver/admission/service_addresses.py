@@ -1,6 +1,6 @@
-"""Gives Services their addresses and node ports (``pkg/registry/core/service``).
+"""Allocates cluster IPs and node ports of Services (``pkg/registry/core/service``).
 
-The real server does so between admission and validation; here it is the last mutating plugin.
+The real server allocates between admission and validation; here it is the last mutating plugin.
 """
 
 import ipaddress
@@ -44,14 +44,14 @@ _ADDRESS_RULE = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 
 
 class ServiceAddresses(AdmissionPlugin):
-    """What is taken is read from the services themselves, so that nothing can be lost or leak."""
+    """Reads the allocations from the Services themselves, so that none can be lost or leak."""
 
     def __init__(self, store: Store, random: Random) -> None:
         self._services = _ServiceIndex(store)
         self._random = random
 
     async def mutate(self, attributes: AdmissionAttributes) -> None:
-        """A service that is written gets what it still lacks. ApiError if what it asks for is taken."""
+        """Allocates what the Service lacks. ApiError if a requested value is taken."""
         if attributes.resource.storage != "services" or attributes.subresource or attributes.obj is None:
             return
         spec, old = attributes.obj["spec"], attributes.old
@@ -70,7 +70,7 @@ class ServiceAddresses(AdmissionPlugin):
             self._assign_node_ports(attributes.obj, {port.get("nodePort") for port in (had or {}).get("ports") or ()})
 
     async def validate(self, attributes: AdmissionAttributes) -> None:
-        """ApiError if somebody has got the same since: others are served while a webhook or a thread is waited for."""
+        """ApiError if another Service has taken a value meanwhile: others are served during webhooks and threads."""
         await self.mutate(attributes)
 
     def _assign_address(self, service: Object) -> None:
@@ -119,7 +119,7 @@ class ServiceAddresses(AdmissionPlugin):
 
 
 class _ServiceIndex:
-    """The specs of all services and their addresses: what has changed since the last look is read, and nothing twice."""
+    """The specs and addresses of all Services; each call reads only the changes since the last one."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -128,7 +128,7 @@ class _ServiceIndex:
         self._addresses: set[str] = set()
 
     def specs(self) -> Mapping[StorageKey, Object]:
-        """As they are now."""
+        """The current specs."""
         if self._feed is None:
             self._feed = self._begin()
         try:
@@ -140,7 +140,7 @@ class _ServiceIndex:
         return self._specs
 
     def addresses_of_others(self, service: Object) -> Collection[str]:
-        """Those that others have."""
+        """The addresses of all other Services."""
         metadata = service["metadata"]
         key = StorageKey("services", metadata.get("namespace", ""), metadata.get("name", ""))
         own = self.specs().get(key, {}).get("clusterIPs")
@@ -163,9 +163,9 @@ class _ServiceIndex:
 
 
 def _default_families(spec: Object) -> Iterator[Cause]:
-    """What is wrong with them (``Allocators.initIPFamilyFields``), and those that are not said.
+    """The errors of the IP families (``Allocators.initIPFamilyFields``), and the defaults of missing fields.
 
-    The lab has IPv4 alone; a headless service without a selector gets both, as nobody knows its endpoints.
+    The lab has IPv4 only. A headless Service without a selector gets both families, because its endpoints are unknown.
     """
     named = spec.get("ipFamilies") or []
     for index, family in enumerate(named):
@@ -189,7 +189,7 @@ def _default_families(spec: Object) -> Iterator[Cause]:
 
 
 def _address_violation(address: str, taken: Collection[str]) -> Cause | None:
-    """Why the address cannot be had."""
+    """Why the address cannot be allocated."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:

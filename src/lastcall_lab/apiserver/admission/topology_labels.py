@@ -1,4 +1,4 @@
-"""Pods have the zone and the region of their node as labels (``PodTopologyLabels``)."""
+"""Copies the zone and region labels of a node to its pods (``PodTopologyLabels``)."""
 
 from lastcall_lab.apiserver.admission.chain import AdmissionAttributes, AdmissionPlugin
 from lastcall_lab.apiserver.storage.store import StorageKey, Store
@@ -8,7 +8,7 @@ LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 
 
 class TopologyLabels(AdmissionPlugin):
-    """Sees bindings, and new pods that have a node."""
+    """Handles bindings, and new pods with a node name."""
 
     sees = ("pods",)
 
@@ -16,7 +16,7 @@ class TopologyLabels(AdmissionPlugin):
         self._store = store
 
     async def mutate(self, attributes: AdmissionAttributes) -> None:
-        """Copies the node's labels; the binding hands its own on to the pod."""
+        """Copies the node's labels; the binding passes its own on to the pod."""
         obj = attributes.obj
         if attributes.operation != "CREATE" or obj is None:
             return

@@ -1,4 +1,4 @@
-"""What admission does to claims and volumes: the default class, and the finalizers that protect what is in use."""
+"""Admission of claims and volumes: the default class, resizing, and the protection finalizers."""
 
 from fractions import Fraction
 
@@ -17,7 +17,7 @@ _FINALIZERS = {
 
 
 class DefaultStorageClass(AdmissionPlugin):
-    """A claim that names no class gets the default one, of several the newest."""
+    """Sets the default class of a claim without one; the newest if there are several."""
 
     sees = ("persistentvolumeclaims",)
 
@@ -25,7 +25,7 @@ class DefaultStorageClass(AdmissionPlugin):
         self._store = store
 
     async def mutate(self, attributes: AdmissionAttributes) -> None:
-        """Only when the claim is created."""
+        """Acts only on creation."""
         claim = attributes.obj
         if attributes.operation != "CREATE" or not claim:
             return
@@ -40,7 +40,7 @@ class DefaultStorageClass(AdmissionPlugin):
 
 
 class ClaimResize(AdmissionPlugin):
-    """Claims grow if their class lets them (``PersistentVolumeClaimResize``)."""
+    """Allows a claim to grow if its class does (``PersistentVolumeClaimResize``)."""
 
     sees = ("persistentvolumeclaims",)
 
@@ -48,7 +48,7 @@ class ClaimResize(AdmissionPlugin):
         self._store = store
 
     async def validate(self, attributes: AdmissionAttributes) -> None:
-        """ApiError if the claim has grown and may not."""
+        """ApiError if the claim has grown without permission."""
         new, old = attributes.obj, attributes.old
         if attributes.subresource or not new or not old:
             return
@@ -67,12 +67,12 @@ class ClaimResize(AdmissionPlugin):
 
 
 class StorageObjectProtection(AdmissionPlugin):
-    """``StorageObjectInUseProtection``: controllers take the finalizers off when nothing uses the object."""
+    """``StorageObjectInUseProtection``: adds finalizers; controllers remove them when the object is unused."""
 
     sees = tuple(_FINALIZERS)
 
     async def mutate(self, attributes: AdmissionAttributes) -> None:
-        """Only when the object is created."""
+        """Acts only on creation."""
         if attributes.operation != "CREATE" or not attributes.obj or attributes.subresource:
             return
         finalizer = _FINALIZERS[attributes.resource.storage]
@@ -82,7 +82,7 @@ class StorageObjectProtection(AdmissionPlugin):
 
 
 class VolumePhases(AdmissionPlugin):
-    """Says since when a volume is in its phase, unless who changes it says so (the strategy of the volumes' status)."""
+    """Sets the time of a volume's phase change unless the writer sets it (strategy of the volume status)."""
 
     sees = ("persistentvolumes",)
 
@@ -90,7 +90,7 @@ class VolumePhases(AdmissionPlugin):
         self._clock = clock
 
     async def mutate(self, attributes: AdmissionAttributes) -> None:
-        """Only when the status is written."""
+        """Acts only on status writes."""
         if attributes.subresource != "status":
             return
         new, old = ((one or {}).get("status") or {} for one in (attributes.obj, attributes.old))
@@ -103,5 +103,5 @@ def _size(claim: Object) -> Fraction:
 
 
 def _age(metadata: Object) -> tuple[str, list[int]]:
-    """The newest is the largest; among equals, the first by name."""
+    """The newest is the largest; equals are ordered by name."""
     return metadata["creationTimestamp"], [-ord(character) for character in metadata["name"]]

@@ -1,4 +1,4 @@
-"""How webhooks are called: over HTTPS, at a URL or by the name of a Service."""
+"""Calls webhooks over HTTPS, at a URL or through a Service."""
 
 import base64
 import os
@@ -25,7 +25,7 @@ HEADERS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class WebhookDestination:
-    """``webhook_url`` is what messages say; ``dial`` is host and port if they are others; ``bundle`` is the CA, PEM."""
+    """``webhook_url`` is for messages; ``dial`` is host and port if they differ; ``bundle`` is the CA (PEM)."""
 
     url: str
     dial: tuple[str, int] | None = None
@@ -34,7 +34,7 @@ class WebhookDestination:
 
 @dataclass(frozen=True)
 class WebhookReply:
-    """An HTTP answer."""
+    """An HTTP response."""
 
     status: int
     content_type: str
@@ -44,21 +44,21 @@ class WebhookReply:
 
     @property
     def retry_seconds(self) -> int | None:
-        """After how many seconds the webhook asks to be called again; None if it does not (``client-go/rest/with_retry.go``)."""
+        """The response's Retry-After in seconds; None without one (``client-go/rest/with_retry.go``)."""
         if self.status != HTTPStatus.TOO_MANY_REQUESTS and self.status < HTTPStatus.INTERNAL_SERVER_ERROR:
             return None
         return max(int(self.retry_after), 0) if _NUMBER.fullmatch(self.retry_after) else None
 
 
 class WebhookUnreachable(Exception):
-    """No answer; the text is what Go's HTTP client says behind ``Post "URL": ``."""
+    """No response; the text is what Go's HTTP client prints after ``Post "URL": ``."""
 
 
 class WebhookCaller(Protocol):
-    """Carries reviews to webhooks."""
+    """Sends reviews to webhooks."""
 
     async def call(self, destination: WebhookDestination, body: bytes) -> WebhookReply:
-        """The answer; NotReached if there is none. Cancelled when the time is over."""
+        """The response; WebhookUnreachable without one. Cancelled at the timeout."""
         ...
 
 
@@ -72,14 +72,14 @@ class _Client:
 
 
 class HttpsCaller:
-    """Over the network; connections are kept for the destinations that were called last."""
+    """Calls over the network, and keeps connections to the most recent destinations."""
 
     def __init__(self) -> None:
         self._clients: dict[tuple[str, tuple[str, int] | None, str], _Client] = {}
         """The one that was called last is the last."""
 
     async def call(self, destination: WebhookDestination, body: bytes) -> WebhookReply:
-        """One POST, and the requests that follow from redirections, as Go's HTTP client follows them."""
+        """One POST, following redirects like Go's HTTP client."""
         method = "POST"
         for _ in range(_REQUESTS):
             answer = await self._answer(method, destination, body)
@@ -112,7 +112,7 @@ class HttpsCaller:
             raise WebhookUnreachable(str(error)) from error
 
     def close(self) -> None:
-        """Gives up all connections."""
+        """Closes all connections."""
         for client in self._clients.values():
             client.http.close()
         self._clients = {}
@@ -125,7 +125,7 @@ class HttpsCaller:
         return found
 
     def _forget(self) -> None:
-        """Makes room for one more: webhooks move, their certificates are renewed, and redirections lead anywhere."""
+        """Evicts a connection pool: addresses and certificates change, and redirects can lead anywhere."""
         idle = [key for key, client in self._clients.items() if not client.calls]
         for key in idle[: max(len(self._clients) - _KEPT + 1, 0)]:
             self._clients.pop(key).http.close()
@@ -156,7 +156,10 @@ _NUMBER = re.compile(r"[+-]?0*[0-9]{1,18}")
 
 
 def _redirect_destination(destination: WebhookDestination, location: str) -> WebhookDestination:
-    """Where a redirection leads; the address of a Service holds for its own name and port alone. NotReached if it is no URL."""
+    """The target of a redirect. WebhookUnreachable if it is no URL.
+
+    A Service's address is valid only for its own name and port.
+    """
     try:
         url = urljoin(destination.url, location)
         same = _host_and_port(url) == _host_and_port(destination.url)
@@ -166,20 +169,20 @@ def _redirect_destination(destination: WebhookDestination, location: str) -> Web
 
 
 def _host_and_port(url: str) -> tuple[str | None, int]:
-    """ValueError if the URL cannot have them."""
+    """ValueError if the URL has an invalid host or port."""
     parts = urlsplit(url)
     return parts.hostname, parts.port or (_HTTP if parts.scheme == "http" else _HTTPS)
 
 
 def _split(url: str) -> tuple[str, str]:
-    """Scheme and authority, and the target of the request."""
+    """Scheme and authority, and the request target."""
     parts = urlsplit(url)
     query = f"?{parts.query}" if parts.query else ""
     return f"{parts.scheme}://{parts.netloc}", f"{parts.path or '/'}{query}"
 
 
 def _go_error_text(error: BaseException, endpoint: str) -> str:
-    """As Go says it; ``endpoint`` is host and port."""
+    """The error as Go prints it; ``endpoint`` is host and port."""
     if isinstance(error, ssl.SSLCertVerificationError):
         known = {18: _UNKNOWN, 19: _UNKNOWN, 20: _UNKNOWN, 10: "x509: certificate has expired or is not yet valid"}
         return f"tls: failed to verify certificate: {known.get(error.verify_code, 'x509: ' + error.verify_message)}"
@@ -197,7 +200,7 @@ _UNKNOWN = "x509: certificate signed by unknown authority"
 
 
 def webhook_url(client: Mapping[str, Any], *, seconds: int) -> str:
-    """The URL of a clientConfig, with the time that the webhook has."""
+    """The URL of a clientConfig, with the webhook's timeout."""
     service = client.get("service")
     if not service:
         return _with_timeout(client.get("url") or "", seconds)
@@ -206,7 +209,7 @@ def webhook_url(client: Mapping[str, Any], *, seconds: int) -> str:
 
 
 def find_destination(client: Mapping[str, Any], store: Store, *, seconds: int) -> WebhookDestination:
-    """Where a webhook is, as its clientConfig says. NotReached if its Service leads nowhere."""
+    """The destination of a clientConfig. WebhookUnreachable if its Service has no endpoint."""
     bundle = base64.b64decode(client.get("caBundle") or "").decode(errors="replace")
     service = client.get("service")
     dial = (
@@ -222,7 +225,7 @@ def _with_timeout(url: str, seconds: int) -> str:
 
 
 def _resolve_endpoint(store: Store, namespace: str, name: str, number: int) -> tuple[str, int]:
-    """An endpoint that is ready; the same as long as it is."""
+    """A ready endpoint; the same one while it stays ready."""
     service = store.get(StorageKey("services", namespace, name))
     if service is None:
         raise WebhookUnreachable(f'service "{name}" not found')

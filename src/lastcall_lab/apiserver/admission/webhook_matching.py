@@ -1,6 +1,6 @@
-"""Which webhooks a write concerns (pure): rules, selectors, match conditions.
+"""Which webhooks match a write (pure): rules, selectors, match conditions.
 
-As ``k8s.io/apiserver/pkg/admission/plugin/webhook`` decides it (predicates/rules, namespace, object; matchconditions).
+As in ``k8s.io/apiserver/pkg/admission/plugin/webhook`` (predicates/rules, namespace, object; matchconditions).
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ _EXEMPT = (
 
 @dataclass(frozen=True)
 class MatchCriteria:
-    """Which writes a webhook, a policy or a binding concerns."""
+    """The writes that a webhook, a policy or a binding matches."""
 
     rules: Sequence[Mapping[str, Any]]
     namespaces: Matcher
@@ -44,7 +44,7 @@ class MatchCriteria:
 
     @classmethod
     def of(cls, said: Mapping[str, Any], rules: str = "rules", *, without_rules: bool = False) -> "MatchCriteria":
-        """From a webhook or from ``matchConstraints``; ``rules`` is the field that has the rules."""
+        """From a webhook or from ``matchConstraints``; ``rules`` is the name of the field with the rules."""
         namespaces, objects = said.get("namespaceSelector") or {}, said.get("objectSelector") or {}
         return cls(
             rules=said.get(rules) or (),
@@ -60,7 +60,7 @@ class MatchCriteria:
 
 @dataclass(frozen=True)
 class Webhook:
-    """One webhook of one configuration, its defaults filled in."""
+    """One webhook of a configuration, with defaults."""
 
     configuration: str
     name: str
@@ -74,12 +74,12 @@ class Webhook:
 
     @property
     def identity(self) -> str:
-        """What tells it from all others."""
+        """Its unique identity."""
         return f"{self.configuration}/{self.name}"
 
 
 def webhooks_of(configuration: Object) -> Sequence[Webhook]:
-    """Those of one Validating- or MutatingWebhookConfiguration, in their order."""
+    """The webhooks of one Validating- or MutatingWebhookConfiguration, in order."""
     return [_webhook_from(configuration["metadata"]["name"], one) for one in configuration.get("webhooks") or ()]
 
 
@@ -98,7 +98,7 @@ def _webhook_from(configuration: str, said: Mapping[str, Any]) -> Webhook:
 
 
 def is_exempt(attributes: AdmissionAttributes) -> bool:
-    """Whether no webhook is asked: nobody may lock himself out of mending the configuration of webhooks."""
+    """Whether no webhook is called: webhook configurations must stay repairable."""
     return attributes.resource.group == GROUP and attributes.resource.plural in _EXEMPT
 
 
@@ -108,10 +108,10 @@ def matching_resource(
     namespace: Object | None,
     equivalents: Sequence[ServedResource],
 ) -> ServedResource | None:
-    """The resource as which the write is shown; None if it is not concerned.
+    """The resource version to send; None if the write does not match.
 
-    ``namespace`` is the one the write happens in, if that is stored; ``equivalents`` are other names of the resource.
-    ApiError (404) if a selector asks for the labels of a namespace that is not there.
+    ``namespace`` is the stored namespace of the write; ``equivalents`` are other names of the resource. ApiError (404)
+    if a selector needs the labels of a missing namespace.
     """
     missing = None
     try:
@@ -170,7 +170,7 @@ def _lists_word(items: Sequence[str] | None, wanted: str) -> bool:
 
 
 def _matches_resource(said: str, plural: str, subresource: str) -> bool:
-    """``pods`` and ``*`` mean no subresource; ``pods/*`` and ``*/*`` mean all of them, and none."""
+    """``pods`` and ``*`` match no subresource; ``pods/*`` and ``*/*`` match the resource and all subresources."""
     name, _, below = said.partition("/")
     return name in ("*", plural) and below in ("*", subresource)
 
@@ -182,7 +182,7 @@ def _labels(obj: Object) -> Mapping[str, str]:
 def conditions_met(hook: Webhook, attributes: AdmissionAttributes, scope: PolicyScope) -> bool:
     """Whether all match conditions are true.
 
-    One that is false decides, whatever the others do. ApiError (403) if one has no value and the webhook fails closed.
+    A false one decides, even if others fail. ApiError (403) if one fails and the webhook fails closed.
     """
     unmet, wrong = scope.find_unmet(hook.conditions)
     if wrong and not hook.fails_open:

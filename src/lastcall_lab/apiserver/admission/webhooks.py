@@ -33,7 +33,7 @@ _RETRIES = 10
 
 
 class WebhookDispatcher:
-    """Who is asked, and what is answered. ``caller`` may be replaced: tests and virtual time have no sockets."""
+    """Selects webhooks and interprets their responses. ``caller`` is replaced in tests and virtual time."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class WebhookDispatcher:
         self._read: dict[StorageKey, tuple[int, Sequence[Webhook]]] = {}
 
     def find_webhooks(self, storage: str) -> Sequence[Webhook]:
-        """All webhooks of one kind as they are now, by the name of their configuration."""
+        """All current webhooks of one kind, ordered by configuration name."""
         found: list[Webhook] = []
         for stored in self._store.objects(storage):
             revision, hooks = self._read.get(stored.key, (0, ()))
@@ -64,7 +64,7 @@ class WebhookDispatcher:
         return found
 
     def request_for(self, hook: Webhook, attributes: AdmissionAttributes) -> Object | None:
-        """The AdmissionRequest for the webhook; None if the write does not concern it."""
+        """The AdmissionRequest for the webhook; None if the write does not match."""
         namespace = self._namespace(attributes)
         resource = webhook_matching.matching_resource(
             hook.criteria, attributes, namespace, self._equivalents(attributes.resource)
@@ -76,7 +76,7 @@ class WebhookDispatcher:
         return request if met else None
 
     def _scope(self, attributes: AdmissionAttributes, request: Object) -> PolicyScope:
-        """What match conditions can ask about."""
+        """The variables of match conditions."""
         objects = {name: request[name] for name in ("object", "oldObject")}
         variables = {**objects, "request": {name: value for name, value in request.items() if name not in objects}}
         return PolicyScope(variables, {}, CelAuthorizer(self._authorize, attributes))
@@ -84,7 +84,7 @@ class WebhookDispatcher:
     async def answer(
         self, hook: Webhook, attributes: AdmissionAttributes, request: Object, *, mutating: bool
     ) -> AdmissionResponse | None:
-        """What it says; None if it cannot be had and does not matter. ApiError if it denies, or fails closed."""
+        """The response; None if the call failed and failurePolicy is Ignore. ApiError for a denial or a failure."""
         if attributes.dry_run and hook.side_effects not in ("None", "NoneOnDryRun"):
             raise api_errors.bad_request_error(f'admission webhook "{hook.name}" does not support dry run')
         try:
@@ -118,7 +118,7 @@ class WebhookDispatcher:
         return admission_reviews.parse_answer(reply.body, request["uid"], mutating=mutating)
 
     async def _reply(self, hook: Webhook, body: bytes) -> WebhookReply:
-        """The answer that counts: a webhook that asks for it (Retry-After) is called again."""
+        """The final response; repeats the call after a Retry-After."""
         destination = webhook_client.find_destination(hook.client, self._store, seconds=hook.seconds)
         for _ in range(_RETRIES):
             reply = await self.caller.call(destination, body)
@@ -135,9 +135,9 @@ class WebhookDispatcher:
     def apply_answer(
         self, hook: Webhook, attributes: AdmissionAttributes, answer: AdmissionResponse, request: Object
     ) -> Object:
-        """The object with the patch of the answer. ApiError (500) if the patch does not apply.
+        """The object with the response's patch. ApiError (500) if the patch does not apply.
 
-        The patch is one of the object as it was shown.
+        The patch applies to the object in the version that was sent.
         """
         shown, said = request["object"], request["resource"]
         try:
@@ -159,13 +159,13 @@ class WebhookDispatcher:
 
 
 class ValidatingWebhooks(AdmissionPlugin):
-    """All that are concerned are asked at once; the first refusal counts, when all have answered."""
+    """Calls all matching webhooks at once, waits for all responses, and returns the first rejection."""
 
     def __init__(self, webhooks: WebhookDispatcher) -> None:
         self._webhooks = webhooks
 
     async def validate(self, attributes: AdmissionAttributes) -> None:
-        """Sees the object as it is going to be stored."""
+        """Checks the object as it will be stored."""
         hooks = self._webhooks.find_webhooks(VALIDATING)
         if not hooks or webhook_matching.is_exempt(attributes):
             return
@@ -184,9 +184,9 @@ class ValidatingWebhooks(AdmissionPlugin):
 
 
 class MutatingWebhooks(AdmissionPlugin):
-    """One after the other, each sees what the ones before have made of the object.
+    """Calls mutating webhooks in sequence; each sees the changes of those before it.
 
-    Those with reinvocationPolicy IfNeeded are asked once more if somebody after them has changed it.
+    Webhooks with reinvocationPolicy IfNeeded run again if a later one changes the object.
     """
 
     def __init__(self, webhooks: WebhookDispatcher) -> None:
@@ -224,7 +224,7 @@ def _apply(
     answer: AdmissionResponse,
     request: Object,
 ) -> bool:
-    """Whether the patch has changed the object. ApiError (500) if it does not apply."""
+    """Whether the patch changed the object. ApiError (500) if it does not apply."""
     obj = attributes.obj
     if obj is None:
         why = (

@@ -1,1 +1,1 @@
-"""Who asks: tokens, certificates, service accounts, impersonation."""
+"""Authentication: bearer tokens, certificates, service accounts."""

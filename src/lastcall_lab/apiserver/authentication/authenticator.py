@@ -1,4 +1,4 @@
-"""Who asks: bearer tokens, and what the front knows of the client."""
+"""Authentication by bearer tokens, and by the user that the HTTP front end determined."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,7 +17,7 @@ _AUTHENTICATED = "system:authenticated"
 
 
 class Authenticator:
-    """Knows tokens; ``add`` makes one known, ``service_tokens`` knows those of service accounts."""
+    """Verifies tokens: static ones, which ``add`` registers, and those of ``service_tokens``."""
 
     def __init__(self, store: Store, clock: Clock, random: Random) -> None:
         self._clock = clock
@@ -25,17 +25,17 @@ class Authenticator:
         self.service_tokens = ServiceTokens(store, random)
 
     def add(self, token: str, name: str, groups: Sequence[str] = (_AUTHENTICATED,), *, uid: str = "") -> None:
-        """From now on ``token`` means this user, until it is added again."""
+        """Registers ``token`` for this user, replacing an earlier registration."""
         self._table[token] = UserInfo(name, tuple(groups), uid)
 
     def of(self, token: str, audiences: Sequence[str] = (AUDIENCE,)) -> UserInfo | None:
-        """Whose token it is."""
+        """The user of a token."""
         return self._table.get(token) or self.service_tokens.verify_token(token, self._clock.wall(), audiences)
 
     def authenticate(self, request: Request) -> Request:
-        """The request with who asks. ApiError (401) if the token is not known.
+        """The request with its user. ApiError (401) if the token is unknown.
 
-        A token goes before what ``request.user`` says: the one whom the front, or a caller within the process, names.
+        A token takes precedence over ``request.user``, which the front end or an in-process caller sets.
         """
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer":

@@ -1,4 +1,4 @@
-"""A certificate authority of the lab's own, and the certificate of its API server."""
+"""The lab's certificate authority, and the certificates of its API server and clients."""
 
 import ipaddress
 from collections.abc import Sequence
@@ -34,9 +34,10 @@ def new_authority(name: str, *, now: float) -> CertificatePair:
 
 
 def server_certificate(name: str, hosts: Sequence[str], issuer: CertificatePair, *, now: float) -> CertificatePair:
-    """A certificate for a server that is reached by ``hosts``, names or addresses, signed by ``issuer``.
+    """A certificate for a server with the names or addresses ``hosts``, signed by ``issuer``.
 
-    ``name`` is not the authority's: OpenSSL takes a certificate whose subject is its issuer for a self-signed one.
+    ``name`` must differ from the authority's: OpenSSL considers a certificate with equal subject and issuer
+    self-signed.
     """
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     names = x509.SubjectAlternativeName([_general(host) for host in hosts])
@@ -44,7 +45,7 @@ def server_certificate(name: str, hosts: Sequence[str], issuer: CertificatePair,
 
 
 def client_certificate(name: str, groups: Sequence[str], issuer: CertificatePair, *, now: float) -> CertificatePair:
-    """A certificate for a client: to Kubernetes its common name is the user, its organizations are the groups."""
+    """A client certificate. Kubernetes uses its common name as the user and its organizations as the groups."""
     organizations = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
     subject = x509.Name([*organizations, x509.NameAttribute(NameOID.COMMON_NAME, name)])
     return _sign(subject, ExtendedKeyUsageOID.CLIENT_AUTH, None, issuer, now)

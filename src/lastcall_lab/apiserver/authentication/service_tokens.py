@@ -1,4 +1,4 @@
-"""Tokens of service accounts: JWTs with the claims of Kubernetes' own, signed by a secret of the server's (HS256)."""
+"""Service account tokens: JWTs with the claims of Kubernetes, signed with a secret of the server (HS256)."""
 
 import base64
 import hashlib
@@ -22,7 +22,7 @@ _BOUND = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 
 @dataclass(frozen=True)
 class IssuedToken:
-    """A token as it was asked for; ``bound`` is the object without which it is worth nothing."""
+    """A requested token; ``bound`` is the object whose deletion invalidates it."""
 
     namespace: str
     name: str
@@ -33,7 +33,7 @@ class IssuedToken:
 
 
 class ServiceTokens:
-    """Signs and checks them; ``random`` makes the tokens' own names, and the secret if nobody sets another."""
+    """Signs and verifies tokens; ``random`` makes their ids, and the secret unless one is set."""
 
     def __init__(self, store: Store, random: Random) -> None:
         self._store = store
@@ -64,7 +64,7 @@ class ServiceTokens:
         return f"{signed}.{self._signature(signed)}"
 
     def verify_token(self, token: str, wall: float, audiences: Sequence[str] = (AUDIENCE,)) -> UserInfo | None:
-        """Whose token it is; None unless it is signed here, valid now, for one of ``audiences``, its account there."""
+        """The user of a token; None if it is not signed here, expired, for another audience, or its account is gone."""
         signed, _, signature = token.rpartition(".")
         if not signed or not hmac.compare_digest(signature.encode(), self._signature(signed).encode()):
             return None
@@ -83,7 +83,7 @@ class ServiceTokens:
         )
 
     def _node_of(self, issued: IssuedToken) -> Object:
-        """The node of the pod that the token is bound to, if it has one."""
+        """The node of the token's pod, if it is bound to one that has a node."""
         assert issued.bound
         pod = self._store.get(StorageKey("pods", issued.namespace, issued.bound["name"]))
         if issued.bound["kind"] != "Pod" or pod is None:

@@ -1,1 +1,1 @@
-"""Authorization: who may do what (RBAC, the Node authorizer, impersonation, escalation checks)."""
+"""Authorization: RBAC, the Node authorizer, impersonation, escalation checks, audit."""

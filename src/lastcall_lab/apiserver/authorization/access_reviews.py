@@ -1,4 +1,4 @@
-"""What access reviews ask, and the answer of those that ask for rules (``pkg/registry/authorization``), pure."""
+"""Parses access reviews, and answers rules reviews (``pkg/registry/authorization``), pure."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ _EVERYTHING: Object = {
 
 
 def user_under_review(spec: Object) -> UserInfo:
-    """The user whom a SubjectAccessReview is about."""
+    """The user of a SubjectAccessReview."""
     return UserInfo(
         spec.get("user") or "", tuple(spec.get("groups") or ()), spec.get("uid") or "", spec.get("extra") or {}
     )
@@ -53,7 +53,7 @@ def rules_review_status(authorizer: Authorizer, user: UserInfo, namespace: str) 
 
 
 def _terms(selector: Object | None) -> Sequence[request_selectors.FieldTerm]:
-    """Requirements that cannot be understood are left out: what is asked is then more, and not less."""
+    """Omits invalid requirements: the review then asks for more access, not less."""
     if not selector:
         return ()
     try:

@@ -1,4 +1,4 @@
-"""What an authorizer is asked, what it answers, and the error of a refusal (pure).
+"""The authorizer's input, its decision, and the error of a denial (pure).
 
 ``k8s.io/apiserver/pkg/authorization/authorizer`` and ``pkg/endpoints/request/requestinfo.go``.
 """
@@ -20,9 +20,9 @@ _SANITIZED = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
 class AccessAttributes(NamedTuple):
-    """One access that is asked about. A request that is for no resource has a ``path``, and the method as its verb.
+    """One access to decide about. A non-resource request has a ``path``, and the HTTP method as its verb.
 
-    ``parse_field_terms`` are the comparisons of the field selector, where the verb can have one.
+    ``parse_field_terms`` returns the requirements of the field selector, if the verb supports one.
     """
 
     user: UserInfo
@@ -42,7 +42,7 @@ class AccessAttributes(NamedTuple):
 
 
 class AccessDecision(NamedTuple):
-    """``reason`` says why, where the authorizer says it."""
+    """``reason`` explains the decision if the authorizer gives a reason."""
 
     allowed: bool
     reason: str = ""
@@ -54,7 +54,7 @@ NO_OPINION = AccessDecision(allowed=False)
 
 
 def access_attributes(request: Request) -> AccessAttributes:
-    """What a request asks for, as authorizers see it."""
+    """The access attributes of a request."""
     where = parse_path(request.path)
     if where is None:
         return AccessAttributes(request.user, request.method.lower(), path=request.path)
@@ -83,7 +83,7 @@ def access_attributes(request: Request) -> AccessAttributes:
 
 
 def forbidden_error(asked: AccessAttributes, reason: str = "") -> api_errors.ApiError:
-    """The answer to a request that is not allowed (``responsewriters.ForbiddenStatusError``)."""
+    """The response to a denied request (``responsewriters.ForbiddenStatusError``)."""
     if asked.path:
         what = f'path "{asked.path}"'
     else:
@@ -97,12 +97,12 @@ def forbidden_error(asked: AccessAttributes, reason: str = "") -> api_errors.Api
 
 
 def _namespace(where: ResourcePath) -> str:
-    """A namespace itself counts as being in it."""
+    """A Namespace object counts as part of itself."""
     return where.namespace or (where.name if where.plural == "namespaces" else "")
 
 
 def _terms(selector: str) -> Sequence[request_selectors.FieldTerm]:
-    """None of a selector that cannot be read, as if the request had none."""
+    """No requirements if the selector cannot be parsed, as if the request had none."""
     try:
         return request_selectors.parse_field_terms(selector)
     except api_errors.ApiError:

@@ -1,4 +1,4 @@
-"""Who asked what: one record for every request, so that rules of RBAC can be held against what is really used."""
+"""The audit log: one record per request, to compare RBAC rules with the access that is really used."""
 
 import json
 from collections import Counter, deque
@@ -22,9 +22,10 @@ Sink = Callable[[str], object]
 
 
 class AuditRecord(NamedTuple):
-    """One request; nobody is its user if it was not known who asked. What is no resource has a ``path`` instead, and the method in lower case as its verb.
+    """One request. ``user`` is empty if authentication failed.
 
-    ``seconds`` is how long the answer took, or the beginning of a stream; ``wall`` is when it was asked.
+    A non-resource request has a ``path`` instead, and the method in lower case as its verb. ``seconds`` is the time
+    until the response, or until the start of a stream; ``wall`` is the time of the request.
     """
 
     wall: float
@@ -45,7 +46,7 @@ class AuditRecord(NamedTuple):
 
 
 class PermissionUse(NamedTuple):
-    """What a rule of RBAC would have to allow: ``resource`` in ``group``, or a ``path`` that is none."""
+    """The access that an RBAC rule would have to allow: ``resource`` in ``group``, or a non-resource ``path``."""
 
     user: str
     verb: str
@@ -68,7 +69,7 @@ class _Options(msgspec.Struct, rename="camel"):
 
 
 class AuditLog:
-    """Keeps the last records, and how often each use has happened since the beginning."""
+    """Keeps the latest records, and counts every use since the start."""
 
     def __init__(self, clock: Clock, *, kept: int = KEPT, sink: Sink | None = None) -> None:
         self._clock = clock
@@ -77,11 +78,11 @@ class AuditLog:
         self.used: Counter[PermissionUse] = Counter()
 
     def begin(self) -> ClockReading:
-        """When a request comes."""
+        """The time at which a request arrives."""
         return ClockReading(self._clock.wall(), self._clock.boottime())
 
     def end(self, began: ClockReading, request: Request, code: int) -> None:
-        """When it is answered: ``request`` as it was understood, ``code`` of the answer."""
+        """Records a response: ``request`` as parsed, ``code`` of the response."""
         seconds = self._clock.boottime() - began.boottime
         self._keep(_record(request, code, began.wall, seconds))
 
@@ -94,18 +95,18 @@ class AuditLog:
 
 @contextmanager
 def append_to(path: Path) -> Iterator[Sink]:
-    """Each line goes to the end of a file at once, so that it can be followed."""
+    """Appends each line to a file at once, so that the file can be followed."""
     with path.open("a", encoding="utf-8", buffering=1) as file:
         yield file.write
 
 
 def permission_use(record: AuditRecord) -> PermissionUse:
-    """What was used by a request."""
+    """The access that a request used."""
     return PermissionUse(record.user, record.verb, record.group, record.resource, record.subresource, record.path)
 
 
 def summarize_uses(used: Mapping[PermissionUse, int], user: str = "") -> list[tuple[PermissionUse, int]]:
-    """Each use of ``user``, or of everybody, with its number, in their order."""
+    """Each use of ``user``, or of all users, with its count, in order."""
     return sorted((one, number) for one, number in used.items() if user in ("", one.user))
 
 
@@ -134,7 +135,7 @@ def _record(request: Request, code: int, wall: float, seconds: float) -> AuditRe
 
 
 def _dry_run(request: Request, where: ResourcePath) -> bool:
-    """In the query, or in the options that a deletion or an eviction has in its body."""
+    """From the query, or from the options in the body of a deletion or an eviction."""
     if "dryRun" in request.query:
         return True
     if not request.body or not (request.method == "DELETE" or where.subresource == "eviction"):

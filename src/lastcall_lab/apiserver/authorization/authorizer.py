@@ -1,6 +1,6 @@
-"""The authorizer of the API server: ``system:masters``, then the Node authorizer, then RBAC, or everybody.
+"""The API server's authorizer: ``system:masters``, then the Node authorizer, then RBAC, or always allow.
 
-``authorize`` is a pure question about the store as it is: it writes nothing, and waits for nothing.
+``authorize`` is a pure question about the current store: it neither writes nor waits.
 """
 
 from enum import Enum
@@ -16,7 +16,7 @@ _PUBLIC = ("/healthz", "/livez", "/readyz", "/version")
 
 
 class AuthorizationMode(Enum):
-    """How the API server decides who may do what."""
+    """The authorization mode of the API server."""
 
     RBAC = "RBAC"
     """By roles and bindings, and the Node authorizer for kubelets."""
@@ -25,7 +25,7 @@ class AuthorizationMode(Enum):
 
 
 class Authorizer:
-    """Decides by ``mode``, and by the objects in the store."""
+    """Decides by ``mode`` and by the objects in the store."""
 
     def __init__(self, store: Store, mode: AuthorizationMode) -> None:
         self.mode = mode
@@ -50,7 +50,7 @@ class Authorizer:
 
 
 def _always(asked: AccessAttributes) -> AccessDecision:
-    """Whoever is somebody may do everything, and everybody may ask whether the server is well."""
+    """Allows everything to authenticated users, and the health checks to everyone."""
     path = asked.path
     public = asked.verb == "get" and any(path == one or path.startswith(f"{one}/") for one in _PUBLIC)
     return AccessDecision(public or asked.user.name != ANONYMOUS)

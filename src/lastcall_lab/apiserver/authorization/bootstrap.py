@@ -1,4 +1,4 @@
-"""The roles and bindings that every cluster begins with, as objects (``rbac/bootstrappolicy``), pure."""
+"""The bootstrap roles and bindings of every cluster, as objects (``rbac/bootstrappolicy``), pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -49,12 +49,12 @@ _SYSTEM = "kube-system"
 
 @lru_cache(maxsize=1)
 def node_rules() -> Sequence[PolicyRule]:
-    """What every kubelet may do, whatever runs on its node (``bootstrappolicy.NodeRules``)."""
+    """The rights of every kubelet, whatever its pods are (``bootstrappolicy.NodeRules``)."""
     return dict(_read(CLUSTER_ROLES))["system:node"]
 
 
 def bootstrap_objects() -> Iterator[Object]:
-    """All of them, in the order in which they can be made."""
+    """All objects, in an order in which they can be created."""
     yield from cluster_roles()
     yield from cluster_role_bindings()
     yield from namespaced_roles()
@@ -62,7 +62,7 @@ def bootstrap_objects() -> Iterator[Object]:
 
 
 def cluster_roles() -> Iterator[Object]:
-    """ClusterRoles, without what the server sets. Those that are aggregated have no rules yet."""
+    """ClusterRoles without server-set fields. Aggregated ones have no rules yet."""
     for name, rules in sorted([*_read(CLUSTER_ROLES), *((name, []) for name in _AGGREGATED)]):
         labels = {f"{_AGGREGATE}{_AGGREGATES[name]}": "true"} if name in _AGGREGATES else {}
         role = _object("ClusterRole", name, labels=labels) | {"rules": [rule.as_object() for rule in rules] or None}
@@ -73,7 +73,7 @@ def cluster_roles() -> Iterator[Object]:
 
 
 def cluster_role_bindings() -> Iterator[Object]:
-    """ClusterRoleBindings, of the same form."""
+    """ClusterRoleBindings, in the same form."""
     groups = [_binding(name, [_group(one) for one in who]) for name, who in _GROUPS.items()]
     users = [_binding(name, [_user(one) for one in who]) for name, who in _USERS.items()]
     others = [_binding("system:node", []), _binding("system:kube-dns", [_account("kube-dns")])]
@@ -83,14 +83,14 @@ def cluster_role_bindings() -> Iterator[Object]:
 
 
 def namespaced_roles() -> Iterator[Object]:
-    """Roles, of the same form."""
+    """Roles, in the same form."""
     for place, rules in _read(ROLES):
         namespace, _, name = place.partition("/")
         yield _object("Role", name, namespace) | {"rules": [rule.as_object() for rule in rules]}
 
 
 def role_bindings() -> Iterator[Object]:
-    """RoleBindings, of the same form."""
+    """RoleBindings, in the same form."""
     leaders = {
         "kube-controller-manager": ("kube-controller-manager", "leader-election-controller"),
         "kube-scheduler": ("kube-scheduler",),
@@ -122,7 +122,7 @@ def _object(kind: str, name: str, namespace: str = "", *, labels: Mapping[str, s
 
 
 def _binding(role: str, subjects: Sequence[Object], namespace: str = "") -> Object:
-    """Of the role of its name."""
+    """A binding to the role of the same name."""
     prefix = "" if namespace else "Cluster"
     binding = _object(f"{prefix}RoleBinding", role, namespace)
     binding["roleRef"] = {"apiGroup": GROUP, "kind": f"{prefix}Role", "name": role}
@@ -145,7 +145,7 @@ def _account(name: str) -> Object:
 
 
 def _read(text: str) -> Iterator[tuple[str, list[PolicyRule]]]:
-    """The name of each role, and its rules."""
+    """Parses the names of the roles and their rules."""
     for part in text.split("\n[")[1:]:
         name, _, lines = part.partition("]\n")
         yield name, [_rule(line) for line in lines.replace("\n  ", " ").splitlines()]

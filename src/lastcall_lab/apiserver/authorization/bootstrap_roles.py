@@ -1,9 +1,8 @@
-"""The roles that a new cluster has, in short (``plugin/pkg/auth/authorizer/rbac/bootstrappolicy``, Kubernetes 1.36).
+"""The bootstrap roles in short form (``plugin/pkg/auth/authorizer/rbac/bootstrappolicy``, Kubernetes 1.36).
 
-Each line below the name of a role is a rule: verbs, API groups, resources and, after ``=``, the names of objects; or verbs
-and paths. ``core`` is the group without a name, ``read`` is get, list and watch, ``write`` is create, delete,
-deletecollection, patch and update, and a line ``record`` lets Events be written. A line that is indented goes on with the
-one before.
+Each line below a role's name is a rule: verbs, API groups, resources and, after ``=``, object names; or verbs and
+paths. ``core`` is the core group, ``read`` is get, list and watch, ``write`` is create, delete, deletecollection, patch
+and update, and a line ``record`` allows writing Events. An indented line continues the line before.
 """
 
 CLUSTER_ROLES = """

@@ -1,7 +1,7 @@
-"""Impersonation: the headers that ask to act as another user, and who may (pure).
+"""Impersonation: the headers that request another user, and the permission for it (pure).
 
-``k8s.io/apiserver/pkg/endpoints/filters/impersonation``: first by the verbs of constrained impersonation, such as
-``impersonate:user-info`` together with ``impersonate-on:user-info:list``, then by the verb ``impersonate`` alone.
+``k8s.io/apiserver/pkg/endpoints/filters/impersonation``: checks the verbs of constrained impersonation first, such as
+``impersonate:user-info`` together with ``impersonate-on:user-info:list``, and then the verb ``impersonate`` alone.
 """
 
 import json
@@ -27,9 +27,9 @@ _ANONYMOUS = "system:anonymous"
 
 
 def requested_user(headers: Mapping[str, str]) -> UserInfo | None:
-    """The user whom the headers name, as they name it; None if they name none.
+    """The user in the headers; None if there is none.
 
-    ApiError (400) if they name groups, a UID or more, and no user.
+    ApiError (400) if they set groups, a UID or extra fields without a user.
     """
     if not any(header.startswith("impersonate-") for header in headers):
         return None
@@ -47,7 +47,7 @@ def requested_user(headers: Mapping[str, str]) -> UserInfo | None:
 
 
 def impersonate(asked: AccessAttributes, wanted: UserInfo, authorize: Authorize) -> UserInfo:
-    """The user as whom the request acts from now on. ApiError (403) if whoever asks may not act as that user."""
+    """The effective user of the request. ApiError (403) if the requesting user may not impersonate that user."""
     failure: api_errors.ApiError | None = None
     for mode in _modes(asked.user, wanted):
         try:
@@ -59,7 +59,7 @@ def impersonate(asked: AccessAttributes, wanted: UserInfo, authorize: Authorize)
 
 
 def _modes(requester: UserInfo, wanted: UserInfo) -> Iterator[str]:
-    """The kinds of constrained impersonation that this user can be, and at last the old way for all (empty)."""
+    """The modes of constrained impersonation for this user, and last the legacy mode (empty)."""
     node, account = _node_name(wanted.name), _account(wanted.name)
     if not wanted.uid and not wanted.groups and not wanted.extra:
         if node and _account(requester.name) and list(requester.extra.get(_NODE, ())) == [node]:
@@ -83,7 +83,7 @@ def _by_mode(mode: str, asked: AccessAttributes, wanted: UserInfo, authorize: Au
 
 
 def _parts(mode: str, asked: AccessAttributes, wanted: UserInfo) -> Iterator[AccessAttributes]:
-    """What must be allowed: the name, the UID, each group, and each value of the extra fields."""
+    """The accesses to check: the name, the UID, each group, and each value of the extra fields."""
     group = _AUTHENTICATION if mode else ""
     node, account = _node_name(wanted.name), _account(wanted.name)
     if account:
@@ -111,7 +111,7 @@ def _require(asked: AccessAttributes, authorize: Authorize) -> None:
 
 
 def _groups(mode: str, wanted: UserInfo) -> Sequence[str]:
-    """The groups of the user: those that the headers name, and those that follow from its name."""
+    """The groups from the headers, and those that follow from the user's name."""
     groups, account = [*wanted.groups], _account(wanted.name)
     if account and not groups:
         groups = ["system:serviceaccounts", f"system:serviceaccounts:{account[0]}"]
@@ -124,13 +124,13 @@ def _groups(mode: str, wanted: UserInfo) -> Sequence[str]:
 
 
 def _node_name(user: str) -> str:
-    """The node whose kubelet the user is; empty for all others."""
+    """The node of a kubelet user; empty for all others."""
     name = user.removeprefix("system:node:") if user.startswith("system:node:") else ""
     return "" if name_rules.subdomain_error(name) else name
 
 
 def _account(user: str) -> tuple[str, str] | None:
-    """Namespace and name of the service account that the user is."""
+    """Namespace and name of a service account user."""
     prefix, _, rest = user.partition("system:serviceaccount:")
     namespace, _, name = rest.partition(":")
     if prefix or name_rules.dns_label_error(namespace) or name_rules.subdomain_error(name):
@@ -139,7 +139,7 @@ def _account(user: str) -> tuple[str, str] | None:
 
 
 def _in_go(user: UserInfo) -> str:
-    """As Go's ``%#v`` prints it."""
+    """The text of Go's ``%#v``."""
     text = json.dumps
     groups = "{" + ", ".join(map(text, user.groups)) + "}" if user.groups else "(nil)"
     values = (f"{text(key)}:[]string{{{', '.join(map(text, user.extra[key]))}}}" for key in sorted(user.extra))

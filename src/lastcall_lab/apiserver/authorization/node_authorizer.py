@@ -1,6 +1,6 @@
-"""The Node authorizer: what a kubelet may do (``plugin/pkg/auth/authorizer/node``).
+"""The Node authorizer: the rights of a kubelet (``plugin/pkg/auth/authorizer/node``).
 
-Upstream keeps a graph of pods and what they refer to. Here the pods of the node are looked at when it asks.
+Upstream keeps a graph of pods and their references. Here each request checks the pods of the node.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,12 +25,12 @@ Check = Callable[[str, AccessAttributes], AccessDecision]
 
 
 def is_node(user: UserInfo) -> bool:
-    """Whether the Node authorizer is the one to ask about this user."""
+    """Whether the Node authorizer is responsible for this user."""
     return user.name.startswith("system:node:") and NODES in user.groups
 
 
 class NodeAuthorizer:
-    """Allows what a kubelet needs, by what the pods on its node refer to. It knows nothing about other users."""
+    """Allows a kubelet to read what the pods on its node refer to. Has no opinion about other users."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -49,7 +49,7 @@ class NodeAuthorizer:
         }
 
     def authorize(self, asked: AccessAttributes) -> AccessDecision:
-        """Whether the kubelet may; no opinion of any other user."""
+        """Whether the kubelet has access; no opinion about other users."""
         if not is_node(asked.user):
             return NO_OPINION
         node = asked.user.node
@@ -141,7 +141,7 @@ class NodeAuthorizer:
         return bool(claim) and self._refers(node, claim.get("namespace", ""), reference)
 
     def _volumes_refer(self, node: str, namespace: str, secret: str) -> bool:
-        """Whether a volume of a pod on the node refers to the Secret, which may be in another namespace."""
+        """Whether a volume of a pod on the node refers to the Secret, possibly in another namespace."""
         for pod in self._pods(node, ""):
             for reference in self._of(pod):
                 if reference.resource == "persistentvolumeclaims":
@@ -165,7 +165,7 @@ class NodeAuthorizer:
         return found
 
     def _object(self, resource: str, namespace: str, name: str) -> Object:
-        """Empty if it is not there."""
+        """Empty if it does not exist."""
         stored = self._store.get(StorageKey(resource, namespace, name))
         return stored.to_object() if stored else {}
 

@@ -1,4 +1,4 @@
-"""What a pod refers to, so that the kubelet of its node may read it (``pkg/api/v1/pod/util.go``, the Node authorizer), pure."""
+"""The objects that a pod refers to, readable for its kubelet (``pkg/api/v1/pod/util.go``, Node authorizer), pure."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -34,19 +34,22 @@ _VOLUME_SECRETS = (
 
 
 class PodReference(NamedTuple):
-    """An object in the namespace of the pod: ``resource`` is ``secrets``, ``configmaps``, ``serviceaccounts`` or the claims."""
+    """An object in the pod's namespace: ``resource`` is ``secrets``, ``configmaps``, ``serviceaccounts`` or claims."""
 
     resource: str
     name: str
 
 
 def pod_references(pod: Object) -> frozenset[PodReference]:
-    """What its node may read, as the pod refers to it. A mirror pod gives no rights to its node, which has made it itself."""
+    """The objects that the pod's node may read.
+
+    A mirror pod gives its node no rights, because the node itself created it.
+    """
     return frozenset() if MIRROR in (pod["metadata"].get("annotations") or {}) else named_references(pod)
 
 
 def named_references(pod: Object) -> frozenset[PodReference]:
-    """Everything that the pod refers to by a name."""
+    """All objects that the pod refers to by name."""
     metadata, spec = pod["metadata"], pod["spec"]
     found = {PodReference("serviceaccounts", spec.get("serviceAccountName") or "")}
     found |= {PodReference("secrets", one.get("name", "")) for one in spec.get("imagePullSecrets") or ()}
@@ -59,7 +62,7 @@ def named_references(pod: Object) -> frozenset[PodReference]:
 
 
 def volume_secrets(volume: Object) -> Iterator[tuple[str, str]]:
-    """Namespace and name of the Secrets that a PersistentVolume refers to, and that kubelets read."""
+    """Namespace and name of the Secrets of a PersistentVolume that kubelets read."""
     spec = volume.get("spec") or {}
     claim = (spec.get("claimRef") or {}).get("namespace", "")
     for kind, field in _VOLUME_SECRETS:
@@ -94,7 +97,7 @@ def _volume(volume: Object, pod: str) -> Iterator[PodReference]:
 
 
 def _at(obj: Object, *path: str) -> Any:
-    """The value at a path; None where anything on it is not there."""
+    """The value at a path; None if a part of the path is missing."""
     found: Any = obj
     for name in path:
         found = (found or {}).get(name)

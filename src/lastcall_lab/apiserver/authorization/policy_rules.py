@@ -1,4 +1,4 @@
-"""Rules of RBAC: what one allows, whether some cover others, how messages describe one (pure).
+"""RBAC rules: what a rule allows, whether rules cover others, and their text in messages (pure).
 
 ``pkg/apis/rbac/v1/evaluation_helpers.go``, ``component-helpers/auth/rbac/validation`` and
 ``pkg/registry/rbac/validation/policy_compact.go``.
@@ -15,7 +15,7 @@ ALL = "*"
 
 
 class PolicyRule(NamedTuple):
-    """One rule of a Role. It is about resources in API groups, or about paths (``urls``) that are no resources."""
+    """One rule of a Role, about resources in API groups or about non-resource paths (``urls``)."""
 
     verbs: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
@@ -25,12 +25,12 @@ class PolicyRule(NamedTuple):
 
     @classmethod
     def of(cls, obj: Object) -> "PolicyRule":
-        """From a rule as Role and ClusterRole have it."""
+        """From a rule of a Role or ClusterRole."""
         fields = ("verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs")
         return cls(*(tuple(obj.get(name) or ()) for name in fields))
 
     def as_object(self) -> Object:
-        """The rule as Role and ClusterRole have it."""
+        """The rule as in a Role or ClusterRole."""
         fields = ("apiGroups", "resources", "resourceNames", "nonResourceURLs")
         values = (self.groups, self.resources, self.names, self.urls)
         said = {name: list(value) for name, value in zip(fields, values, strict=True) if value}
@@ -55,12 +55,12 @@ class PolicyRule(NamedTuple):
 
 
 def rules_of(role: Object) -> list[PolicyRule]:
-    """The rules of a Role or ClusterRole, which may have none."""
+    """The rules of a Role or ClusterRole; possibly none."""
     return [PolicyRule.of(one) for one in role.get("rules") or ()]
 
 
 def url_covers(pattern: str, path: str) -> bool:
-    """Whether a path of a rule, which may end with ``*``, covers another."""
+    """Whether a path of a rule, which may end with ``*``, covers another one."""
     return pattern in (ALL, path) or (pattern.endswith(ALL) and path.startswith(pattern.rstrip(ALL)))
 
 
@@ -71,7 +71,7 @@ def find_uncovered(owned: Sequence[PolicyRule], wanted: Iterable[PolicyRule]) ->
 
 
 def break_down(rule: PolicyRule) -> Iterator[PolicyRule]:
-    """The same in rules of one verb, one resource or path, and one name at the most."""
+    """Equivalent rules with one verb, one resource or path, and at most one name each."""
     for group in rule.groups:
         for resource in rule.resources:
             for verb in rule.verbs:
@@ -83,7 +83,7 @@ def break_down(rule: PolicyRule) -> Iterator[PolicyRule]:
 
 
 def compact_rules(parts: Iterable[PolicyRule]) -> list[PolicyRule]:
-    """Parts of rules, those together that differ by their verb alone."""
+    """Merges rules that differ only in their verb."""
     found: dict[PolicyRule, tuple[str, ...]] = {}
     others: list[PolicyRule] = []
     for part in parts:

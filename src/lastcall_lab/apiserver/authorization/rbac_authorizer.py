@@ -19,14 +19,14 @@ _REMEMBERED = 10_000
 
 
 class GrantedRule(NamedTuple):
-    """A rule that a user has, and the binding that grants it, in words."""
+    """A rule that a user has, and a description of the binding that grants it."""
 
     rule: PolicyRule
     source: str
 
 
 class UserRules(NamedTuple):
-    """All that a user may do in a namespace, with the errors of bindings whose role cannot be found."""
+    """All rights of a user in a namespace, and the errors of bindings to missing roles."""
 
     granted: Sequence[GrantedRule]
     errors: Sequence[str]
@@ -43,7 +43,7 @@ class _BoundRole(NamedTuple):
 
 
 class RbacAuthorizer:
-    """Answers by the roles and bindings in the store, as they are now."""
+    """Decides by the current roles and bindings in the store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -51,13 +51,13 @@ class RbacAuthorizer:
         self._remembered: dict[tuple[str, tuple[str, ...], str], UserRules] = {}
 
     def handle_change(self, change: StoredChange) -> None:
-        """Hears every change of the store."""
+        """Handles every change of the store."""
         if change.new.key.resource in STORAGES:
             self._bound.clear()
             self._remembered.clear()
 
     def authorize(self, asked: AccessAttributes) -> AccessDecision:
-        """Whether a rule allows it, and the reason."""
+        """Whether a rule allows the access, and the reason."""
         found = self.rules_of_user(asked.user, asked.namespace)
         for rule, source in found.granted:
             if rule.allows(asked):
@@ -65,7 +65,7 @@ class RbacAuthorizer:
         return AccessDecision(False, f"RBAC: {join_errors(found.errors)}" if found.errors else "")
 
     def rules_of_user(self, user: UserInfo, namespace: str) -> UserRules:
-        """All rules of a user: those of the cluster, and those of the namespace if one is given."""
+        """All rules of a user: cluster-wide ones, and those of the namespace if given."""
         key = (user.name, tuple(user.groups), namespace)
         found = self._remembered.get(key)
         if found is None:
@@ -97,7 +97,7 @@ class RbacAuthorizer:
         return UserRules(granted, errors)
 
     def _roles_of(self, user: UserInfo, namespace: str) -> Iterator[_BoundRole]:
-        """By the cluster's bindings, then by those of the namespace; once for each binding."""
+        """Roles from cluster-wide bindings, then from the namespace's bindings; once per binding."""
         subjects = [("User", user.name), *(("Group", group) for group in user.groups)]
         for where in ("", namespace) if namespace else ("",):
             bindings = self._bindings(where)
@@ -106,7 +106,7 @@ class RbacAuthorizer:
             yield from (one for before, one in zip([-1, *places], found, strict=False) if one.place != before)
 
     def _bindings(self, namespace: str) -> dict[tuple[str, str], list[_BoundRole]]:
-        """The roles that the cluster's bindings, or those of a namespace, give to each subject."""
+        """The roles per subject, from the cluster's bindings or those of a namespace."""
         found = self._bound.get(namespace)
         if found is None:
             found = self._bound[namespace] = {}
@@ -122,13 +122,13 @@ class RbacAuthorizer:
 
 
 def join_errors(errors: Sequence[str]) -> str:
-    """Several errors as one text (``utilerrors.Aggregate``)."""
+    """Joins errors into one text (``utilerrors.Aggregate``)."""
     different = list(dict.fromkeys(errors))
     return different[0] if len(different) == 1 else f"[{', '.join(different)}]"
 
 
 def _who(subject: Object, namespace: str) -> tuple[str, str] | None:
-    """The subject as a user or a group; None for what can be neither."""
+    """The subject as a user or a group; None for other subjects."""
     kind, name = subject.get("kind", ""), subject.get("name", "")
     if kind in ("User", "Group"):
         return kind, name
@@ -137,7 +137,7 @@ def _who(subject: Object, namespace: str) -> tuple[str, str] | None:
 
 
 def _source(binding: Object, subject: Object, namespace: str) -> str:
-    """A binding as the reason of a decision names it."""
+    """The binding's description in the reason of a decision."""
     name, reference = binding["metadata"]["name"], binding["roleRef"]
     kind, who = subject["kind"], subject.get("name", "")
     if kind == "ServiceAccount":

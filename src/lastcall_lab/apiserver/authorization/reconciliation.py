@@ -1,6 +1,6 @@
-"""Brings the roles and bindings of a new cluster into a store, and up to date (``auth/rbac/reconciliation``).
+"""Creates and updates the bootstrap roles and bindings in a store (``auth/rbac/reconciliation``).
 
-What somebody has added stays; what is missing comes back, unless the annotation says that the object is to be left alone.
+Additions stay and missing parts return, unless the annotation opts an object out.
 """
 
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ from lastcall_lab.apiserver.values.request import Object
 
 
 def reconcile_bootstrap(store: Store, objects: Iterable[Object], *, wall: float, random: Random) -> None:
-    """Makes and mends them; an object that is as it should be is not written."""
+    """Creates and updates them; a correct object is not written."""
     for expected in objects:
         metadata = expected["metadata"]
         resource, reconciled = _KINDS[expected["kind"]]
@@ -44,7 +44,7 @@ def reconcile_bootstrap(store: Store, objects: Iterable[Object], *, wall: float,
 
 
 def reconcile_role(existing: Object, expected: Object) -> Object:
-    """With the labels, annotations, rules and selectors that are missing (``computeReconciledRole``)."""
+    """Adds missing labels, annotations, rules and selectors (``computeReconciledRole``)."""
     role = {**existing, "metadata": _merge_missing(existing["metadata"], expected["metadata"])}
     missing = find_uncovered(rules_of(existing), [PolicyRule.of(one) for one in expected["rules"] or ()])
     if missing:
@@ -60,7 +60,7 @@ def reconcile_role(existing: Object, expected: Object) -> Object:
 
 
 def reconcile_binding(existing: Object, expected: Object) -> Object:
-    """With the labels, annotations and subjects that are missing (``computeReconciledRoleBinding``)."""
+    """Adds missing labels, annotations and subjects (``computeReconciledRoleBinding``)."""
     binding = {**existing, "metadata": _merge_missing(existing["metadata"], expected["metadata"])}
     there = existing.get("subjects") or []
     if more := [one for one in expected.get("subjects") or () if one not in there]:
@@ -69,7 +69,7 @@ def reconcile_binding(existing: Object, expected: Object) -> Object:
 
 
 def _merge_missing(existing: Object, expected: Object) -> Object:
-    """What somebody else has set is left as it is (``merge``)."""
+    """Keeps existing values (``merge``)."""
     result: dict[str, Any] = dict(existing)
     for name in ("labels", "annotations"):
         if values := {**(expected.get(name) or {}), **(existing.get(name) or {})}:

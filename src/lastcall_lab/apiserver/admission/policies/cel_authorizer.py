@@ -1,6 +1,6 @@
-"""``authorizer`` in expressions: who sends the request may be asked about (``k8s.io/apiserver/pkg/cel/library/authz.go``).
+"""The CEL variable ``authorizer``, for access checks in expressions (``k8s.io/apiserver/pkg/cel/library/authz.go``).
 
-The values of the functions are maps whose keys begin with ``@``, as no object has them.
+The functions return maps with keys that begin with ``@``, which no object has.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -34,7 +34,7 @@ class CelAuthorizer:
 
     @property
     def cel_functions(self) -> Mapping[str, Callable[..., Any]]:
-        """By their names in expressions."""
+        """The functions by their names in expressions."""
         with_text = ("subresource", "namespace", "name", "fieldSelector", "labelSelector")
         return {
             "path": _path,
@@ -75,7 +75,7 @@ class CelAuthorizer:
 
 
 def _terms(selector: str) -> Sequence[FieldTerm]:
-    """The comparisons of a field selector; none of one that cannot be read."""
+    """The requirements of a field selector; none if it cannot be parsed."""
     try:
         return request_selectors.parse_field_terms(selector)
     except api_errors.ApiError:

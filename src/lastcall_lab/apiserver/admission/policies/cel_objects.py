@@ -1,7 +1,7 @@
-"""Objects that expressions make, such as ``Object.spec{replicas: 3}``, and the policy's own variables (pure).
+"""Objects that expressions construct, such as ``Object.spec{replicas: 3}``, and composed variables (pure).
 
-The library parses such expressions and cannot evaluate them, so they are written anew as calls of functions. What the
-functions return is a map that has the name of its type under ``@type``.
+The library parses such expressions but cannot evaluate them, so they are rewritten as function calls. The functions
+return a map with the type's name under ``@type``.
 """
 
 import re
@@ -25,11 +25,11 @@ _WORD = re.compile(
 
 
 class MutationFault(Exception):
-    """A mutation makes nothing that could be applied; the text is the reason in Kubernetes' words."""
+    """A mutation's result cannot be applied; the text is the reason in Kubernetes' words."""
 
 
 def rewrite_objects(expression: str) -> str:
-    """The expression with calls in place of what the library does not evaluate."""
+    """The expression with function calls in place of constructs that the library does not evaluate."""
     if any(word in expression for word in ("variables", "Object", "JSONPatch", "has(")):
         return "".join(_words(expression))
     return expression
@@ -70,12 +70,12 @@ def _words(expression: str) -> Iterator[str]:
 
 
 def make_object(type_: str, fields: dict[str, Any]) -> dict[str, Any]:
-    """The value of such an expression; optional fields that have no value are left out."""
+    """The value of such an expression, without optional fields that have no value."""
     return {TYPE: type_, **dict(evaluator.present_fields(fields))}
 
 
 def type_mismatches(value: Any, path: str = "") -> Iterator[str]:
-    """The types within an object that are not those of the fields where they stand, below ``path`` or its own type."""
+    """Nested types that differ from those of their fields, below ``path`` or its own type."""
     if isinstance(value, dict):
         type_ = value.get(TYPE)
         path = path or type_ or ""
@@ -90,14 +90,14 @@ def type_mismatches(value: Any, path: str = "") -> Iterator[str]:
 
 
 def to_json(value: Any) -> Any:
-    """The value as JSON has it."""
+    """Converts the value to JSON."""
     if isinstance(value, dict):
         return {name: to_json(inner) for name, inner in value.items() if name != TYPE}
     return [to_json(inner) for inner in value] if isinstance(value, list) else value
 
 
 def patch_operations(patches: Sequence[Any]) -> list[dict[str, Any]]:
-    """JSON patch operations from what an expression has made. MutationFault if one of them is none."""
+    """The JSON patch operations that an expression returned. MutationFault if one is invalid."""
     found = []
     for one in patches:
         if not isinstance(one, dict) or one.get(TYPE) != "JSONPatch":

@@ -1,4 +1,4 @@
-"""Expressions of a policy, evaluated for one request."""
+"""Evaluates the expressions of a policy for one request."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -15,7 +15,7 @@ _NAMESPACE_METADATA = (
 
 
 class PolicyScope:
-    """The variables of one request, and those that the policy composes of them, which are evaluated when they are used."""
+    """The variables of one request, and the policy's composed variables, which are evaluated lazily."""
 
     def __init__(
         self, variables: Mapping[str, Any], composed: Mapping[str, str], authorizer: CelAuthorizer | None
@@ -33,7 +33,7 @@ class PolicyScope:
             self._functions.update(authorizer.cel_functions)
 
     def evaluate(self, expression: str) -> Any:
-        """The value. CelError in the words in which policies report it."""
+        """The value. CelError with the words in which policies report it."""
         try:
             return self._value(expression)
         except evaluator.CelError as error:
@@ -42,7 +42,7 @@ class PolicyScope:
             raise evaluator.CelError(f"expression '{expression}' resulted in error: {error}") from None
 
     def find_unmet(self, conditions: Iterable[str]) -> tuple[bool, str]:
-        """Whether one of the conditions is false, and the errors of the others if none is."""
+        """Whether one of the conditions is false; if none is, the errors of the others."""
         wrong = []
         for expression in conditions:
             try:
@@ -68,7 +68,7 @@ class PolicyScope:
 
 
 def namespace_variable(namespace: Object | None) -> Object | None:
-    """The namespace as the variable ``namespaceObject`` has it."""
+    """The namespace as value of the variable ``namespaceObject``."""
     if namespace is None:
         return None
     metadata = {name: value for name, value in namespace["metadata"].items() if name in _NAMESPACE_METADATA}

@@ -24,9 +24,9 @@ Typed = Callable[[Object, ServedResource], Object]
 
 
 class MutatingPolicies(AdmissionPlugin):
-    """One after the other, each sees what the ones before have made of the object.
+    """Runs mutating policies in sequence; each sees the changes of those before it.
 
-    Those with reinvocationPolicy IfNeeded are asked once more if somebody after them has changed it.
+    Policies with reinvocationPolicy IfNeeded run again if a later one changes the object.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class MutatingPolicies(AdmissionPlugin):
         return faults
 
     def _apply(self, mutation: Mapping[str, Any], one: Invocation, attributes: AdmissionAttributes) -> None:
-        """Applies one mutation. CelError or MutationFault with the reason if it cannot be; ApiError if it makes nonsense."""
+        """Applies one mutation. CelError or MutationFault if that fails; ApiError if the result is invalid."""
         obj, resource = attributes.obj, one.resource
         assert obj is not None
         shown = copy.deepcopy(admission_reviews.convert_for_webhook(obj, attributes, resource))
@@ -100,7 +100,7 @@ class MutatingPolicies(AdmissionPlugin):
 
 
 def _refuse(attributes: AdmissionAttributes, faults: list[PolicyFault]) -> None:
-    """ApiError if a policy that fails closed could not do its work."""
+    """ApiError if a policy with failurePolicy Fail could not run."""
     if not faults:
         return
     messages = [_fault_text(one) for one in faults]

@@ -1,4 +1,4 @@
-"""What the mutations of a policy make of an object (pure).
+"""Applies the mutations of a policy to an object (pure).
 
 ``k8s.io/apiserver/pkg/admission/plugin/policy/mutating/patch``.
 """
@@ -18,7 +18,7 @@ from lastcall_lab.apiserver.values.request import Object
 
 
 def apply_json_patch(obj: Object, operations: Sequence[Mapping[str, Any]]) -> Object:
-    """The object after a JSON patch; as it was if a ``test`` of the patch fails. MutationFault if it does not apply."""
+    """The object after a JSON patch; unchanged if a ``test`` fails. MutationFault if the patch does not apply."""
     try:
         result = json_patched(copy.deepcopy(obj), operations)
     except JsonPatchDoesNotApply as error:
@@ -31,7 +31,7 @@ def apply_json_patch(obj: Object, operations: Sequence[Mapping[str, Any]]) -> Ob
 
 
 def apply_configuration(obj: Object, made: Any, shape: OwnershipShape) -> Object:
-    """The object with what an ``Object{...}`` says of it. MutationFault if that is none, or cannot be merged."""
+    """The object merged with an ``Object{...}``. MutationFault if that is invalid or cannot be merged."""
     if not isinstance(made, dict) or cel_objects.TYPE not in made:
         raise MutationFault(f"unsupported return type from ApplyConfiguration expression: {type(made).__name__}")
     if wrong := [*cel_objects.type_mismatches(made)]:
@@ -53,7 +53,7 @@ def _join_faults(found: Sequence[str]) -> str:
 
 
 def _atomic(value: Any, shape: OwnershipShape, path: str) -> Iterator[str]:
-    """The places of maps and lists that are one value, which a configuration would replace as a whole."""
+    """The paths of atomic maps and lists, which a configuration would replace as a whole."""
     if shape.free or not isinstance(value, dict | list):
         return
     if shape.whole:

@@ -1,4 +1,4 @@
-"""Who puts a policy into force must be allowed to read its parameters, which the policy could show to others.
+"""Requires read access to the parameters from whoever creates a policy binding, as a policy can reveal them.
 
 ``pkg/registry/admissionregistration`` (authz.go of policies and bindings).
 """
@@ -18,7 +18,7 @@ _POLICIES = {validating.BINDINGS: validating.POLICIES, mutating.BINDINGS: mutati
 
 
 class ParamAccess(AdmissionPlugin):
-    """Sees policies that name another kind of parameters than before, and each write of a binding that refers to some."""
+    """Handles policies with a new parameter kind, and each write of a binding with parameters."""
 
     sees: ClassVar[frozenset[str]] = frozenset({*_POLICIES, *_POLICIES.values()})
 
@@ -28,7 +28,7 @@ class ParamAccess(AdmissionPlugin):
         self._authorize = authorize
 
     async def validate(self, attributes: AdmissionAttributes) -> None:
-        """ApiError (422) if the user may not read them."""
+        """ApiError (422) if the user may not read the parameters."""
         obj, old = attributes.obj, attributes.old or {}
         if obj is None or attributes.subresource or MASTERS in attributes.user.groups:
             return
@@ -64,7 +64,7 @@ class ParamAccess(AdmissionPlugin):
         raise _param_refusal(attributes, "spec.paramRef", why)
 
     def _read_attributes(self, user: UserInfo, verb: str, kind: Object) -> AccessAttributes:
-        """Everything, where the kind is not known."""
+        """Access to everything if the kind is unknown."""
         version = kind.get("apiVersion", "")
         named = (version, kind.get("kind", ""))
         found = next((one for one in self._scheme if (one.api_version, one.kind) == named), None)
@@ -78,5 +78,5 @@ def _param_refusal(attributes: AdmissionAttributes, path: str, why: str) -> api_
 
 
 def _user_text(user: UserInfo) -> str:
-    """As Go prints it."""
+    """The user as Go prints it."""
     return f"&{{{user.name} {user.uid} [{' '.join(user.groups)}] map[]}}"

@@ -1,4 +1,4 @@
-"""Policies with their bindings, as they are stored, and the parameters of a binding.
+"""The stored policies with their bindings, and the parameters of a binding.
 
 ``k8s.io/apiserver/pkg/admission/plugin/policy/generic`` (policy_source, policy_dispatcher).
 """
@@ -23,12 +23,12 @@ T = TypeVar("T")
 
 
 class ConfigurationFault(Exception):
-    """A policy or a binding cannot be used; the text is the reason in Kubernetes' words."""
+    """A policy or a binding is unusable; the text is the reason in Kubernetes' words."""
 
 
 @dataclass(frozen=True)
 class AdmissionPolicy:
-    """A policy of either kind; ``spec`` is the one that is stored."""
+    """A policy of either kind; ``spec`` is the stored one."""
 
     name: str
     spec: Mapping[str, Any]
@@ -41,7 +41,7 @@ class AdmissionPolicy:
 
 @dataclass(frozen=True)
 class AdmissionBinding:
-    """What puts a policy into force."""
+    """Puts a policy into force."""
 
     name: str
     policy: str
@@ -50,7 +50,7 @@ class AdmissionBinding:
 
 
 class Invocation(NamedTuple):
-    """One policy by one binding with one parameter, which may be None, about one write."""
+    """One policy with one binding and one parameter (possibly None), for one write."""
 
     policy: AdmissionPolicy
     binding: AdmissionBinding
@@ -60,13 +60,13 @@ class Invocation(NamedTuple):
 
     @property
     def key(self) -> str:
-        """What tells it from all others."""
+        """Its unique identity."""
         metadata = (self.param or {}).get("metadata") or {}
         return f"{self.policy.name}/{self.binding.name}/{metadata.get('namespace', '')}/{metadata.get('name', '')}"
 
 
 class PolicyFault(NamedTuple):
-    """A policy that could not be asked, and why; without a binding if none of them can be used."""
+    """A policy that could not run, and why; without a binding if no binding of it is usable."""
 
     policy: AdmissionPolicy
     binding: AdmissionBinding | None
@@ -74,7 +74,7 @@ class PolicyFault(NamedTuple):
 
 
 class AdmissionPolicies:
-    """The policies of one kind and their bindings; the kinds are named as their objects are stored."""
+    """The policies of one kind and their bindings, by the names under which they are stored."""
 
     def __init__(
         self, policies: str, bindings: str, store: Store, scheme: ResourceScheme, authorize: Authorize
@@ -86,7 +86,7 @@ class AdmissionPolicies:
         self._bindings: _ParsedObjects[AdmissionBinding] = _ParsedObjects(store, bindings, _binding)
 
     def find_invocations(self, attributes: AdmissionAttributes) -> Iterator[Invocation | PolicyFault]:
-        """Those that the write concerns, by the names of policies and bindings, and what is wrong with others."""
+        """The invocations for the write, ordered by policy and binding, and the faults of unusable ones."""
         bindings = self._bindings.all()
         if not bindings or webhook_matching.is_exempt(attributes):
             return
@@ -118,7 +118,7 @@ class AdmissionPolicies:
     def policy_scope(
         self, invocation: Invocation, attributes: AdmissionAttributes, *, authorizer: bool = True
     ) -> PolicyScope:
-        """The variables of the invocation's expressions. ApiError (404) if the namespace is not there."""
+        """The variables of the invocation's expressions. ApiError (404) if the namespace does not exist."""
         request = admission_reviews.admission_request(attributes, invocation.resource, "")
         variables = {"object": request.pop("object"), "oldObject": request.pop("oldObject"), "request": request}
         del request["uid"]
@@ -129,7 +129,7 @@ class AdmissionPolicies:
         return PolicyScope(variables, invocation.policy.composed, asked)
 
     def _surroundings(self, attributes: AdmissionAttributes) -> Object | None:
-        """The namespace of what is written; a namespace itself is in none."""
+        """The namespace of the written object; a Namespace has none."""
         if not attributes.namespace or attributes.resource.qualified_name == "namespaces":
             return None
         found = self._namespace(attributes)
@@ -148,7 +148,7 @@ class AdmissionPolicies:
     # -- parameters ----------------------------------------------------------------------------------------------------
 
     def _param_resource(self, policy: AdmissionPolicy) -> ServedResource | None:
-        """The resource of the policy's ``paramKind``. ConfigurationFault if there is none."""
+        """The resource of the policy's ``paramKind``. ConfigurationFault if it does not exist."""
         said = policy.spec.get("paramKind")
         if not said:
             return None
@@ -162,7 +162,7 @@ class AdmissionPolicies:
     def _params(
         self, resource: ServedResource | None, binding: AdmissionBinding, attributes: AdmissionAttributes
     ) -> Sequence[Object | None]:
-        """Those that the binding refers to; one that is None if it uses none (``CollectParams``)."""
+        """The parameters of the binding; a single None if it uses none (``CollectParams``)."""
         reference = binding.spec.get("paramRef")
         if resource is None or reference is None:
             return [None]
@@ -192,7 +192,7 @@ class AdmissionPolicies:
 
 
 class _ParsedObjects(Generic[T]):
-    """All objects of a resource in another form, each read once for each of its versions."""
+    """Parsed objects of a resource; each version is parsed once."""
 
     def __init__(self, store: Store, storage: str, read: Callable[[Object], T]) -> None:
         self._store = store
@@ -201,7 +201,7 @@ class _ParsedObjects(Generic[T]):
         self._known: dict[StorageKey, tuple[int, T]] = {}
 
     def all(self) -> Sequence[T]:
-        """By their names."""
+        """The parsed objects by name."""
         known: dict[StorageKey, tuple[int, T]] = {}
         for stored in self._store.objects(self._storage):
             revision, value = self._known.get(stored.key, (0, None))

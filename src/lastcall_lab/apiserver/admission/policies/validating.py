@@ -21,7 +21,7 @@ _FAILURE = "validation.policy.admission.k8s.io/validation_failure"
 
 
 class PolicyViolation(NamedTuple):
-    """A validation that does not hold, or that has no value. ``place`` is its index in the policy."""
+    """A validation that is false or fails to evaluate. ``place`` is its index in the policy."""
 
     message: str
     reason: str = "Invalid"
@@ -29,13 +29,13 @@ class PolicyViolation(NamedTuple):
 
 
 class ValidatingPolicies(AdmissionPlugin):
-    """All that are concerned judge; the first violation whose binding denies is the answer."""
+    """Runs all matching policies; the first violation with a denying binding rejects the request."""
 
     def __init__(self, policies: AdmissionPolicies) -> None:
         self._policies = policies
 
     async def validate(self, attributes: AdmissionAttributes) -> None:
-        """Sees the object as it is going to be stored."""
+        """Checks the object as it will be stored."""
         denials: list[ApiError] = []
         notes: dict[str, list[str]] = {}
         for one in self._policies.find_invocations(attributes):
@@ -83,7 +83,7 @@ def _violations(one: Invocation, scope: PolicyScope, messages: PolicyScope) -> I
 
 
 def _message(validation: Object, scope: PolicyScope) -> str:
-    """What the policy says of it: by its expression, its text, or the validation itself."""
+    """The message: from the message expression, the message text, or the validation itself."""
     said: Any = ""
     if validation.get("messageExpression"):
         try:
@@ -97,7 +97,7 @@ def _message(validation: Object, scope: PolicyScope) -> str:
 
 
 def _carried_out(violation: PolicyViolation, one: Invocation, attributes: AdmissionAttributes) -> bool:
-    """Warns and writes to the audit as the binding says; whether it denies."""
+    """Warns and audits as the binding demands; returns whether it denies."""
     actions = one.binding.spec.get("validationActions") or ()
     policy, binding = one.policy.name, one.binding.name
     if "Warn" in actions:
@@ -117,7 +117,7 @@ def _carried_out(violation: PolicyViolation, one: Invocation, attributes: Admiss
 
 
 def _annotate(one: Invocation, scope: PolicyScope, notes: dict[str, list[str]]) -> Iterator[str]:
-    """Notes the policy's own annotations; the errors of those that have no value."""
+    """Adds the policy's audit annotations, and the errors of those that fail to evaluate."""
     for annotation in one.policy.spec.get("auditAnnotations") or ():
         expression = annotation["valueExpression"]
         try:
