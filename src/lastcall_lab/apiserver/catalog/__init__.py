@@ -1,1 +1,1 @@
-"""What the API server says about itself: discovery, OpenAPI, versions."""
+"""The API server's description of itself: discovery, OpenAPI, versions."""

@@ -1,4 +1,4 @@
-"""The resources that are built in: one line each, by group, with the names of Kubernetes' discovery documents."""
+"""The built-in resources, one line each, by group, with the names of Kubernetes' discovery documents."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -47,7 +47,7 @@ _EXTENSIONS = ("api-extensions",)
 
 
 def built_in_resources() -> Sequence[ServedResource]:
-    """All of them, with their names, subresources and behaviour."""
+    """All built-in resources with their names, subresources and behaviour."""
     return [*_core(), *_events(), *_workloads(), *_services(), *_storage(), *_rbac(), *_reviews(), *_others()]
 
 

@@ -1,4 +1,4 @@
-"""Which kinds there are, as clients ask for it: both forms of the discovery documents, made from the scheme (pure)."""
+"""The discovery documents in both forms, generated from the scheme (pure)."""
 
 import base64
 import hashlib
@@ -103,13 +103,13 @@ def group_list(scheme: ResourceScheme) -> Object:
 
 
 def api_group(scheme: ResourceScheme, name: str) -> Object | None:
-    """``/apis/GROUP``; None if there is none."""
+    """``/apis/GROUP``; None if it does not exist."""
     versions = dict(named_groups(scheme)).get(name)
     return {"kind": "APIGroup", "apiVersion": "v1", **_group(name, versions)} if versions else None
 
 
 def resource_list(scheme: ResourceScheme, name: str, version: str) -> Object | None:
-    """``/api/v1`` or ``/apis/GROUP/VERSION``; None if there is none."""
+    """``/api/v1`` or ``/apis/GROUP/VERSION``; None if it does not exist."""
     found = _resources(scheme, name, version)
     if not found:
         return None
@@ -124,7 +124,7 @@ def _group(name: str, versions: Sequence[str]) -> Object:
 
 
 def _age(version: str) -> tuple[int, int, int]:
-    """Stable versions are preferred, and later ones (``version.CompareKubeAwareVersionStrings``)."""
+    """Stable and later versions come first (``version.CompareKubeAwareVersionStrings``)."""
     found = _VERSION.fullmatch(version)
     if not found:
         return (-1, 0, 0)
@@ -145,7 +145,7 @@ def _subresources(one: ServedResource) -> Iterable[tuple[str, str, str, str, Seq
 
 
 def resource_verbs(one: ServedResource) -> Sequence[str]:
-    """What can be done with a resource, in the order of the documents."""
+    """The verbs of a resource, in the order of the documents."""
     return one.verbs or (_CUSTOM_VERBS if one.custom else _VERBS)
 
 
@@ -197,7 +197,7 @@ def _aggregated_one(one: ServedResource) -> Object:
 
 
 def _hash(one: ServedResource) -> str:
-    """What tells clients whether the stored form has changed (``discovery.StorageVersionHash``)."""
+    """The hash by which clients detect changes of the storage version (``discovery.StorageVersionHash``)."""
     version = _STORED_VERSIONS.get(one.qualified_name, one.version)
     digest = hashlib.sha256(f"{one.group}/{version}/{one.kind}".encode()).digest()
     return base64.b64encode(digest[:8]).decode()

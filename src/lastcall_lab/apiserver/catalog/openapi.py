@@ -1,6 +1,6 @@
-"""OpenAPI: Kubernetes' own documents for its groups, and documents made from definitions for custom resources.
+"""OpenAPI: Kubernetes' own documents for its groups, and documents generated from custom resource definitions.
 
-Kubernetes' documents lie compressed in data/openapi, and are sent so to whoever takes them compressed.
+Kubernetes' documents are stored compressed in data/openapi, and sent as they are to clients that accept gzip.
 """
 
 import gzip
@@ -21,19 +21,19 @@ _COMMON = ("ObjectMeta", "ListMeta")
 
 
 class OpenApiDocument(NamedTuple):
-    """A document, compressed by gzip; ``hash`` tells its versions apart."""
+    """A document, compressed by gzip; ``hash`` identifies its version."""
 
     compressed: bytes
     hash: str
 
     @property
     def raw_bytes(self) -> bytes:
-        """As it is read."""
+        """The decompressed document."""
         return gzip.decompress(self.compressed)
 
 
 def openapi_v2() -> OpenApiDocument:
-    """``/openapi/v2``: all that Kubernetes has; custom resources are in v3 alone."""
+    """``/openapi/v2``: the built-in types. Custom resources are only in v3."""
     document = _recorded_document("v2")
     assert document is not None, "the package has it"
     return document
@@ -41,18 +41,18 @@ def openapi_v2() -> OpenApiDocument:
 
 @cache
 def openapi_v2_protobuf() -> OpenApiDocument:
-    """The definitions of the same, in protobuf."""
+    """The definitions of the v2 document, in protobuf."""
     data = openapi_protobuf.encode_document(msgspec.json.decode(openapi_v2().raw_bytes))
     return OpenApiDocument(gzip.compress(data, 6, mtime=0), _hash(data))
 
 
 def openapi_index(scheme: ResourceScheme) -> Object:
-    """``/openapi/v3``: where the documents of the groups are."""
+    """``/openapi/v3``: the paths of the groups' documents."""
     return {"paths": {path: _place(path, scheme) for path in sorted(_served_resources(scheme))}}
 
 
 def openapi_v3(scheme: ResourceScheme, path: str) -> OpenApiDocument | None:
-    """``/openapi/v3/PATH``, such as ``api/v1`` or ``apis/apps/v1``; None if there is no such group."""
+    """``/openapi/v3/PATH``, such as ``api/v1`` or ``apis/apps/v1``; None if the group does not exist."""
     found = _served_resources(scheme).get(path)
     if found is None:
         return None
@@ -73,7 +73,7 @@ def _place(path: str, scheme: ResourceScheme) -> Object:
 
 @cache
 def _recorded_document(name: str) -> OpenApiDocument | None:
-    """One of Kubernetes' own; None if there is none of this name."""
+    """A document of Kubernetes; None if there is none of this name."""
     file = resources.files("lastcall_lab.apiserver").joinpath("data", "openapi", f"{name}.json.gz")
     try:
         data = file.read_bytes()
@@ -95,7 +95,7 @@ def _hash(data: bytes) -> str:
 
 
 def _made_document(found: list[ServedResource]) -> Object:
-    """With the schemas, and as many of the paths as kubectl looks at: which kinds take ``fieldValidation``."""
+    """The schemas, and the paths that kubectl reads to find out which kinds support ``fieldValidation``."""
     schemas = _with_referred([f"{_META}.{name}" for name in _COMMON])
     paths: Object = {}
     for one in found:
@@ -110,7 +110,7 @@ def _made_document(found: list[ServedResource]) -> Object:
 
 
 def _with_referred(names: list[str]) -> dict[str, Object]:
-    """The definitions of these names, and those that they refer to, in the form of version 3."""
+    """These definitions and all that they refer to, in the form of version 3."""
     definitions = _definitions()
     for name in names:  # it grows
         names += [other for other in dict.fromkeys(_referred_names(definitions[name])) if other not in names]
@@ -148,7 +148,7 @@ def _referred_names(schema: Any) -> list[str]:
 
 
 def _v3_form(schema: Any) -> Any:
-    """A schema of version 2 in the form of version 3: what it refers to is elsewhere, and beside nothing else."""
+    """Converts a v2 schema to v3, where references have another path and no siblings."""
     if isinstance(schema, list):
         return [_v3_form(one) for one in schema]
     if not isinstance(schema, dict):

@@ -1,7 +1,7 @@
-"""OpenAPI version 2 in protobuf (``openapi.v2.Document`` of google/gnostic), the only form in which kubectl reads it.
+"""OpenAPI v2 in protobuf (``openapi.v2.Document`` of google/gnostic), the only form in which kubectl reads it.
 
-kubectl validates by it what the server does not: manifests of several objects in one ``List``. Its paths are left out:
-only the definitions are looked at.
+kubectl uses it to validate what the server does not: manifests of several objects in one ``List``. It reads only the
+definitions, so the paths are omitted.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,7 +21,7 @@ _TEXTS = {"$ref": 1, "format": 2, "description": 4}
 
 
 def encode_document(said: Object) -> bytes:
-    """From the document in JSON."""
+    """Encodes the JSON document."""
     info = _text(1, said["info"]["title"]) + _text(2, said["info"]["version"])
     definitions = _named_schemas(said["definitions"])
     return _text(1, said["swagger"]) + _message(2, info) + _message(8, b"") + _message(9, definitions)
@@ -50,7 +50,7 @@ def _named_schemas(schemas: Mapping[str, Any]) -> bytes:
 
 
 def _yaml(value: Any) -> bytes:
-    """Any value; JSON is YAML."""
+    """Any value as YAML, of which JSON is a subset."""
     return _message(2, msgspec.json.encode(value))
 
 
@@ -59,7 +59,7 @@ def _text(number: int, value: str) -> bytes:
 
 
 def _message(number: int, content: bytes) -> bytes:
-    """A field with a length: text and messages."""
+    """A length-delimited field: text and messages."""
     return bytes((*_varint(number << 3 | 2), *_varint(len(content)))) + content
 
 

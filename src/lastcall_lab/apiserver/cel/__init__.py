@@ -1,1 +1,1 @@
-"""The Common Expression Language, as Kubernetes uses it: types, functions, costs."""
+"""The Common Expression Language as Kubernetes uses it: types, functions, cost limits."""

@@ -1,4 +1,4 @@
-"""The variables of expressions in admission, and their types (``k8s.io/apiserver/pkg/admission/plugin/cel``), pure."""
+"""The variables of admission expressions and their types (``k8s.io/apiserver/pkg/admission/plugin/cel``), pure."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -51,10 +51,10 @@ _FIELDS: Mapping[str, Mapping[str, Type]] = {
 
 
 class DeclaredVariables:
-    """The variables that an expression can use: those of every admission, and those that are asked for.
+    """The variables that an expression can use: the common ones of admission and the requested ones.
 
-    ``composed`` are the types of the policy's own variables; None where expressions cannot use any. With ``patches``
-    they can make objects and JSON patches.
+    ``composed`` are the types of the policy's own variables; None if expressions cannot use any. With ``patches``,
+    expressions can construct objects and JSON patches.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class DeclaredVariables:
         self._fields = {**_FIELDS, _VARIABLES: dict(composed or {})}
 
     def check(self, expression: str, wanted: Sequence[str] = ()) -> tuple[str, Type]:
-        """Why the expression cannot be used, empty if it can, and its type. ``wanted`` are the types that it may have."""
+        """Why the expression is invalid (empty if it is valid), and its type. ``wanted`` are the allowed types."""
         if wrong := evaluator.compile_error(expression, declared=self._known) or self._unmade(expression):
             return wrong, None
         try:
@@ -96,7 +96,7 @@ class DeclaredVariables:
         return f"must evaluate to one of [{' '.join(wanted)}] but got {found}", found
 
     def _unmade(self, expression: str) -> str:
-        """Why the expression cannot make the objects that it makes."""
+        """Why the expression cannot construct its objects."""
         found = None if self._patches else _MADE.search(expression)
         if found is None:
             return ""

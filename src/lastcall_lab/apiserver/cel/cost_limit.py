@@ -1,7 +1,7 @@
-"""How much work a CEL expression is: loops within loops over what clients have sent (pure).
+"""Estimates the cost of a CEL expression: nested loops over values from clients (pure).
 
-The library counts no steps. An expression of 40 characters over a list of 100,000 items would keep the server busy for an
-hour; Kubernetes estimates such costs, and stops an expression at ``PerCallLimit``.
+The library does not count steps. An expression of 40 characters over a list of 100,000 items would block the server for
+an hour. Kubernetes estimates such costs and stops an expression at ``PerCallLimit``.
 """
 
 import re
@@ -18,7 +18,7 @@ _RANGE = re.compile(r"([A-Za-z_]\w*)[\w.\[\]]*$")
 
 
 class _Loop(NamedTuple):
-    """Where it ends, the name of its items, and how many whole collections multiply in it."""
+    """Where a loop ends, its variable, and how many whole collections multiply in it."""
 
     end: int
     variable: str
@@ -26,14 +26,14 @@ class _Loop(NamedTuple):
 
 
 def exceeds_limit(expression: str, variables: Mapping[str, Any]) -> bool:
-    """Whether the expression might take more than ``MAX_STEPS`` steps with these values."""
+    """Whether the expression could take more than ``MAX_STEPS`` steps with these values."""
     order = _order(expression)
     return order > 1 and _size(variables) ** order > MAX_STEPS
 
 
 @lru_cache(maxsize=1024)
 def _order(expression: str) -> int:
-    """How many independent loops are within each other; one over a part of the outer loop's item is not independent."""
+    """The number of independent nested loops; a loop over a part of the outer loop's item is not independent."""
     text = _TEXT.sub(lambda found: " " * len(found[0]), expression)
     open_loops: list[_Loop] = []
     highest = 0
@@ -49,7 +49,7 @@ def _order(expression: str) -> int:
 
 
 def _end(text: str, start: int) -> int:
-    """Behind the parenthesis that closes the first one after ``start``."""
+    """The position after the closing parenthesis that matches the first one after ``start``."""
     depth = 0
     for index in range(text.index("(", start), len(text)):
         depth += (text[index] == "(") - (text[index] == ")")
@@ -59,7 +59,7 @@ def _end(text: str, start: int) -> int:
 
 
 def _size(value: Any) -> int:
-    """All items and fields of a value, on every level."""
+    """The number of items and fields of a value, on every level."""
     count, rest = 0, [value]
     while rest:
         one = rest.pop()

@@ -1,11 +1,11 @@
-"""The Common Expression Language, as rules of custom resources and match conditions of webhooks are written in it.
+"""Evaluates the Common Expression Language for custom resource rules and webhook match conditions.
 
-The language comes from the library ``common-expression-language``, the functions that Kubernetes adds from
-``cel_functions``. Errors have the words of cel-go, which people see in the answers of the API server. The library is
-imported when the first expression is compiled: most servers never see one.
+The language comes from the library ``common-expression-language``, and the functions that Kubernetes adds from
+``library_functions``. Errors have the words of cel-go, which users see in API responses. The library is imported with
+the first expression, because most servers never compile one.
 
-What the library cannot do: ``cel.bind``, ``optMap``, macros over keys and values at once, and the types of fields are not
-known when an expression is compiled.
+The library does not support ``cel.bind``, ``optMap``, and macros over keys and values at once, and it does not know the
+types of fields at compile time.
 """
 
 import functools
@@ -32,13 +32,13 @@ TOO_MUCH = "operation cancelled: actual cost limit exceeded"
 
 
 class CelError(Exception):
-    """The expression cannot be compiled, or has no value; the text is the one of the real server."""
+    """The expression does not compile or evaluate; the text is that of the real server."""
 
 
 def compile_error(expression: str, *, declared: Collection[str] | None = None) -> str:
-    """Why the expression cannot be compiled, beginning with ``compilation failed: ``; empty if it can.
+    """Why the expression does not compile, with the prefix ``compilation failed: ``; empty if it does.
 
-    ``declared`` are the variables that there will be; without it any name may be one.
+    ``declared`` are the known variables; without it every name is allowed.
     """
     try:
         program = _compile(expression)
@@ -53,21 +53,21 @@ def compile_error(expression: str, *, declared: Collection[str] | None = None) -
 
 
 def undefined_field_error(expression: str, field: str) -> str:
-    """What the real server says of a field that the schema does not have, where it is first named."""
+    """The real server's error about a field that the schema does not have, at its first use."""
     return "compilation failed: " + _report(expression, field, f"undefined field '{field}'", field=True)
 
 
 def error_report_at(expression: str, start: int, why: str) -> str:
-    """What the real server says of something wrong at ``start``."""
+    """The real server's report of an error at ``start``."""
     return "compilation failed: " + _error_report(expression, start, why)
 
 
 def evaluate(
     expression: str, variables: Mapping[str, Any], functions: Mapping[str, Callable[..., Any]] = MappingProxyType({})
 ) -> Any:
-    """The value, as JSON has it, or a datetime, a timedelta or bytes. CelError if there is none.
+    """The value as JSON, or a datetime, a timedelta or bytes. CelError if evaluation fails.
 
-    ``functions`` are those that this expression can use besides the common ones.
+    ``functions`` are additional ones for this expression.
     """
     program = _compile(expression)
     if cost_limit.exceeds_limit(expression, variables):
@@ -103,9 +103,9 @@ def _compile(expression: str) -> "cel.Program":
 def evaluate_admission(
     expression: str, variables: Mapping[str, Any], functions: Mapping[str, Callable[..., Any]]
 ) -> Any:
-    """The same for expressions about requests, whose objects may be null.
+    """Evaluates an admission expression, whose objects may be null.
 
-    cel-go says of a field of null what it says of a field that is not there.
+    cel-go treats a field of null as a field that does not exist.
     """
     try:
         return evaluate(expression, variables, functions)
@@ -121,7 +121,7 @@ def evaluate_admission(
 
 
 def present_fields(fields: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The fields that have a value; an optional value is what it holds."""
+    """The fields that have a value, with optional values unwrapped."""
     import cel  # noqa: PLC0415
 
     for name, value in fields.items():
@@ -144,14 +144,14 @@ def _environment(
 
 
 def optional_value(value: Any, *, there: bool) -> Any:
-    """A value that may not be there, as a variable: ``oldSelf`` of rules that say so."""
+    """A variable for an optional value: ``oldSelf`` of rules with ``optionalOldSelf``."""
     import cel  # noqa: PLC0415
 
     return cel.OptionalValue.of(value) if there else cel.OptionalValue.none()
 
 
 def _optional_field(target: Any, key: Any) -> Any:
-    """The field or item, if it is there; of what is not there there is none."""
+    """The optional field or item; empty if the base is empty."""
     import cel  # noqa: PLC0415
 
     if isinstance(target, cel.OptionalValue):
@@ -163,7 +163,7 @@ def _optional_field(target: Any, key: Any) -> Any:
 
 
 def _words(said: str, variables: Mapping[str, Any]) -> str:
-    """The library's words as cel-go would have them."""
+    """Translates the library's error to cel-go's words."""
     if found := _UNDEFINED.search(said):
         known = found[1] in library_functions.FUNCTIONS or found[1] in _NATIVE
         return "no such overload" if known else f"undeclared reference to '{found[1]}' (in container '')"
@@ -173,7 +173,7 @@ def _words(said: str, variables: Mapping[str, Any]) -> str:
 
 
 def _report(expression: str, name: str, why: str, *, field: bool = False) -> str:
-    """An error at the place where ``name`` stands, as cel-go shows it; that of a field is its dot."""
+    """An error at the position of ``name``, as cel-go shows it; for a field, the position of its dot."""
     found = re.search(rf"(?<=\.){re.escape(name)}\b" if field else rf"(?<![\w.]){re.escape(name)}\b", expression)
     return _error_report(expression, found.start() - field if found else 0, why)
 

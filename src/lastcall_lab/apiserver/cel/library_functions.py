@@ -1,7 +1,7 @@
 """The functions that Kubernetes adds to CEL (``k8s.io/apiserver/pkg/cel/library`` and cel-go's ``ext``).
 
-A quantity, an IP address, a network or a URL is, within an expression, a map with one key that no object has: equal
-values are equal maps. An exception's text is the text of the error.
+Within an expression, a quantity, an IP address, a network or a URL is a map with one key that no object has, so equal
+values are equal maps. An exception's text is the error's text.
 """
 
 import base64
@@ -23,7 +23,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 def _can(function: Callable[[str], object]) -> Callable[[str], bool]:
-    """Whether a text can be read."""
+    """Whether the text can be parsed."""
 
     def can(text: str) -> bool:
         try:
@@ -40,7 +40,7 @@ _LARGEST = 10_000_000
 
 
 def _small(size: int) -> bool:
-    """ValueError for a result that is too large to be made; Kubernetes stops such expressions by their costs."""
+    """ValueError for a result that is too large; Kubernetes stops such expressions by their cost."""
     if size > _LARGEST:
         raise ValueError("actual cost limit exceeded")
     return True

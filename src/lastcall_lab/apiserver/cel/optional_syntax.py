@@ -12,7 +12,7 @@ _WORD = re.compile(
 
 
 def rewrite_optionals(expression: str) -> str:
-    """``a.?b[?c]`` as ``a.optionalField("b").optionalField(c)``; everything else as it is."""
+    """Rewrites ``a.?b[?c]`` as ``a.optionalField("b").optionalField(c)``; keeps everything else."""
     if ".?" not in expression and "[?" not in expression:
         return expression
     return "".join(_words(expression))

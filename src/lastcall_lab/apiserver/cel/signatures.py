@@ -104,40 +104,40 @@ def method_type(base: Type, name: str, arguments: Sequence[Type]) -> Type:
 
 
 def element_type(base: Type) -> Type:
-    """Of a list."""
+    """The item type of a list."""
     if base == DYN:
         return DYN
     return base.removeprefix("list(")[:-1] if base and base.startswith("list(") else None
 
 
 def key_type(base: Type) -> Type:
-    """Of a map; of what has no type the items could be anything."""
+    """The key type of a map; ``dyn`` if the type is unknown."""
     if base == DYN:
         return DYN
     return _parameters(base)[0] if base and base.startswith("map(") else None
 
 
 def value_type(base: Type) -> Type:
-    """Of a map."""
+    """The value type of a map."""
     if base == DYN:
         return DYN
     return _parameters(base)[1] if base and base.startswith("map(") else None
 
 
 def unwrap_optional(base: Type) -> Type:
-    """What an optional value is if it is there."""
+    """The type within an optional type."""
     return base.removeprefix("optional_type(")[:-1] if base and base.startswith("optional_type(") else base
 
 
 def join_types(first: Type, second: Type) -> Type:
-    """What both can be."""
+    """The most specific type that includes both."""
     if first is None or second is None:
         return None
     return common_type(first, second) or DYN
 
 
 def common_type(first: Type, second: Type) -> Type:
-    """The one type of both, if one of them is open or they are the same; None if there is none."""
+    """The common type, if one of them is open or both are equal; None otherwise."""
     if first == second:
         return first
     for empty, other in ((first, second), (second, first)):
@@ -149,12 +149,12 @@ def common_type(first: Type, second: Type) -> Type:
 
 
 def settle_type(type_: Type) -> Type:
-    """A type of which nothing is open any more."""
+    """The type with its open parts resolved."""
     return type_.replace(OPEN, DYN) if type_ else type_
 
 
 def arithmetic_type(first: Type, second: Type) -> Type:
-    """Of ``+``, ``-`` and the like: a known operand decides, two that are not known leave it open."""
+    """The type of ``+``, ``-`` and the like: a known operand decides; two unknown ones leave it open."""
     known = [one for one in (first, second) if one != DYN]
     if not known:
         return DYN

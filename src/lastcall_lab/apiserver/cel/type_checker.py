@@ -1,8 +1,8 @@
-"""The type of a CEL expression, as cel-go's checker derives it (pure).
+"""Derives the type of a CEL expression like cel-go's checker (pure).
 
-The library that evaluates expressions knows no types, but Kubernetes refuses a match condition that is no bool when it is
-written. So this module reads the expression once more, for its types alone. Types have cel-go's names: ``bool``, ``int``,
-``list(string)``, ``dyn``. Where it does not know a function it derives nothing, and nothing is refused.
+The library that evaluates expressions has no type checker, but Kubernetes rejects a match condition that is no bool
+when it is written. So this module parses the expression again for its types only. Types have cel-go's names: ``bool``,
+``int``, ``list(string)``, ``dyn``. An unknown function yields no type, and then nothing is rejected.
 """
 
 import re
@@ -29,13 +29,13 @@ _MACROS = _BOOLEAN_MACROS | {"map", "filter"}
 
 
 class UnreadableExpression(Exception):
-    """The expression is not understood."""
+    """The expression cannot be parsed."""
 
 
 class WrongType(Exception):
-    """A field is asked for that its type does not have, or a list or map is mixed; the text is cel-go's.
+    """A field that its type does not have, or a list or map with mixed types; the text is cel-go's.
 
-    ``start`` is where that stands in the expression.
+    ``start`` is its position in the expression.
     """
 
     def __init__(self, start: int, why: str) -> None:
@@ -44,9 +44,9 @@ class WrongType(Exception):
 
 
 def expression_type(expression: str, variables: Mapping[str, Type], fields: Mapping[str, Mapping[str, Type]]) -> Type:
-    """The type of the expression; None if it cannot be derived. WrongType if cel-go would refuse it.
+    """The type of the expression; None if it cannot be derived. WrongType if cel-go would reject it.
 
-    ``variables`` are the types of the names that it can use; ``fields`` are those of the fields of object types.
+    ``variables`` are the types of the known names; ``fields`` are those of the fields of object types.
     """
     try:
         reader = _TypeReader(_tokens(expression), dict(variables), fields)
@@ -77,7 +77,7 @@ def _tokens(expression: str) -> list[_CelToken]:
 
 
 class _TypeReader:
-    """Reads by recursive descent; each method returns the type of what it has read."""
+    """A recursive descent parser; each method returns the type of what it has parsed."""
 
     def __init__(
         self, tokens: list[_CelToken], variables: dict[str, Type], fields: Mapping[str, Mapping[str, Type]]
@@ -158,7 +158,7 @@ class _TypeReader:
 
     @property
     def _dot(self) -> int:
-        """Where the dot of the field stands whose name has just been read."""
+        """The position of the dot before the field name just parsed."""
         return self._tokens[self._at - 2].start
 
     def _field(self, base: Type, name: str) -> Type:
@@ -229,7 +229,7 @@ class _TypeReader:
         return self._variables[name]
 
     def _read_object(self, name: str) -> Type:
-        """An object that the expression makes: ``Object.spec{replicas: 1}``."""
+        """An object construction: ``Object.spec{replicas: 1}``."""
         while self._take("."):
             name = f"{name}.{self._name()}"
         self._expect("{")
@@ -261,7 +261,7 @@ class _TypeReader:
         return f"map({keys}, {values})" if keys and values else None
 
     def _join_items(self, others: Type) -> Type:
-        """The type of all items so far: those of a list, and the keys or values of a map, have one."""
+        """The common type of all items so far: of a list, or of the keys or values of a map."""
         start = self._at
         found = self.expression()
         both = signatures.common_type(others, found)

@@ -1,1 +1,1 @@
-"""CustomResourceDefinitions, and the resources that they define."""
+"""CustomResourceDefinitions and the custom resources that they define."""

@@ -1,4 +1,4 @@
-"""What custom resources of one version do: their behaviour is their schema."""
+"""The behaviour of custom resources of one version, which follows from their schema."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -24,7 +24,7 @@ _STANDARD_FINALIZERS = ("orphan", "foregroundDeletion", "kubernetes")
 
 
 class CustomResourceKind(KindBehaviour):
-    """Of one version of a definition. ``version`` is its entry in ``spec.versions``."""
+    """The behaviour for one version of a definition. ``version`` is its entry in ``spec.versions``."""
 
     known_finalizers = False
     has_generation = True
@@ -43,19 +43,19 @@ class CustomResourceKind(KindBehaviour):
         }
 
     def default(self, obj: Object) -> None:
-        """The defaults of the schema."""
+        """Applies the defaults of the schema."""
         pruning.apply_defaults(obj, self.schema)
 
     def validate(self, obj: Object) -> Iterable[Cause]:
-        """By the schema and the rules in it."""
+        """Validates by the schema and its CEL rules."""
         return self._schema_violations(obj, value_validation.ABSENT)
 
     def validate_update(self, new: Object, old: Object) -> Iterable[Cause]:
-        """The same; what stays as it was is not judged again."""
+        """Validates a change; unchanged parts are not validated again."""
         return self._schema_violations(new, old)
 
     def validate_status(self, new: Object, old: Object) -> Iterable[Cause]:
-        """The schema judges the status alone, by paths within it; lists and rules are those of the whole object."""
+        """Validates the status by the schema; list types and rules apply to the whole object."""
         schema, causes = (self.schema.get("properties") or {}).get("status"), []
         if schema and "status" in new:
             found = value_validation.value_violations(
@@ -65,7 +65,7 @@ class CustomResourceKind(KindBehaviour):
         return self._with_rule_violations(new, old, [*causes, *self._scale(new, "statusReplicasPath")])
 
     def warnings(self, obj: Object) -> Iterable[str]:
-        """Finalizers that could be somebody else's."""
+        """Warns about finalizers without a domain."""
         for one in obj["metadata"].get("finalizers") or ():
             if "/" not in one and one not in _STANDARD_FINALIZERS:
                 path = " including a path (/)" if "." in one else ""
@@ -73,11 +73,11 @@ class CustomResourceKind(KindBehaviour):
                 yield f'metadata.finalizers: "{one}": {why} finalizer writers'
 
     def fields(self, obj: Object) -> Mapping[str, str]:
-        """The fields that the definition names."""
+        """The selectable fields of the definition."""
         return {name: _text(path.find(obj)) for name, path in self._selectable.items()}
 
     def update_warnings(self, new: Object, old: Object) -> Iterable[str]:
-        """Of finalizers that are new."""
+        """Warns about new finalizers."""
         known = [*self.warnings(old)]
         return [one for one in self.warnings(new) if one not in known]
 
@@ -88,7 +88,7 @@ class CustomResourceKind(KindBehaviour):
         )
 
     def _with_rule_violations(self, obj: Object, old: Any, causes: list[Cause]) -> list[Cause]:
-        """With what lists and rules say, unless the object is so wrong that rules make no sense."""
+        """Adds list and rule violations, unless the object is too invalid for rules to apply."""
         if old is value_validation.ABSENT or not any(list_types.list_violations(old, self.schema)):
             causes += list_types.list_violations(obj, self.schema)
         if any(cause.reason.removeprefix("FieldValue") in _ENDS_RULES for cause in causes):
@@ -112,7 +112,7 @@ class CustomResourceKind(KindBehaviour):
 
 
 def has_rules(schema: Any) -> bool:
-    """Whether there is any rule in a schema."""
+    """Whether the schema contains a CEL rule."""
     if isinstance(schema, list):
         return any(map(has_rules, schema))
     if not isinstance(schema, dict):
@@ -121,7 +121,7 @@ def has_rules(schema: Any) -> bool:
 
 
 def established_resources(definition: Object) -> Sequence[ServedResource]:
-    """The resources that an established definition makes, one for each version that is served; the stored one first."""
+    """The resources of an established definition: one per served version, the storage version first."""
     spec, accepted = definition["spec"], definition["status"]["acceptedNames"]
     served = [one for one in spec["versions"] if one.get("served")]
     return [
@@ -170,7 +170,7 @@ def _below(path: str, field: str) -> str:
 
 
 def _text(found: Sequence[Any]) -> str:
-    """A field's value as selectors compare it."""
+    """A field's value as text for selectors."""
     value = found[0] if found else None
     if value is None:
         return ""

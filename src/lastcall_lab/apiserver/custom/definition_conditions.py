@@ -1,4 +1,4 @@
-"""The conditions of a definition: whose names it may have, and whether its kind is served (pure).
+"""The conditions of a definition: NamesAccepted and Established (pure).
 
 ``pkg/controller/status/naming_controller.go`` and ``pkg/controller/establish``.
 """
@@ -12,9 +12,9 @@ _NAMES = ("plural", "singular", "kind", "listKind")
 
 
 def settle_conditions(obj: Object, others: Sequence[Object], *, wall: float) -> bool:
-    """Accepts the names that no other definition of the group has, in place; whether anything has changed.
+    """Accepts, in place, the names that no other definition of the group has; returns whether anything changed.
 
-    With all its names accepted a definition is established, and stays so.
+    A definition with all names accepted becomes established and stays so.
     """
     wanted, status = obj["spec"]["names"], obj.setdefault("status", {})
     before = (status.get("acceptedNames"), [dict(one) for one in status.get("conditions") or ()])
@@ -36,13 +36,13 @@ def settle_conditions(obj: Object, others: Sequence[Object], *, wall: float) -> 
 
 
 def is_true(obj: Object, kind: str) -> bool:
-    """Whether a condition is there and True."""
+    """Whether the condition exists and is True."""
     found = (obj.get("status") or {}).get("conditions") or ()
     return any(one["type"] == kind and one["status"] == "True" for one in found)
 
 
 def set_condition(obj: Object, kind: str, status: str, reason: str, message: str, *, wall: float) -> None:
-    """Sets a condition; the time of its transition stays unless the status changes."""
+    """Sets a condition; keeps its transition time unless the status changes."""
     found = obj.setdefault("status", {}).get("conditions") or []
     obj["status"]["conditions"] = found
     old = next((one for one in found if one["type"] == kind), None)
@@ -55,7 +55,7 @@ def set_condition(obj: Object, kind: str, status: str, reason: str, message: str
 
 
 def _claim(wanted: Object, accepted: Object, group: str, others: Sequence[Object]) -> tuple[str, str] | None:
-    """Puts the names that are free into ``accepted``; reason and message of the last conflict if there is one."""
+    """Adds the free names to ``accepted``; returns reason and message of the last conflict, if any."""
     taken = [(one.get("status") or {}).get("acceptedNames") or {} for one in others if one["spec"]["group"] == group]
     resources = {
         name for one in taken for name in (one.get("plural"), one.get("singular"), *(one.get("shortNames") or ()))

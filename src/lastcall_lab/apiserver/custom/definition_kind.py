@@ -19,7 +19,7 @@ _PENDING = "CustomResourceDefinition marked for deletion; CustomResource deletio
 
 
 class DefinitionKind(KindBehaviour):
-    """Its names are accepted and its kind is served by ``definitions``, at once when it is stored."""
+    """``DefinitionRegistry`` accepts its names and serves its kind as soon as it is stored."""
 
     known_finalizers = False
     has_generation = True
@@ -27,7 +27,7 @@ class DefinitionKind(KindBehaviour):
     needs_revision = True
 
     def default(self, obj: Object) -> None:
-        """Names that follow from the kind, and objects that need no conversion."""
+        """Names derived from the kind, and conversion strategy None."""
         spec = obj.setdefault("spec", {})
         names = spec.setdefault("names", {})
         kind = names.get("kind", "")
@@ -41,7 +41,7 @@ class DefinitionKind(KindBehaviour):
             service.setdefault("port", 443)
 
     def prepare_create(self, obj: Object) -> None:
-        """Nothing is accepted yet; its objects are stored in the version that says so."""
+        """Clears the status and sets the storage version."""
         obj["status"] = {
             "conditions": None,
             "acceptedNames": {"plural": "", "kind": ""},
@@ -49,26 +49,26 @@ class DefinitionKind(KindBehaviour):
         }
 
     def prepare_update(self, new: Object, old: Object) -> None:
-        """The status stays, but that another version may be the stored one from now on."""
+        """Keeps the status, and adds a new storage version to ``storedVersions``."""
         super().prepare_update(new, old)
         status = new.setdefault("status", {})
         known = status.get("storedVersions") or []
         status["storedVersions"] = [*known, *(name for name in _storage_versions(new) if name not in known)]
 
     def validate(self, obj: Object) -> Iterable[Cause]:
-        """The rules for a new definition."""
+        """Validates a new definition."""
         return definition_rules.definition_violations(obj)
 
     def validate_update(self, new: Object, old: Object) -> Iterable[Cause]:
-        """The rules for a change."""
+        """Validates a change."""
         return definition_rules.definition_update_violations(new, old)
 
     def validate_status(self, new: Object, old: Object) -> Iterable[Cause]:
-        """The rules for accepted names."""
+        """Validates the accepted names."""
         return definition_rules.accepted_name_violations(new)
 
     def warnings(self, obj: Object) -> Iterable[str]:
-        """Formats that nobody checks."""
+        """Warns about unknown formats."""
         found = {}
         for one in obj["spec"].get("versions") or ():
             for said in _unknown_formats((one.get("schema") or {}).get("openAPIV3Schema") or {}):
@@ -76,12 +76,12 @@ class DefinitionKind(KindBehaviour):
         return found.values()
 
     def update_warnings(self, new: Object, old: Object) -> Iterable[str]:
-        """Of formats that are new."""
+        """Warns about new unknown formats."""
         known = [*self.warnings(old)]
         return [one for one in self.warnings(new) if one not in known]
 
     def outcome(self, obj: Object, options: DeleteOptions, wall: float) -> DeletionOutcome | None:
-        """At first it is only marked: its objects go before it does."""
+        """The first deletion only marks the definition; its objects are deleted before it."""
         metadata = obj["metadata"]
         if metadata.get("deletionTimestamp"):
             return None
@@ -93,7 +93,7 @@ class DefinitionKind(KindBehaviour):
 
 
 def _storage_versions(obj: Object) -> list[str]:
-    """The version that objects are stored in."""
+    """The names of the storage versions."""
     return [one["name"] for one in obj["spec"].get("versions") or () if one.get("storage") and one.get("name")][:1]
 
 

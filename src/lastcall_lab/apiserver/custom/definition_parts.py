@@ -1,4 +1,4 @@
-"""What the smaller parts of a definition may say: subresources, printer columns, selectable fields, conversion (pure)."""
+"""Rules for smaller parts of a definition: subresources, printer columns, selectable fields, conversion (pure)."""
 
 from collections.abc import Iterator, Sequence
 
@@ -13,7 +13,7 @@ _MOST_FIELDS = 8
 
 
 def subresource_violations(said: Object, path: str) -> Iterator[Cause]:
-    """The paths of the scale subresource."""
+    """The rules for the paths of the scale subresource."""
     scale = said.get("scale")
     if scale is None:
         return
@@ -33,7 +33,7 @@ def subresource_violations(said: Object, path: str) -> Iterator[Cause]:
 
 
 def column_violations(columns: Sequence[Object], path: str) -> Iterator[Cause]:
-    """Printer columns."""
+    """The rules for printer columns."""
     for index, column in enumerate(columns):
         at, kind, form, where = f"{path}[{index}]", column.get("type", ""), column.get("format"), column.get("jsonPath")
         if not column.get("name"):
@@ -51,7 +51,7 @@ def column_violations(columns: Sequence[Object], path: str) -> Iterator[Cause]:
 
 
 def selectable_field_violations(said: Sequence[Object], schema: Object, path: str) -> Iterator[Cause]:
-    """Fields that selectors can name."""
+    """The rules for selectable fields."""
     seen: list[str] = []
     for index, one in enumerate(said):
         at, where = f"{path}[{index}].jsonPath", one.get("jsonPath", "")
@@ -76,7 +76,7 @@ def selectable_field_violations(said: Sequence[Object], schema: Object, path: st
 
 
 def conversion_violations(said: Object) -> Iterator[Cause]:
-    """How objects get from one version to another."""
+    """The rules for the conversion between versions."""
     strategy, at = said.get("strategy", ""), "spec.conversion"
     webhook = said.get("webhook") or {}
     if not strategy:

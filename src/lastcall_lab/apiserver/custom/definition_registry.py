@@ -1,7 +1,7 @@
-"""Definitions at work: as they are stored, names are accepted, kinds are served, and objects go with them.
+"""Puts stored definitions into effect: accepts names, serves kinds, and deletes objects with their definition.
 
-What controllers of Kubernetes do some milliseconds later happens here at once, in the same turn as the write: whoever
-has an answer can use the kind. Each step is a version of its own, which watches see.
+Kubernetes' controllers do this some milliseconds later. Here it happens within the write, so a client can use the kind
+as soon as it has the response. Each step is a version of its own, which watches see.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ RESOURCE = "customresourcedefinitions.apiextensions.k8s.io"
 
 
 class DefinitionRegistry:
-    """Keeps the scheme as the definitions in the store want it."""
+    """Keeps the scheme in sync with the definitions in the store."""
 
     def __init__(self, store: Store, scheme: ResourceScheme, clock: Clock) -> None:
         self._store = store
@@ -28,13 +28,13 @@ class DefinitionRegistry:
         self._served: dict[str, Sequence[ServedResource]] = {}
 
     def load(self) -> None:
-        """Serves what an earlier life has left."""
+        """Serves the kinds of definitions that were stored before a restart."""
         for stored in list(self._store.objects(RESOURCE)):
             self._serve(stored.to_object())
             self._settle(stored)
 
     def handle_change(self, change: StoredChange) -> None:
-        """After a change of the store."""
+        """Handles a change of the store."""
         key = change.new.key
         if key.resource == RESOURCE and change.kind is StoredChangeKind.DELETED:
             self._withdraw(key.name)
@@ -47,7 +47,7 @@ class DefinitionRegistry:
     # -- serving -------------------------------------------------------------------------------------------------------
 
     def _settle(self, stored: StoredObject) -> None:
-        """One step on the way of a definition; a write makes the next one."""
+        """One step for a definition; its write triggers the next one."""
         obj = stored.to_object()
         if obj["metadata"].get("deletionTimestamp"):
             self._terminate(stored, obj)
@@ -71,7 +71,7 @@ class DefinitionRegistry:
             self._scheme.remove(resource)
 
     def _others(self, gone: Object) -> None:
-        """Its names are free for others of the group."""
+        """Lets other definitions of the group take the names that became free."""
         for stored in list(self._store.objects(RESOURCE)):
             if stored.to_object()["spec"]["group"] == gone["spec"]["group"]:
                 self._settle(stored)
@@ -84,7 +84,7 @@ class DefinitionRegistry:
     # -- deletion ------------------------------------------------------------------------------------------------------
 
     def _terminate(self, stored: StoredObject, obj: Object) -> None:
-        """Deletes the objects of a definition that is being deleted, and then its finalizer."""
+        """Deletes the objects of a terminating definition, and then its finalizer."""
         if FINALIZER not in (obj["metadata"].get("finalizers") or ()):
             return
         name, wall = obj["metadata"]["name"], self._clock.wall()
@@ -104,7 +104,7 @@ class DefinitionRegistry:
         self._store.delete(stored.key, obj, expected=stored.revision)
 
     def _delete(self, stored: StoredObject) -> None:
-        """Removes an object, or marks it if finalizers keep it."""
+        """Removes an object, or marks it if it has finalizers."""
         obj = stored.to_object()
         metadata = obj["metadata"]
         if not metadata.get("finalizers"):
@@ -116,7 +116,7 @@ class DefinitionRegistry:
             self._store.put(stored.key, obj, expected=stored.revision)
 
     def _finish_deletion(self, resource: str) -> None:
-        """The last object of a definition that waits for that has gone."""
+        """Finishes the deletion of a definition when its last object is gone."""
         if resource not in self._served or self._store.count(resource):
             return
         stored = self._store.get(StorageKey(RESOURCE, "", resource))

@@ -1,6 +1,6 @@
-"""What a CustomResourceDefinition may say (``apis/apiextensions/validation/validation.go``), pure.
+"""Validation of a CustomResourceDefinition (``apis/apiextensions/validation/validation.go``), pure.
 
-Kubernetes judges a form of the definition in which what all versions have in common stands once, beside the versions:
+Kubernetes validates an internal form, in which everything common to all versions is stored once beside the versions:
 hence paths such as ``spec.validation.openAPIV3Schema``.
 """
 
@@ -16,7 +16,7 @@ _APPROVED = "api-approved.kubernetes.io"
 
 
 class CommonParts(NamedTuple):
-    """What every version says alike; None for what they say differently, which stays with the versions."""
+    """The parts that are equal in all versions; None for parts that differ and so stay with the versions."""
 
     schema: Object | None
     subresources: Object | None
@@ -25,7 +25,7 @@ class CommonParts(NamedTuple):
 
     @classmethod
     def of(cls, versions: Sequence[Object]) -> "CommonParts":
-        """From the versions of a definition."""
+        """The common parts of a definition's versions."""
         keys = ("schema", "subresources", "additionalPrinterColumns", "selectableFields")
         first = versions[0] if versions else {}
         alike = (first.get(key) if all(one.get(key) == first.get(key) for one in versions) else None for key in keys)
@@ -47,7 +47,7 @@ def definition_violations(obj: Object) -> Iterator[Cause]:
 
 
 def definition_update_violations(new: Object, old: Object) -> Iterator[Cause]:
-    """The rules for a change of a definition: what its objects lie under stays as it is."""
+    """The rules for a change of a definition: what its stored objects depend on is immutable."""
     spec, before = new.get("spec") or {}, old.get("spec") or {}
     yield from _spec(spec)
     if was_established(old):
@@ -62,12 +62,12 @@ def definition_update_violations(new: Object, old: Object) -> Iterator[Cause]:
 
 
 def accepted_name_violations(obj: Object) -> Iterator[Cause]:
-    """The rules for names that were accepted."""
+    """The rules for accepted names."""
     yield from _names((obj.get("status") or {}).get("acceptedNames") or {}, "status.acceptedNames")
 
 
 def _status(obj: Object) -> Iterator[Cause]:
-    """The same, and the rules for versions that were stored."""
+    """Also the rules for ``storedVersions``."""
     yield from accepted_name_violations(obj)
     status = obj.get("status") or {}
     stored, versions = status.get("storedVersions"), (obj.get("spec") or {}).get("versions") or ()
@@ -89,7 +89,7 @@ def _status(obj: Object) -> Iterator[Cause]:
 
 
 def was_established(obj: Object) -> bool:
-    """Whether its kind has ever been served."""
+    """Whether the definition has ever been established."""
     conditions = (obj.get("status") or {}).get("conditions") or ()
     return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)
 
@@ -160,7 +160,7 @@ def _versions(versions: Sequence[Object], common: CommonParts) -> Iterator[Cause
 
 
 def _shown_versions(versions: Sequence[Object], common: CommonParts) -> Sequence[Object] | None:
-    """The versions as Go writes them, without what they have in common."""
+    """The versions as Go prints them, without the common parts."""
     return [
         {
             "Name": one.get("name", ""),

@@ -1,4 +1,4 @@
-"""What the schema of a definition may say (``apis/apiextensions/validation``), pure."""
+"""Validation of a definition's schema (``apis/apiextensions/validation``), pure."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ _AT_ROOT = (
 
 
 class _SchemaPosition(NamedTuple):
-    """Where in the schema one is. ``uncorrelated`` is the path of the first list or map whose old items are unknown."""
+    """A position in the schema. ``uncorrelated``: the path of the first list or map without correlated old items."""
 
     root: bool = True
     no_default: str = ""
@@ -35,7 +35,7 @@ class _SchemaPosition(NamedTuple):
 
 
 def schema_violations(schema: Object, path: str, *, status: bool) -> list[Cause]:
-    """Everything that is wrong with the schema of a resource; ``status``: the status has its own subresource."""
+    """All violations in a resource's schema; ``status``: the status is a subresource."""
     causes = list(_root(schema, path, status=status))
     found = structural_schema.structural_violations(schema, path) or list(_defaults(schema, path))
     spelled = list(_spelling_violations(schema, path, _SchemaPosition()))
@@ -125,7 +125,7 @@ def _support_violations(schema: Object, path: str, place: _SchemaPosition) -> It
 
 
 def _below(schema: Object, path: str, place: _SchemaPosition) -> Iterator[tuple[str, Object, _SchemaPosition]]:
-    """The schemas in this one, with their paths and places."""
+    """The nested schemas with their paths and positions."""
     inner = place._replace(root=False)
     if isinstance(others := schema.get("additionalProperties"), dict):
         why = "inside additionalProperties applying to object metadata" if place.inside_meta else place.no_default
@@ -255,7 +255,7 @@ def _rule(rule: Object, schema: Object, path: str) -> Iterator[Cause]:
 
 
 def _expressions(schema: Object, seen: Object, path: str, place: _SchemaPosition) -> Iterator[Cause]:
-    """The expressions that cannot be compiled; ``seen`` is the schema as rules see it."""
+    """The expressions that do not compile; ``seen`` is the schema as rules see it."""
     for at, inner, there in _below(schema, path, place):
         embedded = inner.get("x-kubernetes-embedded-resource")
         yield from _expressions(inner, validation_rules.with_resource_fields(inner) if embedded else inner, at, there)
@@ -275,7 +275,7 @@ def _expressions(schema: Object, seen: Object, path: str, place: _SchemaPosition
 
 
 def _go_rule(rule: Object) -> Object:
-    """As Go writes its struct."""
+    """The rule as Go prints its struct."""
     names = ("Rule", "Message", "MessageExpression")
     shown = {name: rule.get(name[0].lower() + name[1:], "") for name in names}
     return {
@@ -287,7 +287,7 @@ def _go_rule(rule: Object) -> Object:
 
 
 def _compile_error(expression: str, schema: Object) -> str:
-    """Why an expression cannot be compiled: of the types of fields only those that are named through self are known."""
+    """Why an expression does not compile. Field types are known only for fields named through self."""
     if why := evaluator.compile_error(expression, declared=("self", "oldSelf")):
         return why
     for found in _CHAIN.finditer(expression):

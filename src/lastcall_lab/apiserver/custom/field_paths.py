@@ -1,4 +1,4 @@
-"""Paths to fields such as ``.spec.node`` or ``.spec.labels['a']``, as a schema knows them (pure)."""
+"""Field paths such as ``.spec.node`` or ``.spec.labels['a']``, resolved by a schema (pure)."""
 
 import re
 
@@ -8,11 +8,11 @@ _STEP = re.compile(r"\.(?P<name>[^.\[\]]+)|\['(?P<key>(?:[^'\\]|\\.)*)'\]")
 
 
 class InvalidPath(ValueError):
-    """Says why, in Kubernetes' words."""
+    """The text is the reason in Kubernetes' words."""
 
 
 def schema_at(path: str, schema: Object, *, keys: bool = True) -> Object:
-    """The schema of the field at the path; ``keys`` allows brackets. InvalidPath if there is none."""
+    """The schema of the field at the path; ``keys`` allows brackets. InvalidPath if it does not exist."""
     at = 0
     while at < len(path):
         if path[at] == "[" and not keys:

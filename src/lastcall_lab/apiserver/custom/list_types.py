@@ -1,4 +1,4 @@
-"""Lists that are sets or maps have each item once (``apiserver/schema/listtype``), pure."""
+"""Uniqueness in lists of type set or map (``apiserver/schema/listtype``), pure."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ from lastcall_lab.apiserver.values.request import Object
 
 
 def list_violations(value: Any, schema: Object | None, path: str = "") -> Iterator[Cause]:
-    """The items that are there twice, each told once."""
+    """The duplicate items, each reported once."""
     if not schema:
         return
     if isinstance(value, dict):

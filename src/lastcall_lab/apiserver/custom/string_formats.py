@@ -1,4 +1,4 @@
-"""The formats of texts and numbers that schemas of custom resources can ask for (``kube-openapi/pkg/validation/strfmt``)."""
+"""The string and number formats of custom resource schemas (``kube-openapi/pkg/validation/strfmt``)."""
 
 import base64
 import binascii
@@ -82,13 +82,13 @@ _NUMBERS: Mapping[str, tuple[str, ...]] = {"integer": ("int32", "int64"), "numbe
 
 
 def is_known(said: str, kind: str) -> bool:
-    """Whether a value of type ``kind`` can have the format; what is not known is not checked."""
+    """Whether the format applies to type ``kind``; unknown formats are not checked."""
     if kind in _NUMBERS:
         return said in _NUMBERS[kind]
     return kind in ("", "string") and said.replace("-", "") in _TEXTS
 
 
 def has_format(text: str, said: str) -> bool:
-    """Whether a text has the format; true for formats that nobody knows."""
+    """Whether a text has the format; true for unknown formats."""
     check = _TEXTS.get(said.replace("-", ""))
     return check is None or check(text)

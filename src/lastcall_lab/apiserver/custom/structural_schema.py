@@ -1,4 +1,4 @@
-"""Structural schemas: what makes it possible to prune by a schema (``apiserver/schema/validation.go``), pure."""
+"""Structural schemas, a precondition of pruning (``apiserver/schema/validation.go``), pure."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -77,7 +77,7 @@ def _types(schema: Object, path: str, level: str) -> Iterator[Cause]:
 
 
 def _metadata(schema: Object, path: str, level: str) -> Iterator[Cause]:
-    """What every resource has can be restricted by the name alone."""
+    """A schema may restrict only the name in metadata."""
     properties = schema.get("properties") or {}
     if level != _ROOT and not schema.get(_EMBEDDED):
         return
@@ -98,7 +98,7 @@ def _metadata(schema: Object, path: str, level: str) -> Iterator[Cause]:
 
 
 def _values(schema: Object, path: str, *, of_either: bool = False) -> Iterator[Cause]:
-    """The junctors hold rules about values only; int-or-string has two forms that may name types."""
+    """allOf, anyOf, oneOf and not may only validate values; two forms of int-or-string may also name types."""
     either = of_either and bool(schema.get(_EITHER))
     for name in ("anyOf", "allOf", "oneOf"):
         for index, inner in enumerate(schema.get(name) or ()):
@@ -130,7 +130,7 @@ def _nested_violations(schema: Object, path: str) -> Iterator[Cause]:
 
 
 def _complete(schema: Object, whole: Object, path: str) -> Iterator[Cause]:
-    """What the junctors speak of must be specified outside of them."""
+    """Fields within allOf, anyOf, oneOf and not must also be specified outside of them."""
     for at, inner in _junctors(schema, path):
         yield from _specification_violations(inner, whole, path, at)
     for name, inner in (schema.get("properties") or {}).items():

@@ -1,4 +1,4 @@
-"""The rules of ``x-kubernetes-validations``: expressions about a part of an object, and how it may change (pure)."""
+"""Evaluates ``x-kubernetes-validations``: CEL rules about parts of an object and their transitions (pure)."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -33,10 +33,10 @@ _META = {
 def rule_violations(
     value: Any, schema: Object, path: str = "", *, old: Any = ABSENT, root: bool = True
 ) -> Iterator[Cause]:
-    """What the rules of the schema and of all that is below it say against the value.
+    """The violations of the schema's rules, including nested ones.
 
-    ``old`` is the value before an update: rules about the change are for what was there before. What an update
-    leaves as it was, is not judged again. ``root``: the value is a whole resource, whose metadata rules can see.
+    ``old`` is the value before an update; transition rules need one. Unchanged parts are not evaluated again. ``root``:
+    the value is a whole resource, whose metadata rules can read.
     """
     if value is None:
         return
@@ -53,17 +53,17 @@ def rule_violations(
 
 
 def uses_old_self(rule: str) -> bool:
-    """Whether a rule is about a change."""
+    """Whether it is a transition rule."""
     return bool(_OLD_SELF.search(rule))
 
 
 def with_resource_fields(schema: Object) -> Object:
-    """The schema with what rules at the root of a resource can see besides."""
+    """The schema with the fields that rules at a resource's root can also read."""
     return {**schema, "properties": {**(schema.get("properties") or {}), **_META}}
 
 
 def escape_name(name: str) -> str:
-    """A field's name as expressions have it; empty if they cannot name it."""
+    """The escaped field name for expressions; empty if expressions cannot name the field."""
     if name in _RESERVED:
         return f"__{name}__"
     for character, escape in _ESCAPES:
@@ -124,7 +124,7 @@ def _judge(rule: Object, value: Any, schema: Object, path: str, variables: Objec
 
 
 def _message(rule: Object, variables: Object) -> str:
-    """What the rule's own expression says; empty if it says nothing usable."""
+    """The message of ``messageExpression``; empty if it is unusable."""
     expression = rule.get("messageExpression")
     if not expression:
         return ""
@@ -156,7 +156,7 @@ def _cause(rule: Object, value: Any, kind: str, path: str, why: str) -> Cause:
 
 
 def cel_value(value: Any, schema: Object | None) -> Any:
-    """A value with the types of its schema: of an object only the fields that the schema names, by escaped names."""
+    """The typed value; of an object only the fields that the schema names, under escaped names."""
     schema = schema or {}
     if isinstance(value, dict):
         return _cel_object(value, schema)

@@ -1,7 +1,7 @@
-"""Values against schemas, in the words of ``kube-openapi/pkg/validation/validate`` (pure).
+"""Validates values against schemas, with the messages of ``kube-openapi/pkg/validation/validate`` (pure).
 
-A violation in a part that an update leaves as it was is not told: definitions may become stricter than what exists
-(ratcheting, KEP 4008).
+Violations in unchanged parts are ignored: a definition may become stricter than existing objects (ratcheting,
+KEP-4008).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ NOWHERE = "<nil>"
 
 
 def value_violations(value: Any, schema: Object, path: str = "", *, old: Any = ABSENT) -> Iterator[Cause]:
-    """What is wrong with a value; ``path`` is empty at the root of an object, ``old`` the value before an update."""
+    """The violations in a value; ``path`` is empty at an object's root, ``old`` is the value before an update."""
     if old is not ABSENT and is_same(value, old):
         return
     if value is None:
@@ -42,7 +42,7 @@ def value_violations(value: Any, schema: Object, path: str = "", *, old: Any = A
 
 
 def is_same(left: Any, right: Any) -> bool:
-    """Equality of JSON, in which true is no number."""
+    """JSON equality, in which true differs from 1."""
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     if isinstance(left, dict) and isinstance(right, dict):
@@ -53,7 +53,7 @@ def is_same(left: Any, right: Any) -> bool:
 
 
 def correlate_items(items: Sequence[Any], schema: Object, old: Any) -> Iterator[tuple[int, Any, Any]]:
-    """The items of a list with their indices and what they were: only lists of type map know that."""
+    """The items of a list with their indexes and old values; only lists of type map can correlate."""
     keys = schema.get("x-kubernetes-list-map-keys") if schema.get("x-kubernetes-list-type") == "map" else None
     before = {}
     if keys and isinstance(old, list):
@@ -71,7 +71,7 @@ def _identity(item: Object, keys: Sequence[str]) -> tuple[str, ...]:
 
 
 def json_type(value: Any) -> str:
-    """The type of JSON."""
+    """The JSON type of a value."""
     if isinstance(value, bool):
         return "boolean"
     known = ((str, "string"), (int, "integer"), (float, "number"), (list, "array"), (dict, "object"))
@@ -179,7 +179,7 @@ def _number(value: float, schema: Object, path: str) -> Iterator[Cause]:
 
 
 def _go_float(number: float) -> str:
-    """As Go's ``%v`` writes a float."""
+    """The text of Go's ``%v`` for a float."""
     return f"{number:g}" if isinstance(number, float) else str(number)
 
 

@@ -1,1 +1,1 @@
-"""JSON, YAML and Protobuf, and which of them a client wants."""
+"""JSON, YAML and Protobuf, and content negotiation."""

@@ -1,7 +1,7 @@
-"""JSON as Go's decoder sees it: its words for what is wrong, and the fields that are there twice.
+"""JSON as Go decodes it: its error messages and duplicate fields.
 
-Clients and people match on these words. All this runs only for bodies that are not right, or may not be: the plain way
-is msgspec's decoder.
+Clients and users match on these messages. This code runs only for bodies that are invalid or suspicious; msgspec
+decodes all others.
 """
 
 import json
@@ -23,11 +23,11 @@ _TOO_DEEP = "exceeded max depth"
 
 
 class MalformedJson(ValueError):
-    """The text is no JSON; the message is that of Go's decoder."""
+    """The text is not valid JSON; the message is that of Go's decoder."""
 
 
 def decode_json(data: bytes) -> Any:
-    """The value; where a field is there twice the last one counts. Malformed if it is none, or is too deep."""
+    """The value; of duplicate fields the last one counts. MalformedJson if it is invalid or too deep."""
     try:
         return decode_clean_json(data)
     except MalformedJson:
@@ -38,7 +38,7 @@ def decode_json(data: bytes) -> Any:
 
 
 def decode_clean_json(data: bytes) -> Any:
-    """The value of clean JSON. Malformed, in no particular words, if it is none; or if it is too deep."""
+    """The value of clean JSON. MalformedJson, without Go's words, if it is invalid or too deep."""
     try:
         value = msgspec.json.decode(data)
     except RecursionError:
@@ -51,7 +51,7 @@ def decode_clean_json(data: bytes) -> Any:
 
 
 def _laxly(text: str) -> Any:
-    """The value of a text that is good for Go although it is no clean Unicode. Malformed if it is none."""
+    """The value of a text that Go accepts although it is not valid Unicode. MalformedJson if it is invalid."""
     if said := syntax_error(text):
         raise MalformedJson(said)
     try:
@@ -63,7 +63,7 @@ def _laxly(text: str) -> Any:
 
 
 def is_deep(value: Any) -> bool:
-    """Whether more than ``MAX_DEPTH`` objects and lists are within each other."""
+    """Whether more than ``MAX_DEPTH`` objects and lists are nested."""
     found = [value] if isinstance(value, dict | list) else []
     for _ in range(MAX_DEPTH):
         inner = (part for one in found for part in (one.values() if isinstance(one, dict) else one))
@@ -74,11 +74,11 @@ def is_deep(value: Any) -> bool:
 
 
 def strict_complaints(data: bytes, value: Any, unknown: Sequence[str] = ()) -> list[str]:
-    """What a strict decoder says about ``data``, of which ``value`` was decoded, in the order of the text.
+    """The complaints of a strict decoder about ``data``, decoded as ``value``, in the order of the text.
 
-    ``unknown`` are the paths of fields that nobody knows; those and what is below them are never told as duplicates.
-    A value that is encoded again has as many quotation marks as the text that it came from, if no field was dropped
-    and none was written as an escape: so nearly every text is known to be good without a second look.
+    ``unknown`` are the paths of unknown fields; those and their content are never reported as duplicates. A value
+    encoded again has as many quotation marks as its source text if no field was dropped and no quote was escaped. This
+    shows for nearly every text that it has no duplicates.
     """
     if b"\\u0022" not in data and data.count(b'"') == msgspec.json.encode(value).count(b'"'):
         return [f'unknown field "{path}"' for path in unknown]
@@ -87,7 +87,7 @@ def strict_complaints(data: bytes, value: Any, unknown: Sequence[str] = ()) -> l
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """The fields of an object as they stand in the text."""
+    """The fields of an object as they are in the text."""
 
 
 def _complaints(value: Any, path: str, unknown: frozenset[str]) -> Iterator[str]:
@@ -108,7 +108,7 @@ def _complaints(value: Any, path: str, unknown: frozenset[str]) -> Iterator[str]
 
 
 def json_type_name(value: Any) -> str:
-    """What Go calls the JSON type of a value."""
+    """Go's name of the JSON type of a value."""
     match value:
         case bool():
             return "bool"
@@ -127,7 +127,7 @@ def json_type_name(value: Any) -> str:
 
 
 def syntax_error(text: str) -> str:
-    """What Go's scanner says about the text; empty if it is JSON."""
+    """The error of Go's scanner; empty if the text is JSON."""
     try:
         end = _value(text, _skip(text, 0))
         rest = _skip(text, end)

@@ -1,7 +1,7 @@
-"""Which form an answer has, and how bodies are read and written: JSON and YAML, objects, tables and metadata alone.
+"""Content negotiation and codecs: JSON and YAML, objects, tables and partial metadata.
 
-What a client accepts is weighed as go-restful and ``apiserver/pkg/endpoints/handlers/negotiation`` do it, one after the
-other. Protobuf is accepted and answered by JSON, which every client that asks for it reads as well.
+The Accept header is evaluated like go-restful and then ``apiserver/pkg/endpoints/handlers/negotiation``. Requests for
+protobuf get JSON, which every such client also reads.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -29,7 +29,10 @@ _TRUE = ("1", "t", "T", "true", "TRUE", "True")
 
 
 class ResponseFormat(NamedTuple):
-    """``transform`` is Table, PartialObjectMetadata or PartialObjectMetadataList of ``version``; empty for the object itself."""
+    """``transform`` is empty for the object itself.
+
+    Otherwise it is Table, PartialObjectMetadata or PartialObjectMetadataList, of ``version``.
+    """
 
     media: str = JSON
     transform: str = ""
@@ -38,7 +41,7 @@ class ResponseFormat(NamedTuple):
 
 
 class _Clause(NamedTuple):
-    """One of the media types in an Accept header."""
+    """One media type of an Accept header."""
 
     media: str
     quality: float
@@ -48,10 +51,10 @@ class _Clause(NamedTuple):
 def negotiate_format(
     request: Request, *, collection: bool = False, stream: bool = False, custom: bool = False
 ) -> ResponseFormat:
-    """The form that the client likes best of those that there are. ApiError (406) if there is none.
+    """The best format that the client accepts. ApiError (406) if there is none.
 
-    ``collection``: of a list or watch; ``stream``: of a watch; ``custom``: of custom resources, which have no protobuf
-    but that of their metadata, and are served without go-restful.
+    ``collection``: for a list or watch; ``stream``: for a watch; ``custom``: for custom resources, which support
+    protobuf only for partial metadata and are served without go-restful.
     """
     form = _form(request.headers.get("accept", ""), collection, stream, custom)
     return form._replace(pretty=True) if not form.pretty and _for_people(request) else form
@@ -87,7 +90,7 @@ def _clauses(accept: str) -> Iterator[_Clause]:
 
 
 def _allowed_format(media: str, parameters: Mapping[str, str], *, custom: bool) -> ResponseFormat | None:
-    """None if this media type cannot be had with these parameters."""
+    """None if this media type is not available with these parameters."""
     stream = parameters.get("stream", "")
     if parameters.get("sv") or stream not in ("", "watch") or (stream and media == YAML):
         return None
@@ -111,7 +114,7 @@ def _for_people(request: Request) -> bool:
 
 
 def decode_body(request: Request) -> Any:
-    """The body as JSON has it, by the Content-Type. ApiError if that is, or if the body is, neither JSON nor YAML."""
+    """Decodes the body by its Content-Type. ApiError if it is neither JSON nor YAML, or invalid."""
     media = request.headers.get("content-type", "").partition(";")[0].strip() or JSON
     try:
         if media.endswith(("/yaml", "+yaml")):
@@ -124,14 +127,14 @@ def decode_body(request: Request) -> Any:
 
 
 def encode_body(obj: Object, form: ResponseFormat) -> bytes:
-    """The body of an answer."""
+    """Encodes the body of a response."""
     if form.media == YAML:
         return yaml_writer.dump_yaml(obj)
     return format_json(msgspec.json.encode(obj), form)
 
 
 def encode_list(head: Object, name: str, items: Iterable[bytes], form: ResponseFormat) -> Iterator[bytes]:
-    """The body of a list in pieces, each made when it is asked for: ``head`` is all but the field ``name``."""
+    """A list's body in pieces, each encoded on demand: ``head`` is everything except the field ``name``."""
     if form.media == YAML:
         before = {key: value for key, value in head.items() if key < name}
         yield yaml_writer.dump_yaml(before) + f"{name}:\n".encode()
@@ -157,5 +160,5 @@ def _json_pieces(head: bytes, name: bytes, items: Iterable[bytes], *, pretty: bo
 
 
 def format_json(json: bytes, form: ResponseFormat) -> bytes:
-    """JSON as it is sent: for programs one line with its end, for people indented and without."""
+    """The JSON to send: one line with a newline for programs; indented without one for people."""
     return msgspec.json.format(json, indent=2) if form.pretty else json + b"\n"

@@ -1,4 +1,4 @@
-"""Bodies in Kubernetes' protobuf, which kubectl sends for the kinds that it knows."""
+"""Request bodies in Kubernetes' protobuf, which kubectl sends for built-in kinds."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ MEDIA = "application/vnd.kubernetes.protobuf"
 
 
 def convert_to_json(request: Request) -> Request:
-    """The request with its body in JSON, if it was in protobuf. ApiError if that cannot be read."""
+    """The request with a protobuf body converted to JSON. ApiError if it is invalid."""
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media != MEDIA or not request.body:
         return request

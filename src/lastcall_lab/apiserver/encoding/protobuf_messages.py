@@ -1,8 +1,7 @@
-"""Messages in Kubernetes' protobuf, read as what JSON would have said.
+"""Decodes messages in Kubernetes' protobuf to their JSON form.
 
-An envelope (``runtime.Unknown``) behind four magic bytes names the kind. Only reading is needed: every client of the
-API takes JSON for an answer. The messages come from the published ``generated.proto`` files
-(``tools/generate_protobuf.sh``).
+An envelope (``runtime.Unknown``) after four magic bytes names the kind. Only decoding is needed, because every client
+accepts JSON responses. The messages come from the published ``generated.proto`` files (``tools/generate_protobuf.sh``).
 """
 
 import base64
@@ -26,11 +25,11 @@ _UNKNOWN = "k8s.io.apimachinery.pkg.runtime.Unknown"
 
 
 class InvalidProtobuf(ValueError):
-    """A body that is no such envelope, or one of a kind that nobody knows."""
+    """The body is no valid envelope, or its kind is unknown."""
 
 
 class _Field(NamedTuple):
-    """What Go's sources say: the name in JSON, empty if its content stands in its parent's place."""
+    """From Go's sources: the JSON name, empty for an inlined field."""
 
     name: str
     pointer: bool
@@ -41,12 +40,12 @@ class _Library(NamedTuple):
     fields: Mapping[str, Mapping[int, _Field]]
 
     def message(self, name: str) -> Message:
-        """An empty message; KeyError if there is no such type."""
+        """An empty message; KeyError if the type does not exist."""
         return message_factory.GetMessageClass(self.pool.FindMessageTypeByName(name))()
 
 
 def decode_envelope(body: bytes) -> Object:
-    """The object in an envelope, with its kind and apiVersion. Unreadable if it is none."""
+    """The object in an envelope, with its kind and apiVersion. InvalidProtobuf if it is invalid."""
     if not body.startswith(_MAGIC):
         raise InvalidProtobuf("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")
     library = _library()
@@ -103,7 +102,7 @@ def _object(library: _Library, message: Message) -> Object:
 
 
 def _says_something(content: Any) -> bool:
-    """A zero that is no pointer is how Go writes that there is no value; an empty struct is one."""
+    """In Go a zero that is no pointer means no value; an empty struct is a value."""
     return isinstance(content, dict) or content not in ("", 0, False, [])
 
 

@@ -1,7 +1,7 @@
-"""The body of a write: what it says that it is, and why it may not be what was wanted.
+"""The body of a write: its declared kind, and the errors if it is not the wanted one.
 
-The order of the checks and their words are those of the decoders in ``k8s.io/apimachinery/pkg/runtime/serializer`` and
-of ``transformDecodeError`` in ``k8s.io/apiserver/pkg/endpoints/handlers``.
+The order of the checks and their messages are those of the decoders in ``k8s.io/apimachinery/pkg/runtime/serializer``
+and of ``transformDecodeError`` in ``k8s.io/apiserver/pkg/endpoints/handlers``.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ _TYPE_META = (
 
 
 class GroupVersionKind(NamedTuple):
-    """What an object says that it is, or what is wanted."""
+    """The declared or the wanted kind of an object."""
 
     group: str
     version: str
@@ -40,7 +40,7 @@ class GroupVersionKind(NamedTuple):
 
 
 class RequestBody(NamedTuple):
-    """``kind_of_body`` is what it says that it is, as wanted where it says nothing; ``repeated`` is None for JSON."""
+    """``kind_of_body`` is the declared kind, with wanted values as defaults; ``repeated`` is None for JSON."""
 
     obj: Object
     said: GroupVersionKind
@@ -48,7 +48,7 @@ class RequestBody(NamedTuple):
     repeated: Sequence[str] | None
 
     def strict_complaints(self, unknown: Sequence[str]) -> list[str]:
-        """What a strict decoder says, if ``unknown`` are the paths of the fields that nobody knows."""
+        """The complaints of a strict decoder; ``unknown`` are the paths of unknown fields."""
         if self.repeated is not None:
             return [*self.repeated, *(f'unknown field "{path}"' for path in unknown)]
         return go_json.strict_complaints(self.data, self.obj, unknown)
@@ -62,7 +62,7 @@ def check_size(request: Request) -> None:
 
 
 def is_yaml(request: Request) -> bool:
-    """Whether the body is YAML, by its Content-Type; JSON if there is none. ApiError (415) if it is neither."""
+    """Whether the Content-Type is YAML; JSON without one. ApiError (415) for others."""
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media in ("", "application/json"):
         return False
@@ -74,7 +74,7 @@ def is_yaml(request: Request) -> bool:
 
 
 def read_body(request: Request, wanted: GroupVersionKind) -> RequestBody:
-    """The object in the body. ApiError if there is none."""
+    """Decodes the object. ApiError if the body is invalid."""
     data, text = request.body, is_yaml(request)
     try:
         obj, repeated = from_yaml(data) if text else (go_json.decode_json(data), None)
@@ -87,21 +87,21 @@ def read_body(request: Request, wanted: GroupVersionKind) -> RequestBody:
 
 
 def unrecognized_error(wanted: GroupVersionKind, why: str, data: bytes) -> ApiError:
-    """The body does not even say what it is."""
+    """The body does not declare its kind."""
     return api_errors.bad_request_error(
         f"the object provided is unrecognized (must be of type {wanted.kind}): {why} ({_summary(data)})"
     )
 
 
 def unfit_error(said: GroupVersionKind, wanted: GroupVersionKind, why: str) -> ApiError:
-    """The body says what it is, and cannot be read as what is wanted."""
+    """The body declares a kind that does not fit the wanted one."""
     return api_errors.bad_request_error(
         f'{said.kind} in version "{said.version}" cannot be handled as a {wanted.kind}: {why}'
     )
 
 
 def from_yaml(data: bytes) -> YamlDocument:
-    """The value that YAML stands for in JSON. ValueError, in the words of Kubernetes, if it is none."""
+    """Converts YAML to a JSON value. ValueError in the words of Kubernetes if that fails."""
     try:
         document = strict_yaml.first_document(data)
         return document._replace(value=_plain(document.value))
@@ -113,7 +113,7 @@ def from_yaml(data: bytes) -> YamlDocument:
 
 
 def _plain(value: Any) -> Any:
-    """As JSON can have it: keys are text, and in their order, as Kubernetes turns YAML into JSON."""
+    """The value as JSON: keys become sorted text, as when Kubernetes converts YAML to JSON."""
     if isinstance(value, dict):
         return dict(sorted(((_key(key), _plain(inner)) for key, inner in value.items()), key=itemgetter(0)))
     if isinstance(value, list):
@@ -126,7 +126,7 @@ def _key(key: Any) -> str:
 
 
 def kind_of_body(obj: Any, wanted: GroupVersionKind) -> GroupVersionKind:
-    """What it says that it is; what it does not say, it is as wanted. Malformed, or ValueError, if that makes no sense."""
+    """The declared kind, with wanted values as defaults. MalformedJson or ValueError if it is invalid."""
     if not isinstance(obj, dict):
         raise go_json.MalformedJson(_TYPE_META % go_json.json_type_name(obj))
     for name in ("apiVersion", "kind"):

@@ -1,4 +1,4 @@
-"""YAML as Kubernetes reads it, and the fields that stand in it more than once, in the words of Go's library."""
+"""YAML as Kubernetes parses it, and duplicate fields in the words of Go's library."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -30,12 +30,12 @@ _FIRST = {
 
 
 class StrictLoader(yaml.CSafeLoader):
-    """YAML 1.1 as Go's library has it: y is true, 1:30 is text, 0o7 and 1e3 are numbers."""
+    """YAML 1.1 as in Go's library: y is true, 1:30 is text, 0o7 and 1e3 are numbers."""
 
     yaml_implicit_resolvers: dict[str | None, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012  (as in PyYAML)
 
     def integer(self, node: yaml.ScalarNode) -> int:
-        """By its prefix; a leading zero means octal."""
+        """Parses an integer by its prefix; a leading zero means octal."""
         text = self.construct_scalar(node).replace("_", "")
         digits = text.lstrip("+-")
         octal = len(digits) > 1 and digits[0] == "0" and digits[1].isdigit()
@@ -46,7 +46,7 @@ class StrictLoader(yaml.CSafeLoader):
         return self.construct_scalar(node) in _TRUE
 
     def binary(self, node: yaml.ScalarNode) -> str:
-        """The text that base64 stands for."""
+        """Decodes base64 to text."""
         return self.construct_yaml_binary(node).decode(errors="replace")
 
 
@@ -60,14 +60,14 @@ StrictLoader.add_constructor("tag:yaml.org,2002:binary", StrictLoader.binary)
 
 
 class YamlDocument(NamedTuple):
-    """``repeated`` is one complaint about all fields that are there more than once, or none."""
+    """``repeated`` is one complaint about all duplicate fields, or empty."""
 
     value: Any
     repeated: Sequence[str] = ()
 
 
 def first_document(data: bytes) -> YamlDocument:
-    """The first document, as Kubernetes reads no more of them; None if there is none. yaml.YAMLError if it is no YAML."""
+    """The first document, because Kubernetes ignores others; None if there is none. yaml.YAMLError if invalid."""
     yaml_limits.check_yaml_limits(data)
     loader = StrictLoader(data)
     try:

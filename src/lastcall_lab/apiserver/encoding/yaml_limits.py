@@ -1,8 +1,8 @@
-"""How much a YAML text may become (pure): its depth, and what its aliases add.
+"""Limits on YAML (pure): its depth, and its growth through aliases.
 
-The rules are those of ``go.yaml.in/yaml`` (``decode.go``, ``scannerc.go``). They are checked on the events of the parser,
-before anything is built: a few hundred bytes can stand for gigabytes, and the parser itself ends the process when a text
-is too deep.
+The rules are those of ``go.yaml.in/yaml`` (``decode.go``, ``scannerc.go``). They are checked on the parser's events,
+before anything is built: a few hundred bytes can expand to gigabytes, and excessive depth crashes the process in the
+parser.
 """
 
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ _FREE_NODES, _FREE_ALIASED = 1_000, 100
 
 
 class TooComplex(yaml.YAMLError):
-    """The text breaks a limit; ``problem`` is the message of Go's library."""
+    """The text exceeds a limit; ``problem`` is the message of Go's library."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(problem)
@@ -28,7 +28,7 @@ class TooComplex(yaml.YAMLError):
 
 @dataclass
 class _Subtree:
-    """What a node and all below it come to, if every alias is replaced by what it stands for."""
+    """The size of a node with all aliases expanded."""
 
     anchor: str | None
     nodes: int = 1
@@ -78,13 +78,13 @@ class _Document:
 
 
 def _allowed_share(nodes: int) -> float:
-    """Of nodes that may come from aliases (``allowedAliasRatio``)."""
+    """The allowed share of nodes from aliases (``allowedAliasRatio``)."""
     beyond = (min(max(nodes, _FEW_NODES), _MANY_NODES) - _FEW_NODES) / (_MANY_NODES - _FEW_NODES)
     return 0.99 - 0.89 * beyond
 
 
 def check_yaml_limits(data: bytes) -> None:
-    """TooComplex if the first document of the text breaks a limit; yaml.YAMLError if it is no YAML."""
+    """TooComplex if the first document exceeds a limit; yaml.YAMLError if the text is invalid."""
     document = _Document()
     for event in yaml.parse(data, Loader=yaml.CSafeLoader):
         if isinstance(event, yaml.ScalarEvent):

@@ -1,4 +1,4 @@
-"""YAML as Kubernetes' servers write it (``sigs.k8s.io/yaml``): keys in order, double quotes where need be."""
+"""Writes YAML like Kubernetes' servers (``sigs.k8s.io/yaml``): sorted keys, double quotes where needed."""
 
 import re
 from typing import Any
@@ -20,7 +20,7 @@ class _Writer(yaml.CSafeDumper):
 
 
 def _text(writer: _Writer, text: str) -> yaml.Node:
-    """Text that would be read as something else stands in double quotes; of several lines, as a block."""
+    """Double quotes for ambiguous text, a block for several lines."""
     if "\n" in text:
         return writer.represent_scalar(_STRING, text, style="|")
     return writer.represent_scalar(_STRING, text, style='"' if _ambiguous(text) else None)
@@ -36,5 +36,5 @@ _Writer.add_representer(str, _text)
 
 
 def dump_yaml(obj: Any) -> bytes:
-    """The object."""
+    """The object as YAML."""
     return yaml.dump(obj, Dumper=_Writer, sort_keys=True, allow_unicode=True, width=2**30).encode()
