@@ -1,4 +1,4 @@
-"""Optional fields and items (``self.?spec``, ``self[?'a']``), which the library's parser does not know, as calls (pure)."""
+"""Rewrites optional fields and items (``self.?spec``, ``self[?'a']``) as calls that the library can parse (pure)."""
 
 import re
 from collections.abc import Iterator

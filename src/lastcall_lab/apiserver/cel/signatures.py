@@ -1,4 +1,4 @@
-"""What the functions of CEL and of Kubernetes return (``cel-go/checker/decls``, ``k8s.io/apiserver/pkg/cel/library``), pure."""
+"""Return types of functions of CEL and Kubernetes (``cel-go/checker/decls``, ``apiserver/pkg/cel/library``), pure."""
 
 from collections.abc import Mapping, Sequence
 
@@ -130,7 +130,7 @@ def unwrap_optional(base: Type) -> Type:
 
 
 def join_types(first: Type, second: Type) -> Type:
-    """The most specific type that includes both."""
+    """The common type of both, or ``dyn`` if they differ; None if one is underivable."""
     if first is None or second is None:
         return None
     return common_type(first, second) or DYN

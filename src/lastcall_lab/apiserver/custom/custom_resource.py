@@ -145,7 +145,7 @@ def established_resources(definition: Object) -> Sequence[ServedResource]:
 
 
 def _integer(obj: Object, path: str) -> tuple[int, str]:
-    """The number at a path such as ``.spec.replicas``, 0 if there is none; and why it is none (``NestedInt64``)."""
+    """The number at a path such as ``.spec.replicas`` (0 if absent), and the error if it is none (``NestedInt64``)."""
     found: Any = obj
     steps = [step for step in path.split(".") if step]
     for index, step in enumerate(steps):

@@ -1,1 +1,1 @@
-"""What each kind does differently, one module for each family of kinds."""
+"""The behaviour of each built-in kind, one module per family of kinds."""

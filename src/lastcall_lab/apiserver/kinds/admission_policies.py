@@ -31,7 +31,7 @@ _PATCHES: Mapping[str, tuple[str, str]] = {
 
 
 class _AdmissionPolicyKind(KindBehaviour):
-    """What both kinds have in common."""
+    """The common behaviour of both kinds."""
 
     known_finalizers = False
     has_generation = True
@@ -39,7 +39,7 @@ class _AdmissionPolicyKind(KindBehaviour):
     mutating = False
 
     def default(self, obj: Object) -> None:
-        """A policy that fails refuses; it matches equivalent resources, and everything by its selectors."""
+        """failurePolicy Fail, matchPolicy Equivalent, and selectors that match everything."""
         spec = common_rules.sub_object(obj, "spec")
         common_rules.fill_missing(spec, failurePolicy="Fail")
         match_resources.default_resources(spec.get("matchConstraints"))
@@ -49,7 +49,7 @@ class _AdmissionPolicyKind(KindBehaviour):
         return self._check(obj, conditions_too=True)
 
     def validate_update(self, new: Object, old: Object) -> Iterable[Cause]:
-        """The same, but match conditions that stay as they are are not looked at."""
+        """The same validation without unchanged match conditions."""
         same = (new["spec"].get("matchConditions") or []) == (old["spec"].get("matchConditions") or [])
         return self._check(new, conditions_too=not same)
 
@@ -80,12 +80,12 @@ class _AdmissionPolicyKind(KindBehaviour):
 
 
 class ValidatingPolicyKind(_AdmissionPolicyKind):
-    """What requests must fulfil."""
+    """Policies that reject requests."""
 
     has_status = True
 
     def prepare_create(self, obj: Object) -> None:
-        """Its status is there, and empty."""
+        """Sets an empty status."""
         obj["status"] = {}
 
     def validate_status(self, new: Object, old: Object) -> Iterable[Cause]:
@@ -120,7 +120,7 @@ class ValidatingPolicyKind(_AdmissionPolicyKind):
 
 
 class MutatingPolicyKind(_AdmissionPolicyKind):
-    """What requests are changed to."""
+    """Policies that change objects."""
 
     mutating = True
 
@@ -164,7 +164,7 @@ def _check_param_kind(said: Object, path: str) -> Iterator[Cause]:
 
 
 def _check_variable(variable: Object, path: str, composed: dict[str, Type], *, params: bool) -> Iterator[Cause]:
-    """``validateVariable``; one that is good can be used by those after it."""
+    """``validateVariable``. Later expressions can use a valid one."""
     name, expression = variable.get("name") or "", variable.get("expression") or ""
     if not name.strip():
         yield field_errors.value_required(f"{path}.name", "name is not specified")
@@ -180,7 +180,7 @@ def _check_variable(variable: Object, path: str, composed: dict[str, Type], *, p
 
 
 def _kept_type(found: Type) -> Type:
-    """The type as other expressions see it: that of objects is not known there (``convertCelTypeToDeclType``)."""
+    """The type as other expressions see it; object types become unknown (``convertCelTypeToDeclType``)."""
     plain = ("bool", "bytes", "double", "int", "null_type", "string", "uint", "list(", "map(", "google.protobuf.")
     return found if found is None or found.startswith(plain) else DYN
 
@@ -250,7 +250,7 @@ def _check_mutation(mutation: Object, path: str, declared: DeclaredVariables) ->
 
 
 def _by_go_name(annotation: Object) -> Object:
-    """As messages show it."""
+    """The Go name of the field, as in messages."""
     return {name[0].upper() + name[1:]: value for name, value in annotation.items()}
 
 

@@ -16,7 +16,7 @@ SYSTEM_CLASSES = {"system-node-critical": 2_000_001_000, "system-cluster-critica
 
 
 class PodDisruptionBudgetKind(KindBehaviour):
-    """How many pods must stay up. The disruption controller writes how many may go."""
+    """The minimum of healthy pods. The disruption controller writes the allowed disruptions."""
 
     known_finalizers = False
     has_generation = True
@@ -25,12 +25,12 @@ class PodDisruptionBudgetKind(KindBehaviour):
     status_keeps = ()
 
     def default(self, obj: Object) -> None:
-        """The numbers of the status are always there."""
+        """Always sets the numbers of the status."""
         common_rules.sub_object(obj, "spec")
         common_rules.fill_missing(common_rules.sub_object(obj, "status"), **dict.fromkeys(_COUNTS, 0))
 
     def prepare_create(self, obj: Object) -> None:
-        """Nothing has been counted yet, and nothing may go."""
+        """Starts with no allowed disruption, because no pod has been counted yet."""
         obj["status"] = dict.fromkeys(_COUNTS, 0)
 
     def validate(self, obj: Object) -> Iterable[Cause]:
@@ -63,22 +63,22 @@ class PriorityClassKind(KindBehaviour):
     has_generation = True
 
     def default(self, obj: Object) -> None:
-        """Pods of the class push others away."""
+        """preemptionPolicy PreemptLowerPriority."""
         common_rules.fill_missing(obj, value=0, preemptionPolicy="PreemptLowerPriority")
 
     def outcome(self, obj: Object, options: DeleteOptions, wall: float) -> DeletionOutcome | None:
-        """The classes of the system stay."""
+        """The system classes cannot be deleted."""
         if (name := obj["metadata"]["name"]) in SYSTEM_CLASSES:
             why = "this is a system priority class and cannot be deleted"
             raise api_errors.forbidden_error("priorityclasses", "scheduling.k8s.io", name, why)
         return None
 
     def generation_source(self, obj: Object) -> object:
-        """Its generation is always the first."""
+        """The generation never changes."""
         return None
 
     def validate(self, obj: Object) -> Iterable[Cause]:
-        """``ValidatePriorityClass``: the names and values of the system are its own."""
+        """``ValidatePriorityClass``: the names and values of the system classes are reserved."""
         name, value = obj["metadata"].get("name", ""), obj["value"]
         if name.startswith("system-"):
             if SYSTEM_CLASSES.get(name) != value:
@@ -95,7 +95,7 @@ class PriorityClassKind(KindBehaviour):
         yield from common_rules.check_one_of(policy, "preemptionPolicy", "PreemptLowerPriority", "Never")
 
     def validate_update(self, new: Object, old: Object) -> Iterable[Cause]:
-        """Neither the value nor the policy may change."""
+        """The value and the preemption policy are immutable."""
         if new["value"] != old["value"]:
             yield field_errors.forbidden("value", "may not be changed in an update.")
         yield from common_rules.check_immutable(new, old, "", "preemptionPolicy")

@@ -1,4 +1,4 @@
-"""Rules that several kinds share, in Kubernetes' words, and small helps to fill in what is missing."""
+"""Validation rules that several kinds share, in Kubernetes' words, and helpers for defaults."""
 
 import ipaddress
 import re
@@ -24,7 +24,7 @@ IMMUTABLE = "field is immutable"
 
 
 def fill_missing(target: Object, **values: Any) -> Object:
-    """``target`` with the values for those names that it has not, or has as null."""
+    """Sets missing or null fields of ``target`` to these values."""
     for name, value in values.items():
         if target.get(name) is None:
             target[name] = value
@@ -32,7 +32,7 @@ def fill_missing(target: Object, **values: Any) -> Object:
 
 
 def sub_object(target: Object, name: str) -> Object:
-    """The object under ``name``, which is made if there is none."""
+    """The object under ``name``; creates it if absent."""
     found = target.get(name)
     if not isinstance(found, dict):
         found = target[name] = {}
@@ -40,7 +40,7 @@ def sub_object(target: Object, name: str) -> Object:
 
 
 def check_not_negative(target: Mapping[str, Any], path: str, *keys: str) -> Iterator[Cause]:
-    """Those of the numbers that are there must not be negative."""
+    """The present numbers must not be negative."""
     for key in keys:
         value = target.get(key)
         if value is not None and value < 0:
@@ -48,14 +48,14 @@ def check_not_negative(target: Mapping[str, Any], path: str, *keys: str) -> Iter
 
 
 def check_at_most(target: Mapping[str, Any], path: str, limit: str, why: str, *keys: str) -> Iterator[Cause]:
-    """None of the numbers must be larger than the one named ``limit``."""
+    """No number may be larger than the one named ``limit``."""
     for key in keys:
         if (target.get(key) or 0) > (target.get(limit) or 0):
             yield field_errors.invalid(f"{path}.{key}", target.get(key) or 0, why)
 
 
 def check_number_or_percent(value: Any, path: str) -> Iterator[Cause]:
-    """A number that is not negative, or a percentage."""
+    """A non-negative number or a percentage."""
     if isinstance(value, str):
         if not _PERCENT.fullmatch(value):
             yield field_errors.invalid(path, value, _PERCENT_RULE)
@@ -64,7 +64,7 @@ def check_number_or_percent(value: Any, path: str) -> Iterator[Cause]:
 
 
 def check_at_most_all(value: Any, path: str) -> Iterator[Cause]:
-    """A percentage must not be larger than 100%."""
+    """A percentage must not exceed 100%."""
     digits = value[:-1].lstrip("0") if isinstance(value, str) and _PERCENT.fullmatch(value) else ""
     if len(digits) > 3 or int(digits or 0) > 100:
         yield field_errors.invalid(path, value, "must not be greater than 100%")
@@ -77,25 +77,25 @@ def is_zero(value: Any) -> bool:
 
 
 def check_immutable(new: Mapping[str, Any], old: Mapping[str, Any], path: str, *keys: str) -> Iterator[Cause]:
-    """The fields must be as they were."""
+    """The fields must not change."""
     for key in keys:
         if new.get(key) != old.get(key):
             yield field_errors.invalid(f"{path}.{key}" if path else key, new.get(key), IMMUTABLE)
 
 
 def check_one_of(value: Any, path: str, *supported: str) -> Iterator[Cause]:
-    """If there is a value, it must be one of those."""
+    """A present value must be one of these."""
     if value is not None and value not in supported:
         yield field_errors.not_supported(path, value, supported)
 
 
 def is_empty_selector(selector: Mapping[str, Any] | None) -> bool:
-    """Whether a label selector says nothing."""
+    """Whether a label selector has no requirement."""
     return not selector or not (selector.get("matchLabels") or selector.get("matchExpressions"))
 
 
 def selects_labels(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bool:
-    """Whether the labels are selected; without a selector nothing is."""
+    """Whether the selector matches the labels; a missing selector matches nothing."""
     if selector is None:
         return False
     wanted = selector.get("matchLabels") or {}
@@ -115,7 +115,7 @@ def _meets(requirement: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
 
 
 def selector_text(selector: Mapping[str, Any] | None) -> str:
-    """A label selector as query parameters have it (``metav1.FormatLabelSelector``), ordered by key."""
+    """A label selector as query parameter (``metav1.FormatLabelSelector``), ordered by key."""
     selector = selector or {}
     said = [(key, f"{key}={value}") for key, value in (selector.get("matchLabels") or {}).items()]
     for one in selector.get("matchExpressions") or ():
@@ -126,12 +126,12 @@ def selector_text(selector: Mapping[str, Any] | None) -> str:
 
 
 def check_labels(labels: Object | None, path: str) -> Iterator[Cause]:
-    """The rules for labels."""
+    """The validation of labels."""
     yield from object_meta.check_labels(labels or {}, path)
 
 
 def check_unique(values: Iterable[Any], path: str) -> Iterator[Cause]:
-    """No value may be there twice."""
+    """Values must be unique."""
     seen: list[Any] = []
     for index, value in enumerate(values):
         if value in seen:
@@ -140,7 +140,7 @@ def check_unique(values: Iterable[Any], path: str) -> Iterator[Cause]:
 
 
 def is_address(text: str, *versions: int) -> bool:
-    """Whether it is an IP address, of one of the versions if any is named."""
+    """Whether it is an IP address, of one of the given versions if any."""
     address = _address(text)
     return address is not None and (not versions or address.version in versions)
 
@@ -154,7 +154,7 @@ def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 
 def check_endpoint_address(text: str, path: str) -> Iterator[Cause]:
-    """An address that other machines can reach (``ValidateEndpointIP``), or one of a lab's pod that is a process."""
+    """An address reachable from other machines (``ValidateEndpointIP``), or that of a lab pod run as a process."""
     yield from (field_errors.invalid(path, text, why) for why in _extraordinary(text))
 
 

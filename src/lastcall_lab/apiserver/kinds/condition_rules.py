@@ -1,4 +1,4 @@
-"""The rules for conditions of the kind that many statuses have (``metav1/validation.ValidateConditions``), pure."""
+"""Validation of status conditions (``metav1/validation.ValidateConditions``), pure."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -12,7 +12,7 @@ _LONGEST_REASON, _LONGEST_MESSAGE = 1024, 32 * 1024
 
 
 def validate_conditions(conditions: Iterable[Object], path: str) -> Iterator[Cause]:
-    """What is wrong with them."""
+    """The violations in the conditions."""
     seen: set[str] = set()
     for index, condition in enumerate(conditions):
         kind = condition.get("type", "")

@@ -23,16 +23,16 @@ _TOKEN = "kubernetes.io/service-account-token"  # noqa: S105  (a type of secret)
 
 
 class ComponentStatusKind(KindBehaviour):
-    """Of the parts of the control plane, of which there is one."""
+    """The health of control plane components. The lab has one."""
 
     deprecation = "v1 ComponentStatus is deprecated in v1.19+"
 
 
 class ConfigMapKind(KindBehaviour):
-    """Text and bytes by name."""
+    """Text and binary data by key."""
 
     def default(self, obj: Object) -> None:
-        """Empty maps are as good as none."""
+        """Drops empty maps."""
         _tidy(obj, "data", "binaryData")
 
     def validate(self, obj: Object) -> Iterable[Cause]:
@@ -56,10 +56,10 @@ class ConfigMapKind(KindBehaviour):
 
 
 class SecretKind(KindBehaviour):
-    """Bytes by name; ``stringData`` is another way to write them."""
+    """Binary data by key; ``stringData`` is a write-only alternative."""
 
     def default(self, obj: Object) -> None:
-        """Opaque; what is given as text is encoded."""
+        """Type Opaque; encodes ``stringData``."""
         common_rules.fill_missing(obj, type="Opaque")
         if texts := obj.pop("stringData", None):
             data = common_rules.sub_object(obj, "data")
@@ -89,17 +89,17 @@ class SecretKind(KindBehaviour):
         yield from self.validate(new)
 
     def fields(self, obj: Object) -> Mapping[str, str]:
-        """Its type."""
+        """The type."""
         return {"type": obj.get("type") or ""}
 
 
 class ServiceAccountKind(KindBehaviour):
-    """Whom pods act as."""
+    """The identity of pods."""
 
     status_after_delete = False
 
     def default(self, obj: Object) -> None:
-        """Empty lists are as good as none."""
+        """Drops empty lists."""
         _tidy(obj, "secrets", "imagePullSecrets")
 
 

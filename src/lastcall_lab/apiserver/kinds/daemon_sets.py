@@ -20,13 +20,13 @@ _COUNTS = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberSchedul
 
 
 class DaemonSetKind(BaseWorkloadKind):
-    """One pod on each node. An annotation counts the changes of the template."""
+    """One pod per node. An annotation holds the template generation."""
 
     hidden_annotations = (_GENERATION,)
     empty_status: ClassVar[Object] = dict.fromkeys(_COUNTS, 0)
 
     def default(self, obj: Object) -> None:
-        """Rolling update of one node after the other."""
+        """Rolling update with maxUnavailable 1."""
         super().default(obj)
         spec = common_rules.fill_missing(obj["spec"], revisionHistoryLimit=10)
         strategy = common_rules.sub_object(spec, "updateStrategy")
@@ -35,13 +35,13 @@ class DaemonSetKind(BaseWorkloadKind):
             common_rules.fill_missing(common_rules.sub_object(strategy, "rollingUpdate"), maxUnavailable=1, maxSurge=0)
 
     def prepare_create(self, obj: Object) -> None:
-        """The template's first generation."""
+        """Template generation 1."""
         super().prepare_create(obj)
         annotations = common_rules.sub_object(obj["metadata"], "annotations")
         annotations.setdefault(_GENERATION, "1")
 
     def prepare_update(self, new: Object, old: Object) -> None:
-        """The next generation of the template, if it is another one."""
+        """Increments the template generation if the template changes."""
         super().prepare_update(new, old)
         before = (old["metadata"].get("annotations") or {}).get(_GENERATION, "1")
         changed = new["spec"]["template"] != old["spec"]["template"]

@@ -18,12 +18,12 @@ _EMPTY = "invalid for deployment"
 
 
 class DeploymentKind(BaseWorkloadKind):
-    """Replaces its pods by those of another template without ending all at once."""
+    """Replaces its pods gradually when the template changes."""
 
     status_keeps = ("labels",)
 
     def default(self, obj: Object) -> None:
-        """One replica, rolling update by a quarter, ten old revisions, ten minutes."""
+        """One replica, rolling update by 25%, ten old revisions, a progress deadline of ten minutes."""
         super().default(obj)
         spec = common_rules.fill_missing(obj["spec"], replicas=1, revisionHistoryLimit=10, progressDeadlineSeconds=600)
         strategy = common_rules.sub_object(spec, "strategy")
@@ -34,7 +34,7 @@ class DeploymentKind(BaseWorkloadKind):
             )
 
     def generation_source(self, obj: Object) -> object:
-        """Annotations count as well: they are copied to ReplicaSets."""
+        """Includes annotations, because they are copied to ReplicaSets."""
         return obj["spec"], obj["metadata"].get("annotations")
 
     def validate(self, obj: Object) -> Iterable[Cause]:
@@ -64,7 +64,7 @@ class DeploymentKind(BaseWorkloadKind):
 
 
 class ReplicaSetKind(BaseWorkloadKind):
-    """Keeps a number of pods."""
+    """Maintains a number of pods."""
 
     empty_status: ClassVar[Object] = {"replicas": 0}
 
@@ -90,7 +90,7 @@ class ReplicaSetKind(BaseWorkloadKind):
         yield from common_rules.check_at_most(status, "status", "readyReplicas", why, "availableReplicas")
 
     def fields(self, obj: Object) -> Mapping[str, str]:
-        """How many pods there are."""
+        """The number of pods."""
         return {"status.replicas": str((obj.get("status") or {}).get("replicas") or 0)}
 
 

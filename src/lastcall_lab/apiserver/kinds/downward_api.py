@@ -1,4 +1,4 @@
-"""References to a pod's own fields and resources in its environment (``validateObjectFieldSelector``; pure)."""
+"""Downward API references in environment variables (``validateObjectFieldSelector``; pure)."""
 
 import re
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ _SUBSCRIPTED = re.compile(r"(.*)\['(.*)'\]", re.DOTALL)
 
 
 def check_field(said: Object, path: str) -> Iterator[Cause]:
-    """A ``fieldRef`` of a variable."""
+    """Validates the ``fieldRef`` of a variable."""
     version, wanted = said.get("apiVersion") or "v1", said.get("fieldPath") or ""
     if not wanted:
         yield field_errors.value_required(f"{path}.fieldPath")
@@ -45,7 +45,7 @@ def check_field(said: Object, path: str) -> Iterator[Cause]:
 
 
 def check_resource(said: Object, path: str) -> Iterator[Cause]:
-    """A ``resourceFieldRef`` of a variable."""
+    """Validates the ``resourceFieldRef`` of a variable."""
     wanted = said.get("resource") or ""
     if not wanted:
         yield field_errors.value_required(f"{path}.resource")
@@ -54,7 +54,7 @@ def check_resource(said: Object, path: str) -> Iterator[Cause]:
 
 
 def _unconvertible(version: str, wanted: str, subscripted: re.Match[str] | None) -> str:
-    """Why there is no such field (``ConvertDownwardAPIFieldLabel``)."""
+    """Why the field does not exist (``ConvertDownwardAPIFieldLabel``)."""
     if version != "v1":
         return f"unsupported pod version: {version}"
     if subscripted:

@@ -16,13 +16,13 @@ _ADDRESS_RULE = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 
 
 class EndpointsKind(KindBehaviour):
-    """Where a service's pods are, as it used to be said."""
+    """The addresses of a Service's pods, in the deprecated form."""
 
     creates_on_update = True
     deprecation = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
 
     def default(self, obj: Object) -> None:
-        """TCP."""
+        """Protocol TCP."""
         for subset in obj.get("subsets") or ():
             for port in subset.get("ports") or ():
                 common_rules.fill_missing(port, protocol="TCP")
@@ -46,13 +46,13 @@ class EndpointsKind(KindBehaviour):
 
 
 class EndpointSliceKind(KindBehaviour):
-    """Where a service's pods are, and whether they are ready, serve, or terminate."""
+    """The addresses of a Service's pods, with their ready, serving and terminating conditions."""
 
     has_generation = True
     leaves_alone = True
 
     def default(self, obj: Object) -> None:
-        """Unnamed ports, TCP."""
+        """Empty port names, protocol TCP."""
         obj["endpoints"] = obj.get("endpoints")
         for endpoint in obj["endpoints"] or ():
             common_rules.sub_object(endpoint, "conditions")
@@ -61,25 +61,25 @@ class EndpointSliceKind(KindBehaviour):
             common_rules.fill_missing(port, name="", protocol="TCP")
 
     def prepare_create(self, obj: Object) -> None:
-        """What version 1 has dropped is dropped (``dropTopologyOnV1``)."""
+        """Drops the fields that v1 removed (``dropTopologyOnV1``)."""
         for endpoint in obj["endpoints"] or ():
             endpoint.pop("deprecatedTopology", None)
 
     def prepare_update(self, new: Object, old: Object) -> None:
-        """The same."""
+        """Drops the same fields."""
         self.prepare_create(new)
 
     def warnings(self, obj: Object) -> Iterable[str]:
-        """Names instead of addresses."""
+        """Warns about FQDN addresses."""
         if obj.get("addressType") == "FQDN":
             yield "spec.addressType: FQDN endpoints are deprecated"
 
     def update_warnings(self, new: Object, old: Object) -> Iterable[str]:
-        """None about names: they were warned about when the slice was made."""
+        """No warnings about addresses, which were given at creation."""
         return ()
 
     def generation_source(self, obj: Object) -> object:
-        """Everything, the labels too."""
+        """Everything, including the labels."""
         return super().generation_source(obj), obj["metadata"].get("labels")
 
     def validate(self, obj: Object) -> Iterable[Cause]:
@@ -87,7 +87,7 @@ class EndpointSliceKind(KindBehaviour):
         return self._check(obj, ())
 
     def validate_update(self, new: Object, old: Object) -> Iterable[Cause]:
-        """The type of address stays as it is. An endpoint that is the very same has been checked when it was new."""
+        """The address type is immutable. Unchanged endpoints are not validated again."""
         yield from self._check(new, (old["endpoints"] or ()) if new.get("addressType") == old["addressType"] else ())
         yield from common_rules.check_immutable(new, old, "", "addressType")
 

@@ -1,4 +1,4 @@
-"""Events, in their two versions, of which ``v1`` is the one that is stored (``pkg/apis/core``, ``pkg/apis/events``)."""
+"""Events in their two versions, of which ``v1`` is the storage version (``pkg/apis/core``, ``pkg/apis/events``)."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -59,13 +59,13 @@ _ZERO: Mapping[str, Any] = {
 
 
 class EventKind(KindBehaviour):
-    """``v1``: old clients say little, and may."""
+    """``v1``: events of old clients may be incomplete."""
 
     dependents = DependentsPolicy.NONE
     creates_on_update = True
 
     def default(self, obj: Object) -> None:
-        """What an event always has."""
+        """Sets the fields that are always present."""
         common_rules.sub_object(obj, "involvedObject")
         common_rules.sub_object(obj, "source")
         for name in ("firstTimestamp", "lastTimestamp", "eventTime"):
@@ -74,26 +74,26 @@ class EventKind(KindBehaviour):
             obj[name] = obj.get(name) or ""
 
     def validate(self, obj: Object) -> Iterable[Cause]:
-        """``legacyValidateEvent``: what events that have an ``eventTime`` must say besides."""
+        """``legacyValidateEvent``: additional rules for events with an ``eventTime``."""
         return _legacy(obj, "reportingComponent")
 
     def fields(self, obj: Object) -> Mapping[str, str]:
-        """What the event is about, why, from whom; under the names of both versions, as both lie in one store."""
+        """Involved object, reason and source, under the names of both versions, which share one storage."""
         return {**_new_fields(obj), **_old_fields(obj)}
 
     def selectable_fields(self) -> Collection[str]:
-        """Under the names of this version."""
+        """The fields under the names of this version."""
         return _old_fields({}).keys()
 
 
 class NewEventKind(KindBehaviour):
-    """``events.k8s.io/v1``: complete from the beginning, and only the series and the metadata change."""
+    """``events.k8s.io/v1``: complete at creation; only series and metadata can change."""
 
     dependents = DependentsPolicy.NONE
     creates_on_update = True
 
     def default(self, obj: Object) -> None:
-        """What an event always has."""
+        """Sets the fields that are always present."""
         common_rules.sub_object(obj, "regarding")
         common_rules.sub_object(obj, "deprecatedSource")
         for name in ("deprecatedFirstTimestamp", "deprecatedLastTimestamp", "eventTime"):
@@ -124,7 +124,7 @@ class NewEventKind(KindBehaviour):
                 yield field_errors.invalid(RENAMED_BACK.get(name, name), shown, "field is immutable")
 
     def fields(self, obj: Object) -> Mapping[str, str]:
-        """The same, under the new names."""
+        """The same fields under the new names."""
         return _new_fields(_as_stored(obj))
 
 
@@ -154,7 +154,7 @@ def _as_stored(event: Object) -> dict[str, Any]:
 
 
 def _legacy(event: Object, controller: str) -> Iterator[Cause]:
-    """An event lies where its object does; a complete one says who tells of it, and why (``legacyValidateEvent``)."""
+    """An event is in its object's namespace; a complete one has a reporter and a reason (``legacyValidateEvent``)."""
     own, about = event["metadata"].get("namespace", ""), (event.get("involvedObject") or {}).get("namespace") or ""
     complete = bool(event.get("eventTime"))
     fits = own in ("default", "kube-system") if complete else own in ("default", "")

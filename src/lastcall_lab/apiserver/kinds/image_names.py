@@ -1,4 +1,4 @@
-"""Names of images, as far as defaults depend on them (``github.com/distribution/reference``), pure."""
+"""Image names, as far as defaults depend on them (``github.com/distribution/reference``), pure."""
 
 import re
 
@@ -7,7 +7,7 @@ _TAG = re.compile(r"\w[\w.-]{0,127}", re.ASCII)
 
 
 def is_latest(image: str) -> bool:
-    """Whether the image has the tag ``latest``, said or implied; a name that cannot be read has none."""
+    """Whether the image has the explicit or implied tag ``latest``; an invalid name has no tag."""
     name, at, _ = image.partition("@")
     head, slash, rest = name.rpartition("/")
     last, colon, tag = rest.partition(":")

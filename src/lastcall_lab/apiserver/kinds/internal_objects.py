@@ -1,6 +1,6 @@
-"""Objects as Kubernetes has them within, which its messages show (pure).
+"""Objects in Kubernetes' internal form, as its messages show them (pure).
 
-Those types are much like the API's, with other names for the fields, and with all that is not set written out.
+The internal types resemble those of the API, with other field names and with unset fields included.
 """
 
 import difflib
@@ -21,7 +21,7 @@ _TAGGED = "v1.LabelSelector"
 
 @cache
 def internal_fields(kind: str, *path: str) -> Mapping[str, SchemaNode]:
-    """The fields of a part of a kind of ``v1``, by their names in the API."""
+    """The internal fields of a part of a ``v1`` kind, by API name."""
     node = TypeTable().find("", "v1", kind)
     for name in path:
         node = node.fields[name] if node else None
@@ -31,14 +31,14 @@ def internal_fields(kind: str, *path: str) -> Mapping[str, SchemaNode]:
 
 
 def to_internal(obj: Object, fields: Mapping[str, SchemaNode], names: Iterable[str]) -> Object:
-    """The named fields of an object, in that order, under their names in Go."""
+    """The given fields of an object, in that order, under their Go names."""
     return {_name(name): _value(obj.get(name), fields[name]) for name in names}
 
 
 def unified_diff(old: Object, new: Object) -> str:
-    """From one object to the other, in the unified form, with three lines around each change.
+    """The unified diff of two objects, with three lines of context.
 
-    It is for people, who look for the field in it that they must not change.
+    It helps users find the immutable field that they changed.
     """
     lines = difflib.unified_diff(_lines(old), _lines(new), n=3, lineterm="\n")
     return "".join([*lines][2:])
@@ -64,7 +64,7 @@ def _value(value: Any, node: SchemaNode) -> Any:
 
 
 def _name(name: str) -> str:
-    """The name of a field in Go."""
+    """The Go name of a field."""
     first = re.match("[a-z]*", name)
     word = first[0] if first else ""
     return _NAMES.get(name) or (word.upper() if word in _ACRONYMS else word.capitalize()) + name[len(word) :]

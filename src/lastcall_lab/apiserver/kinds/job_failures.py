@@ -1,4 +1,4 @@
-"""What a job says of pods that fail (``validatePodFailurePolicy``; pure)."""
+"""Validation of a job's podFailurePolicy (``validatePodFailurePolicy``; pure)."""
 
 from collections.abc import Collection, Iterator
 
@@ -13,7 +13,7 @@ _STATES = ("False", "True", "Unknown")
 
 
 def check_failure_policy(spec: Object, path: str) -> Iterator[Cause]:
-    """The rules of a job's policy, if it has one."""
+    """The violations in a job's policy, if it has one."""
     policy = spec.get("podFailurePolicy")
     if policy is None:
         return

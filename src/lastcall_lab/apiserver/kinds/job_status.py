@@ -1,4 +1,4 @@
-"""What the status of a Job may say (``validateJobStatus``, with what its strategy asks to be refused)."""
+"""Validation of a Job's status (``validateJobStatus``, with the options that its strategy sets)."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ _TERMINAL = ("Failed", "Complete", "FailureTarget")
 
 
 def check_status(new: Object, old: Object) -> Iterator[Cause]:
-    """The rules that the new status violates. Most hold only for what the request changes."""
+    """The violations in the new status. Most rules apply only to changes of the request."""
     status, before = new.get("status") or {}, old.get("status") or {}
     yield from common_rules.check_not_negative(status, "status", *_COUNTS)
     true, was = _true(status), _true(before)
@@ -69,5 +69,5 @@ def _true(status: Object) -> set[str]:
 
 
 def _conditions_refused(why: str) -> Cause:
-    """Go leaves the value out of these messages."""
+    """Go omits the value in these messages."""
     return Cause("FieldValueInvalid", f"Invalid value: {why}", "status.conditions")

@@ -31,12 +31,12 @@ _ORPHANS = (
 
 
 class JobKind(BaseWorkloadKind):
-    """Pods that end. The selector and the labels that it selects are made from the job's uid."""
+    """Pods that run to completion. The selector and its labels are generated from the job's uid."""
 
     dependents = DependentsPolicy.ORPHANED
 
     def default(self, obj: Object) -> None:
-        """One pod, six more attempts."""
+        """One pod, six retries."""
         super().default(obj)
         spec = obj["spec"]
         set_job_defaults(spec)
@@ -45,7 +45,7 @@ class JobKind(BaseWorkloadKind):
             obj["metadata"]["labels"] = dict(labels)
 
     def prepare_create(self, obj: Object) -> None:
-        """The generated selector and labels; the job has the labels of its template if it has none of its own."""
+        """Generates selector and labels; a job without labels gets those of its template."""
         super().prepare_create(obj)
         spec = obj["spec"]
         if spec["manualSelector"]:
@@ -75,7 +75,7 @@ class JobKind(BaseWorkloadKind):
         yield from _hostnames(obj)
 
     def validate_update(self, new: Object, old: Object) -> Iterable[Cause]:
-        """``ValidateJobUpdate``: what the pods are like stays as it is."""
+        """``ValidateJobUpdate``: most of the template is immutable."""
         after, before = new["spec"], old["spec"]
         yield from (cause for cause in self.validate(new) if cause.field != "metadata.name")
         yield from _completions(after, before)
@@ -84,27 +84,27 @@ class JobKind(BaseWorkloadKind):
         yield from common_rules.check_immutable(after, before, "spec", *_RIGID)
 
     def validate_status(self, new: Object, old: Object) -> Iterable[Cause]:
-        """The rules of a module of their own."""
+        """See ``job_status``."""
         return check_status(new, old)
 
     def deletion_warnings(self, options: DeleteOptions) -> Iterable[str]:
-        """Most people expect the pods to go with their job."""
+        """Warns that the pods are orphaned by default, which most users do not expect."""
         return (_ORPHANS,) if options.orphan is None and options.propagation is None else ()
 
     def fields(self, obj: Object) -> Mapping[str, str]:
-        """How many pods succeeded."""
+        """The number of succeeded pods."""
         return {"status.successful": str((obj.get("status") or {}).get("succeeded") or 0)}
 
 
 class CronJobKind(KindBehaviour):
-    """Jobs at certain times. Nothing in the lab makes them."""
+    """Jobs on a schedule. No controller of the lab creates them."""
 
     has_generation = True
     has_status = True
     status_keeps = ()
 
     def default(self, obj: Object) -> None:
-        """Several may run at once; three good ones and a failed one are kept."""
+        """Allows concurrent jobs; keeps three successful ones and one failed one."""
         spec = common_rules.fill_missing(
             common_rules.sub_object(obj, "spec"), successfulJobsHistoryLimit=3, failedJobsHistoryLimit=1
         )
@@ -116,11 +116,11 @@ class CronJobKind(KindBehaviour):
         common_rules.sub_object(obj, "status")
 
     def prepare_create(self, obj: Object) -> None:
-        """Nothing has run yet."""
+        """Clears the status."""
         obj["status"] = {}
 
     def validate_name(self, name: str) -> str:
-        """Jobs are named after it, with eleven characters more."""
+        """Job names add eleven characters to it."""
         return name_rules.subdomain_error(name) or ("must be no more than 52 characters" if len(name) > 52 else "")
 
     def validate(self, obj: Object) -> Iterable[Cause]:
@@ -179,7 +179,7 @@ def check_job_spec(spec: Object, path: str) -> Iterator[Cause]:
 
 
 def _managed_by(name: str | None, path: str) -> Iterator[Cause]:
-    """Who sees to the job, if that is not the job controller (``IsDomainPrefixedPath``)."""
+    """The responsible controller, if it is not the job controller (``IsDomainPrefixedPath``)."""
     if name is None:
         return
     domain, slash, rest = name.partition("/")
@@ -204,7 +204,7 @@ def _time_zone(name: str | None, path: str) -> Iterator[Cause]:
 
 @functools.cache
 def _zones() -> Collection[str]:
-    """Those that this machine knows; none if it has no database of them."""
+    """The time zones of this machine; empty without a time zone database."""
     return frozenset(zoneinfo.available_timezones())
 
 
@@ -254,7 +254,7 @@ def _hostnames(job: Object) -> Iterator[Cause]:
 
 
 def _completions(new: Object, old: Object) -> Iterator[Cause]:
-    """Indexed jobs may grow and shrink, with as many pods at once as there are indexes."""
+    """An Indexed Job can change completions together with parallelism."""
     after, before = new.get("completions"), old.get("completions")
     if after == before:
         return
@@ -266,12 +266,12 @@ def _completions(new: Object, old: Object) -> Iterator[Cause]:
 
 
 def _waits(job: Object) -> bool:
-    """Whether the job is suspended, and none of its pods has been started."""
+    """Whether the job is suspended and has not started."""
     return bool(job["spec"].get("suspend")) and not (job.get("status") or {}).get("startTime")
 
 
 def _check_template(new: Object, old: Object, *, waits: bool) -> Iterator[Cause]:
-    """``validatePodTemplateUpdate``: while the job waits, its pods may be scheduled, and sized, differently."""
+    """``validatePodTemplateUpdate``: while the job waits, scheduling directives and resources may change."""
     template = new["template"]
     if not waits and template != old["template"]:
         yield field_errors.invalid("spec.template", inner_template(template), common_rules.IMMUTABLE)
@@ -280,14 +280,14 @@ def _check_template(new: Object, old: Object, *, waits: bool) -> Iterator[Cause]
 
 
 def _with_new_resources(containers: list[Object], wanted: list[Object]) -> list[Object]:
-    """The old containers with the new resources, if they are the same ones."""
+    """The old containers with the new resources, if they have the same names."""
     if [one["name"] for one in containers] != [one["name"] for one in wanted]:
         return containers
     return [{**old, "resources": new.get("resources")} for old, new in zip(containers, wanted, strict=True)]
 
 
 def _schedulable(new: Object, old: Object) -> Object:
-    """The old template with the new directives for the scheduler, and the new resources."""
+    """The old template with the new scheduling directives and resources."""
     template, wanted = old["template"], new["template"]
     spec = {name: value for name, value in template["spec"].items() if name not in _DIRECTIVES}
     spec.update({name: wanted["spec"][name] for name in _DIRECTIVES if name in wanted["spec"]})

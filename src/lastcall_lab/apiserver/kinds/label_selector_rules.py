@@ -1,4 +1,4 @@
-"""The rules for label selectors in objects (``pkg/apis/meta/v1/validation``), pure."""
+"""Validation of label selectors in objects (``pkg/apis/meta/v1/validation``), pure."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from lastcall_lab.apiserver.values.request import Object
 
 
 def validate_selector(selector: Object | None, path: str) -> Iterator[Cause]:
-    """``matchLabels`` and ``matchExpressions``; no selector at all is good."""
+    """Validates ``matchLabels`` and ``matchExpressions``; a missing selector is valid."""
     if not selector:
         return
     yield from object_meta.check_labels(selector.get("matchLabels") or {}, f"{path}.matchLabels")

@@ -10,14 +10,14 @@ from lastcall_lab.apiserver.values.request import Object
 
 
 class LeaseKind(KindBehaviour):
-    """Who holds something, and until when; heartbeats of nodes among them."""
+    """Who holds a lock, and until when; also node heartbeats."""
 
     known_finalizers = False
     needs_revision = True
     creates_on_update = True
 
     def default(self, obj: Object) -> None:
-        """The spec is always there."""
+        """Always has a spec."""
         common_rules.sub_object(obj, "spec")
 
     def validate(self, obj: Object) -> Iterable[Cause]:

@@ -1,4 +1,4 @@
-"""What Services of type LoadBalancer have that the others have not (``ValidateService``), pure."""
+"""Rules for Services of type LoadBalancer (``ValidateService``), pure."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ _ADDRESS_RULE = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 
 
 def check_ranges(spec: Object) -> Iterator[Cause]:
-    """Who may reach the load balancer, and which one it is."""
+    """Validates source ranges and the load balancer class."""
     path, ranges = "spec.LoadBalancerSourceRanges", spec.get("loadBalancerSourceRanges") or ()
     if ranges and spec["type"] != _TYPE:
         yield field_errors.forbidden(path, _ONLY)

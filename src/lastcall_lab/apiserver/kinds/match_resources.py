@@ -16,7 +16,7 @@ _MUTABLE = ("*", "CONNECT", "CREATE", "UPDATE")
 
 
 def default_resources(said: Object | None) -> None:
-    """Fills in what a client has left out (``SetDefaults_MatchResources``)."""
+    """Sets the defaults (``SetDefaults_MatchResources``)."""
     if said is None:
         return
     common_rules.fill_missing(said, matchPolicy="Equivalent")
@@ -28,7 +28,7 @@ def default_resources(said: Object | None) -> None:
 
 
 def check_resources(said: Object, path: str, *, mutating: bool) -> Iterator[Cause]:
-    """The rules that they violate (``validateMatchResources``)."""
+    """The violations (``validateMatchResources``)."""
     yield from common_rules.check_one_of(said["matchPolicy"], f"{path}.matchPolicy", "Equivalent", "Exact")
     yield from validate_selector(said["namespaceSelector"], f"{path}.namespaceSelector")
     yield from validate_selector(said["objectSelector"], f"{path}.objectSelector")
@@ -43,7 +43,7 @@ def check_resources(said: Object, path: str, *, mutating: bool) -> Iterator[Caus
 
 
 def check_conditions(conditions: Sequence[Object], path: str, declared: DeclaredVariables) -> Iterator[Cause]:
-    """The rules that match conditions violate (``validateMatchConditions``)."""
+    """The violations in match conditions (``validateMatchConditions``)."""
     if len(conditions) > _MOST_CONDITIONS:
         why = f"Too many: {len(conditions)}: must have at most {_MOST_CONDITIONS} items"
         yield Cause("FieldValueTooMany", why, path)

@@ -1,4 +1,4 @@
-"""Namespaces: they end in two steps, and what is in them goes between the two (``pkg/registry/core/namespace``)."""
+"""Namespaces, which are deleted in two steps with their content in between (``pkg/registry/core/namespace``)."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -25,12 +25,12 @@ _STANDARD = (FINALIZER, object_meta.ORPHAN, object_meta.FOREGROUND)
 
 
 class NamespaceKind(KindBehaviour):
-    """The label says the name, so that selectors can ask for it."""
+    """Has a label with its name for selectors."""
 
     has_status = True
 
     def default(self, obj: Object) -> None:
-        """The label cannot be taken away, and a namespace is active unless it says otherwise."""
+        """Always sets that label; the default phase is Active."""
         metadata = obj.setdefault("metadata", {})
         if name := metadata.get("name"):
             metadata["labels"] = {**(metadata.get("labels") or {}), NAME_LABEL: name}
@@ -39,23 +39,23 @@ class NamespaceKind(KindBehaviour):
         status["phase"] = status.get("phase") or "Active"
 
     def prepare_create(self, obj: Object) -> None:
-        """A namespace begins as active, and what is in it keeps it."""
+        """Starts Active, with the finalizer ``kubernetes``."""
         self.default(obj)
         obj["status"] = {"phase": "Active"}
         present = obj["spec"].get("finalizers") or []
         obj["spec"]["finalizers"] = present if FINALIZER in present else [*present, FINALIZER]
 
     def prepare_update(self, new: Object, old: Object) -> None:
-        """What keeps it is changed by ``finalize`` alone."""
+        """Only ``finalize`` changes spec.finalizers."""
         keep_field(new, old, "status")
         keep_field(new.setdefault("spec", {}), old["spec"], "finalizers")
 
     def prepare_status(self, new: Object, old: Object) -> None:
-        """Metadata can be written with the status."""
+        """A status write can change metadata."""
         keep_field(new, old, "spec")
 
     def prepare_part(self, part: str, new: Object, old: Object) -> None:
-        """``finalize``: all but the status."""
+        """``finalize``: keeps the status."""
         keep_field(new, old, "status")
 
     def validate_name(self, name: str) -> str:
@@ -68,7 +68,7 @@ class NamespaceKind(KindBehaviour):
             yield from _check_finalizer(name, f"spec.finalizers[{index}]")
 
     def validate_status(self, new: Object, old: Object) -> Iterator[Cause]:
-        """The phase says whether the namespace is being deleted (``ValidateNamespaceStatusUpdate``)."""
+        """The phase must match the deletion timestamp (``ValidateNamespaceStatusUpdate``)."""
         phase, ending = (new.get("status") or {}).get("phase"), "deletionTimestamp" in new["metadata"]
         if not ending and phase != "Active":
             yield field_errors.invalid("status.Phase", phase, "may only be 'Active' if `deletionTimestamp` is empty")
@@ -82,12 +82,12 @@ class NamespaceKind(KindBehaviour):
         return self.validate(new)
 
     def fields(self, obj: Object) -> Mapping[str, str]:
-        """``name`` is another word for ``metadata.name``."""
+        """``name`` is a synonym of ``metadata.name``."""
         name, phase = obj["metadata"].get("name", ""), (obj.get("status") or {}).get("phase", "")
         return {"name": name, "status.phase": phase}
 
     def keeps_object(self, obj: Object) -> bool:
-        """Until it is empty."""
+        """Until spec.finalizers is empty."""
         return bool((obj.get("spec") or {}).get("finalizers"))
 
     def outcome(self, obj: Object, options: DeleteOptions, wall: float) -> DeletionOutcome | None:
@@ -106,7 +106,7 @@ class NamespaceKind(KindBehaviour):
 
 
 def initial_namespace(name: str, *, uid: str, wall: float) -> Object:
-    """A namespace as the API server makes it for itself when it begins."""
+    """A namespace that the API server creates at startup."""
     namespace: Object = {"metadata": {"name": name, "uid": uid, "creationTimestamp": object_meta.timestamp(wall)}}
     NamespaceKind().prepare_create(namespace)
     return namespace

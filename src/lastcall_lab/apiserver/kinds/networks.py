@@ -1,4 +1,4 @@
-"""NetworkPolicies and HorizontalPodAutoscalers, of which nothing in the lab takes notice."""
+"""NetworkPolicies and HorizontalPodAutoscalers, which the lab stores and does not implement."""
 
 from collections.abc import Iterable, Iterator
 
@@ -11,12 +11,12 @@ from lastcall_lab.apiserver.values.request import Object
 
 
 class NetworkPolicyKind(KindBehaviour):
-    """Which pods may speak with which."""
+    """The allowed traffic between pods."""
 
     has_generation = True
 
     def default(self, obj: Object) -> None:
-        """About what comes in, and about what goes out if there are rules for that."""
+        """Type Ingress, and Egress if it has egress rules."""
         spec = common_rules.sub_object(obj, "spec")
         common_rules.sub_object(spec, "podSelector")
         if not spec.get("policyTypes"):
@@ -26,7 +26,7 @@ class NetworkPolicyKind(KindBehaviour):
                 common_rules.fill_missing(port, protocol="TCP")
 
     def validate(self, obj: Object) -> Iterable[Cause]:
-        """Part of ``ValidateNetworkPolicySpec``: selectors and types."""
+        """Selectors and types of ``ValidateNetworkPolicySpec``."""
         spec = obj["spec"]
         yield from validate_selector(spec["podSelector"], "spec.podSelector")
         for index, kind in enumerate(spec["policyTypes"]):
@@ -34,13 +34,13 @@ class NetworkPolicyKind(KindBehaviour):
 
 
 class HorizontalPodAutoscalerKind(KindBehaviour):
-    """How many replicas there should be by load."""
+    """The wanted number of replicas by load."""
 
     has_status = True
     status_keeps = ()
 
     def default(self, obj: Object) -> None:
-        """At least one replica, by 80% of CPU."""
+        """Minimum one replica; metric CPU at 80%."""
         spec = common_rules.fill_missing(common_rules.sub_object(obj, "spec"), minReplicas=1)
         if not spec.get("metrics"):
             target = {"type": "Utilization", "averageUtilization": 80}
@@ -48,11 +48,11 @@ class HorizontalPodAutoscalerKind(KindBehaviour):
         common_rules.fill_missing(common_rules.sub_object(obj, "status"), desiredReplicas=0, currentMetrics=None)
 
     def prepare_create(self, obj: Object) -> None:
-        """Nothing has been measured."""
+        """Clears the status."""
         obj["status"] = {"desiredReplicas": 0, "currentMetrics": None}
 
     def validate(self, obj: Object) -> Iterable[Cause]:
-        """Part of ``validateHorizontalPodAutoscalerSpec``: the limits and the target."""
+        """Bounds and target of ``validateHorizontalPodAutoscalerSpec``."""
         spec = obj["spec"]
         least, most = spec["minReplicas"], spec.get("maxReplicas") or 0
         if least < 1:

@@ -27,13 +27,13 @@ _TAINTS = "metadata.taints"
 
 
 class NodeKind(KindBehaviour):
-    """A machine. Its kubelet registers it together with a status."""
+    """A machine. Its kubelet registers it with a status."""
 
     has_status = True
     status_keeps = ()
 
     def default(self, obj: Object) -> None:
-        """What the status always has; capacity is allocatable where nothing else is said."""
+        """Fields that the status always has; allocatable defaults to capacity."""
         spec, status = common_rules.sub_object(obj, "spec"), common_rules.sub_object(obj, "status")
         common_rules.sub_object(common_rules.sub_object(status, "daemonEndpoints"), "kubeletEndpoint").setdefault(
             "Port", 0
@@ -50,12 +50,12 @@ class NodeKind(KindBehaviour):
         _one_network(spec)
 
     def prepare_create(self, obj: Object) -> None:
-        """Unlike other kinds it keeps the status that comes with it."""
+        """Keeps the status from the request, unlike other kinds."""
         obj["spec"].pop("configSource", None)
         obj["status"].pop("config", None)
 
     def prepare_update(self, new: Object, old: Object) -> None:
-        """The status is written by itself."""
+        """Keeps the old status."""
         keep_field(new, old, "status")
         new["spec"].pop("configSource", None)
 
@@ -73,7 +73,7 @@ class NodeKind(KindBehaviour):
             yield field_errors.invalid("spec.podCIDRs", networks, why)
 
     def validate_update(self, new: Object, old: Object) -> Iterable[Cause]:
-        """``ValidateNodeUpdate``, which checks the taints and the resources once more."""
+        """``ValidateNodeUpdate``, which validates taints and resources again."""
         yield from self.validate(new)
         yield from self.validate_status(new, old)
         for name, said in (("podCIDRs", "podCIDR"), ("providerID", "providerID")):
@@ -87,7 +87,7 @@ class NodeKind(KindBehaviour):
             yield field_errors.forbidden("spec.externalID", "may not be updated")
 
     def validate_status(self, new: Object, old: Object) -> Iterable[Cause]:
-        """An address may be there once."""
+        """Addresses must be unique."""
         yield from _check_resources(new.get("status") or {})
         seen: list[object] = []
         for index, address in enumerate((new.get("status") or {}).get("addresses") or ()):
@@ -97,12 +97,12 @@ class NodeKind(KindBehaviour):
             seen.append(address)
 
     def fields(self, obj: Object) -> Mapping[str, str]:
-        """Whether it takes new pods."""
+        """Whether it is unschedulable."""
         return {"spec.unschedulable": "true" if (obj.get("spec") or {}).get("unschedulable") else "false"}
 
 
 def check_taints(taints: Iterable[Object], path: str) -> Iterator[Cause]:
-    """``validateNodeTaints``: one taint for a key and an effect."""
+    """``validateNodeTaints``: one taint per key and effect."""
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(taints):
         at, key, value, effect = f"{path}[{index}]", taint.get("key", ""), taint.get("value", ""), taint.get("effect")
@@ -137,7 +137,7 @@ def _effect(effect: str, path: str) -> Iterator[Cause]:
 
 
 def _one_network(spec: Object) -> None:
-    """``podCIDR`` is the first of ``podCIDRs``."""
+    """``podCIDR`` must be the first of ``podCIDRs``."""
     first, networks = spec.get("podCIDR"), spec.get("podCIDRs")
     if first and (not networks or networks[0] != first):
         spec["podCIDRs"] = [first]

@@ -1,7 +1,7 @@
 """PersistentVolumes and PersistentVolumeClaims (``pkg/apis/core``).
 
-The finalizers that protect them are put on by admission (``StorageObjectInUseProtection``), the phases and the binding
-are written by controllers.
+Admission adds the protection finalizers (``StorageObjectInUseProtection``). Controllers write the phases and the
+binding.
 """
 
 import posixpath
@@ -39,18 +39,18 @@ _RIGID_SOURCE = "spec.persistentvolumesource is immutable after creation"
 
 
 class PersistentVolumeClaimKind(KindBehaviour):
-    """A wish for storage."""
+    """A request for storage."""
 
     has_status = True
     status_after_delete = False
     status_keeps = ()
 
     def default(self, obj: Object) -> None:
-        """A filesystem, pending."""
+        """Volume mode Filesystem, phase Pending."""
         set_claim_defaults(obj)
 
     def prepare_create(self, obj: Object) -> None:
-        """Nothing is bound yet; a data source is said in both ways (``NormalizeDataSources``)."""
+        """Clears the status, and syncs both data source fields (``NormalizeDataSources``)."""
         obj["status"] = {"phase": "Pending"}
         spec = obj["spec"]
         source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
@@ -68,14 +68,14 @@ class PersistentVolumeClaimKind(KindBehaviour):
         return check_claim(obj["spec"], "spec")
 
     def warnings(self, obj: Object) -> Iterable[str]:
-        """Half bytes (``GetWarningsForPersistentVolumeClaimSpec``)."""
+        """Fractional bytes (``GetWarningsForPersistentVolumeClaimSpec``)."""
         for side in ("requests", "limits"):
             text = (obj["spec"]["resources"].get(side) or {}).get("storage")
             if text is not None and quantities.parse_quantity(text).denominator != 1:
                 yield f'spec.resources.{side}[storage]: fractional byte value "{text}" is invalid, must be an integer'
 
     def validate_update(self, new: Object, old: Object) -> Iterable[Cause]:
-        """The volume may be named once, and a bound claim may grow (``ValidatePersistentVolumeClaimUpdate``)."""
+        """The volume can be set once, and a bound claim may grow (``ValidatePersistentVolumeClaimUpdate``)."""
         yield from self.validate(new)
         after, before = _set(new["spec"]), _set(old["spec"])
         if "volumeName" not in before and "volumeName" in after:
@@ -105,7 +105,7 @@ class PersistentVolumeKind(KindBehaviour):
     status_keeps = ()
 
     def default(self, obj: Object) -> None:
-        """A filesystem that is kept when its claim goes."""
+        """Volume mode Filesystem, reclaim policy Retain."""
         spec = common_rules.fill_missing(
             common_rules.sub_object(obj, "spec"), persistentVolumeReclaimPolicy="Retain", volumeMode="Filesystem"
         )
@@ -114,7 +114,7 @@ class PersistentVolumeKind(KindBehaviour):
         common_rules.fill_missing(common_rules.sub_object(obj, "status"), phase="Pending")
 
     def prepare_create(self, obj: Object) -> None:
-        """Nothing has looked at it yet."""
+        """Clears the status."""
         obj["status"] = {"phase": "Pending", "lastPhaseTransitionTime": obj["metadata"]["creationTimestamp"]}
 
     def validate(self, obj: Object) -> Iterable[Cause]:
@@ -147,7 +147,7 @@ class PersistentVolumeKind(KindBehaviour):
         yield from common_rules.check_one_of(spec["volumeMode"], "spec.volumeMode", "Block", "Filesystem")
 
     def validate_update(self, new: Object, old: Object) -> Iterable[Cause]:
-        """Where the storage is does not change (``ValidatePersistentVolumeUpdate``)."""
+        """The volume source is immutable (``ValidatePersistentVolumeUpdate``)."""
         yield from self.validate(new)
         if _source(new["spec"]) != _source(old["spec"]):
             known = internal_fields("PersistentVolume", "spec")
@@ -161,7 +161,7 @@ class PersistentVolumeKind(KindBehaviour):
 
 
 def set_claim_defaults(claim: Object) -> None:
-    """Of a claim, or of the template of one in a StatefulSet."""
+    """Defaults of a claim or of a StatefulSet's claim template."""
     spec = common_rules.fill_missing(common_rules.sub_object(claim, "spec"), volumeMode="Filesystem")
     common_rules.sub_object(spec, "resources")
     common_rules.fill_missing(common_rules.sub_object(claim, "status"), phase="Pending")

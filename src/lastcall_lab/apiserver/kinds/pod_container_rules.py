@@ -1,4 +1,4 @@
-"""The rules for the containers of a pod (``pkg/apis/core/validation``), pure."""
+"""Validation of a pod's containers (``pkg/apis/core/validation``), pure."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -40,7 +40,7 @@ _EPHEMERAL = frozenset(
 
 
 class ContainerRulesContext(NamedTuple):
-    """What the rules of one container depend on; ``grace`` in seconds."""
+    """The context of one container's validation; ``grace`` in seconds."""
 
     volumes: Volumes
     grace: int | None
@@ -48,7 +48,7 @@ class ContainerRulesContext(NamedTuple):
 
 
 def validate_containers(spec: Object, around: ContainerRulesContext, path: str) -> Iterator[Cause]:
-    """The ordinary, the init and the ephemeral containers of a pod's spec."""
+    """Containers, init containers and ephemeral containers of a pod spec."""
     yield from _ordinary(spec.get("containers") or [], around, f"{path}.containers")
     yield from _init(spec, around, f"{path}.initContainers")
     yield from _ephemeral(spec, around, f"{path}.ephemeralContainers")
@@ -109,7 +109,7 @@ def _ephemeral(spec: Object, around: ContainerRulesContext, path: str) -> Iterat
 
 
 def validate_image(container: Object, path: str) -> Iterator[Cause]:
-    """What only pods are asked for, and no templates."""
+    """Applies to pods only, not to templates."""
     image = container.get("image", "")
     if image != image.strip():
         yield field_errors.invalid(f"{path}.image", image, "must not have leading or trailing whitespace")

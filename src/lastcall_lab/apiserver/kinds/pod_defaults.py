@@ -1,6 +1,6 @@
-"""What a pod, or a pod template, has without saying so (``pkg/apis/core/v1/defaults.go``), pure.
+"""Defaults of pods and pod templates (``pkg/apis/core/v1/defaults.go``), pure.
 
-Objects come here in the form that the schema gives them: no null, and no empty value where a typed server has none.
+Objects have the form that the schema produces: no null, and no empty value where a typed server omits it.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ _MODE = 0o644
 
 
 def set_pod_defaults(pod: Object) -> None:
-    """Fills in a pod."""
+    """Sets the defaults of a pod."""
     spec = pod.setdefault("spec", {})
     if spec.get("terminationGracePeriodSeconds", 0) < 0:
         spec["terminationGracePeriodSeconds"] = 1
@@ -32,13 +32,13 @@ def set_pod_defaults(pod: Object) -> None:
 
 
 def set_template_defaults(template: Object) -> None:
-    """Fills in the template of a workload, which has fewer defaults than a pod."""
+    """Sets the defaults of a workload's template, which are fewer than a pod's."""
     template.setdefault("metadata", {})
     set_spec_defaults(template.setdefault("spec", {}))
 
 
 def set_spec_defaults(spec: Object) -> None:
-    """What pods and templates have in common."""
+    """The common defaults of pods and templates."""
     if account := spec.get("serviceAccountName") or spec.get("serviceAccount"):
         spec["serviceAccountName"] = spec["serviceAccount"] = account
     spec.setdefault("restartPolicy", "Always")
@@ -53,7 +53,7 @@ def set_spec_defaults(spec: Object) -> None:
 
 
 def set_container_defaults(container: Object) -> None:
-    """One container of whatever sort."""
+    """The defaults of a container of any type."""
     _round_up(container.setdefault("resources", {}))
     container.setdefault("terminationMessagePath", "/dev/termination-log")
     container.setdefault("terminationMessagePolicy", "File")
@@ -76,7 +76,7 @@ def containers_of(spec: Object, names: tuple[str, ...] = CONTAINERS) -> Iterator
 
 
 def _round_up(resources: Object) -> None:
-    """Nothing is finer than a thousandth (``SetDefaults_ResourceList``)."""
+    """Rounds up to thousandths (``SetDefaults_ResourceList``)."""
     for side in ("limits", "requests"):
         if amounts := resources.get(side):
             resources[side] = {name: canonical_quantity(str(amount), milli=True) for name, amount in amounts.items()}
@@ -109,7 +109,7 @@ def _handler(handler: Object) -> None:
 
 
 def _lifecycle(container: Object) -> None:
-    """Stop signals are an alpha feature (``ContainerStopSignals``), whose field is dropped."""
+    """Drops stop signals, an alpha feature (``ContainerStopSignals``)."""
     lifecycle = container.get("lifecycle") or {}
     if lifecycle.pop("stopSignal", None) is not None and not lifecycle:
         del container["lifecycle"]
@@ -118,7 +118,7 @@ def _lifecycle(container: Object) -> None:
 
 
 def _references(source: Object) -> None:
-    """Of a variable, or of a file of the downward API."""
+    """Defaults of a downward API reference in a variable or file."""
     if field := source.get("fieldRef"):
         field.setdefault("apiVersion", "v1")
     if resource := source.get("resourceFieldRef"):

@@ -1,4 +1,4 @@
-"""What differs between two specs of pods, as Kubernetes tells it (pure)."""
+"""The diff of two pod specs in Kubernetes' internal form (pure)."""
 
 from lastcall_lab.apiserver.kinds.internal_objects import internal_fields, to_internal, unified_diff
 from lastcall_lab.apiserver.values.request import Object
@@ -22,7 +22,7 @@ def spec_diff(old: Object, new: Object) -> str:
 
 
 def inner_spec(spec: Object) -> Object:
-    """A spec as it is within Kubernetes."""
+    """A spec in the internal form."""
     fields = internal_fields("Pod", "spec")
     shown = to_internal(spec, fields, _SPEC)
     if "securityContext" in spec:
@@ -35,7 +35,7 @@ def inner_spec(spec: Object) -> Object:
 
 
 def inner_template(template: Object) -> Object:
-    """A template as it is within Kubernetes; its metadata are the API's."""
+    """A template in the internal form; its metadata are the API's."""
     names = ("name", "generateName", "namespace", "labels", "annotations", "ownerReferences", "finalizers")
     metadata = {name: template["metadata"][name] for name in names if template["metadata"].get(name)}
     for name in ("labels", "annotations"):

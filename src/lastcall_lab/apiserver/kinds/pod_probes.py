@@ -1,4 +1,4 @@
-"""The rules for probes and lifecycle hooks of containers (``pkg/apis/core/validation``), pure."""
+"""Validation of probes and lifecycle hooks (``pkg/apis/core/validation``), pure."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ _MANY = "may not specify more than 1 handler type"
 
 
 def validate_lifecycle(container: Object, grace: int | None, path: str) -> Iterator[Cause]:
-    """``postStart`` and ``preStop``; a sleep must fit into the grace period, in seconds, if that is known."""
+    """``postStart`` and ``preStop``; a sleep must fit into a known grace period (seconds)."""
     lifecycle = container.get("lifecycle") or {}
     for name in ("postStart", "preStop"):
         if name in lifecycle:
@@ -21,7 +21,7 @@ def validate_lifecycle(container: Object, grace: int | None, path: str) -> Itera
 
 
 def validate_probes(container: Object, path: str) -> Iterator[Cause]:
-    """All three of them."""
+    """Startup, readiness and liveness probes."""
     for name in ("livenessProbe", "readinessProbe", "startupProbe"):
         if (probe := container.get(name)) is None:
             continue

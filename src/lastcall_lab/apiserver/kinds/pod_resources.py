@@ -1,4 +1,4 @@
-"""Requests and limits of containers: their rules, and the quality of service that follows from them, pure."""
+"""Resource requests and limits of containers: validation and QoS class, pure."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ _HUGE = "hugepages-"
 
 
 def validate_resources(resources: Object, path: str) -> Iterator[Cause]:
-    """Requests and limits of one container."""
+    """Validates requests and limits of one container."""
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
     for name, quantity in limits.items():
         yield from _one(name, quantity, f"{path}.limits[{name}]")
@@ -66,12 +66,12 @@ def _one(name: str, quantity: str, path: str) -> Iterator[Cause]:
 
 
 def is_integer_resource(name: str) -> bool:
-    """Whether there are only whole ones of the resource (``helper.IsIntegerResourceName``)."""
+    """Whether the resource allows only whole numbers (``helper.IsIntegerResourceName``)."""
     return name == "pods" or ("/" in name and not _native(name))
 
 
 def _native(name: str) -> bool:
-    """Kubernetes' own resources: no prefix, or one of its own."""
+    """A native resource of Kubernetes: without a prefix, or with its own."""
     return "/" not in name or "kubernetes.io/" in name
 
 

@@ -1,4 +1,4 @@
-"""The rules for what says where a pod may run (``pkg/apis/core/validation``), pure."""
+"""Validation of a pod's scheduling constraints (``pkg/apis/core/validation``), pure."""
 
 from collections.abc import Iterator
 
@@ -55,7 +55,7 @@ def validate_gates(gates: list[Object], path: str) -> Iterator[Cause]:
 
 
 def validate_affinity(affinity: Object, path: str) -> Iterator[Cause]:
-    """Of nodes, and of and against other pods."""
+    """Node affinity, pod affinity and anti-affinity."""
     if nodes := affinity.get("nodeAffinity"):
         yield from _node_affinity(nodes, f"{path}.nodeAffinity")
     for kind in ("podAffinity", "podAntiAffinity"):
@@ -77,7 +77,7 @@ def _node_affinity(affinity: Object, path: str) -> Iterator[Cause]:
 
 
 def validate_node_selector(selector: Object, path: str) -> Iterator[Cause]:
-    """``nodeSelectorTerms``: also those of volumes."""
+    """``nodeSelectorTerms``, including those of volumes."""
     terms = selector.get("nodeSelectorTerms") or []
     if not terms:
         yield field_errors.value_required(f"{path}.nodeSelectorTerms", "must have at least one node selector term")

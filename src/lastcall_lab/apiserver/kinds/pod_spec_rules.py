@@ -1,4 +1,4 @@
-"""The rules for what a pod, or a pod template, is to be (``validation.ValidatePodSpec``), pure."""
+"""Validation of the spec of a pod or template (``validation.ValidatePodSpec``), pure."""
 
 from collections.abc import Iterator
 
@@ -22,7 +22,7 @@ _MOST = 2**31 - 1
 
 
 def validate_pod_spec(spec: Object, path: str, *, is_pod: bool = False) -> Iterator[Cause]:
-    """What is wrong with the spec of a pod (``is_pod``) or of a template, in Kubernetes' order; ``path`` leads to it."""
+    """The violations in the spec of a pod (``is_pod``) or template at ``path``, in Kubernetes' order."""
     volumes, causes = validate_volumes(spec.get("volumes") or [], f"{path}.volumes")
     yield from causes
     around = ContainerRulesContext(volumes, spec.get("terminationGracePeriodSeconds"), spec.get("restartPolicy", ""))

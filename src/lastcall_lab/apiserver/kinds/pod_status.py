@@ -1,4 +1,4 @@
-"""What may change of a pod's status (``validation.ValidatePodStatusUpdate``), pure."""
+"""Allowed changes of a pod's status (``validation.ValidatePodStatusUpdate``), pure."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from lastcall_lab.apiserver.values.request import Object
 
 
 def prepare_status(status: Object, before: Object) -> None:
-    """What a writer leaves out stays: the quality of service, and which generation was seen."""
+    """Keeps QoS class and observed generation if the writer omits them."""
     for name in ("qosClass", "observedGeneration"):
         if not status.get(name):
             keep_field(status, before, name)
@@ -26,7 +26,7 @@ def prepare_status(status: Object, before: Object) -> None:
 
 
 def _one_address(status: Object) -> None:
-    """``podIP`` and the first of ``podIPs`` are the same; where they are not, ``podIP`` counts."""
+    """``podIP`` must equal the first of ``podIPs``; if they differ, ``podIP`` wins."""
     single, many = status.get("podIP"), status.get("podIPs") or []
     if single and (not many or many[0].get("ip") != single):
         status["podIPs"] = [{"ip": single}]
@@ -35,7 +35,7 @@ def _one_address(status: Object) -> None:
 
 
 def validate_status_change(new: Object, old: Object) -> Iterator[Cause]:
-    """A new status beside the old one."""
+    """Validates a new status against the old one."""
     status, before, spec = new.get("status") or {}, old.get("status") or {}, old["spec"]
     yield from validate_mirror(new, old)
     yield from _conditions(status)
@@ -72,7 +72,7 @@ def _sidecars(spec: Object) -> set[str]:
 
 
 def _back_to_life(status: Object, before: Object, name: str, policy: str | None, spared: set[str]) -> Iterator[Cause]:
-    """A container that has ended stays ended if nothing may start it again."""
+    """A terminated container must stay terminated if its restart policy forbids restarts."""
     if policy == "Always":
         return
     states = {one["name"]: one.get("state") or {} for one in status.get(name) or ()}

@@ -1,6 +1,6 @@
-"""What may change of a pod by its spec, its ephemeral containers and its resources, pure.
+"""Allowed changes of a pod's spec, ephemeral containers and resources, pure.
 
-From ``validation.ValidatePodUpdate`` and the like in ``pkg/apis/core/validation``.
+From ``validation.ValidatePodUpdate`` and related functions in ``pkg/apis/core/validation``.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ _ONLY_COMPUTE = "only cpu and memory resources are mutable"
 
 
 def validate_change(new: Object, old: Object) -> Iterator[Cause]:
-    """A new spec beside the old one, apart from the rules that every spec must keep."""
+    """Validates a new spec against the old one, in addition to the rules for every spec."""
     yield from validate_mirror(new, old)
     spec, before = new["spec"], old["spec"]
     for name in ("containers", "initContainers"):
@@ -48,7 +48,7 @@ def validate_change(new: Object, old: Object) -> Iterator[Cause]:
 
 
 def validate_mirror(new: Object, old: Object) -> Iterator[Cause]:
-    """A pod is a mirror of one that a kubelet has from a file, or not, for ever."""
+    """The mirror pod annotation is immutable."""
     annotations, before = new["metadata"].get("annotations") or {}, old["metadata"].get("annotations") or {}
     path = f"metadata.annotations[{MIRROR}]"
     if MIRROR in before and annotations.get(MIRROR) != before[MIRROR]:
@@ -89,7 +89,7 @@ def _without(value: Object, *keys: str) -> Object:
 
 
 def _others(spec: Object, before: Object) -> Iterator[Cause]:
-    """All but what may change must be as it was; a pod behind gates may also be narrowed down in where it goes."""
+    """All other fields are immutable; a gated pod may narrow its scheduling constraints."""
     free = {"activeDeadlineSeconds", "tolerations", "schedulingGates"}
     if before.get("terminationGracePeriodSeconds", 0) < 0 and spec.get("terminationGracePeriodSeconds") == 1:
         free.add("terminationGracePeriodSeconds")
@@ -117,7 +117,7 @@ def _affinity_violations(spec: Object, before: Object) -> Iterator[Cause]:
 
 
 def _same_affinity(new: Object, old: Object) -> bool:
-    """But for terms of the node affinity: preferences are free, and a required one may be set or made narrower."""
+    """Compares affinity without node affinity terms that may change: preferences, and narrower requirements."""
     required = "requiredDuringSchedulingIgnoredDuringExecution"
     if _without(new, "nodeAffinity") != _without(old, "nodeAffinity"):
         return False
@@ -151,7 +151,7 @@ def validate_ephemeral_change(new: Object, old: Object) -> Iterator[Cause]:
 
 
 def validate_resize(new: Object, old: Object) -> Iterator[Cause]:
-    """CPU and memory of containers that run for long may change, within the pod's quality of service."""
+    """CPU and memory of long-running containers may change within the pod's QoS class."""
     if MIRROR in (old["metadata"].get("annotations") or {}):
         yield field_errors.forbidden("", "static pods cannot be resized")
         return

@@ -1,4 +1,4 @@
-"""What single values of pods can look like (``k8s.io/apimachinery/pkg/util/validation``); empty means good."""
+"""Validation of single pod values (``k8s.io/apimachinery/pkg/util/validation``); empty means valid."""
 
 import re
 
@@ -10,12 +10,12 @@ MODE_RULE = "must be a number between 0 and 0777 (octal), both inclusive"
 
 
 def port_number_error(port: int) -> str:
-    """A port of a container or of a probe."""
+    """The port of a container or of a probe."""
     return "" if 1 <= port <= 65535 else "must be between 1 and 65535, inclusive"
 
 
 def port_name_errors(name: str) -> list[str]:
-    """RFC 6335 service name: all that is wrong with it."""
+    """RFC 6335 service name: all violations."""
     rules = [
         (len(name) > 15, "must be no more than 15 bytes"),
         (
@@ -46,7 +46,7 @@ def header_name_error(name: str) -> str:
 
 
 def config_key_error(key: str) -> str:
-    """A key of a config map or a secret."""
+    """A key of a ConfigMap or Secret."""
     if len(key) > 253:
         return "must be no more than 253 bytes"
     if not _KEY.fullmatch(key):
@@ -65,22 +65,22 @@ def address_error(text: str) -> str:
 
 
 def identity_error(number: int) -> str:
-    """A user or a group by number."""
+    """A numeric user or group id."""
     return "" if 0 <= number <= 2**31 - 1 else "must be between 0 and 2147483647, inclusive"
 
 
 def inner_path_error(path: str) -> str:
-    """A path that leads to something within a volume."""
+    """A path within a volume."""
     if path.startswith("/"):
         return "must be a relative path"
     return backstep_error(path)
 
 
 def file_path_error(path: str) -> str:
-    """A path of a file that the kubelet writes into a volume."""
+    """The path of a file that the kubelet writes into a volume."""
     return inner_path_error(path) or ("must not start with '..'" if path.startswith("..") else "")
 
 
 def backstep_error(path: str) -> str:
-    """A path that does not lead upwards."""
+    """A path without ``..``."""
     return "must not contain '..'" if ".." in path.split("/") else ""

@@ -1,4 +1,4 @@
-"""The rules for volumes of pods and for their places in containers (``pkg/apis/core/validation``), pure."""
+"""Validation of a pod's volumes and their mounts (``pkg/apis/core/validation``), pure."""
 
 from collections.abc import Callable, Iterator, Mapping
 
@@ -16,7 +16,7 @@ _ONE = "may not specify more than 1 volume type"
 
 
 def validate_volumes(volumes: list[Object], path: str) -> tuple[Volumes, list[Cause]]:
-    """The good ones, and what is wrong with the others."""
+    """The valid volumes, and the violations in the others."""
     good: dict[str, Object] = {}
     causes: list[Cause] = []
     for index, volume in enumerate(volumes):
@@ -188,7 +188,7 @@ _CHECKS: Mapping[str, Callable[[Object, str], Iterator[Cause]]] = {
 
 
 def validate_mounts(container: Object, volumes: Volumes, path: str) -> Iterator[Cause]:
-    """Where a container has its volumes."""
+    """Validates the volume mounts of a container."""
     seen: set[str] = set()
     devices = {device.get("name"): device.get("devicePath") for device in container.get("volumeDevices") or ()}
     for index, mount in enumerate(container.get("volumeMounts") or ()):
@@ -213,7 +213,7 @@ def validate_mounts(container: Object, volumes: Volumes, path: str) -> Iterator[
 
 
 def _within(mount: Object, place: str, path: str) -> Iterator[Cause]:
-    """The messages name the list, not the mount: so does Kubernetes."""
+    """Messages name the list instead of the mount, as in Kubernetes."""
     if "subPath" in mount and (wrong := pod_value_rules.inner_path_error(mount["subPath"])):
         yield field_errors.invalid(f"{path}.subPath", mount["subPath"], wrong)
     if expression := mount.get("subPathExpr"):
@@ -235,7 +235,7 @@ def _propagation(mount: Object, container: Object, path: str) -> Iterator[Cause]
 
 
 def validate_devices(container: Object, volumes: Volumes, path: str) -> Iterator[Cause]:
-    """Where a container has its block devices."""
+    """Validates the block devices of a container."""
     seen: set[str] = set()
     mounts = {mount.get("name"): mount.get("mountPath") for mount in container.get("volumeMounts") or ()}
     for index, device in enumerate(container.get("volumeDevices") or ()):

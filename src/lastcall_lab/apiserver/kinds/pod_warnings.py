@@ -1,4 +1,4 @@
-"""What the client should know about a pod or a template that it has made (``pkg/api/pod/warnings.go``), pure."""
+"""Warnings to clients about new pods and templates (``pkg/api/pod/warnings.go``), pure."""
 
 from collections.abc import Iterator
 
@@ -35,7 +35,7 @@ _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def pod_warnings(pod: Object) -> Iterator[str]:
-    """Of a new pod."""
+    """The warnings about a new pod."""
     if wrong := name_rules.dns_label_error(pod["metadata"].get("name", "")):
         yield (
             "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is"
@@ -45,7 +45,7 @@ def pod_warnings(pod: Object) -> Iterator[str]:
 
 
 def template_warnings(template: Object, path: str) -> Iterator[str]:
-    """Of a template; ``path`` leads to it and ends with a dot, if it is not empty."""
+    """The warnings about a template; a non-empty ``path`` ends with a dot."""
     spec, annotations = template["spec"], template["metadata"].get("annotations") or {}
     yield from _where(spec, path)
     for key, why in _ANNOTATIONS.items():

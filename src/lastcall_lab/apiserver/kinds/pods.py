@@ -1,4 +1,4 @@
-"""Pods: ``pkg/registry/core/pod``, with defaults, rules and warnings from the modules beside this one."""
+"""Pods: ``pkg/registry/core/pod``; sibling modules hold defaults, rules and warnings."""
 
 from collections.abc import Iterable, Mapping
 from typing import ClassVar
@@ -35,39 +35,39 @@ _GATED: Object = {
 
 
 class PodKind(KindBehaviour):
-    """``parts`` besides the status are ``ephemeralcontainers`` and ``resize``."""
+    """Its ``parts`` besides the status are ``ephemeralcontainers`` and ``resize``."""
 
     has_generation: ClassVar[bool] = True
     status_after_delete: ClassVar[bool] = False
 
     def default(self, obj: Object) -> None:
-        """As ``SetDefaults_Pod`` and what it calls."""
+        """``SetDefaults_Pod`` and the functions that it calls."""
         set_pod_defaults(obj)
 
     def default_change(self, new: Object, old: Object) -> None:
-        """Only a spec has defaults."""
+        """Sets only the defaults of the spec."""
         if new.get("spec") != old["spec"]:
             set_pod_defaults(new)
 
     def prepare_create(self, obj: Object) -> None:
-        """Every pod begins as Pending."""
+        """Starts with phase Pending."""
         obj["status"] = {"phase": "Pending", "qosClass": quality_of_service(obj)}
         if obj["spec"].get("schedulingGates"):
             obj["status"]["conditions"] = [dict(_GATED)]
 
     def prepare_update(self, new: Object, old: Object) -> None:
-        """The status stays."""
+        """Keeps the status."""
         keep_field(new, old, "status")
 
     def prepare_status(self, new: Object, old: Object) -> None:
-        """The spec stays, and so do the owners; labels and annotations may change with the status."""
+        """Keeps spec and owner references; labels and annotations may change with the status."""
         keep_field(new, old, "spec")
         for name in ("deletionTimestamp", "ownerReferences"):
             keep_field(new["metadata"], old["metadata"], name)
         prepare_status(new.setdefault("status", {}), old.get("status") or {})
 
     def prepare_part(self, part: str, new: Object, old: Object) -> None:
-        """Only ephemeral containers, or only the resources of containers, change."""
+        """Changes only ephemeral containers, or only the resources of containers."""
         wanted = new["spec"]
         new["spec"] = dict(old["spec"])
         for name in ("labels", "annotations", "finalizers", "ownerReferences"):
@@ -90,7 +90,7 @@ class PodKind(KindBehaviour):
             yield field_errors.forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared")
 
     def validate_update(self, new: Object, old: Object) -> Iterable[Cause]:
-        """``ValidatePodUpdate``, which checks the metadata once more."""
+        """``ValidatePodUpdate``, which validates the metadata again."""
         yield from self._metadata(new)
         yield from _rules(new)
         yield from validate_change(new, old)
@@ -111,15 +111,15 @@ class PodKind(KindBehaviour):
         yield from object_meta.check_finalizer_names(pod)
 
     def warnings(self, obj: Object) -> Iterable[str]:
-        """Of a new pod."""
+        """The warnings about a new pod."""
         return pod_warnings(obj)
 
     def update_warnings(self, new: Object, old: Object) -> Iterable[str]:
-        """None: people seldom change pods, and others do it often."""
+        """None: mostly controllers update pods, and they do so often."""
         return ()
 
     def fields(self, obj: Object) -> Mapping[str, str]:
-        """``pod.ToSelectableFields``; ``status.podIPs`` is accepted, but holds nothing, and ``spec.host`` is old."""
+        """``pod.ToSelectableFields``; ``status.podIPs`` is accepted without a value, ``spec.host`` is deprecated."""
         spec, status = obj.get("spec") or {}, obj.get("status") or {}
         return {
             "spec.nodeName": spec.get("nodeName", ""),
@@ -135,7 +135,7 @@ class PodKind(KindBehaviour):
         }
 
     def grace(self, obj: Object, options: DeleteOptions) -> int | None:
-        """What is asked for, else what the pod says; a pod that is on no node, or has ended, needs none."""
+        """The requested grace period, else the pod's own; 0 for an unscheduled or finished pod."""
         spec = obj["spec"]
         if not spec.get("nodeName") or (obj.get("status") or {}).get("phase") in FINISHED:
             return 0
@@ -144,7 +144,7 @@ class PodKind(KindBehaviour):
 
 
 def _with_new_resources(wanted: list[Object], old: list[Object]) -> list[Object]:
-    """The old containers with the wanted resources; other containers than before are left to the rules to refuse."""
+    """The old containers with the wanted resources; validation rejects other container changes."""
     if [one.get("name") for one in wanted] != [one.get("name") for one in old]:
         return wanted
     result = []
@@ -157,7 +157,7 @@ def _with_new_resources(wanted: list[Object], old: list[Object]) -> list[Object]
 
 
 def _rules(pod: Object) -> Iterable[Cause]:
-    """``validatePodMetadataAndSpec``, without the metadata that all kinds have."""
+    """``validatePodMetadataAndSpec`` without the common metadata rules."""
     spec, annotations = pod["spec"], pod["metadata"].get("annotations") or {}
     if MIRROR in annotations and not spec.get("nodeName"):
         why = "must set spec.nodeName if mirror pod annotation is set"

@@ -18,7 +18,7 @@ _EXCLUSIVE = "name and selector are mutually exclusive"
 
 
 class PolicyBindingKind(KindBehaviour):
-    """Puts a policy into force; ``mutating`` says of which kind."""
+    """Puts a policy into force; ``mutating`` selects the kind of policy."""
 
     known_finalizers = False
     has_generation = True
@@ -28,7 +28,7 @@ class PolicyBindingKind(KindBehaviour):
         self._mutating = mutating
 
     def default(self, obj: Object) -> None:
-        """It matches equivalent resources, and everything by its selectors."""
+        """matchPolicy Equivalent, and selectors that match everything."""
         match_resources.default_resources(common_rules.sub_object(obj, "spec").get("matchResources"))
 
     def validate(self, obj: Object) -> Iterator[Cause]:

@@ -13,7 +13,7 @@ _GROUP = "rbac.authorization.k8s.io"
 
 
 class RoleKind(KindBehaviour):
-    """What may be done; ``namespaced`` roles know no paths that are not resources."""
+    """A set of permissions; ``namespaced`` roles have no non-resource paths."""
 
     creates_on_update = True
 
@@ -21,15 +21,15 @@ class RoleKind(KindBehaviour):
         self._namespaced = namespaced
 
     def default(self, obj: Object) -> None:
-        """The rules are always there, as null if there are none."""
+        """``rules`` is always present, null if there are none."""
         obj["rules"] = obj.get("rules")
 
     def validate_name(self, name: str) -> str:
-        """Whatever a path can hold."""
+        """Any valid path segment."""
         return name_rules.path_segment_error(name)
 
     def validate(self, obj: Object) -> Iterable[Cause]:
-        """``ValidatePolicyRule`` for each."""
+        """``ValidatePolicyRule`` for each rule."""
         for index, rule in enumerate(obj["rules"] or ()):
             yield from _check_rule(rule, f"rules[{index}]", namespaced=self._namespaced)
         if (aggregation := obj.get("aggregationRule")) is not None:
@@ -37,7 +37,7 @@ class RoleKind(KindBehaviour):
 
 
 class RoleBindingKind(KindBehaviour):
-    """Who may do it."""
+    """Grants a role to subjects."""
 
     creates_on_update = True
 
@@ -45,7 +45,7 @@ class RoleBindingKind(KindBehaviour):
         self._namespaced = namespaced
 
     def default(self, obj: Object) -> None:
-        """The groups of the role and of the subjects."""
+        """The API groups of the role and of the subjects."""
         reference = common_rules.sub_object(obj, "roleRef")
         reference["apiGroup"] = reference.get("apiGroup") or _GROUP
         for subject in obj.get("subjects") or ():
@@ -55,7 +55,7 @@ class RoleBindingKind(KindBehaviour):
                     subject["apiGroup"] = _GROUP
 
     def validate_name(self, name: str) -> str:
-        """Whatever a path can hold."""
+        """Any valid path segment."""
         return name_rules.path_segment_error(name)
 
     def validate(self, obj: Object) -> Iterable[Cause]:
@@ -74,7 +74,7 @@ class RoleBindingKind(KindBehaviour):
             yield from _check_subject(subject, f"subjects[{index}]", namespaced=self._namespaced)
 
     def validate_update(self, new: Object, old: Object) -> Iterable[Cause]:
-        """The role stays the same."""
+        """The role reference is immutable."""
         yield from self.validate(new)
         if new["roleRef"] != old["roleRef"]:
             said = {"APIGroup": "apiGroup", "Kind": "kind", "Name": "name"}

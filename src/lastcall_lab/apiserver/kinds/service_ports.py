@@ -1,4 +1,4 @@
-"""The ports of a Service (``validateServicePort``), pure."""
+"""Validation of a Service's ports (``validateServicePort``), pure."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,7 +12,7 @@ PROTOCOLS = ("SCTP", "TCP", "UDP")
 
 
 def check_ports(ports: Sequence[Object], path: str, *, kind: str) -> Iterator[Cause]:
-    """The rules that the ports of a service of type ``kind`` violate; several ports need names."""
+    """The violations in the ports of a Service of type ``kind``; several ports need names."""
     seen: set[str] = set()
     for index, port in enumerate(ports):
         at, name = f"{path}[{index}]", port.get("name") or ""

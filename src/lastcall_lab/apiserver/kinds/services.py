@@ -1,4 +1,4 @@
-"""Services (``pkg/apis/core``, ``pkg/registry/core/service``). Addresses and node ports are given by admission."""
+"""Services (``pkg/apis/core``, ``pkg/registry/core/service``). Admission allocates addresses and node ports."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -20,7 +20,7 @@ _DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
 
 
 class ServiceKind(KindBehaviour):
-    """One name and address for several pods."""
+    """A stable name and address for a set of pods."""
 
     has_status = True
     status_keeps = ()
@@ -28,7 +28,7 @@ class ServiceKind(KindBehaviour):
     creates_on_update = True
 
     def default(self, obj: Object) -> None:
-        """Within the cluster, without affinity, to the port of the same number."""
+        """Type ClusterIP, no session affinity, target port equal to the port."""
         spec = common_rules.sub_object(obj, "spec")
         spec["type"] = kind = spec.get("type") or "ClusterIP"
         spec["sessionAffinity"] = spec.get("sessionAffinity") or "None"
@@ -53,11 +53,11 @@ class ServiceKind(KindBehaviour):
                 common_rules.fill_missing(ingress, ipMode="VIP")
 
     def prepare_create(self, obj: Object) -> None:
-        """No load balancer has been made."""
+        """Clears the status."""
         obj["status"] = {"loadBalancer": {}}
 
     def prepare_update(self, new: Object, old: Object) -> None:
-        """What was given stays given, and what belongs to another type goes with that."""
+        """Keeps allocated values, and drops those that the new type does not use."""
         super().prepare_update(new, old)
         after, before = new["spec"], old["spec"]
         if after["type"] == "ExternalName":
@@ -109,7 +109,7 @@ class ServiceKind(KindBehaviour):
         return check_ingress((new.get("status") or {}).get("loadBalancer") or {}, new["spec"]["type"])
 
     def validate_update(self, new: Object, old: Object) -> Iterable[Cause]:
-        """An address does not change (``ValidateServiceUpdate``)."""
+        """An allocated address is immutable (``ValidateServiceUpdate``)."""
         after, before = new["spec"], old["spec"]
         if "ExternalName" not in (after["type"], before["type"]):
             had, has = before.get("clusterIPs") or [], after.get("clusterIPs") or []
@@ -125,7 +125,7 @@ class ServiceKind(KindBehaviour):
         yield from self.validate(new)
 
     def warnings(self, obj: Object) -> Iterable[str]:
-        """What has no effect."""
+        """Warns about fields without effect."""
         spec = obj["spec"]
         if is_headless(spec):
             if spec.get("loadBalancerIP"):
@@ -145,30 +145,30 @@ class ServiceKind(KindBehaviour):
             yield 'spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"'
 
     def fields(self, obj: Object) -> Mapping[str, str]:
-        """Address and type."""
+        """Cluster IP and type."""
         spec = obj.get("spec") or {}
         return {"spec.clusterIP": spec.get("clusterIP") or "", "spec.type": spec.get("type") or ""}
 
 
 def is_headless(spec: Object) -> bool:
-    """Whether the service wants no address."""
+    """Whether the Service is headless (clusterIP None)."""
     return bool((spec.get("clusterIPs") or [""])[0] == NO_ADDRESS)
 
 
 def needs_address(spec: Object) -> bool:
-    """Whether the service has an address of its own."""
+    """Whether the Service needs a cluster IP."""
     return spec["type"] != "ExternalName" and not is_headless(spec)
 
 
 def needs_node_ports(spec: Object) -> bool:
-    """Whether each port has a port on every node."""
+    """Whether each of its ports needs a node port."""
     return spec["type"] == "NodePort" or (
         spec["type"] == "LoadBalancer" and bool(spec.get("allocateLoadBalancerNodePorts"))
     )
 
 
 def needs_health_check(spec: Object) -> bool:
-    """Whether nodes answer a load balancer that asks whether they have endpoints."""
+    """Whether it needs a health check node port, with which load balancers find nodes with endpoints."""
     return spec["type"] == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"
 
 
@@ -204,7 +204,7 @@ def _keep_health_check(after: Object, before: Object) -> None:
 
 
 def _drop_unchanged(after: Object, before: Object, *names: str) -> None:
-    """What the client has not set anew was meant for the type as it was."""
+    """Drops values of the old type that the client did not set again."""
     for name in names:
         if after.get(name) == before.get(name) or (name == "internalTrafficPolicy"):
             after.pop(name, None)

@@ -34,12 +34,12 @@ _RIGID = (
 
 
 class StatefulSetKind(BaseWorkloadKind):
-    """Pods with a name and volumes of their own each."""
+    """Pods with stable names and volumes."""
 
     empty_status: ClassVar[Object] = {"replicas": 0, "availableReplicas": 0}
 
     def default(self, obj: Object) -> None:
-        """One after the other, by number; volumes outlive the set."""
+        """Pod management OrderedReady; claims are retained."""
         super().default(obj)
         spec = common_rules.fill_missing(
             obj["spec"], replicas=1, revisionHistoryLimit=10, podManagementPolicy="OrderedReady"
@@ -79,7 +79,7 @@ class StatefulSetKind(BaseWorkloadKind):
             yield field_errors.forbidden("spec.template.spec.activeDeadlineSeconds", why)
 
     def validate_update(self, new: Object, old: Object) -> Iterable[Cause]:
-        """Few fields may change (``ValidateStatefulSetUpdate``)."""
+        """Most fields are immutable (``ValidateStatefulSetUpdate``)."""
         yield from self.validate(new)
         after, before = ({k: v for k, v in one["spec"].items() if k not in _CHANGEABLE} for one in (new, old))
         if after != before:
@@ -96,10 +96,10 @@ class StatefulSetKind(BaseWorkloadKind):
 
 
 class ControllerRevisionKind(KindBehaviour):
-    """What a StatefulSet or DaemonSet was like."""
+    """A recorded template of a StatefulSet or DaemonSet."""
 
     def default(self, obj: Object) -> None:
-        """The number is always there."""
+        """``revision`` is always present."""
         common_rules.fill_missing(obj, revision=0)
 
     def validate(self, obj: Object) -> Iterable[Cause]:
@@ -110,7 +110,7 @@ class ControllerRevisionKind(KindBehaviour):
             yield field_errors.invalid("revision", obj["revision"], common_rules.NOT_NEGATIVE)
 
     def validate_update(self, new: Object, old: Object) -> Iterable[Cause]:
-        """The data stay as they are."""
+        """``data`` is immutable."""
         yield from self.validate(new)
         yield from common_rules.check_immutable(new, old, "", "data")
 
@@ -145,7 +145,7 @@ def _retention(policy: Object) -> Iterator[Cause]:
 
 
 def _with_claims(spec: Object) -> Object:
-    """The template with the volumes that its claims give to each pod."""
+    """The template with the volumes from the claim templates."""
     claims = [claim.get("metadata", {}).get("name", "") for claim in spec.get("volumeClaimTemplates") or ()]
     pod = spec["template"]["spec"]
     own = [one for one in pod.get("volumes") or () if one.get("name") not in claims]

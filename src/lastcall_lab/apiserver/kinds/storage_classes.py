@@ -14,12 +14,12 @@ _NODE_ID = 256
 
 
 class StorageClassKind(KindBehaviour):
-    """How volumes are made."""
+    """How volumes are provisioned."""
 
     status_after_delete = False
 
     def default(self, obj: Object) -> None:
-        """Made at once, deleted with the claim."""
+        """Binding mode Immediate, reclaim policy Delete."""
         common_rules.fill_missing(obj, reclaimPolicy="Delete", volumeBindingMode="Immediate")
 
     def validate(self, obj: Object) -> Iterable[Cause]:
@@ -45,13 +45,13 @@ class StorageClassKind(KindBehaviour):
 
 
 class CSIDriverKind(KindBehaviour):
-    """What a driver can do."""
+    """The capabilities of a driver."""
 
     needs_revision = True
     status_after_delete = False
 
     def default(self, obj: Object) -> None:
-        """Attached before it is mounted, by the driver; lives as long as its volume."""
+        """Attach required, no pod info on mount, lifecycle mode Persistent."""
         spec = common_rules.fill_missing(
             common_rules.sub_object(obj, "spec"),
             attachRequired=True,
@@ -83,13 +83,13 @@ class CSIDriverKind(KindBehaviour):
 
 
 class CSINodeKind(KindBehaviour):
-    """The drivers of a node."""
+    """The CSI drivers of a node."""
 
     needs_revision = True
     status_after_delete = False
 
     def default(self, obj: Object) -> None:
-        """The drivers are always there, as null if there are none."""
+        """``drivers`` is always present, null if there are none."""
         spec = common_rules.sub_object(obj, "spec")
         spec["drivers"] = spec.get("drivers")
 
@@ -104,7 +104,7 @@ class CSINodeKind(KindBehaviour):
                 yield field_errors.duplicate(f"spec.drivers[{index}].name", name)
 
     def validate_update(self, new: Object, old: Object) -> Iterable[Cause]:
-        """A driver keeps the node's name (``ValidateCSINodeUpdate``)."""
+        """A driver's node id is immutable (``ValidateCSINodeUpdate``)."""
         yield from self.validate(new)
         before = {driver["name"]: driver for driver in old["spec"]["drivers"] or ()}
         for index, driver in enumerate(new["spec"]["drivers"] or ()):
@@ -114,19 +114,19 @@ class CSINodeKind(KindBehaviour):
 
 
 class VolumeAttachmentKind(KindBehaviour):
-    """A volume that is to be at a node."""
+    """The attachment of a volume to a node."""
 
     has_status = True
     needs_revision = True
     status_after_delete = False
 
     def default(self, obj: Object) -> None:
-        """The status always says whether it is attached."""
+        """``status.attached`` is always present."""
         common_rules.sub_object(common_rules.sub_object(obj, "spec"), "source")
         common_rules.fill_missing(common_rules.sub_object(obj, "status"), attached=False)
 
     def prepare_create(self, obj: Object) -> None:
-        """It is not."""
+        """Clears the status."""
         obj["status"] = {"attached": False}
 
     def validate(self, obj: Object) -> Iterable[Cause]:
@@ -156,11 +156,11 @@ class VolumeAttachmentKind(KindBehaviour):
             yield field_errors.invalid("spec.source.persistentVolumeName", named, wrong)
 
     def validate_status(self, new: Object, old: Object) -> Iterable[Cause]:
-        """All of it once more (``ValidateVolumeAttachmentUpdate``)."""
+        """Validates the whole object again (``ValidateVolumeAttachmentUpdate``)."""
         return self.validate(new)
 
     def validate_update(self, new: Object, old: Object) -> Iterable[Cause]:
-        """The spec stays as it is (``ValidateVolumeAttachmentUpdate``)."""
+        """The spec is immutable (``ValidateVolumeAttachmentUpdate``)."""
         yield from self.validate(new)
         if new["spec"] != old["spec"]:
             spec = new["spec"]

@@ -1,4 +1,4 @@
-"""What a webhook is asked about: operations, groups, versions and resources (``validateRuleWithOperations``), pure."""
+"""Validation of webhook rules: operations, groups, versions, resources (``validateRuleWithOperations``), pure."""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,7 +11,7 @@ _OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 
 
 def check_rule(rule: Object, path: str) -> Iterator[Cause]:
-    """The rules that one of a webhook's rules violates."""
+    """The violations in one rule of a webhook."""
     yield from _list(rule.get("operations"), f"{path}.operations", "operations")
     for index, operation in enumerate(rule.get("operations") or ()):
         yield from common_rules.check_one_of(operation, f"{path}.operations[{index}]", *_OPERATIONS)

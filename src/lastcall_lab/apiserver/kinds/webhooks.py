@@ -19,7 +19,7 @@ _VERSIONS = ("v1", "v1beta1")
 
 
 class WebhookConfigurationKind(KindBehaviour):
-    """Who is asked before something is written. ``mutating`` webhooks may change it."""
+    """Webhooks that are called before a write. ``mutating`` ones may change the object."""
 
     known_finalizers = False
     has_generation = True
@@ -29,7 +29,7 @@ class WebhookConfigurationKind(KindBehaviour):
         self._mutating = mutating
 
     def default(self, obj: Object) -> None:
-        """A webhook that fails refuses; it matches everything, and has ten seconds."""
+        """failurePolicy Fail, selectors that match everything, timeout ten seconds."""
         for hook in obj.get("webhooks") or ():
             common_rules.fill_missing(hook, failurePolicy="Fail", matchPolicy="Equivalent", timeoutSeconds=10)
             for name in ("namespaceSelector", "objectSelector"):
@@ -52,7 +52,7 @@ class WebhookConfigurationKind(KindBehaviour):
         return self._check(obj, ())
 
     def validate_update(self, new: Object, old: Object) -> Iterable[Cause]:
-        """The same, but match conditions that stay as they are are not looked at."""
+        """The same validation without unchanged match conditions."""
         return self._check(new, [hook.get("matchConditions") for hook in old.get("webhooks") or ()])
 
     def _check(self, obj: Object, conditions: Sequence[object]) -> Iterator[Cause]:
@@ -146,7 +146,7 @@ def check_url(url: str, path: str) -> Iterator[Cause]:
 
 
 def check_service(service: Object, path: str) -> Iterator[Cause]:
-    """``ValidateWebhookService``, which is called with name and namespace in each other's place."""
+    """``ValidateWebhookService``, which upstream calls with name and namespace swapped."""
     if not service.get("namespace"):
         yield field_errors.value_required(f"{path}.name")
     if not service.get("name"):

@@ -1,4 +1,4 @@
-"""What Deployments, ReplicaSets, DaemonSets and StatefulSets share: pods by a template, and a selector for them.
+"""Common behaviour of Deployments, ReplicaSets, DaemonSets and StatefulSets: template and selector.
 
 Defaults and rules are those of ``pkg/apis/apps`` and its strategies in ``pkg/registry/apps``.
 """
@@ -26,7 +26,7 @@ TOO_MANY = "cannot be greater than status.replicas"
 
 
 class BaseWorkloadKind(KindBehaviour):
-    """A kind whose objects say what pods there should be."""
+    """A kind with a pod template."""
 
     has_generation = True
     has_status = True
@@ -35,39 +35,39 @@ class BaseWorkloadKind(KindBehaviour):
     """The status of a new object."""
 
     def default(self, obj: Object) -> None:
-        """The defaults of the template; the rest is the kind's own."""
+        """Defaults of the template; subclasses add their own."""
         set_template_defaults(common_rules.sub_object(common_rules.sub_object(obj, "spec"), "template"))
         common_rules.sub_object(obj, "status")
 
     def default_change(self, new: Object, old: Object) -> None:
-        """A spec that is the very same has its defaults."""
+        """An unchanged spec already has its defaults."""
         if new.get("spec") is old["spec"]:
             common_rules.sub_object(new, "status")
         else:
             self.default(new)
 
     def prepare_create(self, obj: Object) -> None:
-        """Nothing has been observed yet."""
+        """Clears the status."""
         obj["status"] = copy.deepcopy(self.empty_status)
 
     def validate_update(self, new: Object, old: Object) -> Iterable[Cause]:
-        """Those of a new object, and the selector stays as it is."""
+        """Validates like a new object; the selector is immutable."""
         yield from self.validate(new)
         yield from common_rules.check_immutable(new["spec"], old["spec"], "spec", "selector")
 
     def warnings(self, obj: Object) -> Iterable[str]:
-        """What may surprise in the name, which becomes a part of the pods' names, and in the template."""
+        """Warns about the name, which becomes part of pod names, and about the template."""
         if wrong := name_rules.dns_label_error(obj["metadata"].get("name", "")):
             yield f"{_SURPRISING}: [{wrong}]"
         yield from template_warnings(obj["spec"]["template"], "spec.template.")
 
     def update_warnings(self, new: Object, old: Object) -> Iterable[str]:
-        """Only about another template."""
+        """Warns only about a changed template."""
         changed = new["metadata"].get("generation") != old["metadata"].get("generation")
         return template_warnings(new["spec"]["template"], "spec.template.") if changed else ()
 
     def counts(self, new: Object, old: Object, *names: str) -> Iterator[Cause]:
-        """None of these numbers of the status may be negative, and the collisions only grow."""
+        """These status numbers must not be negative, and the collision count must not decrease."""
         status = new.get("status") or {}
         yield from common_rules.check_not_negative(status, "status", *names, "collisionCount")
         collisions = (old.get("status") or {}).get("collisionCount")
@@ -78,7 +78,7 @@ class BaseWorkloadKind(KindBehaviour):
 
 
 def check_owned_selector(spec: Object, kind: str) -> Iterator[Cause]:
-    """There must be a selector, and it must select something."""
+    """The selector is required and must not be empty."""
     selector = spec.get("selector")
     if selector is None:
         yield field_errors.value_required("spec.selector")
@@ -89,7 +89,7 @@ def check_owned_selector(spec: Object, kind: str) -> Iterator[Cause]:
 
 
 def check_selector_match(spec: Object) -> Iterator[Cause]:
-    """The selector must select the pods of the template."""
+    """The selector must match the template's labels."""
     selector, labels = spec.get("selector"), spec["template"]["metadata"].get("labels")
     if selector is not None and common_rules.is_empty_selector(selector):
         return
@@ -98,7 +98,7 @@ def check_selector_match(spec: Object) -> Iterator[Cause]:
 
 
 def check_template(template: Object, path: str = "spec.template") -> Iterator[Cause]:
-    """The rules for a template (``ValidatePodTemplateSpec``)."""
+    """Validates a template (``ValidatePodTemplateSpec``)."""
     metadata = template["metadata"]
     yield from common_rules.check_labels(metadata.get("labels"), f"{path}.labels")
     yield from object_meta.check_annotations(metadata.get("annotations") or {}, f"{path}.annotations")
@@ -106,7 +106,7 @@ def check_template(template: Object, path: str = "spec.template") -> Iterator[Ca
 
 
 def check_restart_policy(spec: Object) -> Iterator[Cause]:
-    """The pods of a controller that replaces them run for ever."""
+    """The restart policy must be Always."""
     policy = spec["template"]["spec"].get("restartPolicy")
     yield from common_rules.check_one_of(policy, "spec.template.spec.restartPolicy", "Always")
 
