@@ -91,7 +91,10 @@ class NamespaceKind(KindBehaviour):
         return bool((obj.get("spec") or {}).get("finalizers"))
 
     def outcome(self, obj: Object, options: DeleteOptions, wall: float) -> DeletionOutcome | None:
-        """The first deletion marks it, those until it is empty change nothing, and then the general rules hold."""
+        """The first deletion marks the namespace.
+
+        Later deletions have no effect until it is empty; then the general rules apply.
+        """
         metadata = obj["metadata"]
         _preconditions(metadata, options)
         if metadata.get("deletionTimestamp"):

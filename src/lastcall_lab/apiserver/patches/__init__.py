@@ -1,1 +1,1 @@
-"""What a PATCH does to an object, and who owns which field afterwards (pure)."""
+"""Patches, server-side apply and field ownership (pure)."""

@@ -1,4 +1,4 @@
-"""What is wrong with an applied configuration, in the words of ``structured-merge-diff`` (pure)."""
+"""Errors in an applied configuration, in the words of ``structured-merge-diff`` (pure)."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from lastcall_lab.apiserver.values import go_format
 
 
 def configuration_faults(value: Any, shape: OwnershipShape, path: str = "") -> list[str]:
-    """What is wrong with a configuration: ``.spec.nope: field not declared in schema``."""
+    """The errors of a configuration: ``.spec.nope: field not declared in schema``."""
     if value is None or shape.free:
         return []
     if shape.map:

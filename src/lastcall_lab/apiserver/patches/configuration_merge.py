@@ -1,7 +1,7 @@
-"""An applied configuration laid over an object, and fields taken out of one (pure).
+"""Merges an applied configuration into an object, and removes fields from one (pure).
 
-The rules are those of ``sigs.k8s.io/structured-merge-diff/typed``. Objects are not changed in place; results share parts
-with them.
+The rules are those of ``sigs.k8s.io/structured-merge-diff/typed``. Objects are not changed in place; results share
+parts with them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ _NOTHING: Any = object()
 
 
 def lay_over(live: Any, config: Any, shape: OwnershipShape) -> Any:
-    """Both together: the configuration wins wherever it says something."""
+    """Merges both; the configuration takes precedence."""
     if live is _NOTHING:
         return config
     if config is _NOTHING:
@@ -39,7 +39,7 @@ def _maps(live: Mapping[str, Any], config: Mapping[str, Any], shape: OwnershipSh
 
 
 def _lists(live: Sequence[Any], config: Sequence[Any], shape: OwnershipShape) -> list[Any]:
-    """Items of the configuration keep its order; the others stay between the neighbours that they had."""
+    """Items of the configuration keep its order; the others stay between their former neighbours."""
     ours, theirs = shape.index(config), shape.index(live)
     merged: list[Any] = []
     done: set[str] = set()
@@ -81,7 +81,7 @@ def _lists(live: Sequence[Any], config: Sequence[Any], shape: OwnershipShape) ->
 
 
 def take_out_fields(value: Any, fields: FieldSet, shape: OwnershipShape) -> Any:
-    """The value without the places of the set; None if nothing is left of it."""
+    """The value without the fields of the set; None if nothing is left."""
     if isinstance(value, dict) and shape.map:
         return None if shape.whole or not value else _map_without(value, fields, shape) or None
     if isinstance(value, list) and shape.list:
@@ -114,7 +114,7 @@ def _list_without(value: Sequence[Any], fields: FieldSet, shape: OwnershipShape)
 
 
 def include_structs(fields: FieldSet, shape: OwnershipShape) -> FieldSet:
-    """The set, to which every field of a struct belongs as soon as anything below it does."""
+    """Extends the set by every field of a struct that has a member below it."""
     result = {}
     for key, below in fields.items():
         if not below or key == ".":

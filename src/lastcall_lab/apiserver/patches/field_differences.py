@@ -1,8 +1,7 @@
-"""Which fields an object has, and which differ between two versions of it (pure).
+"""The fields of an object, and the differences between two versions of it (pure).
 
-The rules are those of ``sigs.k8s.io/structured-merge-diff/typed``: lists and maps that are one value are not looked into,
-an empty map or list is a value of its own, and a map, a list or an item that is new belongs to the set beside what is in
-it.
+The rules are those of ``sigs.k8s.io/structured-merge-diff/typed``: atomic lists and maps are one value, an empty map or
+list is a value of its own, and a new map, list or item is a member of the set in addition to its content.
 """
 
 from collections.abc import Mapping
@@ -17,20 +16,20 @@ _SCALARS = frozenset((str, int, bool, float))
 
 
 class FieldDifference(NamedTuple):
-    """``changed`` has what is new or has another value, ``removed`` what is not there any more; ``changed`` is in order."""
+    """``changed`` has new or changed fields, in order; ``removed`` has the deleted ones."""
 
     changed: FieldSet
     removed: FieldSet
 
 
 def compare_objects(old: Mapping[str, Any], new: Mapping[str, Any], shape: OwnershipShape) -> FieldDifference:
-    """From one version of an object to another."""
+    """The difference between two versions of an object."""
     changed, removed = _maps(old, new, shape)
     return FieldDifference(changed or {}, removed or {})
 
 
 def _values(old: Any, new: Any, shape: OwnershipShape) -> _Pair:
-    """Of two values that are there, and differ."""
+    """The difference of two present, unequal values."""
     if shape.whole or (not old and not new):
         return LEAF, None
     if shape.map and isinstance(old, dict | None) and isinstance(new, dict | None):
@@ -80,7 +79,7 @@ def _lists(old: list[Any] | None, new: list[Any] | None, shape: OwnershipShape) 
 
 
 def _items(before: Any, after: Any, shape: OwnershipShape) -> _Pair:
-    """Of one item of a list; items that share their key are one value."""
+    """The difference of one list item; items with the same key count as one value."""
     if before == after:
         return _SAME
     if isinstance(before, DuplicateItems) and isinstance(after, DuplicateItems):
@@ -97,7 +96,7 @@ def _item(value: Any, shape: OwnershipShape) -> FieldSet:
 
 
 def _everything(value: Any, shape: OwnershipShape) -> FieldSet:
-    """The node of a value that is on one side alone: itself and what is in it."""
+    """The set of a value that only one side has: itself and its content."""
     if shape.whole or not value:
         return LEAF
     if isinstance(value, dict) and shape.map:
@@ -120,12 +119,12 @@ def _everything(value: Any, shape: OwnershipShape) -> FieldSet:
 
 
 def fields_in(config: Mapping[str, Any], shape: OwnershipShape) -> FieldSet:
-    """The fields that a configuration has an opinion on. Structs and lists are none of them, their contents are."""
+    """The fields that a configuration sets. Structs and lists are represented by their content."""
     return _owned_map(config, shape)
 
 
 def _owned_fields(value: Any, shape: OwnershipShape) -> tuple[FieldSet, bool]:
-    """The places below a value, and whether its own place belongs to the set by what it is."""
+    """The fields below a value, and whether the value itself is a member."""
     if shape.whole:
         return {}, True
     if isinstance(value, dict) and shape.map:

@@ -1,4 +1,4 @@
-"""``metadata.managedFields``: who owns which fields, read, written and kept up to date (pure).
+"""``metadata.managedFields``: decodes, encodes and updates field ownership (pure).
 
 The rules are those of ``apimachinery/pkg/util/managedfields`` and ``structured-merge-diff/merge``.
 """
@@ -35,7 +35,7 @@ STRIPPED: FieldSet = {
 
 
 class FieldOwner(NamedTuple):
-    """Who writes: by ``operation`` Update or Apply. An applier is the same one in all versions; its ``version`` is empty."""
+    """A field manager, by ``operation`` Update or Apply. An applier has no ``version``: it is the same in all."""
 
     manager: str
     operation: str
@@ -44,7 +44,7 @@ class FieldOwner(NamedTuple):
 
     @property
     def as_text(self) -> str:
-        """As conflicts name it."""
+        """The text in conflict messages."""
         text = f'"{self.manager}"'
         if self.subresource:
             text += f' with subresource "{self.subresource}"'
@@ -52,7 +52,7 @@ class FieldOwner(NamedTuple):
 
 
 class FieldClaim(NamedTuple):
-    """``version`` is the one in which the fields are named; ``time`` that of the last change, or nothing."""
+    """``version`` is that of the field names; ``time`` is the last change, or empty."""
 
     fields: FieldSet
     version: str
@@ -63,17 +63,17 @@ Claims = dict[FieldOwner, FieldClaim]
 
 
 def update_owner(manager: str, version: str, subresource: str = "") -> FieldOwner:
-    """Who writes by POST, PUT and every PATCH but apply."""
+    """The manager of a POST, PUT or PATCH other than apply."""
     return FieldOwner(manager or "unknown", "Update", version, subresource)
 
 
 def apply_owner(manager: str, subresource: str = "") -> FieldOwner:
-    """Who writes by apply."""
+    """The manager of an apply."""
     return FieldOwner(manager, "Apply", "", subresource)
 
 
 def decode_claims(entries: Sequence[Mapping[str, Any]]) -> Claims:
-    """From the form in which objects have it. ValueError if it is not that form."""
+    """Parses the entries of an object. ValueError if they are invalid."""
     claims: Claims = {}
     for index, entry in enumerate(entries):
         operation, version = entry.get("operation", ""), entry.get("apiVersion", "")
@@ -91,7 +91,7 @@ def decode_claims(entries: Sequence[Mapping[str, Any]]) -> Claims:
 
 
 def encode_claims(claims: Claims) -> list[Object]:
-    """In the form in which objects have it, and in the order of Kubernetes: appliers first, then by time."""
+    """The entries for an object, in the order of Kubernetes: appliers first, then by time."""
 
     def order(pair: tuple[FieldOwner, FieldClaim]) -> tuple[str, ...]:
         owner, claim = pair
@@ -111,9 +111,9 @@ def _entry(owner: FieldOwner, claim: FieldClaim) -> Object:
 
 
 def initial_claims(new: Object, old: Object | None, *, subresource: bool) -> Claims:
-    """The claims that a write begins with: those that it says, if it may and makes sense, else those that there were.
+    """The claims before a write: those in the request if allowed and valid, otherwise the old ones.
 
-    An empty list, or one with an empty entry, says that all of them are to be forgotten.
+    An empty list, or a list with an empty entry, resets all claims.
     """
     said, before = new["metadata"].get("managedFields"), (old or {"metadata": {}})["metadata"].get("managedFields")
     if not subresource and said in ([], [{}]):
@@ -126,7 +126,7 @@ def initial_claims(new: Object, old: Object | None, *, subresource: bool) -> Cla
 
 
 def drop_changed(claims: Claims, changes: FieldDifference, *, but: FieldOwner | None = None) -> Claims:
-    """The claims of all others after a change: nobody keeps what somebody else has written, or what is gone."""
+    """The claims of other managers after a change, without fields that changed or no longer exist."""
     left: Claims = {}
     for owner, claim in claims.items():
         if owner == but:
@@ -139,13 +139,13 @@ def drop_changed(claims: Claims, changes: FieldDifference, *, but: FieldOwner | 
 
 
 def find_conflicts(claims: Claims, changes: FieldDifference, *, but: FieldOwner) -> dict[FieldOwner, FieldSet]:
-    """What others own of the fields that are about to change."""
+    """The claims of other managers on the fields to be changed."""
     found = {owner: intersection(claim.fields, changes.changed) for owner, claim in claims.items() if owner != but}
     return {owner: fields for owner, fields in found.items() if fields}
 
 
 def claim_changes(claims: Claims, changes: FieldDifference, owner: FieldOwner, *, version: str, now: str) -> Claims:
-    """After a write that is no apply: what has changed is the owner's."""
+    """After a write other than apply: the changed fields belong to the owner."""
     fields = difference(changes.changed, STRIPPED)
     if not fields:
         return drop_changed(claims, changes)
@@ -184,7 +184,7 @@ def _cap_updaters(claims: Claims) -> Claims:
 
 
 def drop_unserved(claims: Claims, known: Callable[[str], bool]) -> Claims:
-    """Without those whose version nobody serves any more."""
+    """The claims without those in versions that are no longer served."""
     return {owner: claim for owner, claim in claims.items() if known(claim.version)}
 
 

@@ -1,10 +1,10 @@
-"""Sets of fields in the form of ``metadata.managedFields`` (FieldsV1), and their arithmetic (pure).
+"""Sets of fields in the format of ``metadata.managedFields`` (FieldsV1), and their operations (pure).
 
-A set is a tree of dicts. A key is ``f:`` and the name of a field, ``k:`` and the key fields of an item in a list, or
-``v:`` and an item that is its own key. A place belongs to the set if there is nothing below its key, or if ``.`` is
-there; otherwise it only leads to places that do. See ``sigs.k8s.io/structured-merge-diff/fieldpath``.
+A set is a tree of dicts. A key is ``f:`` and a field name, ``k:`` and the key fields of a list item, or ``v:`` and an
+item that is its own key. A node is a member if its dict is empty or contains ``.``; otherwise it is only on the path to
+members. See ``sigs.k8s.io/structured-merge-diff/fieldpath``.
 
-No function changes its arguments, and results share parts with them: sets are never to be changed in place.
+Functions never change their arguments, and results share parts with them: never change a set in place.
 """
 
 import json
@@ -29,13 +29,13 @@ def field_key(name: str) -> str:
 
 
 def item_key(keys: Mapping[str, Any]) -> str:
-    """The key of an item of a list, by its key fields."""
+    """The key of a list item, from its key fields."""
     return "k:" + _json({name: keys[name] for name in sorted(keys)} if len(keys) > 1 else keys)
 
 
 @lru_cache(maxsize=4096)  # containers, ports and conditions have the same few names
 def named_item_key(key: str, name: str) -> str:
-    """The same for items that one field of text tells apart."""
+    """The key of a list item with one key field of text."""
     return item_key({key: name})
 
 
@@ -45,7 +45,7 @@ def value_key(one: Any) -> str:
 
 
 def _json(one: Any) -> str:
-    """As Go writes it, so that equal keys are equal text."""
+    """As Go encodes it, so that equal keys have equal text."""
     text = _ENCODER.encode(one).decode()
     if "&" in text or "<" in text or ">" in text:
         return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
@@ -53,12 +53,12 @@ def _json(one: Any) -> str:
 
 
 def is_member(node: FieldSet | None) -> bool:
-    """Whether the place of this node belongs to the set itself."""
+    """Whether this node itself is a member of the set."""
     return node is not None and (not node or SELF in node)
 
 
 def _node(children: FieldSet, member: bool) -> FieldSet | None:
-    """A node; None if there is nothing to say."""
+    """A node; None if it is empty."""
     if member:
         return {SELF: LEAF, **children} if children else LEAF
     return children or None
@@ -69,7 +69,7 @@ def _children(node: FieldSet) -> FieldSet:
 
 
 def union(one: FieldSet, other: FieldSet) -> FieldSet:
-    """What is in either."""
+    """The members of either set."""
     if not one or one is other:
         return other
     if not other:
@@ -86,7 +86,7 @@ def union(one: FieldSet, other: FieldSet) -> FieldSet:
 
 
 def difference(one: FieldSet, other: FieldSet) -> FieldSet:
-    """What is in ``one`` alone."""
+    """The members of ``one`` only."""
     if one.keys().isdisjoint(other):
         return one
     result = {}
@@ -102,7 +102,7 @@ def difference(one: FieldSet, other: FieldSet) -> FieldSet:
 
 
 def exclude_subtrees(one: FieldSet, other: FieldSet) -> FieldSet:
-    """What is in ``one`` and neither in ``other`` nor below what is in ``other``."""
+    """The members of ``one`` that are neither in ``other`` nor below a member of ``other``."""
     result = {}
     for key, here in one.items():
         there = other.get(key)
@@ -117,7 +117,7 @@ def exclude_subtrees(one: FieldSet, other: FieldSet) -> FieldSet:
 
 
 def intersection(one: FieldSet, other: FieldSet) -> FieldSet:
-    """What is in both."""
+    """The members of both sets."""
     result = {}
     for key, here in one.items():
         there = other.get(key)
@@ -130,7 +130,7 @@ def intersection(one: FieldSet, other: FieldSet) -> FieldSet:
 
 
 def member_paths(one: FieldSet, prefix: str = "") -> Iterator[str]:
-    """All places that belong to the set, as messages show them: those of one level, then those below."""
+    """The paths of all members for messages: one level first, then those below."""
     inner = sorted((key for key in one if key != SELF), key=_order)
     for key in inner:
         if is_member(one[key]):
@@ -140,7 +140,7 @@ def member_paths(one: FieldSet, prefix: str = "") -> Iterator[str]:
 
 
 def sort_fields(one: FieldSet) -> FieldSet:
-    """The same set in the order in which Kubernetes writes it."""
+    """The set in the order in which Kubernetes writes it."""
     return {key: sort_fields(below) if (below := one[key]) else LEAF for key in sorted_keys(one)}
 
 
@@ -159,7 +159,7 @@ _TYPES = {float: 0, int: 0, str: 1, bool: 2}
 
 @lru_cache(maxsize=4096)
 def _order(key: str) -> tuple[Any, ...]:
-    """By kind of key, then by what is in it: numbers as numbers."""
+    """By kind of key, then by its content; numbers compare as numbers."""
     kind, content = key[0], key[2:]
     if kind == "k":
         return 2, tuple((name, *_comparable(one)) for name, one in sorted(json.loads(content).items()))

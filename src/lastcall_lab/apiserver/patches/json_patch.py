@@ -1,7 +1,7 @@
-"""JSON patches (RFC 6902) with the ways of ``evanphx/json-patch`` version 4, which Kubernetes uses (pure).
+"""JSON patches (RFC 6902) with the deviations of ``evanphx/json-patch`` version 4, which Kubernetes uses (pure).
 
-It is laxer than the standard, and clients rely on that: a ``replace`` of a field that is not there adds it, and negative
-indices count from the end.
+It is laxer than the standard, and clients rely on that: ``replace`` of a missing field adds it, and negative indexes
+count from the end.
 """
 
 import re
@@ -25,11 +25,14 @@ _INDEX = re.compile(r"[+-]?[0-9]{1,18}")
 
 
 class JsonPatchDoesNotApply(Exception):
-    """An operation fails on this document; the text says which, and why."""
+    """An operation fails on this document; the text says which one and why."""
 
 
 def apply_operations(document: Document, operations: Sequence[Mapping[str, Any]]) -> Document:
-    """The document after all operations; it is changed in place. DoesNotApply if one of them fails, or it is too deep."""
+    """The document after all operations, changed in place.
+
+    JsonPatchDoesNotApply if an operation fails, or if the result is too deep.
+    """
     try:
         document = _apply_all(document, operations)
     except RecursionError:
@@ -90,7 +93,7 @@ def _move(document: Document, operation: Mapping[str, Any]) -> Document:
 
 
 class _Copier:
-    """Applies the ``copy`` operations of one patch, and counts what they add."""
+    """Applies the ``copy`` operations of a patch, and limits the total size that they add."""
 
     def __init__(self) -> None:
         self._bytes = 0
@@ -133,7 +136,7 @@ def _pointer(operation: Mapping[str, Any], name: str) -> str:
 
 
 def _parent(document: Document, path: str) -> tuple[Document, str]:
-    """The container that a path ends in, and the key in it (RFC 6901)."""
+    """The container of the path's last key, and that key (RFC 6901)."""
     parts = path.split("/")
     if len(parts) < 2:
         raise JsonPatchDoesNotApply(f'doc is missing path: "{path}": missing value')
@@ -150,7 +153,7 @@ def _decode_pointer_part(part: str) -> str:
 
 
 def _find_member(container: Document, key: str, path: str = "") -> Any:
-    """What is at the key; None if an object has no such key."""
+    """The value at the key; None if an object does not have it."""
     return container.get(key) if isinstance(container, dict) else container[_index(container, key)]
 
 
@@ -173,7 +176,7 @@ def _insert(container: Document, key: str, value: Any) -> None:
 
 
 def _index(container: list[Any], key: str, *, more: int = 0) -> int:
-    """A place in the list, or with ``more`` one behind its end; negative ones count from there."""
+    """An index of the list, or with ``more`` also its end; negative ones count from the end."""
     size = len(container) + more
     if not _INDEX.fullmatch(key):
         raise JsonPatchDoesNotApply(f"value was not a proper array index: '{key}'")
@@ -184,7 +187,7 @@ def _index(container: list[Any], key: str, *, more: int = 0) -> int:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Equality of JSON: 1 is not true."""
+    """JSON equality: 1 differs from true."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(_same(value, other[key]) for key, value in one.items())
     if isinstance(one, list) and isinstance(other, list):

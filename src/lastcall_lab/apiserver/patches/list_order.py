@@ -1,6 +1,6 @@
 """The order of merged lists in strategic merge patches (pure).
 
-What the patch orders comes in its order; the other items stay between the neighbours that they have in the object.
+Items that the patch orders get its order; the others stay between their neighbours in the object.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,24 +12,24 @@ from lastcall_lab.apiserver.values import go_format
 
 
 class InvalidPatch(Exception):
-    """The patch makes no sense for this object. Kubernetes answers 500 with these words."""
+    """The patch is invalid for this object. Kubernetes responds 500 with this text."""
 
 
 class MalformedDirective(InvalidPatch):
-    """A directive of the patch is not in its form. Kubernetes answers 400 with these words."""
+    """A directive of the patch is malformed. Kubernetes responds 400 with this text."""
 
 
 class UnmergeableLists(InvalidPatch):
-    """Lists of lists. Kubernetes answers 422."""
+    """Lists of lists. Kubernetes responds 422."""
 
 
 def missing_merge_key(item: Any, key: str) -> InvalidPatch:
-    """An item lacks what tells it apart."""
+    """An item lacks its merge key."""
     return InvalidPatch(f"map: {go_format.go_value(item)} does not contain declared merge key: {key}")
 
 
 def merge_value(item: Any, key: str) -> Any:
-    """What tells an item apart: a field of it, or without ``key`` the item itself."""
+    """The identity of an item: its merge key field, or without ``key`` the item itself."""
     if not key:
         return item
     if not isinstance(item, dict):
@@ -40,7 +40,7 @@ def merge_value(item: Any, key: str) -> Any:
 
 
 class ItemPositions:
-    """Where each of some values is first, without looking at all of them: a body holds a hundred thousand."""
+    """The first positions of values in constant time, because a body can hold a hundred thousand items."""
 
     def __init__(self, values: Iterable[Any] = ()) -> None:
         self._known: dict[Any, int] = {}
@@ -48,11 +48,11 @@ class ItemPositions:
             self.add(value, index)
 
     def add(self, value: Any, index: int) -> None:
-        """Unless it has a place already."""
+        """Records a position unless the value has one."""
         self._known.setdefault(_hashable(value), index)
 
     def find(self, value: Any) -> int | None:
-        """None if it has no place."""
+        """The position; None if the value has none."""
         return self._known.get(_hashable(value))
 
 
@@ -63,7 +63,7 @@ def _hashable(value: Any) -> Any:
 
 
 def common_item_type(*lists: Sequence[Any]) -> type:
-    """What the items are. BadPatch unless all are of one type, and no lists."""
+    """The type of the items. InvalidPatch unless all have the same type, which is no list."""
     types = {type(item) for items in lists for item in items}
     if list in types:
         raise UnmergeableLists("lists of lists are not supported")
@@ -74,7 +74,7 @@ def common_item_type(*lists: Sequence[Any]) -> type:
 
 
 def check_list_order(ours: Sequence[Any] | None, order: Sequence[Any], key: str) -> None:
-    """BadPatch unless the items of the patch are in its order; items that are to be deleted need not be."""
+    """InvalidPatch unless the patch's items follow its order; items to be deleted need not."""
     if not ours or not order:
         return
     wanted = [item for item in ours if not (isinstance(item, dict) and "$patch" in item)]
@@ -89,7 +89,7 @@ def check_list_order(ours: Sequence[Any] | None, order: Sequence[Any], key: str)
 
 
 def arrange_items(items: Sequence[Any], order: Sequence[Any], before: Sequence[Any], key: str) -> list[Any]:
-    """``items`` with those that ``order`` names in that order, and the others where ``before`` has them."""
+    """``items`` with those in ``order`` in that order, and the others at their places in ``before``."""
     ranks = ItemPositions(merge_value(one, key) for one in order)
     values = [merge_value(one, key) for one in before if not key or (isinstance(one, dict) and key in one)]
     seats, end = ItemPositions(values), len(values)
@@ -109,7 +109,7 @@ def arrange_items(items: Sequence[Any], order: Sequence[Any], before: Sequence[A
 
 
 def _woven(named: Sequence[tuple[int, Any]], others: Sequence[tuple[int, Any]], end: int) -> Iterator[Any]:
-    """Both in one, each in its order; items with their seats, ``end`` of those that have none."""
+    """Merges both lists, each in its order; ``end`` is the position of items without one."""
     left = 0
     for seat, item in named:
         while left < len(others) and others[left][0] < min(seat, end) and seat < end:

@@ -1,4 +1,4 @@
-"""``metadata.managedFields``: who wrote which field last, kept with every write; and server-side apply."""
+"""``metadata.managedFields``: tracks the manager of each field at every write; and server-side apply."""
 
 from lastcall_lab.apiserver.patches import field_owners, server_side_apply
 from lastcall_lab.apiserver.patches.field_differences import FieldDifference, compare_objects
@@ -14,10 +14,10 @@ _SHARED = ("kind", "apiVersion", "metadata", "status")
 
 
 class ManagedFields:
-    """Updates the record with every write. ``schemas`` has the types of the resources.
+    """Updates the managed fields with every write. ``schemas`` has the types of the resources.
 
-    The record is made of what the client has sent and what it defaults to, before admission and before the kind takes
-    back what this way of writing may not change; Kubernetes does the same.
+    Like Kubernetes, it compares what the client sent, with defaults, before admission and before the kind restores
+    fields that this operation may not change.
     """
 
     def __init__(self, schemas: Schemas, scheme: ResourceScheme) -> None:
@@ -28,7 +28,7 @@ class ManagedFields:
         self._ignored: dict[tuple[ServedResource, str], FieldSet] = {}
 
     def record_create(self, obj: Object, manager: str, resource: ServedResource, wall: float) -> None:
-        """All fields of a new object are the manager's, but for those that objects of its kind have anyhow."""
+        """All fields of a new object belong to the manager, except those that every object of the kind has."""
         claims = field_owners.initial_claims(obj, None, subresource=False)
         obj["metadata"].pop("managedFields", None)
         changes = self._changes(self._zero(resource), obj, resource, "")
@@ -53,7 +53,7 @@ class ManagedFields:
     def record_update(
         self, new: Object, old: Object, manager: str, resource: ServedResource, subresource: str, wall: float
     ) -> None:
-        """The fields that differ from ``old`` are the manager's now. Objects without a record stay without one."""
+        """The fields that differ from ``old`` belong to the manager. Objects without a record stay without one."""
         claims = field_owners.initial_claims(new, old, subresource=bool(subresource))
         new["metadata"].pop("managedFields", None)
         if not claims:
@@ -77,10 +77,10 @@ class ManagedFields:
         *,
         force: bool,
     ) -> Object:
-        """What the object becomes by a configuration, with its record; ``live`` None if there is none yet.
+        """The object after the apply of a configuration, with its record; ``live`` is None if it does not exist.
 
-        The configuration must be one that ``faults`` finds nothing in. ``applying.Conflicts`` if fields of others would
-        change, unless ``force``.
+        ``configuration_faults`` must find no fault in the configuration. ``ApplyConflicts`` if fields of other managers
+        would change, unless ``force``.
         """
         shape, now = self.shape_of(resource), object_meta.timestamp(wall)
         ignored = self.reset_fields(resource, subresource)
@@ -109,7 +109,7 @@ class ManagedFields:
         return new
 
     def undo_time_changes(self, new: Object, old: Object) -> None:
-        """A write that changes nothing but the times of the record changes nothing."""
+        """Reverts a write that changes only the times of the record."""
         metadata, before = new["metadata"], old["metadata"]
         said, was = metadata.get("managedFields"), before.get("managedFields")
         if said == was or not said or not was or _without_record(new) != _without_record(old):
@@ -118,7 +118,7 @@ class ManagedFields:
             metadata["managedFields"] = was
 
     def shape_of(self, resource: ServedResource) -> OwnershipShape:
-        """How ownership sees the objects of a resource."""
+        """The ownership shape of a resource's objects."""
         shape = self._shapes.get(resource)
         if shape is None:
             shape = self._shapes[resource] = OwnershipShape(self._schemas.of(resource))
@@ -134,7 +134,7 @@ class ManagedFields:
         return self._other_shapes[kind]
 
     def reset_fields(self, resource: ServedResource, subresource: str) -> FieldSet:
-        """The fields that this way of writing cannot change, and so does not own (``GetResetFields``)."""
+        """The fields that this operation cannot change and so never owns (``GetResetFields``)."""
         key = (resource, subresource)
         if key not in self._ignored:
             self._ignored[key] = self._own_reset_fields(resource, subresource)
@@ -160,14 +160,14 @@ class ManagedFields:
         )
 
     def _served_claims(self, claims: field_owners.Claims, resource: ServedResource) -> field_owners.Claims:
-        """Without those in versions that nobody serves any more."""
+        """The claims without those in versions that are no longer served."""
         if all(claim.version == resource.api_version for claim in claims.values()):
             return claims
         known = {one.api_version for one in self._scheme if one.kind == resource.kind}
         return field_owners.drop_unserved(claims, known.__contains__)
 
     def _zero(self, resource: ServedResource) -> Object:
-        """What an object has before anybody has written it; a custom resource has nothing."""
+        """An object before any write; empty for a custom resource."""
         zero: Object = {} if resource.custom else self.shape_of(resource).zero
         return zero
 

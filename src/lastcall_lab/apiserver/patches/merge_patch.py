@@ -10,7 +10,7 @@ _DEEP = frozenset((dict, list))
 
 
 def apply_merge_patch(document: Object, patch: Mapping[str, Any]) -> Object:
-    """The document after the patch, in which null removes a field. What stays as it was is shared by both."""
+    """The document after the patch, in which null removes a field. Shares unchanged parts with the original."""
     result = dict(document)
     for name, value in patch.items():
         if value is None:

@@ -1,6 +1,6 @@
-"""A patched object as the message about it shows it: the text that ``encoding/json`` and ``evanphx/json-patch`` make (pure).
+"""A patched object in an error message: the text of ``encoding/json`` and ``evanphx/json-patch`` (pure).
 
-What a patch has touched is sorted by name; the rest is in the order of Go's fields.
+Parts that a patch has touched are sorted by name; the rest has the order of Go's fields.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,13 +10,13 @@ import msgspec
 
 
 def go_json(value: Any) -> str:
-    """JSON as Go writes it."""
+    """JSON as Go encodes it."""
     said = msgspec.json.encode(value).decode()
     return said.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def sort_touched(value: Any, patch: Any) -> Any:
-    """The value, sorted wherever a merge patch or the paths of a JSON patch have reached."""
+    """The value, sorted wherever a merge patch or the paths of a JSON patch lead."""
     if isinstance(patch, list) and all(isinstance(operation, dict) for operation in patch):
         paths = [str(operation.get(name, "")) for operation in patch for name in ("path", "from")]
         for path in paths or [""]:

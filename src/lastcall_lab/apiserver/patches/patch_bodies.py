@@ -1,7 +1,7 @@
-"""The bodies of patches: read, checked, and applied to an object as JSON (pure).
+"""Patch bodies: decodes, checks and applies them to an object as JSON (pure).
 
-Errors are those of ``k8s.io/apiserver/pkg/endpoints/handlers/patch.go``. ``strict`` in what comes back are the mistakes
-that clients are told or refused for, as ``fieldValidation`` says.
+Errors are those of ``k8s.io/apiserver/pkg/endpoints/handlers/patch.go``. ``strict`` in the results are the mistakes
+about which ``fieldValidation`` warns or for which it rejects.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ _OPERATION = {"op": str, "path": str, "from": str, "value": object}
 
 
 class ParsedPatch(NamedTuple):
-    """``apply`` makes the new object of the old one; both share what stays as it was."""
+    """``apply`` makes the new object from the old one; both share unchanged parts."""
 
     said: Any
     strict: list[str]
@@ -33,7 +33,7 @@ class ParsedPatch(NamedTuple):
 
 
 def read_patch(kind: str, body: bytes, node: SchemaNode | None) -> ParsedPatch:
-    """The patch in a body; ``node`` is the type of the object. ApiError if it is none."""
+    """Decodes a patch; ``node`` is the type of the object. ApiError if it is invalid."""
     try:
         said = go_json.decode_json(body)
     except go_json.MalformedJson as error:
@@ -105,20 +105,20 @@ _READERS: Mapping[str, Callable[[Any, bytes, SchemaNode | None], ParsedPatch]] =
 
 
 def own_copy(obj: Object) -> Object:
-    """A copy that can be changed in place."""
+    """A deep copy that can be changed in place."""
     copied: Object = msgspec.json.decode(msgspec.json.encode(obj))
     return copied
 
 
 class ApplyConfiguration(NamedTuple):
-    """What is to be applied, and what is wrong with the text that it stood in."""
+    """The configuration to apply, and the faults of its text."""
 
     obj: Object
     strict: list[str]
 
 
 def parse_configuration(body: bytes) -> ApplyConfiguration:
-    """From YAML, or JSON, which is YAML. ApiError if it is no object."""
+    """Parses YAML, which includes JSON. ApiError if it is no object."""
     said, strict = _configuration(body)
     if said is None:
         return ApplyConfiguration({}, [])
@@ -151,10 +151,10 @@ def _mismatch(value: Any, what: str) -> str:
 
 
 def unprocessable_error() -> api_errors.ApiError:
-    """The patch does not apply to the object; Kubernetes does not say why."""
+    """The patch does not apply to the object; Kubernetes gives no reason."""
     return api_errors.ApiError(422, "Invalid", "the server rejected our request due to an error in our request", {})
 
 
 def plain_error(message: str) -> api_errors.ApiError:
-    """An error that Kubernetes has no reason for."""
+    """An error without a Kubernetes reason."""
     return api_errors.ApiError(500, "", message)

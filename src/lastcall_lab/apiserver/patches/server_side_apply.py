@@ -1,4 +1,4 @@
-"""Server-side apply: what an object becomes by a configuration, and who owns its fields then (pure).
+"""Server-side apply: the merged object and the new field ownership (pure).
 
 The rules are those of ``structured-merge-diff/merge`` and ``apimachinery/pkg/util/managedfields``.
 """
@@ -20,7 +20,7 @@ LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 class ApplyConflicts(Exception):
-    """Others own fields that the configuration changes."""
+    """Other managers own fields that the configuration changes."""
 
     def __init__(self, fields: Mapping[FieldOwner, FieldSet]) -> None:
         super().__init__(f"{len(fields)} owners")
@@ -28,7 +28,7 @@ class ApplyConflicts(Exception):
 
 
 class ApplyResult(NamedTuple):
-    """``obj`` has no managed fields; ``same`` says that it is as it was."""
+    """``obj`` has no managed fields; ``same``: it is unchanged."""
 
     obj: Object
     claims: Claims
@@ -46,7 +46,7 @@ def apply_configuration(
     ignored: FieldSet,
     force: bool = False,
 ) -> ApplyResult:
-    """The object after the configuration. Conflicts unless ``force``. ``ignored`` are fields that it cannot change."""
+    """The object after the apply. ApplyConflicts unless ``force``. ``ignored`` are fields that it cannot change."""
     before = claims.get(owner)
     mine = field_sets.exclude_subtrees(fields_in(config, shape), ignored)
     claims = {**claims, owner: FieldClaim(mine, version, before.time if before else "")}
@@ -67,7 +67,7 @@ def apply_configuration(
 
 
 def apply_as_kubectl(live: Object, config: Object, claims: Claims, owner: FieldOwner, **rest: Any) -> ApplyResult:
-    """The same for the manager ``kubectl``: what it has applied on the client's side is its own, without conflict."""
+    """The same for the manager ``kubectl``, which owns its earlier client-side applies without conflict."""
     try:
         result = apply_configuration(live, config, claims, owner, **rest)
     except ApplyConflicts as error:
@@ -89,7 +89,7 @@ def _without(changes: FieldDifference, ignored: FieldSet) -> FieldDifference:
 
 
 def _prune(merged: Object, claims: Claims, last: FieldSet, shape: OwnershipShape) -> Object:
-    """Without what the owner applied last and nobody owns now."""
+    """Removes what the owner applied last time and no manager owns now."""
     last = include_structs(last, shape)
     pruned = take_out_fields(merged, last, shape) or {}
     managed: FieldSet = {}
@@ -105,7 +105,7 @@ def _prune(merged: Object, claims: Claims, last: FieldSet, shape: OwnershipShape
 
 
 def _without_new_nulls(value: Any, before: Any) -> Any:
-    """Maps and lists of which nothing is left are not there, as a typed server has it."""
+    """Drops emptied maps and lists, like a typed server."""
     if value is before:
         return value
     if isinstance(value, dict) and isinstance(before, dict):
@@ -117,7 +117,7 @@ def _without_new_nulls(value: Any, before: Any) -> Any:
 def _real_conflicts(
     found: Mapping[FieldOwner, FieldSet], live: Object, shape: OwnershipShape, version: str
 ) -> Mapping[FieldOwner, FieldSet]:
-    """The conflicts that are none by what kubectl has applied before, and noted in its annotation."""
+    """The conflicts without those from kubectl's last applied annotation."""
     try:
         last = json.loads((live["metadata"].get("annotations") or {})[LAST_APPLIED])
     except (KeyError, ValueError):

@@ -1,7 +1,7 @@
-"""How ownership of fields sees the types: what is one value, what is a struct, and what tells the items of a list apart.
+"""Types as field ownership sees them: atomic values, structs, and the keys of list items.
 
-The rules are those of ``kube-openapi/pkg/schemaconv``. A shape is made once for each place of a kind; it is only a quicker
-form of ``schema.SchemaNode`` for the walk that every write makes.
+The rules are those of ``kube-openapi/pkg/schemaconv``. A shape is built once per place of a kind; it is a faster form
+of ``types.SchemaNode`` for the walk at every write.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,11 +24,11 @@ _DEFAULT_KEYS = {"v1.ContainerPort": {"protocol": "TCP"}, "v1.ServicePort": {"pr
 
 
 class MissingItemKey(Exception):
-    """An item of a list lacks what tells it apart."""
+    """A list item lacks its key."""
 
 
 class OwnershipShape:
-    """One place in a kind of object. ``node`` None is a place of which nothing is known."""
+    """One place in a kind of object. ``node`` None is a place of unknown type."""
 
     def __init__(self, node: SchemaNode | None, *, open_above: bool = False) -> None:
         self._node = node if node is not None and node.kind not in ("any", "object") else None
@@ -66,12 +66,12 @@ class OwnershipShape:
 
     @cached_property
     def element(self) -> "OwnershipShape":
-        """The items of a list, the values of a map, the fields of a struct that nobody knows."""
+        """The items of a list, the values of a map, the unknown fields of a struct."""
         return OwnershipShape(self._node.element, open_above=self.open) if self._node else self
 
     @cached_property
     def _default_keys(self) -> Mapping[str, Any]:
-        """What key fields are that an item does not have."""
+        """The defaults of missing key fields."""
         node = self._node.element if self._node else None
         if node is None or node.struct is None:
             return {}
@@ -82,16 +82,16 @@ class OwnershipShape:
 
     @cached_property
     def scalar(self) -> str:
-        """``string``, ``boolean``, ``numeric``, or nothing if it is no scalar or can be any."""
+        """``string``, ``boolean``, ``numeric``, or empty for other and unrestricted types."""
         return _SCALARS.get(self._node.kind, "") if self._node else ""
 
     @cached_property
     def zero(self) -> Any:
-        """What a typed object has there before anybody has written it."""
+        """The value of a typed object before any write."""
         return self._node.zero_value() if self._node else {}
 
     def key(self, one: Any) -> str:
-        """What tells an item of the list apart. Unnamed if it lacks that."""
+        """The key of a list item. MissingItemKey if it lacks one."""
         keys = self.keys or ()
         if not keys:
             return _own_key(one)
@@ -116,7 +116,7 @@ class OwnershipShape:
         return field_sets.item_key(found)
 
     def index(self, items: Sequence[Any] | None) -> dict[str, Any]:
-        """The items by their keys; those that share one are a ``DuplicateItems``, those that lack one are left out."""
+        """The items by key; items with the same key form a ``DuplicateItems``, items without a key are omitted."""
         found: dict[str, Any] = {}
         for one in items or ():
             try:
@@ -133,7 +133,7 @@ class OwnershipShape:
 
 
 class DuplicateItems:
-    """Items of a list with the same key; they are looked at as one value."""
+    """List items with the same key, treated as one value."""
 
     def __init__(self, items: list[Any]) -> None:
         self.items = items

@@ -1,8 +1,8 @@
-"""Strategic merge patches: merge patches that know how lists merge, and that obey directives (pure).
+"""Strategic merge patches: merge patches with list merging and directives (pure).
 
-The rules and the words are those of ``apimachinery/pkg/util/strategicpatch``. What lists and maps do is said by the types
-(``x-kubernetes-patch-strategy``, ``x-kubernetes-patch-merge-key``); ``$patch``, ``$retainKeys``, ``$setElementOrder/...``
-and ``$deleteFromPrimitiveList/...`` stand in the patch.
+The rules and messages are those of ``apimachinery/pkg/util/strategicpatch``. The types define how lists and maps merge
+(``x-kubernetes-patch-strategy``, ``x-kubernetes-patch-merge-key``); the patch contains the directives ``$patch``,
+``$retainKeys``, ``$setElementOrder/...`` and ``$deleteFromPrimitiveList/...``.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ _SCALARS = frozenset((str, int, bool, float))
 
 
 def apply_strategic_patch(original: Object, patch: Mapping[str, Any], node: SchemaNode | None) -> Object:
-    """The object after the patch; what stays as it was is shared by both. BadPatch or Malformed if it makes no sense."""
+    """The object after the patch; shares unchanged parts. InvalidPatch or MalformedDirective if it is invalid."""
     if DIRECTIVE in patch:
         return _apply_directives(patch)
     result = dict(original)
@@ -52,7 +52,7 @@ def _apply_directives(patch: Mapping[str, Any]) -> Object:
 
 
 def _apply_retain_keys(original: Object, patch: Mapping[str, Any]) -> Object:
-    """The patch without ``$retainKeys``; what these do not name is gone from the original."""
+    """Applies ``$retainKeys``: removes all other fields of the original; returns the patch without the directive."""
     rest = {key: value for key, value in patch.items() if key != RETAIN}
     if RETAIN not in patch:
         return rest
@@ -69,7 +69,7 @@ def _apply_retain_keys(original: Object, patch: Mapping[str, Any]) -> Object:
 
 
 def _merge_ordered(original: Object, patch: Object, node: SchemaNode | None) -> None:
-    """Merges the lists whose order the patch gives, and takes them and the orders out of the patch."""
+    """Merges the lists with an order in the patch, and removes them and their orders from the patch."""
     for directive in [key for key in patch if key.startswith(ORDER)]:
         order, key = patch.pop(directive), directive.removeprefix(ORDER)
         if not isinstance(order, list):
@@ -122,7 +122,7 @@ def _merge_field(original: Object, key: str, value: Any, node: SchemaNode | None
 
 
 def _delete_from(original: Object, key: str, values: Any) -> None:
-    """A list of scalars loses some of them."""
+    """Removes values from a list of scalars."""
     before = original.get(key)
     if isinstance(before, list) and isinstance(values, list):
         deleted = list_order.ItemPositions(values)
@@ -130,10 +130,10 @@ def _delete_from(original: Object, key: str, values: Any) -> None:
 
 
 def _merge_list(before: list[Any], ours: list[Any], field: SchemaNode | None) -> tuple[list[Any], list[Any]]:
-    """Two lists of the same field, and the order that the items count as having had before.
+    """Merges two lists of a field, and returns the former order that their items count as having.
 
-    Without the strategy ``merge`` the patch's list replaces the other. An item that is added counts as having been where
-    deleted ones leave room: that is so in Go, where both lists share their memory, and tests there hold it.
+    Without the strategy ``merge`` the patch's list replaces the other. An added item counts as having been at the place
+    of a deleted one: in Go both lists share their memory, and Kubernetes' tests pin that behaviour.
     """
     if field is None or "merge" not in field.patch_strategy:
         return share_items(before, ours, lambda one: one), before
@@ -163,7 +163,7 @@ def _merge_list(before: list[Any], ours: list[Any], field: SchemaNode | None) ->
 
 
 def _special_items(before: list[Any], ours: list[Any], key: str) -> tuple[list[Any], list[Any]]:
-    """Obeys the items with a directive: the list as it is after them, and the other items of the patch."""
+    """Applies the items with a directive; returns the resulting list and the other items of the patch."""
     others, replaced, deleted = [], False, list_order.ItemPositions()
     for one in ours:
         directive = one.get(DIRECTIVE, _GONE)
@@ -184,7 +184,7 @@ def _special_items(before: list[Any], ours: list[Any], key: str) -> tuple[list[A
 
 
 def _field(node: SchemaNode | None, key: str) -> SchemaNode | None:
-    """The type of a field. BadPatch if there is no such field; None where nothing is known."""
+    """The type of a field. InvalidPatch if the field does not exist; None if the type is unknown."""
     if node is None or node.kind in ("any", "raw", "object"):
         return None
     field = node.at(key)
@@ -199,7 +199,7 @@ def _merge_key(field: SchemaNode | None) -> str:
 
 
 def _without_directives(value: Any) -> Any:
-    """What the patch adds has nothing to merge with: its directives are void."""
+    """Drops the directives of added parts, which have nothing to merge with."""
     if isinstance(value, dict):
         if DIRECTIVE in value:
             return _GONE

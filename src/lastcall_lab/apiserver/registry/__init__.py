@@ -1,1 +1,1 @@
-"""Reads and writes of objects: from a decoded request to the store."""
+"""The registry: reads and writes of objects, from the decoded request to the store."""

@@ -1,4 +1,4 @@
-"""Work on large bodies beside the event loop, so that other clients do not wait for it."""
+"""Processes large bodies outside of the event loop, so that other clients do not wait."""
 
 import asyncio
 import gc
@@ -14,29 +14,29 @@ Result = TypeVar("Result")
 
 
 class BodyWorker(Protocol):
-    """Who does work that neither reads nor changes the store, for a request."""
+    """Runs work for a request that neither reads nor changes the store."""
 
     async def __call__(self, request: Request, work: Callable[[], Result]) -> Result:
-        """What ``work`` returns or raises."""
+        """Returns or raises the result of ``work``."""
         ...
 
 
 async def run_inline(request: Request, work: Callable[[], Result]) -> Result:
-    """``BodyWorker`` where nobody else waits, and in virtual time."""
+    """A ``BodyWorker`` that runs the work at once, for virtual time and single clients."""
     return work()
 
 
 class BodyWorkerThread:
-    """``BodyWorker`` for clients of the network: what has a large body is done in a thread, one such request at a time.
+    """A ``BodyWorker`` for network clients: a thread that processes one large body at a time.
 
-    Several at once would be no faster, and would need memory for each: 3 MB of YAML become some hundred MB.
+    Parallel threads would not be faster, and each would need memory: 3 MB of YAML become some hundred MB.
     """
 
     def __init__(self) -> None:
         self._turn = asyncio.Lock()
 
     async def __call__(self, request: Request, work: Callable[[], Result]) -> Result:
-        """What ``work`` returns or raises."""
+        """Returns or raises the result of ``work``."""
         if len(request.body) < LARGE:
             return work()
         async with self._turn:

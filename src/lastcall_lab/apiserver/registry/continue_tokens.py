@@ -1,4 +1,4 @@
-"""Continue tokens: from which revision on, and behind which object, a list goes on (``apiserver/pkg/storage/continue.go``)."""
+"""Continue tokens: the revision and the last key of a paged list (``apiserver/pkg/storage/continue.go``)."""
 
 import base64
 import binascii
@@ -13,20 +13,20 @@ _VERSION = "meta.k8s.io/v1"
 
 
 class ContinueToken(NamedTuple):
-    """``revision`` is -1 to go on with the newest state, once the one that the list began with is not kept any more."""
+    """``revision`` is -1 to continue with the newest state after the list's own revision was compacted."""
 
     revision: int
     after: Place
 
 
 def encode_token(token: ContinueToken) -> str:
-    """As clients get it. The NUL makes the key the smallest one behind that of the last object."""
+    """The token for clients. The NUL makes the key the smallest one after the last object's."""
     content = {"v": _VERSION, "rv": token.revision, "start": f"{''.join(token.after).lstrip('/')}\0"}
     return base64.urlsafe_b64encode(json.dumps(content, separators=(",", ":")).encode()).decode().rstrip("=")
 
 
 def decode_token(text: str, *, namespaced: bool) -> ContinueToken:
-    """ApiError for what is no token."""
+    """ApiError if the token is invalid."""
     content = _content(text)
     version, revision, start = content.get("v", ""), content.get("rv", 0), content.get("start", "")
     if version != _VERSION:
@@ -66,7 +66,7 @@ def _content(text: str) -> dict[str, Any]:
 
 
 def _json_error(data: bytes) -> str:
-    """In the words of Go's ``encoding/json``."""
+    """The error in the words of Go's ``encoding/json``."""
     first = data.lstrip(b" \t\r\n")[:1]
     if first >= b"\x80":
         return f"invalid character '\\x{first.hex()}' looking for beginning of value"

@@ -1,4 +1,4 @@
-"""What a DELETE says: in its body or, only if it has none, in its query (``meta/v1 DeleteOptions``)."""
+"""The options of a DELETE: from its body or, without a body, from its query (``meta/v1 DeleteOptions``)."""
 
 from typing import Any
 
@@ -15,14 +15,14 @@ _GO_NAMES = {str: "string", bool: "bool", int: "number", float: "number", list: 
 
 
 def read_delete_options(context: RequestContext) -> DeleteOptions:
-    """The options of a DELETE, whichever version their apiVersion says. ApiError if they make no sense."""
+    """The options of a DELETE, in any version. ApiError if they are invalid."""
     options = parse_delete_options(_body(context.request)) if context.request.body else _from_query(context.request)
     check_delete_options(options)
     return options
 
 
 def parse_delete_options(said: Object) -> DeleteOptions:
-    """From JSON; fields that nobody knows are passed over. ApiError for a value of the wrong type."""
+    """Parses JSON and ignores unknown fields. ApiError for a value of the wrong type."""
     preconditions = _field(said, "preconditions", dict, "v1.Preconditions") or {}
     return DeleteOptions(
         grace=_field(said, "gracePeriodSeconds", int, "int64"),

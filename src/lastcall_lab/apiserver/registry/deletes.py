@@ -1,4 +1,4 @@
-"""Deletes objects: admission, the mark, and the end, in the order in which the generic registry does it."""
+"""Deletes objects: admission, deletion mark and removal, in the order of the generic registry."""
 
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ _ATTEMPTS = 10
 
 
 class RemovedObject(NamedTuple):
-    """``obj`` is the object as it is now or was last, with kind and apiVersion; ``stored`` the same if it was written."""
+    """``obj`` is the current or last state, with kind and apiVersion; ``stored`` the same if it was written."""
 
     obj: Object
     gone: bool
@@ -23,7 +23,7 @@ class RemovedObject(NamedTuple):
 
 
 class ObjectRemover:
-    """Carries out what ``deletion`` decides."""
+    """Carries out the decisions of ``deletion_rules``."""
 
     def __init__(self, store: Store, clock: Clock, admission: AdmissionPlugin) -> None:
         self._store = store
@@ -33,10 +33,10 @@ class ObjectRemover:
     async def delete(
         self, context: RequestContext, options: DeleteOptions, *, admitted: bool = False, collective: bool = False
     ) -> RemovedObject:
-        """Deletes the object that the route names. ApiError if there is none, it is another one, or somebody refuses.
+        """Deletes the route's object. ApiError if it does not exist, a precondition fails, or admission rejects it.
 
-        ``admitted``: nobody is asked, because the request has been admitted as what it is (an eviction).
-        ``collective``: the request names no object; webhooks see an empty name.
+        ``admitted``: skips admission, because the request was admitted in another form (an eviction). ``collective``: a
+        deletecollection, for which webhooks see an empty name.
         """
         deletion_rules.check_delete_options(options)
         route = context.route
@@ -75,7 +75,7 @@ class ObjectRemover:
     async def _end(
         self, context: RequestContext, stored: StoredObject, marked: Object, admission: AdmissionAttributes | None
     ) -> RemovedObject:
-        """Removes what is marked. Admission is asked once more, and who is faster meanwhile has done it for us."""
+        """Removes a marked object. Runs admission again; a concurrent request may have removed it meanwhile."""
         await self._admit(admission, marked)
         now = self._store.get(stored.key)
         if now is stored:
@@ -85,7 +85,7 @@ class ObjectRemover:
         return self._remove(context, now, _answer(context, now))
 
     def _remove(self, context: RequestContext, stored: StoredObject, obj: Object) -> RemovedObject:
-        """The end of ``stored``, which ``obj`` is a copy of."""
+        """Removes ``stored``, of which ``obj`` is a copy."""
         last = version_conversion.to_stored(obj, context.route.resource)
         return RemovedObject(obj, gone=True, stored=self._store.delete(stored.key, last, expected=stored.revision))
 

@@ -1,4 +1,4 @@
-"""PATCH: by its Content-Type a JSON patch, a merge patch, a strategic merge patch, or an apply."""
+"""PATCH requests: JSON patch, merge patch, strategic merge patch or apply, by Content-Type."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -23,7 +23,7 @@ _WITH_STATUS = frozenset(("kind", "apiVersion", "metadata", "status"))
 async def patch_object(
     context: RequestContext, registry: Registry, authorize_creation: Callable[[RequestContext], None]
 ) -> tuple[Object | StoredObject, bool]:
-    """The object after the patch, and whether the patch created it (only an apply does).
+    """The object after the patch, and whether the patch created it (only an apply can).
 
     ``authorize_creation`` raises ApiError (403) if the user may not create the object.
     """
@@ -35,7 +35,7 @@ async def patch_object(
 
 
 def patch_media_type(context: RequestContext) -> str:
-    """The Content-Type of the patch. ApiError if objects of this kind take no such patches."""
+    """The Content-Type of the patch. ApiError if the kind does not support it."""
     kind = context.request.headers.get("content-type", "").partition(";")[0]
     if context.route.resource.custom:
         if kind not in _CUSTOM:
@@ -46,7 +46,7 @@ def patch_media_type(context: RequestContext) -> str:
 
 
 def check_patch_options(context: RequestContext, kind: str) -> None:
-    """ApiError if the parameters do not go with the patch (``field_validation.ValidatePatchOptions``)."""
+    """ApiError if the parameters do not fit the patch (``field_validation.ValidatePatchOptions``)."""
     manager, causes = context.request.parameter("fieldManager"), []
     if kind == patch_bodies.APPLY and not manager:
         causes.append(field_errors.value_required("fieldManager", "is required for apply patch"))
@@ -58,7 +58,7 @@ def check_patch_options(context: RequestContext, kind: str) -> None:
 
 
 def patch_change(context: RequestContext, registry: Registry, kind: str) -> Change:
-    """What a patch that is no apply makes of the object; for resources and for subresources that are whole objects."""
+    """The change of a patch other than apply, for resources and subresources that are whole objects."""
     node = registry.schemas.of(context.route.resource)
 
     def patched(obj: Object) -> Object:
@@ -84,10 +84,10 @@ def patch_change(context: RequestContext, registry: Registry, kind: str) -> Chan
 
 
 def may_share(route: Route, patch: Any) -> bool:
-    """Whether the new object may share with the old one what a patch leaves as it was (pure).
+    """Whether the new object may share unchanged parts with the old one (pure).
 
-    It may if nobody changes that in place afterwards. Nobody does to what is stored if it is the status that is patched
-    and nothing else, nor in kinds that say so of themselves: defaults are there already, and all else stays.
+    It may if nothing later changes those parts in place. This holds for a stored object when only its status is
+    patched, and for kinds that declare it: their defaults are already set, and the rest stays unchanged.
     """
     if route.resource.behaviour.leaves_alone:
         return True
@@ -95,7 +95,7 @@ def may_share(route: Route, patch: Any) -> bool:
 
 
 def check_object_place(context: RequestContext, obj: Object) -> None:
-    """The object must be the one of the path (``handlers.checkName``); it gets the path's namespace if it has none."""
+    """The object must match the path (``handlers.checkName``); it gets the path's namespace if it has none."""
     route, metadata = context.route, obj.setdefault("metadata", {})
     said = metadata.get("namespace") or ""
     if route.namespace and said not in ("", route.namespace):
@@ -155,7 +155,7 @@ def _apply_configuration(context: RequestContext, registry: Registry, live: Obje
 
 
 def _complain(context: RequestContext, strict: Sequence[str]) -> None:
-    """Fields that are in the configuration more than once are told, or refused if the client wants that."""
+    """Warns about duplicate fields of the configuration, or rejects them if the client wants that."""
     if strict and context.field_validation == "Strict":
         raise api_errors.bad_request_error(f"error strict decoding YAML: {strict[0]}")
     if strict and context.field_validation == "Warn":
@@ -168,7 +168,7 @@ def _exists(context: RequestContext, registry: Registry) -> bool:
 
 
 def _check_configuration(context: RequestContext, registry: Registry, config: Object) -> None:
-    """It must say what it is, and be what the types say. The order of the rules is that of ``FieldManager.Apply``."""
+    """Checks kind and types of the configuration, in the order of ``FieldManager.Apply``."""
     resource, metadata = context.route.resource, config.get("metadata")
     version, kind = (said if isinstance(said := config.get(name), str) else "" for name in ("apiVersion", "kind"))
     if (version, kind) != (resource.api_version, resource.kind):
@@ -190,7 +190,7 @@ def _said_kind(version: str, kind: str) -> str:
 
 
 def _conflict(error: ApplyConflicts) -> ApiError:
-    """All fields that others own, by owner."""
+    """The conflict error with all fields that other managers own, by manager."""
     found = {owner: list(member_paths(fields)) for owner, fields in sorted(error.fields.items())}
     causes = [
         Cause("FieldManagerConflict", f"conflict with {owner.as_text}", path)._asdict()

@@ -1,4 +1,4 @@
-"""Lists, in pages and at old revisions, and single objects."""
+"""Reads of single objects and of lists, in pages and at old revisions."""
 
 import re
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ _NUMBER = re.compile(r"0*[0-9]{1,20}", re.ASCII)
 
 
 class ListPage(NamedTuple):
-    """Some objects of one revision; ``token`` asks for the next ones, of which there are ``remaining`` if that is known."""
+    """Objects at one revision; ``token`` continues the list, with ``remaining`` objects if that is known."""
 
     items: Sequence[StoredObject]
     revision: int
@@ -30,7 +30,7 @@ class ListPage(NamedTuple):
 
 @dataclass(frozen=True)
 class ObjectSelection:
-    """Which objects of a resource a request is about."""
+    """The objects of a resource that a request selects."""
 
     namespace: str
     labels: request_selectors.Selector
@@ -40,12 +40,12 @@ class ObjectSelection:
 
     @property
     def has_selectors(self) -> bool:
-        """Whether there is any selector."""
+        """Whether it has a selector."""
         return self.labels is not select_everything or self.fields is not select_everything
 
     @property
     def selects_all(self) -> bool:
-        """Whether it is about all objects."""
+        """Whether it selects all objects."""
         return not self.namespace and not self.has_selectors
 
     def __contains__(self, stored: object) -> bool:
@@ -57,14 +57,14 @@ class ObjectSelection:
         )
 
     def of(self, items: Sequence[StoredObject]) -> Sequence[StoredObject]:
-        """Those that are selected, of objects in the namespace."""
+        """The selected objects among those of the namespace."""
         if not self.has_selectors:
             return items
         return [one for one in items if self.labels(one.labels) and self.fields(one.fields)]
 
 
 def select_objects(context: RequestContext, options: ListOptions) -> ObjectSelection:
-    """From the path and the query. ApiError if a selector asks for a field that the kind does not know."""
+    """From path and query. ApiError if a selector uses a field that the kind does not support."""
     route = context.route
     supported = route.resource.behaviour.selectable_fields()
     chosen = request_selectors.field_selector(options.terms, route.resource, supported)
@@ -85,13 +85,13 @@ def _interest(terms: Sequence[request_selectors.FieldTerm], namespace: str) -> I
 
 
 class ObjectReader:
-    """Answers from the store."""
+    """Reads from the store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def get(self, context: RequestContext) -> StoredObject:
-        """One object. ApiError if there is none, or if its revision has not been reached yet."""
+        """One object. ApiError if it does not exist, or if the requested revision is in the future."""
         route = context.route
         revision = parse_revision(context.request.parameter("resourceVersion"))
         self._check_reached(revision)
@@ -101,7 +101,7 @@ class ObjectReader:
         return stored
 
     def list(self, context: RequestContext) -> ListPage:
-        """One page. ApiError for parameters that make no sense or ask for what is not kept any more."""
+        """One page. ApiError if the parameters are invalid or request compacted revisions."""
         options = list_options.read_list_options(context.request)
         chosen = select_objects(context, options)
         start = self._start(options, namespaced=context.route.resource.namespaced)
@@ -123,9 +123,9 @@ class ObjectReader:
         found: Sequence[StoredObject],
         start: ContinueToken,
     ) -> bool:
-        """Whether there is another page: the storage knows only that there are more objects, not whether they are selected.
+        """Whether there is another page. The storage knows of more objects, but not whether they match.
 
-        So the last page can be empty (``etcd3.store.GetList``). A list of one name reads that object alone.
+        So the last page can be empty (``etcd3.store.GetList``). A list of one name reads only that object.
         """
         if not limit or len(found) < limit:
             return False
@@ -136,7 +136,7 @@ class ObjectReader:
         return bool(self._at(context, behind, None, paged=bool(options.token)))
 
     def _start(self, options: ListOptions, *, namespaced: bool) -> ContinueToken:
-        """Where to begin; revision 0 or less for the newest state."""
+        """The start position; a revision of 0 or less means the newest state."""
         if options.token:
             start = continue_tokens.decode_token(options.token, namespaced=namespaced)
             if not options.accepts_any_revision:
@@ -168,7 +168,7 @@ class ObjectReader:
 
 
 def parse_revision(revision: str) -> int:
-    """A revision as a number, 0 for none. ApiError, as the storage's errors come out, if it is none."""
+    """The revision as a number, 0 for none. ApiError with the storage's error if it is invalid."""
     if not revision:
         return 0
     if not (_NUMBER.fullmatch(revision) and int(revision) < _LARGEST):

@@ -1,4 +1,4 @@
-"""Objects that are posted and never stored, such as a Binding or a review: they pass admission as new objects do."""
+"""Objects that are posted and never stored, such as a Binding or a review; admission applies to them."""
 
 from lastcall_lab.apiserver.admission.chain import AdmissionAttributes
 from lastcall_lab.apiserver.registry.registry import Registry
@@ -7,9 +7,9 @@ from lastcall_lab.apiserver.values.request import Object
 
 
 async def admit_unstored(registry: Registry, context: RequestContext, obj: Object) -> AdmissionAttributes:
-    """Records the owner of the fields and runs mutating admission; pass the result to ``registry.admission.validate``.
+    """Records field ownership and runs mutating admission; pass the result to ``registry.admission.validate``.
 
-    ApiError if a plugin refuses the object.
+    ApiError if admission rejects the object.
     """
     route = context.route
     shape = registry.managed.shape_of_object(obj, route.resource)

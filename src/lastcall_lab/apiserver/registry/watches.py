@@ -1,4 +1,4 @@
-"""Watches: the changes since a revision, as they happen, seen through selectors."""
+"""Watches: the changes since a revision, filtered by selectors."""
 
 import asyncio
 import contextlib
@@ -33,7 +33,7 @@ SHORTEST = 1800.0
 
 
 class WatchEvent(NamedTuple):
-    """One event of a watch: an object, a bookmark (which is a ``revision``), or an error."""
+    """One event of a watch: an object, a bookmark (a ``revision``), or an error."""
 
     type: str
     stored: StoredObject | None = None
@@ -45,10 +45,10 @@ class WatchEvent(NamedTuple):
 
 @dataclass
 class WatchSchedule:
-    """When a watch that began at ``start`` has bookmarks, and when it ends (pure; all in boottime).
+    """The bookmarks and the end of a watch that began at ``start`` (pure; boottime).
 
-    As the API server's watch cache does it: soon after initial events, every minute, and two seconds before the end, so
-    that a client knows a revision to go on from (``cacheWatcher.nextBookmarkTime``).
+    Like the API server's watch cache, it sends a bookmark soon after the initial events, every minute, and two seconds
+    before the end, so that clients know a revision to resume from (``cacheWatcher.nextBookmarkTime``).
     """
 
     start: float
@@ -61,7 +61,7 @@ class WatchSchedule:
         self.bookmark = min(first, self._jittered_end(self.start)) if self.bookmarks else float("inf")
 
     def schedule_bookmark(self, now: float) -> None:
-        """A bookmark has been sent; says when the next one is due."""
+        """Called after a bookmark; sets the time of the next one."""
         self.bookmark = self._jittered_end(now)
 
     def _jittered_end(self, now: float) -> float:
@@ -79,15 +79,15 @@ class Watcher:
         self._open: dict[ChangeFeed, WatchSchedule] = {}
 
     def hang_up(self) -> None:
-        """Ends all watches at once, as a server that stops does."""
+        """Ends all watches at once because the server stops."""
         for feed, table in self._open.items():
             table.end = -math.inf
             feed.wake()
 
     def open(self, context: RequestContext) -> AsyncIterator[Sequence[WatchEvent]]:
-        """The events, in batches, until the reader closes it or its time is over.
+        """The events in batches, until the reader closes the watch or its time ends.
 
-        ApiError at once for parameters that make no sense; what has been compacted is an event that says so.
+        ApiError at once for invalid parameters; a compacted revision is reported as an event.
         """
         options = list_options.read_list_options(context.request)
         chosen = select_objects(context, options)
@@ -108,7 +108,7 @@ class Watcher:
         return self._events(storage, chosen, begin, feed, table)
 
     def _begin(self, storage: str, chosen: ObjectSelection, *, ended: bool) -> Sequence[WatchEvent]:
-        """What is there already, and the bookmark that ends it."""
+        """The initial objects and the bookmark after them."""
         found = chosen.of(self._store.objects(storage, chosen.namespace, interest=chosen.interest))
         end = [WatchEvent("BOOKMARK", revision=self._store.revision, initial=True)] if ended else []
         return [*(WatchEvent("ADDED", one) for one in found), *end]
@@ -150,7 +150,7 @@ class Watcher:
 
 
 def watch_event(change: StoredChange, chosen: ObjectSelection) -> WatchEvent | None:
-    """A change as who selects sees it: what leaves the selection is deleted, what enters it is added (pure)."""
+    """The change as seen through the selection: leaving it is a deletion, entering it an addition (pure)."""
     if chosen.selects_all:
         return WatchEvent(change.kind.value, change.new)
     now = change.kind is not StoredChangeKind.DELETED and change.new in chosen
@@ -163,12 +163,12 @@ def watch_event(change: StoredChange, chosen: ObjectSelection) -> WatchEvent | N
 
 
 async def _refusal_events(error: api_errors.ApiError) -> AsyncIterator[Sequence[WatchEvent]]:
-    """A watch that cannot begin says so in its stream, as one that cannot go on does."""
+    """A watch that cannot start reports its error in the stream, like one that cannot continue."""
     yield [WatchEvent("ERROR", error=error.status())]
 
 
 class _Alarm:
-    """Waits for something, but no longer than until a given time; the time hardly ever changes between two waits."""
+    """Waits for a future until a deadline, which rarely changes between two waits."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

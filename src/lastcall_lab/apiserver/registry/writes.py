@@ -1,4 +1,4 @@
-"""The way of every write: defaults, admission, what the kind prepares, validation, and then the store."""
+"""Writes of objects: defaults, admission, preparation by the kind, validation, storage."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from random import Random
@@ -23,9 +23,9 @@ _MUTATED = " after mutating admission happens"
 
 
 class ObjectWriter:
-    """Creates and changes objects.
+    """Creates and updates objects.
 
-    The verbs return what is answered: the object as it is stored or, if it is not, one with kind and apiVersion.
+    Its methods return the response: the object as stored or, if it is not stored, one with kind and apiVersion.
     """
 
     def __init__(
@@ -47,9 +47,9 @@ class ObjectWriter:
     # -- create --------------------------------------------------------------------------------------------------------
 
     async def create(self, context: RequestContext, obj: Object, *, recorded: bool = False) -> Object | StoredObject:
-        """A new object. ApiError if a rule is violated, the name is taken, or somebody refuses.
+        """Creates an object. ApiError if validation or admission rejects it, or if the name is taken.
 
-        ``recorded``: its managed fields are as they are to be.
+        ``recorded``: its managed fields are already final.
         """
         route, behaviour = context.route, context.route.resource.behaviour
         self._place(context, obj)
@@ -92,7 +92,7 @@ class ObjectWriter:
         return self._store.put(key, version_conversion.to_stored(obj, route.resource), expected=None)
 
     def _place(self, context: RequestContext, obj: Object) -> None:
-        """The object's namespace and name must be those of the path, if both say one."""
+        """The object's namespace and name must match those of the path."""
         route, metadata = context.route, obj.setdefault("metadata", {})
         if not route.resource.namespaced:
             metadata.pop("namespace", None)
@@ -103,7 +103,7 @@ class ObjectWriter:
             metadata["namespace"] = route.namespace
 
     def _generate_name(self, metadata: Object) -> str:
-        """The name that was made for an object which has only the beginning of one; empty if it needed none."""
+        """The name generated from ``generateName``; empty if the object has a name."""
         if metadata.get("name") or not metadata.get("generateName"):
             return ""
         metadata["name"] = name = object_meta.generate_name(metadata["generateName"], self._random)
@@ -119,10 +119,10 @@ class ObjectWriter:
     # -- change --------------------------------------------------------------------------------------------------------
 
     async def update(self, context: RequestContext, change: Change, *, recorded: bool = False) -> Object | StoredObject:
-        """A new version of the object that the route names; ``change`` is called again if somebody was faster.
+        """Updates the route's object; calls ``change`` again after a concurrent write.
 
-        An object that comes back as it was is not written. ApiError as for create, and a conflict if ``change`` set
-        another resourceVersion than the object has. ``recorded``: ``change`` sees to the managed fields.
+        An unchanged object is not written. ApiError as for create, and a conflict if ``change`` set another
+        resourceVersion than the object has. ``recorded``: ``change`` updates the managed fields itself.
         """
         route = context.route
         key = StorageKey(route.resource.storage, route.namespace, route.name)
@@ -208,7 +208,7 @@ class ObjectWriter:
 
 
 def _has_revision(context: RequestContext, obj: Object) -> bool:
-    """Whether a new object comes with a revision, which the storage refuses; one that a PUT makes may have one."""
+    """Whether a new object has a resourceVersion, which the storage rejects; a PUT may have one."""
     revision = str(obj["metadata"].get("resourceVersion") or "")
     return context.request.method == "POST" and revision.isdecimal() and bool(revision.strip("0"))
 

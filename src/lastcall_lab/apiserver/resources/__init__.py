@@ -1,1 +1,1 @@
-"""The resources that are served, and the scheme that knows them all."""
+"""The served resources, and the scheme that contains them."""

@@ -1,4 +1,4 @@
-"""What a DELETE does to an object (pure): the rules of the generic registry (``rest.BeforeDelete``, ``Store.Delete``)."""
+"""The effect of a DELETE on an object (pure), as in the generic registry (``rest.BeforeDelete``, ``Store.Delete``)."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ _POLICIES = ("Foreground", "Background", "Orphan")
 
 
 def decide_deletion(obj: Object, options: DeleteOptions, resource: ServedResource, *, wall: float) -> DeletionOutcome:
-    """The outcome for an object (which is changed in place). ApiError if the object is not the one that is meant."""
+    """The outcome for an object, which is changed in place. ApiError if a precondition fails."""
     behaviour = resource.behaviour
     if own := behaviour.outcome(obj, options, wall):
         return own
@@ -44,7 +44,7 @@ def decide_deletion(obj: Object, options: DeleteOptions, resource: ServedResourc
 
 
 def removes_last_hold(new: Object, old: Object, behaviour: KindBehaviour) -> bool:
-    """Whether a change removes the last thing that kept an object which is being deleted."""
+    """Whether a change removes the last finalizer or grace period of an object being deleted."""
     before = old["metadata"]
     if new["metadata"].get("finalizers") or not before.get("deletionTimestamp"):
         return False
@@ -52,7 +52,7 @@ def removes_last_hold(new: Object, old: Object, behaviour: KindBehaviour) -> boo
 
 
 def check_delete_options(options: DeleteOptions) -> None:
-    """ApiError if the options make no sense (``validation.ValidateDeleteOptions``)."""
+    """ApiError if the options are invalid (``validation.ValidateDeleteOptions``)."""
     causes: list[Cause] = []
     policy = options.propagation
     if options.orphan is not None and policy is not None:
@@ -67,7 +67,7 @@ def check_delete_options(options: DeleteOptions) -> None:
 
 
 def check_preconditions(obj: Object, options: DeleteOptions, resource: ServedResource) -> None:
-    """ApiError if the object is not the one that is meant."""
+    """ApiError if uid or resourceVersion differ from the preconditions."""
     metadata = obj["metadata"]
     found, revision = metadata["uid"], metadata["resourceVersion"]
     if options.uid is not None and options.uid != found:
@@ -87,7 +87,7 @@ def _mismatch(resource: ServedResource, name: str, what: str, said: str, found: 
 def _outcome_with_finalizers(
     obj: Object, options: DeleteOptions, behaviour: KindBehaviour, *, wall: float, gracefully: bool
 ) -> DeletionOutcome:
-    """The outcome once it is known whether there is a grace period: finalizers keep every object."""
+    """The outcome after the grace period is known: finalizers keep every object."""
     metadata = obj["metadata"]
     kept = resulting_finalizers(metadata.get("finalizers") or [], options, behaviour.dependents)
     metadata.pop("finalizers", None)
@@ -112,7 +112,7 @@ def _mark(metadata: Object, grace: int, wall: float) -> None:
 
 
 def _mark_ungraceful(metadata: Object, wall: float) -> None:
-    """An object that finalizers alone keep has no grace; one that is marked already is marked as of now at most."""
+    """Without a grace period: the object waits for its finalizers only; an earlier mark moves to now at the latest."""
     before = metadata.get("deletionTimestamp")
     if before is None:
         _mark(metadata, 0, wall)
@@ -123,10 +123,10 @@ def _mark_ungraceful(metadata: Object, wall: float) -> None:
 
 
 def _shorten(metadata: Object, grace: int, wall: float) -> None:
-    """The end moves forward to where the shorter grace period puts it, but not into the past.
+    """Brings the end forward according to the shorter grace period, but not into the past.
 
-    Who asks for some grace when none of it is left gets one second, so that it stays a graceful deletion, which the
-    node ends.
+    If the new end would already have passed, a non-zero grace period becomes one second, so that the deletion stays
+    graceful and the node ends the pod.
     """
     began = object_meta.parse_seconds(metadata["deletionTimestamp"]) - metadata["deletionGracePeriodSeconds"]
     if began + grace < wall:
@@ -136,7 +136,7 @@ def _shorten(metadata: Object, grace: int, wall: float) -> None:
 
 
 def resulting_finalizers(present: Sequence[str], options: DeleteOptions, default: DependentsPolicy) -> list[str]:
-    """Those that an object has from now on: the garbage collector's are as the options, or else the kind, say."""
+    """The object's new finalizers; the options, or else the kind, decide about the garbage collector's."""
     orphaned = _policy(present, options, default)
     others = [one for one in present if one not in (ORPHAN, FOREGROUND)]
     wanted = others + {"Orphan": [ORPHAN], "Foreground": [FOREGROUND]}.get(orphaned, [])
@@ -144,7 +144,7 @@ def resulting_finalizers(present: Sequence[str], options: DeleteOptions, default
 
 
 def _policy(present: Sequence[str], options: DeleteOptions, default: DependentsPolicy) -> str:
-    """In the order of their weight: what the options say, what an earlier deletion has left, what the kind does."""
+    """In order of precedence: the options, the finalizers of an earlier deletion, the default of the kind."""
     if default is DependentsPolicy.NONE:
         return ""
     if options.orphan is not None:

@@ -1,4 +1,4 @@
-"""What one kind does differently from the others; the verbs call it at fixed points, in the order given here."""
+"""The strategy of a kind; the registry calls its methods at fixed points, in the order given here."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from lastcall_lab.apiserver.values.request import Object
 
 @dataclass(frozen=True)
 class DeleteOptions:
-    """What a DELETE says, from its body or its query (``meta/v1 DeleteOptions``)."""
+    """The options of a DELETE, from its body or its query (``meta/v1 DeleteOptions``)."""
 
     grace: int | None = None
     """Seconds; a negative one means 1."""
@@ -26,7 +26,7 @@ class DeleteOptions:
     """``All``, or nothing; any other value is refused."""
 
     def to_object(self) -> Object:
-        """As webhooks are shown them."""
+        """The options as webhooks see them."""
         preconditions = _present({"uid": self.uid, "resourceVersion": self.revision})
         said = {
             "gracePeriodSeconds": self.grace,
@@ -43,7 +43,7 @@ def _present(fields: Object) -> Object:
 
 
 class DependentsPolicy(Enum):
-    """What becomes of what an object owns when its deletion says nothing about that."""
+    """What happens to the dependents of an object if its deletion does not specify that."""
 
     DELETED = "the garbage collector deletes them"
     ORPHANED = "they stay"
@@ -51,7 +51,7 @@ class DependentsPolicy(Enum):
 
 
 class DeletionFate(Enum):
-    """What becomes of an object that is deleted."""
+    """What happens to a deleted object."""
 
     REMOVED_NOW = "it is removed now"
     MARKED_FOR_LATER = "it is marked, and goes later"
@@ -59,7 +59,7 @@ class DeletionFate(Enum):
 
 
 class DeletionOutcome(NamedTuple):
-    """Of a deletion."""
+    """The outcome of a deletion."""
 
     fate: DeletionFate
     obj: Object
@@ -71,10 +71,10 @@ class DeletionOutcome(NamedTuple):
 
 
 class KindBehaviour:
-    """Nothing particular. Objects are JSON with kind and apiVersion; methods change them in place.
+    """The default strategy. Objects are JSON with kind and apiVersion; methods change them in place.
 
-    Order when creating: default, (mutating admission), default if webhooks have seen it, prepare_create, validate. When
-    updating: default_change, prepare_update or prepare_status, (mutating admission), default if webhooks have seen it,
+    Order at creation: default, (mutating admission), default if webhooks have seen it, prepare_create, validate. At
+    update: default_change, prepare_update or prepare_status, (mutating admission), default if webhooks have seen it,
     validate_update or validate_status.
     """
 
@@ -102,10 +102,10 @@ class KindBehaviour:
     """Whether a PUT of a name that is not there creates the object."""
 
     def default(self, obj: Object) -> None:
-        """Fills in what the client has left out."""
+        """Sets the defaults."""
 
     def default_change(self, new: Object, old: Object) -> None:
-        """The same for a change: what is as it was has its defaults."""
+        """Sets the defaults of a change; unchanged parts already have theirs."""
         self.default(new)
 
     def prepare_create(self, obj: Object) -> None:
@@ -114,12 +114,12 @@ class KindBehaviour:
             obj.pop("status", None)
 
     def prepare_update(self, new: Object, old: Object) -> None:
-        """Takes back what this way of writing may not change: the status, for instance."""
+        """Restores what this operation may not change: the status, for instance."""
         if self.has_status:
             keep_field(new, old, "status")
 
     def prepare_status(self, new: Object, old: Object) -> None:
-        """The same for the status subresource: all but the status stays as it is."""
+        """The same for the status subresource: restores everything except the status."""
         metadata = new["metadata"]
         for name in [name for name in (*new, *old) if name not in ("metadata", "status", "kind", "apiVersion")]:
             keep_field(new, old, name)
@@ -127,67 +127,67 @@ class KindBehaviour:
             keep_field(metadata, old["metadata"], name)
 
     def prepare_part(self, part: str, new: Object, old: Object) -> None:
-        """The same for other subresources that are the object itself: ``finalize``, ``resize``."""
+        """The same for other subresources of the object itself: ``finalize``, ``resize``."""
 
     def validate(self, obj: Object) -> Iterable[Cause]:
-        """The rules that a new object violates; the rules of metadata that all kinds share are checked elsewhere."""
+        """The violations in a new object, apart from the common metadata rules."""
         return ()
 
     def validate_update(self, new: Object, old: Object) -> Iterable[Cause]:
-        """The rules that a change violates."""
+        """The violations in a change."""
         return self.validate(new)
 
     def validate_status(self, new: Object, old: Object) -> Iterable[Cause]:
-        """The rules that a change of the status violates."""
+        """The violations in a status change."""
         return ()
 
     def validate_part(self, part: str, new: Object, old: Object) -> Iterable[Cause]:
-        """The rules that a change by such another subresource violates."""
+        """The violations in a change through another such subresource."""
         return self.validate_update(new, old)
 
     def validate_name(self, name: str) -> str:
-        """Why ``name`` cannot be one of this kind; empty if it can."""
+        """Why ``name`` is invalid for this kind; empty if it is valid."""
         return name_rules.subdomain_error(name)
 
     def warnings(self, obj: Object) -> Iterable[str]:
-        """What the client should know about what it has written."""
+        """Warnings for the client about a new object."""
         return ()
 
     def update_warnings(self, new: Object, old: Object) -> Iterable[str]:
-        """The same after a change."""
+        """Warnings for the client about a change."""
         return self.warnings(new)
 
     def deletion_warnings(self, options: DeleteOptions) -> Iterable[str]:
-        """What the client should know about what it deletes."""
+        """Warnings for the client about a deletion."""
         return ()
 
     def fields(self, obj: Object) -> Mapping[str, str]:
-        """What field selectors can ask for besides ``metadata.name`` and ``metadata.namespace``."""
+        """The values for field selectors besides ``metadata.name`` and ``metadata.namespace``."""
         return {}
 
     def selectable_fields(self) -> Collection[str]:
-        """The fields by which objects can be selected, besides name and namespace."""
+        """The names of the fields in field selectors besides name and namespace."""
         return self.fields({"metadata": {}}).keys()
 
     def grace(self, obj: Object, options: DeleteOptions) -> int | None:
-        """Seconds until an object that is deleted goes; None for kinds that know no such thing, and go at once."""
+        """The grace period of a deletion in seconds; None for kinds without graceful deletion."""
         return None
 
     def outcome(self, obj: Object, options: DeleteOptions, wall: float) -> DeletionOutcome | None:
-        """What a deletion does, for kinds that are deleted by rules of their own; None: the general rules."""
+        """The outcome for kinds with their own deletion rules; None: the general rules apply."""
         return None
 
     def keeps_object(self, obj: Object) -> bool:
-        """Whether the kind itself keeps an object that is being deleted, even one without finalizers."""
+        """Whether the kind keeps an object being deleted even without finalizers."""
         return False
 
     def generation_source(self, obj: Object) -> object:
-        """The part of the object whose changes ``generation`` counts."""
+        """The part of the object whose changes increment ``generation``."""
         return {name: value for name, value in obj.items() if name not in ("metadata", "status", "kind", "apiVersion")}
 
 
 def keep_field(new: Object, old: Object, name: str) -> None:
-    """The field is in ``new`` as it was in ``old``."""
+    """Restores the field in ``new`` from ``old``."""
     if name in old:
         new[name] = old[name]
     else:

@@ -1,4 +1,4 @@
-"""Which resources there are: names, subresources and behaviour, built in or by CustomResourceDefinitions."""
+"""The served resources: names, subresources and behaviour, built-in or from CustomResourceDefinitions."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -43,17 +43,17 @@ class ServedResource:
 
     @cached_property
     def storage(self) -> str:
-        """The resource part of the keys of its objects."""
+        """The resource part of its objects' keys."""
         return self.stored_as or self.qualified_name
 
     @property
     def internal_group(self) -> str:
-        """The group that errors of its rules name: objects of two groups are one kind within the server."""
+        """The group in validation errors: within the server, objects of two groups can be one kind."""
         return "" if self.renamed else self.group
 
     @property
     def list_kind(self) -> str:
-        """The kind of a list of them."""
+        """The kind of its lists."""
         return self.lists or f"{self.kind}List"
 
     @cached_property
@@ -63,7 +63,7 @@ class ServedResource:
 
 
 class ResourceScheme:
-    """All resources; later ones may come and go."""
+    """All resources; custom ones can be added and removed."""
 
     def __init__(self, resources: Sequence[ServedResource]) -> None:
         self._resources = {(one.group, one.version, one.plural): one for one in resources}
@@ -73,11 +73,11 @@ class ResourceScheme:
         return iter([*self._resources.values()])  # threads look while definitions come and go
 
     def find(self, group: str, version: str, plural: str) -> ServedResource | None:
-        """By the names in a path."""
+        """The resource with the names in a path."""
         return self._resources.get((group, version, plural))
 
     def stored_in(self, storage: str) -> ServedResource | None:
-        """The resource whose objects have keys with ``storage``."""
+        """The resource with the key part ``storage``."""
         return self._storages.get(storage)
 
     def has_group(self, group: str) -> bool:
@@ -85,16 +85,16 @@ class ResourceScheme:
         return group in self._groups
 
     def add(self, resource: ServedResource) -> None:
-        """Serves it from now on, instead of one of the same names."""
+        """Serves the resource, replacing one of the same names."""
         self._resources[resource.group, resource.version, resource.plural] = resource
         self._index()
 
     def remove(self, resource: ServedResource) -> None:
-        """Serves it no more."""
+        """Stops serving the resource."""
         self._resources.pop((resource.group, resource.version, resource.plural), None)
         self._index()
 
     def _index(self) -> None:
-        """What every request asks for; of the versions of a resource its first one stands for its storage."""
+        """The look-ups of every request; the first version of a resource represents its storage."""
         self._groups = {one.group for one in self}
         self._storages = {one.storage: one for one in reversed([*self]) if not one.stored_as}

@@ -1,4 +1,4 @@
-"""Objects that are shown otherwise than they are stored: fields of other names, annotations that are none (pure)."""
+"""Converts between served and stored objects: renamed fields, and hidden annotations (pure)."""
 
 import msgspec
 
@@ -8,7 +8,7 @@ from lastcall_lab.apiserver.values.request import Object
 
 
 def to_served(stored: StoredObject, resource: ServedResource) -> Object:
-    """A stored object as the resource shows it, with kind and apiVersion."""
+    """A stored object as the resource serves it, with kind and apiVersion."""
     return {
         "kind": resource.kind,
         "apiVersion": resource.api_version,
@@ -17,7 +17,7 @@ def to_served(stored: StoredObject, resource: ServedResource) -> Object:
 
 
 def with_resource_names(resource: ServedResource, obj: Object) -> Object:
-    """An object with the names of the resource, from those that are stored; texts that are empty are left out."""
+    """An object with the resource's field names instead of the stored ones; omits empty texts."""
     if not resource.renamed:
         return obj
     back = {old: new for new, old in resource.renamed.items()}
@@ -25,7 +25,7 @@ def with_resource_names(resource: ServedResource, obj: Object) -> Object:
 
 
 def to_served_json(stored: StoredObject, resource: ServedResource) -> bytes:
-    """The same as JSON, without kind and apiVersion; most objects are stored as just that."""
+    """The same as JSON without kind and apiVersion; most objects are stored in this form."""
     if not resource.renamed:
         return stored.data
     obj = to_served(stored, resource)
@@ -33,14 +33,14 @@ def to_served_json(stored: StoredObject, resource: ServedResource) -> bytes:
 
 
 def to_stored(obj: Object, resource: ServedResource) -> Object:
-    """An object of the resource with the names that are stored."""
+    """An object of the resource with the stored field names."""
     if not resource.renamed:
         return obj
     return {resource.renamed.get(name, name): value for name, value in obj.items()}
 
 
 def visible_metadata(metadata: Object, resource: ServedResource) -> Object:
-    """Metadata without the annotations that are none within the server."""
+    """Metadata without the annotations that only the server uses."""
     hidden = resource.behaviour.hidden_annotations
     if not hidden or not metadata.get("annotations"):
         return metadata
