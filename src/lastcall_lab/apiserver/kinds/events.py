@@ -137,7 +137,7 @@ def _new_fields(event: Object) -> dict[str, str]:
 
 
 def _selectable(event: Object, about: str, reporting: str, *others: str) -> dict[str, str]:
-    """``about`` and ``reporting`` are the names of what the event is about and of who tells of it; ``others``, of the source."""
+    """``about`` and ``reporting`` name the fields of the object and the reporter, ``others`` those of the source."""
     controller, involved = event.get("reportingComponent") or "", event.get("involvedObject") or {}
     source = (event.get("source") or {}).get("component") or controller
     return {

@@ -44,7 +44,7 @@ class BodyWorkerThread:
 
 
 def _run_without_gc(work: Callable[[], Result]) -> Result:
-    """Without the garbage collector: it stops all threads, for seconds while there are a million new objects."""
+    """Disables the garbage collector: with a million new objects it would stop all threads for seconds."""
     running = gc.isenabled()
     gc.disable()
     try:

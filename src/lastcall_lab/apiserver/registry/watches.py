@@ -182,7 +182,7 @@ class _Alarm:
         await wait_any(future, self._rung)
 
     def _set(self, when: float) -> "asyncio.Future[None]":
-        """A timer and no task that sleeps: a thousand nodes have thousands of watches, and a bookmark a minute in each."""
+        """Uses a timer, not a sleeping task: a thousand nodes have thousands of watches with a bookmark per minute."""
         self.close()
         loop = asyncio.get_running_loop()
         rung: asyncio.Future[None] = loop.create_future()

@@ -1,1 +1,1 @@
-"""From an object or a list to the body that a client asked for: tables, watches, transforms."""
+"""Response bodies from objects and lists: tables, watches, transforms."""

@@ -1,4 +1,4 @@
-"""Answers: objects, lists, events and errors in the form that the client has asked for."""
+"""Builds responses: objects, lists, events and errors in the negotiated format."""
 
 from collections.abc import AsyncIterator, Sequence
 
@@ -109,7 +109,7 @@ def _empty(listing: ListBody) -> Object:
 
 
 def _item(stored: StoredObject, resource: ServedResource) -> bytes:
-    """An item of a list; those of custom resources say themselves what they are."""
+    """A list item; custom resources include their kind and apiVersion."""
     data = version_conversion.to_served_json(stored, resource)
     if not resource.custom:
         return data
@@ -117,7 +117,7 @@ def _item(stored: StoredObject, resource: ServedResource) -> bytes:
 
 
 def error_response(request: Request, error: ApiError, said: Sequence[str] = ()) -> Response:
-    """A Status that says what is wrong, in JSON for those to whom nothing else can be said."""
+    """A Status with the error, in JSON if no format was negotiated."""
     try:
         form = media_types.negotiate_format(request)
     except ApiError:
@@ -133,7 +133,7 @@ def error_response(request: Request, error: ApiError, said: Sequence[str] = ()) 
 
 
 def not_found_page() -> Response:
-    """As Go's HTTP server says it, for paths that nobody serves."""
+    """The 404 page of Go's HTTP server for unknown paths."""
     return Response(404, {"content-type": "text/plain; charset=utf-8"}, b"404 page not found\n")
 
 

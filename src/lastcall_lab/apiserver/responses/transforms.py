@@ -1,4 +1,4 @@
-"""Objects in the forms that clients may ask for instead: tables, and metadata alone."""
+"""Alternative representations of objects: tables and partial metadata."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -17,9 +17,9 @@ from lastcall_lab.apiserver.values.request import Object
 
 
 class ListBody(NamedTuple):
-    """A list: all but its items, the name of the field that has those, and each of them as JSON, made when it is needed.
+    """A list: everything except its items, the name of their field, and the items as JSON, encoded on demand.
 
-    ``none`` stands in the field if there are none.
+    ``none`` is the value of that field for an empty list.
     """
 
     head: Object
@@ -29,7 +29,7 @@ class ListBody(NamedTuple):
 
 
 class _Partial(msgspec.Struct):
-    """An object of which only the metadata is looked at, and that not closely."""
+    """An object decoded only as far as its metadata."""
 
     metadata: msgspec.Raw
 
@@ -68,7 +68,7 @@ def transform_list(
 
 
 def partial_metadata(metadata: object, form: ResponseFormat) -> Object:
-    """An object's metadata alone."""
+    """The PartialObjectMetadata of an object."""
     return {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{form.version}", "metadata": metadata}
 
 
@@ -84,7 +84,7 @@ def _impossible(form: ResponseFormat, what: str) -> api_errors.ApiError:
 
 
 def _go_type(resource: ServedResource, suffix: str = "") -> str:
-    """The name of the type within the API server, which it tells."""
+    """The type name within the API server, which appears in messages."""
     if resource.custom:
         return f"*unstructured.Unstructured{suffix}"
     return f"*{resource.group.partition('.')[0] or 'core'}.{resource.kind}{suffix}"

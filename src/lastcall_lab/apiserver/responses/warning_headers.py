@@ -1,4 +1,4 @@
-"""The Warning headers of an answer (``k8s.io/apiserver/pkg/endpoints/filters/warning.go``), pure."""
+"""The Warning headers of a response (``k8s.io/apiserver/pkg/endpoints/filters/warning.go``), pure."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ _ALL, _ONE = 4096, 256
 
 
 def warning_headers(texts: Sequence[str]) -> list[str]:
-    """One header for each text that can be said in one, in order and only once; bytes of UTF-8 as latin-1."""
+    """One header per valid text, in order, without duplicates; UTF-8 bytes as latin-1."""
     distinct = [text for text in dict.fromkeys(texts) if text and not any(map(_control, text))]
     if sum(map(len, distinct)) <= _ALL:
         return [_header(text) for text in distinct]

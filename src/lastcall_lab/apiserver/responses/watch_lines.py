@@ -1,4 +1,4 @@
-"""The lines of a watch, so that a thousand watches of one resource do not encode the same change a thousand times."""
+"""Encodes watch events once for all watches of the same resource and format."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
@@ -22,13 +22,13 @@ _KEPT = 512
 
 
 class LineCache:
-    """The newest lines: all who watch the same are sent the same bytes."""
+    """The newest lines; equal watches send the same bytes."""
 
     def __init__(self) -> None:
         self._lines: dict[Any, bytes] = {}
 
     def get(self, key: Any, make: Callable[[], bytes]) -> bytes:
-        """The line of that key, made if it is not known."""
+        """The line with that key; encodes it if it is not cached."""
         line = self._lines.get(key)
         if line is None:
             line = self._lines[key] = make()
@@ -38,7 +38,7 @@ class LineCache:
 
 
 class WatchLines:
-    """Writes the events of one watch. ApiError at once if they cannot have the form that is asked for."""
+    """Encodes the events of one watch. ApiError at once if the requested format is not available."""
 
     def __init__(
         self, context: RequestContext, form: ResponseFormat, *, clock: Clock, schemas: Schemas, cache: LineCache
@@ -55,7 +55,7 @@ class WatchLines:
         self._head = b'"object":{"kind":"%s","apiVersion":"%s",' % names
 
     async def write_batches(self, batches: AsyncIterator[Sequence[WatchEvent]]) -> AsyncIterator[bytes]:
-        """The batches as they are sent."""
+        """The encoded batches."""
         try:
             async for batch in batches:
                 yield b"".join([self._line(event) for event in batch])
@@ -75,7 +75,7 @@ class WatchLines:
         )
 
     def _bookmark_line(self, event: WatchEvent) -> bytes:
-        """A bookmark; thousands of watches of one resource have the same one."""
+        """A bookmark line, shared by thousands of watches of a resource."""
         if self._form.transform:
             return _encode_line(event.type, self._bookmark_object(event))
         key = event.revision, event.type, self._head, event.initial
@@ -89,7 +89,7 @@ class WatchLines:
         )
 
     def _transformed_line(self, kind: str, stored: StoredObject) -> bytes:
-        """The first table of a watch names the columns; all others are the same for everybody, for a second."""
+        """The first table of a watch names the columns; later ones are shared by all watches for a second."""
         if self._table is None:
             form = self._form
             return self._cached_line(
@@ -112,7 +112,7 @@ class WatchLines:
         return self._cache.get(key, lambda: _encode_line(kind, make()))
 
     def _bookmark_object(self, event: WatchEvent) -> Object:
-        """How far the reader has come, as an object of which nothing else is set."""
+        """An object with only its resourceVersion set, which tells the client how far the watch has come."""
         metadata: Object = {"resourceVersion": str(event.revision)}
         if event.initial:
             metadata["annotations"] = {"k8s.io/initial-events-end": "true"}

@@ -1,1 +1,1 @@
-"""From a path and a method to what is asked for."""
+"""Routes requests: from path and method to resource and verb."""

@@ -1,4 +1,4 @@
-"""What the query of a list or watch asks for, as ``meta/internalversion ListOptions`` reads and checks it (pure)."""
+"""The parameters of a list or watch, parsed and validated like ``meta/internalversion ListOptions`` (pure)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _NEWER = "NotOlderThan"
 
 @dataclass(frozen=True)
 class ListOptions:
-    """``revision`` stays text, since none and 0 are not the same; ``timeout`` is seconds, 0 for none."""
+    """``revision`` stays text, because unset and 0 differ; ``timeout`` is in seconds, 0 for none."""
 
     watch: bool
     labels: request_selectors.Selector
@@ -29,12 +29,12 @@ class ListOptions:
 
     @property
     def accepts_any_revision(self) -> bool:
-        """Whether any revision will do."""
+        """Whether the client accepts any revision."""
         return self.revision in ("", "0")
 
 
 def read_list_options(request: Request) -> ListOptions:
-    """ApiError if a parameter cannot be read, or if they do not go together."""
+    """Parses the parameters. ApiError if they are invalid or contradictory."""
     limit, timeout = _integer(request, "limit"), _integer(request, "timeoutSeconds")
     initial = request.flag("sendInitialEvents") if "sendInitialEvents" in request.query else None
     watch, match = request.flag("watch"), request.parameter("resourceVersionMatch")

@@ -1,4 +1,4 @@
-"""One request while it is served: where it goes, and what its parameters ask for."""
+"""The context of one request: its route and its parameters."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ _VALIDATION = ("Ignore", "Strict", "Warn")
 
 @dataclass
 class RequestContext:
-    """``warnings`` become Warning headers of the answer, in their order."""
+    """``warnings`` become Warning headers of the response, in order."""
 
     request: Request
     route: Route
@@ -23,16 +23,16 @@ class RequestContext:
 
     @property
     def user(self) -> UserInfo:
-        """Who asks."""
+        """The authenticated or impersonated user."""
         return self.request.user
 
     def check_validation(self) -> None:
-        """ApiError if the parameter ``fieldValidation`` of a write is none of its words."""
+        """ApiError if the parameter ``fieldValidation`` of a write is invalid."""
         if self.route.verb in ("create", "update", "patch"):
             _ = self.field_validation
 
     def check_timeout(self) -> None:
-        """ApiError if the parameter ``timeout`` is no duration. A watch has ``timeoutSeconds`` instead."""
+        """ApiError if the parameter ``timeout`` is no duration. Watches use ``timeoutSeconds`` instead."""
         said = self.request.parameter("timeout")
         if said and self.route.verb != "watch":
             try:
@@ -42,7 +42,7 @@ class RequestContext:
 
     @property
     def dry_run(self) -> bool:
-        """Whether everything is to happen but the write. ApiError if the parameter says something else."""
+        """Whether to do everything except the write. ApiError if the parameter is invalid."""
         values = self.request.query.get("dryRun", ())
         wrong = [value for value in values if value != "All"]
         if wrong:
@@ -53,7 +53,7 @@ class RequestContext:
 
     @property
     def field_validation(self) -> str:
-        """What to do with fields that nobody knows: Ignore, Warn (also without a word) or Strict."""
+        """How to treat unknown fields: Ignore, Warn (the default) or Strict."""
         value = self.request.parameter("fieldValidation") or "Warn"
         if value not in _VALIDATION:
             cause = field_errors.not_supported("fieldValidation", value, ["", *_VALIDATION])
@@ -67,7 +67,10 @@ class RequestContext:
 
     @property
     def field_manager(self) -> str:
-        """Whose name the written fields get: the parameter, else the first word of User-Agent. ApiError if it is none."""
+        """The manager of the written fields: the parameter, else the User-Agent's first word.
+
+        ApiError if it is invalid.
+        """
         said = self.request.parameter("fieldManager")
         if causes := [*field_manager_violations(said)]:
             raise invalid_error(self._options_kind, "meta.k8s.io", "", causes)
@@ -75,7 +78,7 @@ class RequestContext:
         return said or "".join(letter for letter in agent if letter.isprintable())[:_LONGEST_MANAGER] or "unknown"
 
     def request_options(self, kind: str) -> Object:
-        """The options of the request as webhooks are shown them."""
+        """The options of the request as webhooks see them."""
         options: Object = {"kind": kind, "apiVersion": "meta.k8s.io/v1"}
         if self.dry_run:
             options["dryRun"] = ["All"]
@@ -86,7 +89,7 @@ class RequestContext:
 
 
 def field_manager_violations(manager: str) -> Iterator[Cause]:
-    """The rules for a field manager that it violates (``field_validation.ValidateFieldManager``)."""
+    """The violations in a field manager's name (``field_validation.ValidateFieldManager``)."""
     if len(manager.encode()) > _LONGEST_MANAGER:
         yield field_errors.too_long("fieldManager", _LONGEST_MANAGER)
     if not manager.isprintable():

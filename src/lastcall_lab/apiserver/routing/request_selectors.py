@@ -15,19 +15,19 @@ _ALWAYS = ("metadata.name", "metadata.namespace")
 
 
 class FieldTerm(NamedTuple):
-    """One comparison of a field selector."""
+    """One requirement of a field selector."""
 
     field: str
     equal: bool
     value: str
 
     def matches(self, found: Mapping[str, str]) -> bool:
-        """A field that is not there is empty."""
+        """Matches a value; a missing field is empty."""
         return (found.get(self.field, "") == self.value) is self.equal
 
 
 def parse_label_selector(text: str) -> Selector:
-    """From ``app=x,tier in (a,b),!old``. ApiError says what is wrong with it."""
+    """Parses ``app=x,tier in (a,b),!old``. ApiError if it is invalid."""
     try:
         return build_matcher(label_query.parse_label_query(text))
     except ValueError as error:
@@ -35,16 +35,19 @@ def parse_label_selector(text: str) -> Selector:
 
 
 def parse_field_terms(text: str) -> list[FieldTerm]:
-    r"""From ``spec.nodeName=n1,status.phase!=Failed``; in values ``\``, ``,`` and ``=`` are escaped by ``\``.
+    r"""Parses ``spec.nodeName=n1,status.phase!=Failed``; ``\`` escapes ``\``, ``,`` and ``=`` in values.
 
-    ApiError says what is wrong with it.
+    ApiError if it is invalid.
     """
     found = [_term(part, text) for part in sorted(_parts(text)) if part]
     return [term for term in found if term.field or term.value]  # nothing is nothing: that selects all
 
 
 def field_selector(wanted: Collection[FieldTerm], resource: ServedResource, supported: Collection[str]) -> Selector:
-    """What they select; ``supported`` are the fields that the kind knows besides name and namespace. ApiError for others."""
+    """The selector from its requirements. ApiError for unsupported fields.
+
+    ``supported`` are the fields of the kind besides name and namespace.
+    """
     for term in wanted:
         if not _is_known_field(term.field, resource, supported):
             raise bad_request_error(_unsupported_text(term.field, resource, supported))
@@ -60,7 +63,7 @@ def _is_known_field(field: str, resource: ServedResource, supported: Collection[
 
 
 def _unsupported_text(field: str, resource: ServedResource, supported: Collection[str]) -> str:
-    """Each kind with fields of its own says it in its own way; all others say what they know."""
+    """Kinds with their own fields have their own message; all others list the supported fields."""
     if resource.kind == "Job":
         return f'field label "{field}" not supported for batchv1.Job'
     if supported or resource.custom:
@@ -69,7 +72,7 @@ def _unsupported_text(field: str, resource: ServedResource, supported: Collectio
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Between the commas that are not escaped."""
+    """Splits at commas that are not escaped."""
     start, escaped = 0, False
     for index, character in enumerate(text):
         if escaped:

@@ -1,4 +1,4 @@
-"""Paths of the API: which resource, which object, which subresource, and what is asked of it (pure)."""
+"""API paths: resource, object, subresource and verb of a request (pure)."""
 
 from functools import lru_cache
 from typing import NamedTuple
@@ -29,7 +29,10 @@ _PART = ("GET", "PUT", "PATCH")
 
 
 class Route(NamedTuple):
-    """``request_verb`` is the one of RBAC and the audit. A collection has no name; a cluster-wide list no namespace."""
+    """``request_verb`` is the verb of RBAC and the audit.
+
+    A collection has no name; a cluster-wide list no namespace.
+    """
 
     verb: str
     resource: ServedResource
@@ -52,7 +55,7 @@ class ResourcePath(NamedTuple):
 
 @lru_cache(maxsize=256)
 def parse_path(path: str) -> ResourcePath | None:
-    """The parts of the path of a resource; None for every other path. A path with an empty part names no resource."""
+    """The parts of a resource path; None for any other path. A path with an empty part is no resource path."""
     parts = path.rstrip("/").split("/")[1:]
     if parts[:1] == ["api"] and len(parts) > 2:
         group, version, rest = "", parts[1], parts[2:]
@@ -74,7 +77,7 @@ def parse_path(path: str) -> ResourcePath | None:
 
 
 def find_route(request: Request, where: ResourcePath, scheme: ResourceScheme) -> Route:
-    """What the request asks for. ApiError if there is no such resource, or if it has no such verb."""
+    """The route of a request. ApiError if the resource does not exist or does not support the verb."""
     resource = scheme.find(where.group, where.version, where.plural)
     misplaced = resource is not None and resource.namespaced and bool(where.name) and not where.namespace
     if resource is None or misplaced or bool(where.namespace) > resource.namespaced:
@@ -93,7 +96,7 @@ def find_route(request: Request, where: ResourcePath, scheme: ResourceScheme) ->
 
 
 def request_verb(request: Request, where: ResourcePath) -> str:
-    """The verb of RBAC and the audit; empty if the method is none there."""
+    """The verb of RBAC and the audit; empty for other methods."""
     if where.subresource:
         return _SUBRESOURCE.get(request.method, "")
     if where.watch:  # whatever the method is, the authorizer was asked about a watch

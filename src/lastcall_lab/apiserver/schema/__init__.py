@@ -1,4 +1,4 @@
-"""What Kubernetes' types say about the fields of a kind, and the check of bodies against it."""
+"""The field types of Kubernetes' kinds, and the decoding of bodies by them."""
 
 from lastcall_lab.apiserver.schema.schemas import Schemas
 from lastcall_lab.apiserver.schema.types import SchemaNode

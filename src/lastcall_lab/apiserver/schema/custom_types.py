@@ -1,6 +1,6 @@
-"""Custom resources: their objects as the API server reads them, and their types as the schema of a definition says them.
+"""Custom resources: decodes their objects, and derives types from the schema of their definition.
 
-Only the metadata are typed; the rest keeps its form, less what the schema does not know
+Only the metadata are typed. The rest is unstructured, without the fields that the schema does not have
 (``unstructuredSchemaCoercer`` in ``k8s.io/apiextensions-apiserver``).
 """
 
@@ -28,10 +28,10 @@ _EXTENSIONS = {
 def read_custom_object(
     obj: Object, resource: ServedResource, types: TypeTable, *, applied: bool = False
 ) -> tuple[Object, list[str]]:
-    """The object as it is stored, and the paths of what is not. Undecodable if the metadata have wrong types.
+    """The object to store, and the paths of dropped fields. Undecodable if the metadata have wrong types.
 
-    ``applied``: made by a server-side apply or a webhook, which leave nulls where the schema says a type that has none; its
-    rules refuse them.
+    ``applied``: from a server-side apply or a webhook, which keep nulls in typed fields that are not nullable;
+    validation rejects those.
     """
     metadata, decoder = obj.get("metadata"), Decoder()
     metadata = {} if metadata is None else metadata
@@ -49,7 +49,7 @@ def read_custom_object(
 
 
 def custom_schema_node(resource: ServedResource, types: TypeTable) -> SchemaNode:
-    """The type of the resource's objects, as far as its schema says it."""
+    """The type of the resource's objects, as far as its schema defines it."""
     made = _DefinedTypes(types)
     schema = _schema(resource)
     fields = {name: made.facts(inner, name) for name, inner in (schema.get("properties") or {}).items()}
@@ -65,25 +65,25 @@ def _schema(resource: ServedResource) -> Object:
 
 
 class _DefinedTypes(TypeTable):
-    """The types that one schema defines, beside those of the table."""
+    """The types of one schema, in addition to those of the table."""
 
     def __init__(self, types: TypeTable) -> None:
         super().__init__()
         self._types = types
 
     def struct(self, name: str) -> Struct:
-        """One of its own, else one of the table."""
+        """A type of the schema, else one of the table."""
         return self._structs.get(name) or self._types.struct(name)
 
     def define(self, name: str, fields: Mapping[str, Any], schema: Object) -> str:
-        """A struct of a name that is new here."""
+        """Defines a struct with a new name."""
         extensions = {"map": schema["x-kubernetes-map-type"]} if "x-kubernetes-map-type" in schema else {}
         extensions["open"] = bool(schema.get("x-kubernetes-preserve-unknown-fields"))
         self._structs[name] = Struct(self, {"go": name, "fields": fields, **extensions})
         return f"#{name}"
 
     def facts(self, schema: Object, path: str) -> Mapping[str, Any]:
-        """What is to be said of one field; whatever is set is written."""
+        """The facts about one field; every set field is written."""
         extensions = {ours: schema[theirs] for theirs, ours in _EXTENSIONS.items() if theirs in schema}
         return {"type": self._type(schema, path), "write": "set", **extensions}
 

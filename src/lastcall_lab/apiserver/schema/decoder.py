@@ -1,8 +1,8 @@
-"""An object of JSON as Go's typed decoder reads it and its encoder writes it again; pure.
+"""Decodes and re-encodes a JSON object like Go's typed decoder and encoder; pure.
 
-Fields that nobody knows are dropped and told, null is as good as nothing, empty values of fields that are left out when
-empty are left out, and what is always written is there. The mistakes are in the words of ``encoding/json``: a mismatch
-of types is told when all is read, and only the first; what a type's own reader refuses is told at once.
+It drops and reports unknown fields, treats null as unset, omits empty ``omitempty`` fields and adds fields that Go
+always writes. Errors have the words of ``encoding/json``: only the first type mismatch is reported, at the end; the
+error of a type's own unmarshaller is raised at once.
 """
 
 from typing import Any
@@ -17,11 +17,11 @@ _LIMIT = 100
 
 
 class Undecodable(ValueError):
-    """The object cannot be read; the message is Go's."""
+    """The object cannot be decoded; the message is Go's."""
 
 
 class Decoder:
-    """Reads one object. ``unknown`` are the paths of fields that the type does not have, in their order."""
+    """Decodes one object. ``unknown`` are the paths of unknown fields, in order."""
 
     def __init__(self) -> None:
         self.unknown: list[str] = []
@@ -30,7 +30,7 @@ class Decoder:
         self._mistake = ""
 
     def decode(self, obj: Object, struct: Struct) -> Object:
-        """The object as it is stored. Undecodable if a type is wrong."""
+        """The object to store. Undecodable for a type mismatch."""
         try:
             decoded = self._struct(obj, struct)
         except go_scalars.ScalarRefused as fault:
@@ -63,7 +63,7 @@ class Decoder:
         return new
 
     def _value(self, value: Any, node: SchemaNode, struct: Struct) -> Any:
-        """The value at the place where the path is; ``struct`` is the one around it."""
+        """The value at the current path; ``struct`` is the struct around it."""
         if value is None:
             return node.zero_value()
         kind, element = node.kind, node.element
@@ -99,7 +99,7 @@ class Decoder:
         return self._mismatch(go_scalars.ScalarTypeMismatch(go_json.json_type_name(value)), value, node, struct)
 
     def _mismatch(self, wrong: go_scalars.ScalarTypeMismatch, value: Any, node: SchemaNode, struct: Struct) -> Any:
-        """What stands for a value of another type than its place."""
+        """The replacement for a value of the wrong type."""
         place = f"Go struct field {struct.name}.{'.'.join(self._names)} of type {wrong.go or node.go_type}"
         self._mistake = self._mistake or f"json: cannot unmarshal {wrong.said} into {place}"
 
@@ -113,13 +113,13 @@ class Decoder:
 
 
 class Converter(Decoder):
-    """Reads what a strategic merge patch has made, in the words of ``runtime.DefaultUnstructuredConverter``.
+    """Decodes the result of a strategic merge patch, in the words of ``runtime.DefaultUnstructuredConverter``.
 
-    The first mistake in the order of Go's fields is told at once, and a whole number may be written with a fraction.
+    The first error in the order of Go's fields is raised at once. Integers may have a fractional part of zero.
     """
 
     def decode(self, obj: Object, struct: Struct) -> Object:
-        """The object as it is stored. Undecodable if a type is wrong."""
+        """The object to store. Undecodable for a type mismatch."""
         try:
             decoded = super().decode(obj, struct)
         except Undecodable:
@@ -137,7 +137,7 @@ class Converter(Decoder):
 
 
 class _InOrder(Converter):
-    """The same for what cannot be read: the order matters only to which mistake is the first."""
+    """Decodes again in field order after an error, because the order determines which error is the first."""
 
     def decode(self, obj: Object, struct: Struct) -> Object:
         return Decoder.decode(self, obj, struct)

@@ -1,7 +1,7 @@
-"""What ``decode.Decoder`` makes of an object in which nothing is wrong or unknown: nearly every one (pure).
+"""A fast path of ``decoder.Decoder`` for objects without errors and unknown fields, which is nearly all (pure).
 
-It keeps no account of where it is, which messages need: who finds something raises ``NeedsFullDecoder``, and the decoder tells what.
-What is the very same object in the version that is stored has been read before, and is not read again.
+It does not track the path that messages need: at any finding it raises ``NeedsFullDecoder``, and the full decoder
+reports it. A value that is identical to the stored one was decoded before and is not decoded again.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,11 +15,11 @@ _NOTHING: Object = {}
 
 
 class NeedsFullDecoder(Exception):
-    """There is something to be told, or to be read with more care."""
+    """There is an error or a case that only the full decoder handles."""
 
 
 def decode_plain(obj: Object, struct: Struct, before: Any = None) -> Object:
-    """The object as it is stored; ``before`` is what is stored in its place. Odd if it is not plain."""
+    """The object to store; ``before`` is the stored one. NeedsFullDecoder if the fast path does not apply."""
     fields, result = struct.fields, {}
     known: Object = before if before.__class__ is dict else _NOTHING
     for key, value in obj.items():

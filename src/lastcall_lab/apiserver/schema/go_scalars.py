@@ -1,4 +1,4 @@
-"""Values that a type of Go reads by rules of its own: numbers, quantities, times, bytes; pure."""
+"""Scalars with their own unmarshaller in Go: numbers, quantities, times, bytes; pure."""
 
 import base64
 import binascii
@@ -18,15 +18,15 @@ _STEPS = ("2006", "-", "01", "-", "02", "T", "15", ":", "04", ":", "05")
 
 
 class ScalarRefused(ValueError):
-    """A type's own reader refuses the value; nothing after it is read any more."""
+    """A type's own unmarshaller rejects the value, which ends the decoding."""
 
 
 class IllegalScalar(ValueError):
-    """The value is not one of the type, and reading goes on."""
+    """The value is invalid for the type, and the decoding continues."""
 
 
 class ScalarTypeMismatch(ValueError):
-    """The value has another JSON type; ``go`` is the Go type that the message names, empty for that of the field."""
+    """The value has another JSON type; ``go`` is the Go type in the message, empty for the field's own."""
 
     def __init__(self, said: str, go: str = "") -> None:
         super().__init__(said, go)
@@ -34,7 +34,7 @@ class ScalarTypeMismatch(ValueError):
 
 
 def _quantity(value: Any) -> str:
-    """In its canonical form; a quantity may be written as a number."""
+    """The canonical form; a quantity may also be a number."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ScalarRefused(quantities.RULE)
     try:
@@ -81,7 +81,7 @@ def _octets(value: Any) -> str:
 
 
 def _time(kind: str, value: Any) -> str:
-    """In UTC, with as many digits as the type has."""
+    """In UTC, with the precision of the type."""
     if not isinstance(value, str):
         raise ScalarTypeMismatch(go_json.json_type_name(value), "string")
     return _moment(kind, value)
@@ -125,7 +125,7 @@ def _time_fault(value: str, kind: str) -> str:
 
 
 def _unread(value: str, kind: str) -> tuple[str, str]:
-    """Where Go stops reading, and what it wants to read there; nothing if it has read enough."""
+    """The remaining text where Go stops parsing and the element that it expects there; empty on success."""
     rest = value
     for step in _STEPS:
         found = re.match(rf"\d{{{len(step)}}}" if step.isdigit() else re.escape(step), rest)
@@ -140,7 +140,7 @@ def _unread(value: str, kind: str) -> tuple[str, str]:
 
 
 def _range_fault(value: str) -> str:
-    """Which part of a well-formed time is out of its range."""
+    """The out-of-range part of a well-formed time."""
     ranges = {"month": (1, 12), "day": (1, 31), "hour": (0, 23), "minute": (0, 59), "second": (0, 59)}
     parts = zip(ranges.items(), re.findall(r"\d+", value)[1:6], strict=True)
     wrong = next((name for (name, (low, high)), part in parts if not low <= int(part) <= high), "day")

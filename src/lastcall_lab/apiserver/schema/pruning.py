@@ -1,4 +1,4 @@
-"""What is done to an object before its schema judges it: unknown fields go, defaults come (pure).
+"""Prunes unknown fields and applies defaults before a custom resource is validated (pure).
 
 ``k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning`` and ``defaulting``.
 """
@@ -13,7 +13,7 @@ _META = frozenset(("apiVersion", "kind", "metadata"))
 
 
 def prune(obj: Object, schema: Object) -> list[str]:
-    """Takes the unknown fields out of a resource, and returns their paths."""
+    """Removes the unknown fields of a resource, and returns their paths."""
     return sorted(_prune(obj, {**schema, "x-kubernetes-embedded-resource": True}, ""))
 
 
@@ -38,7 +38,7 @@ def _prune(value: Any, schema: Object | None, path: str) -> Iterator[str]:
 
 
 def _field(schema: Object | None, name: str) -> tuple[bool, Object | None]:
-    """Whether the schema knows the field, and its schema."""
+    """Whether the schema has the field, and the field's schema."""
     properties = (schema or {}).get("properties") or {}
     if name in properties:
         return True, properties[name]
@@ -49,16 +49,16 @@ def _field(schema: Object | None, name: str) -> tuple[bool, Object | None]:
 
 
 def _item_schema(schema: Object | None, items: Object | None) -> Object | None:
-    """The schema of items: in a list that keeps unknown fields, they keep them too."""
+    """The schema of items; a list that preserves unknown fields passes that on to its items."""
     if items is None and schema and schema.get("x-kubernetes-preserve-unknown-fields"):
         return schema
     return items
 
 
 def drop_nulls(value: Any, schema: Object | None, *, untyped: bool = False) -> None:
-    """Takes out nulls where there can be none and no default comes in their place.
+    """Removes nulls of fields that are not nullable, so that defaults can apply.
 
-    ``untyped``: only where the schema says no type.
+    ``untyped``: only where the schema has no type.
     """
     if isinstance(value, list):
         for item in value:
@@ -79,7 +79,7 @@ def _is_typed(schema: Object) -> bool:
 
 
 def apply_defaults(value: Any, schema: Object | None) -> None:
-    """Fills in the defaults of what is not there."""
+    """Sets the defaults of missing fields."""
     if schema is None:
         return
     if isinstance(value, list):
@@ -97,5 +97,5 @@ def apply_defaults(value: Any, schema: Object | None) -> None:
 
 
 def unknown_fields(value: Any, schema: Object) -> list[str]:
-    """The paths of what ``prune`` would take out; nothing is changed."""
+    """The paths that ``prune`` would remove, without changing the object."""
     return list(_prune(copy.deepcopy(value), schema, ""))

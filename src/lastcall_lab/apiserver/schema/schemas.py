@@ -1,4 +1,4 @@
-"""The schemas of all kinds that are served, and the check of what is written against them."""
+"""The schemas of all served kinds, and the decoding of writes by them."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -21,17 +21,17 @@ _PACKAGES = {"": "core", "events.k8s.io": "core"}
 
 
 class Schemas:
-    """The types of all resources; ``types`` is the table behind them."""
+    """The types of all resources, based on the table ``types``."""
 
     def __init__(self) -> None:
         self.types = TypeTable()
         self._nodes: dict[ServedResource, SchemaNode | None] = {}
 
     def of(self, resource: ServedResource) -> SchemaNode | None:
-        """The type of the resource's objects; None if nothing is known of it.
+        """The type of the resource's objects; None if it is unknown.
 
-        ``custom_schema_node.at("spec").at("containers").element`` is a container; ``patch_strategy``, ``merge_key``, ``list_type``,
-        ``list_keys`` and ``atomic`` say how a list or a map merges.
+        ``at("spec").at("containers").element`` of a pod's type is a container; ``patch_strategy``, ``merge_key``,
+        ``list_type``, ``list_keys`` and ``atomic`` define how a list or a map merges.
         """
         if resource not in self._nodes:
             found = self.types.find(resource.group, resource.version, resource.kind)
@@ -39,7 +39,7 @@ class Schemas:
         return self._nodes[resource]
 
     def node_of_object(self, obj: Object, resource: ServedResource) -> SchemaNode | None:
-        """The type of an object that belongs to the resource: that of a subresource such as ``scale`` is another."""
+        """The type of an object of the resource; a subresource such as ``scale`` has its own."""
         version = obj.get("apiVersion", "")
         if resource.custom or (version, obj.get("kind")) == (resource.api_version, resource.kind):
             return self.of(resource)
@@ -51,10 +51,10 @@ class Schemas:
     def read(
         self, context: RequestContext, wanted: GroupVersionKind | None = None, *, also: Sequence[str] = ()
     ) -> Object:
-        """The object in the body of a POST or PUT: typed, complete, with kind and apiVersion.
+        """Decodes the body of a POST or PUT: typed, complete, with kind and apiVersion.
 
-        ``wanted`` is what a subresource takes, if that is not the resource's own kind; ``also`` are other apiVersions
-        that mean the same. ApiError if it is none, is something else, or has fields that the client does not allow.
+        ``wanted`` is the kind of a subresource if it differs; ``also`` are equivalent apiVersions. ApiError if the body
+        is invalid, of another kind, or has fields that the client's ``fieldValidation`` forbids.
         """
         resource = context.route.resource
         wanted = wanted or GroupVersionKind(resource.group, resource.version, resource.kind)
@@ -78,13 +78,13 @@ class Schemas:
         before: Object | None = None,
         applied: bool = False,
     ) -> Object:
-        """What a patch has made of an object, as it is stored, with kind and apiVersion.
+        """The object to store after a patch, with kind and apiVersion.
 
-        ``shown`` says what an error shows of it, the object itself if None; ``repeated`` are complaints about the patch,
-        and ``strategic`` patches have other words for wrong types. ``before`` is the object as it is stored: what both
-        share is not read again, and is shared by the result as well, but for the metadata. ``applied``: by a
-        server-side apply, which has judged the fields of its configuration itself.
-        ApiError (422) if types are wrong or if the client does not allow unknown fields and there are some.
+        ``shown`` is the object in error messages (None: the object itself). ``repeated`` are complaints about the
+        patch. ``strategic`` patches have other messages for wrong types. ``before`` is the stored object: parts shared
+        with it are not decoded again and stay shared in the result, except the metadata. ``applied``: by a server-side
+        apply, which has already checked the fields of its configuration. ApiError (422) for wrong types, or for unknown
+        fields if the client forbids them.
         """
         resource = context.route.resource
 
@@ -111,7 +111,7 @@ class Schemas:
         return {**decoded, "kind": resource.kind, "apiVersion": resource.api_version}
 
     def to_typed(self, obj: Object, resource: ServedResource) -> Object:
-        """The object with the types of its resource. ValueError if it has others, or fields that are not known."""
+        """The object with the types of its resource. ValueError for wrong types or unknown fields."""
         node = self.node_of_object(obj, resource)
         try:
             if resource.custom:
@@ -127,10 +127,10 @@ class Schemas:
         return {**decoded, "kind": obj.get("kind"), "apiVersion": obj.get("apiVersion")}
 
     def check_mutated(self, obj: Object, resource: ServedResource, wanted: GroupVersionKind) -> Object:
-        """What a webhook has made of an object that was ``wanted``: typed, without unknown fields.
+        """The object after a webhook's change (``wanted`` before): typed, without unknown fields.
 
-        Of a custom resource only the metadata are typed: the rules of its schema are applied later. ApiError (500) if types
-        are wrong, or if it has become something else.
+        Only the metadata of a custom resource are typed: its schema applies later. ApiError (500) for wrong types or a
+        changed kind.
         """
         if resource.custom and wanted == GroupVersionKind(resource.group, resource.version, resource.kind):
             try:
@@ -178,14 +178,14 @@ class Schemas:
     def _type_patched(
         self, obj: Object, resource: ServedResource, struct: Struct, *, strategic: bool, before: Object | None
     ) -> tuple[Object, list[str]]:
-        """What is stored of it, and the paths of unknown fields; Undecodable if it has become something else."""
+        """The object to store, and the paths of unknown fields; Undecodable if its kind has changed."""
         wanted = GroupVersionKind(resource.group, resource.version, resource.kind)
         if not strategic and (why := self._other_kind(obj, wanted)):
             raise Undecodable(why)
         return _decode(obj, struct, Converter if strategic else Decoder, before)
 
     def _other_kind(self, obj: Object, wanted: GroupVersionKind) -> str:
-        """Why an object that a JSON or merge patch has made cannot be stored as what it is to be; empty if it can."""
+        """Why the result of a JSON or merge patch has the wrong kind; empty if it has the right one."""
         if isinstance(obj, dict) and (obj.get("apiVersion"), obj.get("kind")) == (wanted.api_version, wanted.kind):
             return ""
         try:
@@ -220,7 +220,7 @@ class Schemas:
         return obj, [*body.strict_complaints(()), *(f'unknown field "{path}"' for path in unknown)]
 
     def _complain(self, complaints: Sequence[str], context: RequestContext, unfit: Callable[[str], ApiError]) -> None:
-        """Tells of repeated and unknown fields as the client has asked for it."""
+        """Reports duplicate and unknown fields according to ``fieldValidation``."""
         if complaints and context.field_validation == "Strict":
             raise unfit(f"strict decoding error: {', '.join(complaints)}")
         if complaints and context.field_validation == "Warn":
@@ -229,7 +229,7 @@ class Schemas:
     # -- for messages --------------------------------------------------------------------------------------------------
 
     def sort_fields(self, obj: Any, node: SchemaNode | None) -> Any:
-        """The same with the fields in the order in which Go writes them; maps by their keys."""
+        """The object with its fields in Go's order, and maps sorted by key."""
         if node is not None and isinstance(obj, dict) and node.kind in ("struct", "map"):
             names = [name for name in node.fields if name in obj] if node.fields else sorted(obj)
             rest = [name for name in obj if name not in names]
@@ -260,7 +260,7 @@ def _unconverted_text(node: SchemaNode, wanted: GroupVersionKind) -> str:
 
 
 def _package(group: str) -> str:
-    """The Go package of the group's internal types, as messages about conversions name it."""
+    """The Go package of the group's internal types, as named in conversion errors."""
     return _PACKAGES.get(group) or group.partition(".")[0]
 
 

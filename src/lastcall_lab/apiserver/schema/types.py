@@ -1,10 +1,9 @@
-"""The types of the API: which fields there are, how they are written, and how lists and maps of them merge.
+"""The types of the API: fields, their encoding, and how lists and maps merge.
 
-The table (data/types.json.gz, made by tools/schema_types.py) has for every struct its name in Go, its kinds, and its
-fields in the order of Go. A field's ``type`` is a scalar (see ``SchemaNode.kind``), ``[]`` and the type of the items, ``{}``
-and the type of the values, or ``#`` and the name of a struct. ``write`` says when an encoder of Go writes the field:
-``always``, ``set`` (a pointer: whatever it points to), ``null`` (a pointer, as null if there is nothing), or, without a
-word, if it is not empty.
+The table (data/types.json.gz, made by tools/schema_types.py) holds for every struct its Go name, its kinds, and its
+fields in Go's order. A field's ``type`` is a scalar (see ``SchemaNode.kind``), ``[]`` and the type of the items, ``{}``
+and the type of the values, or ``#`` and the name of a struct. ``write`` says when Go's encoder writes the field:
+``always``, ``set`` (a non-nil pointer), ``null`` (a pointer, also as null), or, if absent, when it is not empty.
 """
 
 import gzip
@@ -62,12 +61,12 @@ class SchemaNode:
 
     @cached_property
     def struct(self) -> "Struct | None":
-        """The struct, if it is one."""
+        """The struct, if the type is one."""
         return self._types.struct(self._type[1:]) if self.kind == "struct" else None
 
     @cached_property
     def element(self) -> "SchemaNode | None":
-        """What the items of a list, or the values of a map, are; None for everything else."""
+        """The type of a list's items or a map's values; None for other types."""
         if self.kind not in ("list", "map"):
             return None
         go = self._go if self._go.startswith(("[]", "map[")) else ""
@@ -76,24 +75,24 @@ class SchemaNode:
 
     @property
     def fields(self) -> Mapping[str, "SchemaNode"]:
-        """The fields of a struct, by their names in JSON and in the order of Go; nothing for everything else."""
+        """The fields of a struct by JSON name, in Go's order; empty for other types."""
         return self.struct.fields if self.struct else {}
 
     @property
     def atomic(self) -> bool:
-        """Whether server-side apply sees it as one value, whatever is in it."""
+        """Whether server-side apply treats it as one value."""
         if self.kind == "list":
             return self.list_type == "atomic"
         map_type = self._map_type or (self.struct.map_type if self.struct else "")
         return self.kind not in ("struct", "map") or map_type == "atomic"
 
     def at(self, key: str) -> "SchemaNode | None":
-        """What is at ``key`` of a struct or of a map; None if there can be nothing."""
+        """The type at ``key`` of a struct or a map; None if it does not exist."""
         return self.element if self.kind == "map" else self.fields.get(key)
 
     @cached_property
     def go_type(self) -> str:
-        """The name of its type in Go, as messages have it: ``[]v1.Container``, ``map[string]string``, ``int32``."""
+        """Its type name in Go, as in messages: ``[]v1.Container``, ``map[string]string``, ``int32``."""
         if self._go:
             return self._go
         if self.struct:
@@ -103,7 +102,7 @@ class SchemaNode:
         return self.kind
 
     def zero_value(self) -> Any:
-        """What an encoder writes for a value that nobody has set."""
+        """What Go's encoder writes for an unset value."""
         return self.struct.zero_object() if self.struct else _ZEROS.get(self.kind)
 
 
@@ -121,28 +120,28 @@ class Struct:
 
     @cached_property
     def fields(self) -> Mapping[str, SchemaNode]:
-        """All of them, by their names in JSON and in the order of Go."""
+        """All fields by JSON name, in Go's order."""
         return {name: SchemaNode(self._types, facts) for name, facts in self._facts["fields"].items()}
 
     @cached_property
     def always_written(self) -> Sequence[tuple[str, SchemaNode]]:
-        """Those that are written though nobody has set them."""
+        """The fields that are written even if unset."""
         return [(name, node) for name, node in self.fields.items() if node.write in ("always", "null")]
 
     def zero_object(self) -> Object:
-        """What an encoder writes for a struct of which nothing is set."""
+        """What Go's encoder writes for an empty struct."""
         return {name: None if node.write == "null" else node.zero_value() for name, node in self.always_written}
 
 
 class TypeTable:
-    """The table. It is read when something is asked for the first time, in a few milliseconds."""
+    """The table, loaded in a few milliseconds at the first access."""
 
     def __init__(self) -> None:
         self._structs: dict[str, Struct] = {}
         self._nodes: dict[str, SchemaNode] = {}
 
     def struct(self, name: str) -> Struct:
-        """By its name in OpenAPI, such as ``io.k8s.api.core.v1.Pod``. KeyError if there is none."""
+        """A struct by its OpenAPI name, such as ``io.k8s.api.core.v1.Pod``. KeyError if it does not exist."""
         if name not in self._structs:
             self._structs[name] = Struct(self, self._table[name])
         return self._structs[name]
@@ -155,7 +154,7 @@ class TypeTable:
         return self._nodes[name] if name else None
 
     def node(self, name: str) -> SchemaNode:
-        """A struct by its name in OpenAPI, as a place of its own."""
+        """A struct by its OpenAPI name, as a ``SchemaNode``."""
         return SchemaNode(self, {"type": f"#{name}"})
 
     @cached_property

@@ -1,1 +1,1 @@
-"""The API server: connections, HTTP, and the way of a request through all that is below."""
+"""The API server: connections, HTTP, and the handling of requests by the lower layers."""

@@ -1,4 +1,4 @@
-"""The API server without its sockets: a request comes in, an answer goes out; watches are answers that go on."""
+"""The API server without sockets: takes a request and returns a response; watches are streaming responses."""
 
 import asyncio
 import logging
@@ -65,7 +65,7 @@ _AT_ONCE = 64
 
 
 class ApiServer:
-    """Serves the built-in kinds and those that are defined in it. ``plugins`` are the admission, in their order.
+    """Serves built-in and custom kinds. ``plugins`` are the admission plugins, in order.
 
     ``clock`` and ``random`` decide everything that is not in a request: with a virtual clock and a seed, the same
     requests have the same answers. With ``authorization`` by RBAC the roles of every cluster are there from the beginning,
@@ -133,7 +133,7 @@ class ApiServer:
         }
 
     async def handle(self, request: Request) -> Response:
-        """The answer; never an exception but for cancellation, and ModuleNotFoundError where the lab is not installed."""
+        """The response. Raises nothing but CancelledError, and ModuleNotFoundError if the lab is not installed."""
         began = self.audit.begin()
         try:
             request = self.access.identify(request)  # two steps: the audit of a refused request names the user
@@ -158,7 +158,7 @@ class ApiServer:
         return response
 
     def close(self) -> None:
-        """Gives up the connections to webhooks."""
+        """Closes the connections to webhooks."""
         self._caller.close()
 
     def _plugins(self) -> Sequence[AdmissionPlugin]:
@@ -252,7 +252,7 @@ class ApiServer:
         return self._responses.object_response(context, await self.registry.writer.update(context, change), form)
 
     def _creates(self, context: RequestContext) -> bool:
-        """Whether a PUT makes the object, which some kinds allow."""
+        """Whether a PUT creates the object, which some kinds allow."""
         route = context.route
         key = StorageKey(route.resource.storage, route.namespace, route.name)
         return route.resource.behaviour.creates_on_update and not route.subresource and self.store.get(key) is None

@@ -1,4 +1,4 @@
-"""One connection of a client, with the limits and the words of Go's HTTP server (``net/http/server.go``)."""
+"""One client connection, with the limits and messages of Go's HTTP server (``net/http/server.go``)."""
 
 import asyncio
 import re
@@ -25,7 +25,7 @@ _STAND_IN = b"POST"
 
 
 class ClientConnection(HttpToolsProtocol):
-    """Reads requests; a client that is too slow, sends too much or no HTTP is answered as by Go, and hung up on."""
+    """Parses requests; responds like Go to slow clients, excess data and invalid HTTP, and disconnects."""
 
     _timer: asyncio.TimerHandle | None = None
     _between = True
@@ -38,17 +38,17 @@ class ClientConnection(HttpToolsProtocol):
     """Of a request line and headers that are not whole; None after them."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """A client has come, and has to say what it wants."""
+        """A client has connected; starts the timeout of its first request."""
         super().connection_made(transport)
         self._hurry(HEAD_SECONDS)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It has gone."""
+        """The client has disconnected."""
         self._hurry(None)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """A part of a request, or of several."""
+        """A part of one or more requests."""
         if self.transport.is_closing():
             return
         if self._between:
@@ -64,24 +64,24 @@ class ClientConnection(HttpToolsProtocol):
             self._refuse(b"431 Request Header Fields Too Large")
 
     def send_400_response(self, msg: str) -> None:
-        """Of what is no HTTP."""
+        """The response to invalid HTTP."""
         self._refuse(b"400 Bad Request")
 
     def handle_websocket_upgrade(self) -> None:
-        """From here on it is another protocol's."""
+        """Hands the connection to the WebSocket protocol."""
         self._hurry(None)
         super().handle_websocket_upgrade()
 
     # -- what the parser finds -----------------------------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
-        """A request begins, perhaps behind another in the same bytes."""
+        """A request begins, possibly pipelined."""
         self._between, self._head_bytes = False, 0
         self._hurry(HEAD_SECONDS, again=False)
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """Line and headers are there."""
+        """Request line and headers are complete."""
         self._head_bytes = None
         self._hurry(BODY_SECONDS)
         super().on_headers_complete()
@@ -90,7 +90,7 @@ class ClientConnection(HttpToolsProtocol):
             self._method = ""
 
     def on_message_complete(self) -> None:
-        """The request is whole."""
+        """The request is complete."""
         self._hurry(None)
         self._between, self._head_bytes = True, 0
         super().on_message_complete()
@@ -102,7 +102,7 @@ class ClientConnection(HttpToolsProtocol):
         return len(self._first_bytes) <= _LONGEST_METHOD and not re.search(rb"[ \r\n]", begun)
 
     def _with_known_method(self) -> bytes:
-        """The bytes so far, with a method that the parser takes; the real one is remembered."""
+        """The bytes so far, with a method that the parser accepts; remembers the real one."""
         begun = self._first_bytes.lstrip(b"\r\n")
         method, space, rest = begun.partition(b" ")
         if not space or method in _KNOWN or not _METHOD.fullmatch(method):
@@ -111,7 +111,7 @@ class ClientConnection(HttpToolsProtocol):
         return _STAND_IN + space + rest
 
     def _hurry(self, seconds: float | None, *, again: bool = True) -> None:
-        """Hangs up after so many seconds; with None as long as it takes. Without ``again`` a timer that runs is left."""
+        """Disconnects after that many seconds; None disables the timeout. Without ``again`` a running timer stays."""
         if self._timer is not None:
             if not again:
                 return
@@ -125,7 +125,7 @@ class ClientConnection(HttpToolsProtocol):
         self.transport.abort()
 
     def _refuse(self, line: bytes) -> None:
-        """An answer to what never became a request; the connection ends with it."""
+        """Responds to an invalid request and closes the connection."""
         if not self.transport.is_closing():
             head = b"Content-Type: text/plain; charset=utf-8\r\nConnection: close"
             self.transport.write(b"HTTP/1.1 %s\r\n%s\r\n\r\n%s" % (line, head, line))

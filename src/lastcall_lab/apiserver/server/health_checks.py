@@ -1,4 +1,4 @@
-"""``/healthz``, ``/livez`` and ``/readyz``: whole, one check by its name, or with a line for each (pure)."""
+"""``/healthz``, ``/livez`` and ``/readyz``: overall, one check by name, or verbose (pure)."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ _CHECKS = {
 
 
 def health_report(path: str, *, verbose: bool, excluded: Sequence[str]) -> str | None:
-    """What is said at ``path``, such as ``readyz`` or ``livez/ping``; None if there is nothing."""
+    """The report at ``path``, such as ``readyz`` or ``livez/ping``; None if the check does not exist."""
     name, _, check = path.partition("/")
     checks = _CHECKS.get(name)
     if checks is None or (check and check not in checks):

@@ -1,4 +1,4 @@
-"""The API server's door: HTTPS on a loopback address, by uvicorn; requests go to ``ApiServer.handle``."""
+"""The API server's HTTPS listener on a loopback address, by uvicorn; ``ApiServer.handle`` handles the requests."""
 
 import asyncio
 import contextlib
@@ -32,7 +32,7 @@ _LARGEST_MESSAGE = 1024 * 1024
 
 
 class RequestHandler(Protocol):
-    """What answers."""
+    """Handles requests."""
 
     async def handle(self, request: Request) -> Response:
         """Never raises."""
@@ -44,7 +44,7 @@ Upgrade = Callable[[Request, Scope, Receive, Send], Awaitable[None]]
 
 
 class HttpServer:
-    """Listens since ``listen``, answers in ``serve``; ``url`` is where.
+    """Listens from ``listen`` on and responds in ``serve``; ``url`` is its address.
 
     ``certificate`` and ``key`` are PEM files; without them it speaks plain HTTP, for debugging.
     """
@@ -62,7 +62,10 @@ class HttpServer:
         self.url = ""
 
     def listen(self, host: str, port: int) -> int:
-        """From now on clients may connect; the port. Port 0 means any that is free. InvalidInput if it cannot be had."""
+        """Starts to accept connections; returns the port. Port 0 selects a free one.
+
+        InvalidInput if the port is not available.
+        """
         SSLProtocol.max_size = _TLS_BUFFER
         self._listener = _listener(host, port)
         secure = self._certificate is not None
@@ -90,7 +93,7 @@ class HttpServer:
         return port
 
     async def serve(self) -> None:
-        """Answers until ``stop`` is called."""
+        """Responds until ``stop`` is called."""
         assert self._listener
         assert self._server
         try:
@@ -100,7 +103,7 @@ class HttpServer:
             self._listener.close()
 
     def stop(self) -> None:
-        """Makes ``serve`` return soon: streams are ended, requests under way are answered."""
+        """Makes ``serve`` return soon: ends streams and finishes requests in progress."""
         self._closing.set()
         if self._server:
             self._server.should_exit = True
@@ -136,7 +139,7 @@ class HttpServer:
             await self._stream(response.body, receive, send)
 
     async def _stream(self, chunks: AsyncIterator[bytes], receive: Receive, send: Send) -> None:
-        """Until it ends, the client goes, or the server closes."""
+        """Runs until the stream ends, the client disconnects, or the server closes."""
 
         async def pump() -> None:
             async for chunk in chunks:
@@ -154,7 +157,7 @@ class HttpServer:
 
 
 class _Server(uvicorn.Server):
-    """Leaves signals to the program that it is a part of."""
+    """Leaves signal handling to the program that embeds it."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -185,7 +188,7 @@ def _request(scope: Scope, body: bytes) -> Request:
 
 
 async def _body(receive: Receive) -> bytes | None:
-    """The whole body, or more than allowed; None if the client has gone."""
+    """The whole body, or more than the limit; None if the client has disconnected."""
     parts: list[bytes] = []
     size = 0
     while True:
@@ -199,7 +202,7 @@ async def _body(receive: Receive) -> bytes | None:
 
 
 async def _send_pieces(pieces: Iterator[bytes], send: Send) -> None:
-    """Sends a body as it is made; whoever else waits is served in between."""
+    """Sends a body in pieces, so that other clients are served in between."""
     ready: list[bytes] = []
     for piece in pieces:
         ready.append(piece)

@@ -1,4 +1,4 @@
-"""Requests to the lab's API server without a network: the same programs in virtual time."""
+"""In-process requests to the lab's API server, so that the same programs run in virtual time."""
 
 from collections.abc import Iterator, Mapping
 
@@ -9,7 +9,7 @@ from lastcall_lab.apiserver.values.request import ADMIN, Request, UserInfo
 
 
 class InProcessTransport:
-    """``transport.Transport`` straight into the server, as ``user``."""
+    """``transport.Transport`` directly into the server, as ``user``."""
 
     def __init__(self, server: ApiServer, user: UserInfo = ADMIN) -> None:
         self._server = server
@@ -19,7 +19,7 @@ class InProcessTransport:
     async def request(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes, *, stream: bool = False
     ) -> ApiResponse:
-        """One answer."""
+        """One response."""
         if self._closed:
             raise Unavailable("the client is closed")
         request = Request.of(method, target, headers=dict(headers), body=body, user=self._user)
@@ -31,5 +31,5 @@ class InProcessTransport:
         return ApiResponse(response.status, joined, said)  # type: ignore[arg-type]  # a stream has aclose
 
     def close(self) -> None:
-        """Nothing is answered any more."""
+        """Stops responding."""
         self._closed = True

@@ -1,4 +1,4 @@
-"""The objects that every cluster has from its beginning."""
+"""The objects that every cluster has from the start."""
 
 from collections.abc import Iterator
 from random import Random
@@ -24,14 +24,14 @@ _CLASSES = (
 
 
 def create_initial_objects(store: Store, *, wall: float, random: Random) -> None:
-    """Makes those that are not there."""
+    """Creates the missing ones."""
     for key, obj in _objects(wall, random):
         if store.get(key) is None:
             store.put(key, obj, expected=None)
 
 
 def _service(wall: float, random: Random) -> Object:
-    """Where the API server itself is found."""
+    """The Service of the API server itself."""
     ports = [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": 6443}]
     address = str(NETWORK[1])
     return {

@@ -1,4 +1,4 @@
-"""The file by which kubectl finds the lab."""
+"""The kubeconfig file of the lab."""
 
 import base64
 import os
@@ -18,10 +18,10 @@ _ANSWER_SECONDS = 1.0
 
 
 def write_kubeconfig(path: Path, *, url: str, authority: bytes, token: str, user: str) -> None:
-    """Writes it whole, readable by its owner alone: the token is a key to everything in the lab.
+    """Writes it atomically with owner-only access: the token grants full access to the lab.
 
-    InvalidInput if it cannot be written. RefusedForSafety if the file is there and is not a lab's, or is that of another
-    lab that answers: neither is overwritten.
+    InvalidInput if it cannot be written. RefusedForSafety if the file exists and is not a lab's, or is that of another
+    running lab: neither is overwritten.
     """
     content = {
         "apiVersion": "v1",
@@ -52,7 +52,7 @@ def write_kubeconfig(path: Path, *, url: str, authority: bytes, token: str, user
 
 
 def remove_kubeconfig(path: Path, *, url: str) -> None:
-    """Removes it, if it still is of the lab at ``url``."""
+    """Removes the file if it still refers to the lab at ``url``."""
     try:
         if _server(path) == url:
             path.unlink()
@@ -76,7 +76,7 @@ def _check_free(path: Path, own: str) -> None:
 
 
 def _server(path: Path) -> str:
-    """Where the lab is whose file this is; empty if there is nothing in it."""
+    """The URL of the lab that the file refers to; empty if it has none."""
     try:
         content: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
         if content is None:

@@ -1,4 +1,4 @@
-"""The paths that are no resources: discovery, OpenAPI, version, health and metrics."""
+"""Non-resource paths: discovery, OpenAPI, version, health and metrics."""
 
 import hashlib
 
@@ -35,14 +35,14 @@ _OPENAPI_TYPES = ("application/json", "application/*", "*/*")
 
 
 class NonResourcePaths:
-    """What is served beside the resources."""
+    """Serves the paths that are no resources."""
 
     def __init__(self, scheme: ResourceScheme, store: Store) -> None:
         self._scheme = scheme
         self._store = store
 
     def answer(self, request: Request) -> Response | None:
-        """The answer; None if there is nothing at the path. ApiError if it cannot be had in this way."""
+        """The response; None if the path does not exist. ApiError if the method or format is not supported."""
         path = request.path.strip("/")
         first, _, rest = path.partition("/")
         exact = first in ("healthz", "livez", "readyz", "openapi", "metrics") and request.path.endswith("/")
@@ -83,7 +83,7 @@ class NonResourcePaths:
         return _json(request, found) if found else None
 
     def _aggregated_document(self, request: Request, path: str) -> Response | None:
-        """The document with everything, for those who ask for it."""
+        """The aggregated discovery document, for clients that accept it."""
         if path not in ("api", "apis") or not _wants_aggregated(request.headers.get("accept", "")):
             return None
         found = discovery.aggregated_discovery(self._scheme, core=path == "api")
@@ -153,7 +153,7 @@ def _json(request: Request, said: Object) -> Response:
 
 
 def _tagged_response(request: Request, body: bytes, content_type: str) -> Response:
-    """With a tag by which the client need not have it again."""
+    """A response with an ETag, so that the client can cache it."""
     tag = f'"{hashlib.sha512(body).hexdigest().upper()}"'
     headers: dict[str, str | list[str]] = {"content-type": content_type, "etag": tag, "vary": "Accept"}
     if request.headers.get("if-none-match") == tag:
@@ -176,7 +176,7 @@ def _compressed_response(
 
 
 def _takes_all(path: str) -> bool:
-    """Whether Go answers every method there: lists of paths and groups, not of resources."""
+    """Whether Go accepts every method there: lists of paths and groups, not of resources."""
     first, _, group = path.partition("/")
     return path in ("", "index.html") or (first == "apis" and "/" not in group)
 

@@ -1,1 +1,1 @@
-"""Objects and their history: the store, the change log, watches, and the database on disk."""
+"""Objects and their history: the store, change logs, and the database on disk."""

@@ -1,8 +1,8 @@
-"""The changes of one resource, in order, and who reads them.
+"""The change log of one resource, and its readers.
 
-A reader is a place in the log and nothing more: a thousand watches cost a thousand numbers, a slow one holds up nobody,
-and one that falls behind further than the log reaches back is told so. A reader that waits is never behind: nothing
-that concerns it has happened since.
+A reader is only a position in the log: a thousand watches cost a thousand numbers, and a slow one delays no other. A
+reader that falls behind the oldest kept change gets an error. A waiting reader is never behind, because nothing of
+interest to it has happened.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ _SLACK = 1000
 
 
 class StorageKey(NamedTuple):
-    """Where an object lies. ``resource`` is ``pods`` or ``deployments.apps``; no namespace: the empty string."""
+    """The key of an object. ``resource`` is ``pods`` or ``deployments.apps``; cluster-scoped ones have no namespace."""
 
     resource: str
     namespace: str
@@ -30,7 +30,7 @@ class StorageKey(NamedTuple):
 
 
 class StoredChangeKind(Enum):
-    """Of a change."""
+    """The kind of a change."""
 
     ADDED = "ADDED"
     MODIFIED = "MODIFIED"
@@ -39,7 +39,7 @@ class StoredChangeKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """One version of one object. ``labels`` and ``fields`` are what selectors can ask for; empty fields are left out."""
+    """One version of an object. ``labels`` and ``fields`` are for selectors; empty fields are omitted."""
 
     key: StorageKey
     revision: int
@@ -48,14 +48,14 @@ class StoredObject:
     fields: Mapping[str, str]
 
     def to_object(self) -> Object:
-        """A copy of one's own, without kind and apiVersion."""
+        """A private copy, without kind and apiVersion."""
         decoded: Object = msgspec.json.decode(self.data)
         return decoded
 
 
 @dataclass(frozen=True, slots=True)
 class StoredChange:
-    """``new`` is the object as it is now, with the revision of the change; when deleted, as it was last."""
+    """``new`` is the object with the revision of the change; for a deletion, its last state."""
 
     kind: StoredChangeKind
     new: StoredObject
@@ -67,7 +67,7 @@ class StoredChange:
         return self.new.revision
 
     def as_deleted(self) -> StoredObject:
-        """The object as it was before, with the revision of the change: what those hear whose selection it leaves."""
+        """The old state with the revision of the change, for watches whose selection the object leaves."""
         assert self.old
         obj = self.old.to_object()
         obj["metadata"]["resourceVersion"] = str(self.revision)
@@ -75,12 +75,12 @@ class StoredChange:
 
 
 class Compacted(Exception):
-    """The changes since that revision are not kept any more."""
+    """The changes since that revision have been compacted."""
 
 
 @dataclass
 class ChangeLog:
-    """The newest changes of one resource, ``history`` of them at least."""
+    """The newest changes of one resource, at least ``history`` of them."""
 
     history: int
     compacted: int = 0
@@ -91,11 +91,11 @@ class ChangeLog:
 
     @property
     def end(self) -> int:
-        """The place of the next change."""
+        """The position of the next change."""
         return self._dropped + len(self._changes)
 
     def append(self, change: StoredChange) -> None:
-        """Wakes all who wait for it."""
+        """Appends a change and wakes its waiters."""
         place, old = self.end, change.old
         self._changes.append(change)
         if len(self._changes) >= self.history + _SLACK:
@@ -103,13 +103,13 @@ class ChangeLog:
         self.waiting.wake(place, [change.new.fields, old.fields] if old else [change.new.fields])
 
     def changes_since(self, revision: int) -> Sequence[StoredChange]:
-        """Those after ``revision``, oldest first. Compacted if some of them are not kept any more."""
+        """The changes after ``revision``, oldest first. Compacted if some of them are no longer kept."""
         if revision < self.compacted:
             raise Compacted
         return self._changes[self._after(revision) :]
 
     def open_feed(self, since: int, interest: Interest = None) -> "ChangeFeed":
-        """Reads from there on. Compacted if that is too long ago."""
+        """A reader from that revision on. Compacted if it is no longer kept."""
         if since < self.compacted:
             raise Compacted
         return ChangeFeed(self, self._dropped + self._after(since), since, interest)
@@ -121,7 +121,7 @@ class ChangeLog:
         self.compacted = max(self.compacted, revision)
 
     def read(self, place: int, most: int) -> Sequence[StoredChange]:
-        """Up to ``most`` changes from the ``place``-th on. Compacted if that one is not kept any more."""
+        """Up to ``most`` changes from position ``place`` on. Compacted if it is no longer kept."""
         if place < self._dropped:
             raise Compacted
         start = place - self._dropped
@@ -137,7 +137,7 @@ class ChangeLog:
 
 
 class ChangeFeed:
-    """One reader of a log; ``changes_since`` is the revision that it knew to begin with, ``interest`` what wakes it."""
+    """One reader of a log; ``changes_since`` is its start revision, ``interest`` selects the changes that wake it."""
 
     def __init__(self, log: ChangeLog, place: int, since: int, interest: Interest) -> None:
         self.since = since
@@ -147,9 +147,9 @@ class ChangeFeed:
         self._future: asyncio.Future[int] | None = None
 
     def take(self, most: int) -> Sequence[StoredChange]:
-        """The next changes that concern the reader, ``most`` at most; none if there are none. Compacted if it is too late.
+        """The next changes of interest, at most ``most``; empty if there are none.
 
-        After a wait they begin with the one that has ended it.
+        Compacted if they are no longer kept. After a wait, they begin with the one that ended it.
         """
         if self._future:
             if not self._future.done():
@@ -162,7 +162,7 @@ class ChangeFeed:
         return ()
 
     def _concerns(self, change: StoredChange) -> bool:
-        """Who asks for the future hears nothing of what comes before."""
+        """A feed that starts in the future ignores earlier changes."""
         if change.revision <= self.since:
             return False
         if self._interest is None:
@@ -173,7 +173,7 @@ class ChangeFeed:
         )
 
     def wait_for_change(self) -> "asyncio.Future[int]":
-        """Done at the next change that may concern the reader; to be asked for when ``take`` had none."""
+        """A future for the next change of possible interest; call it when ``take`` returned none."""
         if self._future is None and self._place == self._log.end:
             self._future = self._log.waiting.add(self._interest)
         elif self._future is None:
@@ -182,12 +182,12 @@ class ChangeFeed:
         return self._future
 
     def wake(self) -> None:
-        """The reader does not wait any longer, although nothing has changed for it."""
+        """Ends the reader's wait without a change."""
         if self._future and not self._future.done():
             self._log.waiting.remove(self._interest, self._future)
             self._future.set_result(self._place)
 
     def close(self) -> None:
-        """The reader goes."""
+        """Removes the reader."""
         if self._future and not self._future.done():
             self._log.waiting.remove(self._interest, self._future)

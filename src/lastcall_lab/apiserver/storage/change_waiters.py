@@ -1,7 +1,7 @@
-"""Who waits for which changes of a resource: a change wakes those whom it may concern, and costs the others nothing.
+"""The waiting readers of a resource: a change wakes only those that it may concern.
 
-Each of a cluster's kubelets watches the pods of its own node: without this, five hundred of them would look at every
-pod's change. The API server's watch cache does the same by its index triggers.
+Each kubelet of a cluster watches the pods of its own node. Without this index, each change of a pod would wake five
+hundred of them. The API server's watch cache uses index triggers for the same purpose.
 """
 
 import asyncio
@@ -12,14 +12,14 @@ Interest = tuple[str, str] | None
 
 
 class ChangeWaiters:
-    """The readers that wait, in the order in which they came."""
+    """The waiting readers, in the order in which they started to wait."""
 
     def __init__(self) -> None:
         self._all: list[asyncio.Future[int]] = []
         self._some: dict[str, dict[str, list[asyncio.Future[int]]]] = {}
 
     def add(self, interest: Interest) -> "asyncio.Future[int]":
-        """Done at the next change that may concern the reader; its result is the change's place in the log."""
+        """A future for the next change of possible interest; its result is the position in the log."""
         future = asyncio.get_running_loop().create_future()
         if interest is None:
             self._all.append(future)
@@ -28,7 +28,7 @@ class ChangeWaiters:
         return future
 
     def remove(self, interest: Interest, future: "asyncio.Future[int]") -> None:
-        """The reader does not wait any more."""
+        """Removes a reader that no longer waits."""
         if interest is None:
             self._all.remove(future)
             return
@@ -38,7 +38,7 @@ class ChangeWaiters:
             del self._some[field][value]
 
     def wake(self, place: int, versions: Sequence[Mapping[str, str]]) -> None:
-        """A change has happened; ``versions`` are the fields of the object before and after it."""
+        """Wakes the readers of a change; ``versions`` are the object's fields before and after it."""
         woken, self._all = self._all, []
         for field, readers in self._some.items():
             for value in dict.fromkeys(version.get(field, "") for version in versions):

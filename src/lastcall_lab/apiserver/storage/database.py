@@ -1,9 +1,9 @@
-"""What the API server knows, in an SQLite file: it outlives the process, however that ends.
+"""The API server's database in an SQLite file, which survives crashes of the process.
 
-A write that fails, since the disk is full for instance, is refused and taken back; reads go on, and later writes try anew.
+A failed write, for instance to a full disk, is rejected and reverted; reads continue, and later writes are tried again.
 
-Writes are collected while one transaction is on its way to the disk, and go there together with the next one: a hundred
-clients that write at once wait for two syncs, not for a hundred.
+Writes that arrive during a transaction are grouped into the next one: a hundred concurrent clients wait for two syncs,
+not for a hundred.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ _SCHEMA = (_OBJECTS, "CREATE TABLE state (revision INTEGER NOT NULL)", "INSERT I
 
 
 class LostChanges(NamedTuple):
-    """The changes of the revisions ``first`` to ``last`` could not be written, and were taken back."""
+    """The changes of the revisions ``first`` to ``last`` could not be written and were reverted."""
 
     first: int
     last: int
@@ -52,7 +52,7 @@ class LostChanges(NamedTuple):
 
 
 class Database:
-    """``store.Journal`` in a file; ``store`` has what was in it."""
+    """``store.Journal`` in a file; ``store`` contains what was loaded from it."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection, store: Store) -> None:
         self.store = store
@@ -67,9 +67,9 @@ class Database:
 
     @classmethod
     async def open(cls, directory: Path) -> "Database":
-        """The one in a directory, which is made if it is not there.
+        """Opens the database in a directory; creates both if needed.
 
-        InvalidInput if the file is damaged, or belongs to somebody else; Unavailable if another lab uses it.
+        InvalidInput if the file is damaged or foreign; Unavailable if another lab uses it.
         """
         path = directory / FILE
         connection = await asyncio.to_thread(_open_file, path)
@@ -80,27 +80,27 @@ class Database:
             raise
 
     def append(self, change: StoredChange) -> None:
-        """It is on its way to the disk; ``wait_durable`` says when it is there."""
+        """Queues a change; ``wait_durable`` waits until it is on disk."""
         self._waiting.append(change)
         if self._writing is None or self._writing.done():
             self._writing = asyncio.create_task(self._write_all(), name="the lab's database")
 
     async def wait_durable(self, revision: int) -> None:
-        """Returns when all changes up to ``revision`` are on the disk. Unavailable if they could not get there."""
+        """Returns when all changes up to ``revision`` are on disk. Unavailable if they could not be written."""
         while self._saved < revision:
             await self._progress.next()
         if lost := self._lost_with(revision):
             raise Unavailable(lost.why)
 
     def is_lost(self, revision: int) -> bool:
-        """Whether the change of that revision was taken back, since it could not be written."""
+        """Whether the change of that revision was reverted because it could not be written."""
         return self._lost_with(revision) is not None
 
     def _lost_with(self, revision: int) -> "LostChanges | None":
         return next((one for one in self._lost if one.first <= revision <= one.last), None)
 
     async def close(self) -> None:
-        """Waits for what is on its way; no change is written down afterwards."""
+        """Waits for queued writes; later changes are not written."""
         self.store.journal = None
         if self._writing:
             await self._writing
@@ -118,9 +118,9 @@ class Database:
             self._progress.set()
 
     def _take_back(self, changes: Sequence[StoredChange], why: str) -> None:
-        """The store is again as the file is, so that reads go on and the next write finds out whether there is room.
+        """Reverts the store to the state of the file, so that reads continue and the next write tries again.
 
-        Changes that wait behind the failed ones may build on them, and are taken back as well.
+        Queued changes may depend on the failed ones and are reverted too.
         """
         log.error("%s; the writes of this moment are refused", why)
         self._waiting = []
@@ -132,7 +132,7 @@ class Database:
 
 
 def _write(connection: sqlite3.Connection, changes: Sequence[StoredChange]) -> None:
-    """All of them or none; on the disk when this returns."""
+    """Writes all changes in one transaction; they are on disk when this returns."""
     newest = {change.new.key: change for change in changes}
     gone = [key for key, change in newest.items() if change.kind is StoredChangeKind.DELETED]
     there = [
@@ -180,7 +180,7 @@ def _open_file(path: Path) -> sqlite3.Connection:
 
 
 def _check(path: Path, connection: sqlite3.Connection) -> None:
-    """InvalidInput if the file is not ours, not of a version that we know, or damaged. It is not changed."""
+    """InvalidInput if the file is foreign, of an unknown version, or damaged. Never changes the file."""
     application, version = _number(connection, "PRAGMA application_id"), _number(connection, "PRAGMA user_version")
     tables = _number(connection, "SELECT count(*) FROM sqlite_master")
     if application != _APPLICATION and (application or version or tables):
@@ -193,7 +193,7 @@ def _check(path: Path, connection: sqlite3.Connection) -> None:
 
 
 def _lay_out(connection: sqlite3.Connection) -> None:
-    """An empty file becomes a database of ours."""
+    """Creates the tables in an empty file."""
     if _number(connection, "PRAGMA application_id") == _APPLICATION:
         return
     with connection:

@@ -1,4 +1,4 @@
-"""The objects of a resource by the value of one field, as the API server's watch cache keeps them: pods by their node."""
+"""An index of a resource by one field, as in the API server's watch cache: pods by node."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,23 +10,23 @@ Where = tuple[str, str]
 
 
 class FieldIndex:
-    """Of one resource, by one field. What has no value for it is found by the empty one."""
+    """One resource by one field. Objects without a value are indexed under the empty one."""
 
     def __init__(self, field: str) -> None:
         self.field = field
         self._found: dict[str, set[Where]] = {}
 
     def add(self, where: Where, fields: Mapping[str, str]) -> None:
-        """An object is there, with these fields."""
+        """Adds an object with these fields."""
         self._found.setdefault(fields.get(self.field, ""), set()).add(where)
 
     def remove(self, where: Where, fields: Mapping[str, str]) -> None:
-        """The same object is not there any more, or not with these fields."""
+        """Removes an object with these fields."""
         value = fields.get(self.field, "")
         self._found[value].remove(where)
         if not self._found[value]:
             del self._found[value]
 
     def find_places(self, value: str) -> Sequence[Where]:
-        """Where the objects with this value are, in order."""
+        """The sorted places of the objects with this value."""
         return sorted(self._found.get(value, ()))

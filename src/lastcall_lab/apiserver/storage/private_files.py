@@ -1,4 +1,4 @@
-"""Files and directories that their owner alone can read, whatever the umask is and whatever mode they had before."""
+"""Files and directories with owner-only access, regardless of the umask and of their earlier mode."""
 
 import os
 import stat
@@ -10,15 +10,15 @@ FILE_MODE, DIRECTORY_MODE = 0o600, 0o700
 
 
 def make_directory(path: Path) -> None:
-    """Makes a directory with its parents; one that is there gets the mode. OSError if that cannot be."""
+    """Creates a directory with its parents; an existing one gets the mode. OSError on failure."""
     path.mkdir(parents=True, exist_ok=True, mode=DIRECTORY_MODE)
     restrict_access(path.resolve())
 
 
 def restrict_access(path: Path) -> None:
-    """Takes a file or directory of this user from the group and from others; nothing if it is not there.
+    """Removes group and other access from a file or directory of this user; nothing if it does not exist.
 
-    What belongs to another user is left as it is: its owner decides.
+    Files of other users are left unchanged.
     """
     try:
         found = path.lstat()
@@ -32,13 +32,13 @@ def restrict_access(path: Path) -> None:
 
 
 def create_file(path: Path) -> None:
-    """An empty file, unless there is one already; private in both cases. OSError if it cannot be made."""
+    """Creates an empty file unless it exists; private in both cases. OSError on failure."""
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE))
     restrict_access(path)
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """Replaces a file as a whole or not at all, also if the machine loses power. InvalidInput if that cannot be."""
+    """Replaces a file atomically and durably, even if the machine loses power. InvalidInput on failure."""
     temporary = path.with_name(f".{path.name}.new")
     try:
         temporary.unlink(missing_ok=True)

@@ -1,7 +1,7 @@
-"""What the API server knows: objects by key, every change with its revision, and who waits for changes.
+"""The API server's store: objects by key, changes by revision, and the readers of changes.
 
-One object is kept as the JSON that is sent to clients, without ``kind`` and ``apiVersion``: ten thousand pods are some
-tens of MB, a watch with many readers encodes nothing twice, and nobody can change by accident what others read.
+Each object is kept as the JSON for clients, without ``kind`` and ``apiVersion``: ten thousand pods take some tens of
+MB, a watch with many readers encodes nothing twice, and no code can accidentally change what others read.
 """
 
 import bisect
@@ -51,7 +51,7 @@ FIRST: Place = ("", "")
 
 
 def place_of(key: StorageKey) -> Place:
-    """Where an object stands among those of its resource."""
+    """The position of an object among those of its resource."""
     return sys.intern(f"{key.namespace}/"), key.name
 
 
@@ -60,24 +60,24 @@ class RevisionConflict(Exception):
 
 
 class Journal(Protocol):
-    """Writes changes down so that they outlive the process."""
+    """Persists changes."""
 
     def append(self, change: StoredChange) -> None:
-        """At once; it is durable later."""
+        """Queues a change at once; it becomes durable later."""
         ...
 
     async def wait_durable(self, revision: int) -> None:
-        """Returns when all changes up to ``revision`` outlive the machine. Unavailable if they were taken back."""
+        """Returns when all changes up to ``revision`` are durable. Unavailable if they were reverted."""
         ...
 
     def is_lost(self, revision: int) -> bool:
-        """Whether the change of that revision was taken back (``Store.undo``)."""
+        """Whether the change of that revision was reverted (``Store.undo``)."""
         ...
 
 
 @dataclass
 class Store:
-    """Everything happens at once, between two awaits. ``on_change`` hears every change at once, and may write."""
+    """Operations are atomic: none of them awaits. ``on_change`` is called with every change and may write."""
 
     fields_of: Callable[[str, Object], Mapping[str, str]] = lambda resource, obj: {}
     history: int = HISTORY
@@ -93,11 +93,14 @@ class Store:
     )
 
     def get(self, key: StorageKey) -> StoredObject | None:
-        """The object as it is now."""
+        """The current object."""
         return self._objects.get(key.resource, {}).get(place_of(key))
 
     def put(self, key: StorageKey, obj: Object, *, expected: int | None) -> StoredObject:
-        """A new object (``expected`` None) or a new version of the one with that revision; Outdated otherwise."""
+        """Writes a new object (``expected`` None), or a new version of the one with that revision.
+
+        RevisionConflict otherwise.
+        """
         old = self.get(key)
         if (old.revision if old else None) != expected:
             raise RevisionConflict
@@ -106,7 +109,7 @@ class Store:
         return new
 
     def delete(self, key: StorageKey, obj: Object, *, expected: int) -> StoredObject:
-        """Removes the object; ``obj`` is what watches are told it was last. Outdated if it has changed."""
+        """Removes the object; ``obj`` is its last state for watches. RevisionConflict if it has changed."""
         old = self.get(key)
         if old is None or old.revision != expected:
             raise RevisionConflict
@@ -117,7 +120,7 @@ class Store:
     def objects(
         self, resource: str, namespace: str = "", after: Place = FIRST, interest: Interest = None
     ) -> Sequence[StoredObject]:
-        """Those of one resource as they are now, in order, behind ``after``; some without ``interest`` may be left out."""
+        """The current objects of a resource after ``after``, in order. May omit objects without ``interest``."""
         order, found = self._places(resource, namespace, interest), self._objects.get(resource, {})
         start, end = bisect.bisect_right(order, after), len(order)
         if namespace:
@@ -126,7 +129,7 @@ class Store:
         return [found[one] for one in order[start:end]]
 
     def objects_at(self, resource: str, namespace: str, revision: int, after: Place = FIRST) -> Sequence[StoredObject]:
-        """The same as they were at ``revision``; Compacted if that is too long ago."""
+        """The objects at ``revision``; Compacted if that revision is no longer kept."""
         if revision < self.compacted:
             raise Compacted
         changes = self._log(resource).changes_since(revision)
@@ -144,29 +147,29 @@ class Store:
         return sorted(found.values(), key=lambda stored: place_of(stored.key))
 
     def count(self, resource: str) -> int:
-        """How many there are."""
+        """The number of objects."""
         return len(self._order.get(resource, ()))
 
     def open_feed(self, resource: str, since: int, interest: Interest = None) -> ChangeFeed:
-        """The changes of one resource after ``changes_since``, as they happen. Compacted if that is too long ago.
+        """The changes of a resource after ``changes_since``, as they happen. Compacted if they are no longer kept.
 
-        The reader hears of those that have ``interest``.
+        The reader gets those of ``interest``.
         """
         if since < self.compacted:
             raise Compacted
         return self._log(resource).open_feed(since, interest)
 
     def oldest_revision(self, resource: str) -> int:
-        """The revision since which the changes of one resource are known."""
+        """The revision since which the changes of a resource are kept."""
         return max(self.compacted, self._log(resource).compacted)
 
     async def wait_durable(self, revision: int) -> None:
-        """Returns when what has happened up to ``revision`` outlives the process, if there is a journal; else at once."""
+        """Returns when the changes up to ``revision`` are durable; at once without a journal."""
         if self.journal:
             await self.journal.wait_durable(revision)
 
     async def wait_durable_changes(self, changes: Sequence[StoredChange]) -> Sequence[StoredChange]:
-        """Waits as ``wait_durable`` does; those of the changes that were not taken back."""
+        """Waits like ``wait_durable``; returns the changes that were not reverted."""
         journal = self.journal
         if journal is None or not changes:
             return changes
@@ -175,10 +178,10 @@ class Store:
         return [one for one in changes if not journal.is_lost(one.revision)]
 
     def undo(self, changes: Sequence[StoredChange]) -> int:
-        """Takes back changes that the journal could not write; the revision that has come of it.
+        """Reverts changes that the journal could not write; returns the resulting revision.
 
-        Each object becomes what it was before the first of them. That makes changes of its own, which readers of the
-        history see and the journal does not.
+        Each object becomes what it was before the first of them. These are changes of their own, visible in the history
+        and not written to the journal.
         """
         before: dict[StorageKey, StoredObject | None] = {}
         for change in changes:
@@ -188,11 +191,11 @@ class Store:
         return self.revision
 
     def backup(self) -> Mapping[StorageKey, StoredObject]:
-        """All objects as they are now."""
+        """All current objects."""
         return {one.key: one for objects in self._objects.values() for one in objects.values()}
 
     def restore(self, backup: Mapping[StorageKey, StoredObject]) -> None:
-        """Becomes what it was, in new revisions, as ``etcdutl snapshot restore --bump-revision --mark-compacted`` does."""
+        """Restores a backup in new revisions, like ``etcdutl snapshot restore --bump-revision --mark-compacted``."""
         for key in [key for key in self.backup() if key not in backup]:
             self._restore(key, None)
         for key, old in backup.items():
@@ -214,13 +217,13 @@ class Store:
             self._apply(StoredChange(StoredChangeKind.DELETED, last, now), journaled=False)
 
     def compact(self, revision: int) -> None:
-        """Forgets the changes up to ``revision``."""
+        """Compacts the changes up to ``revision``."""
         self.compacted = max(self.compacted, min(revision, self.revision))
         for log in self._logs.values():
             log.compact(self.compacted)
 
     def load(self, revision: int, objects: Iterable[tuple[StorageKey, int, bytes]]) -> None:
-        """Begins with what an earlier life has left: keys, revisions and JSON. Its history is not known."""
+        """Loads persisted keys, revisions and JSON, without their history."""
         self.revision = self.compacted = revision
         for key, at, data in objects:
             self._objects.setdefault(key.resource, {})[place_of(key)] = self._restore_object(key, at, data)
@@ -230,7 +233,7 @@ class Store:
         self._build()
 
     def describe_fields(self, fields_of: Callable[[str, Object], Mapping[str, str]]) -> None:
-        """Says what field selectors can ask for, of objects that are there and of those to come."""
+        """Sets the function for the selectable fields of existing and future objects."""
         self.fields_of = fields_of
         for objects in self._objects.values():
             for where, stored in objects.items():
@@ -238,7 +241,7 @@ class Store:
         self._build()
 
     def _build(self) -> None:
-        """All indexes anew."""
+        """Rebuilds all indexes."""
         for name, old in self._indexes.items():
             self._indexes[name] = FieldIndex(old.field)
             for where, stored in self._objects.get(name, {}).items():
@@ -291,7 +294,7 @@ class Store:
         return indexed.find_places(value) if indexed and indexed.field == field else order
 
     def _keep_found(self, where: Place, change: StoredChange) -> None:
-        """The index of its resource, if there is one."""
+        """Updates the index of its resource, if there is one."""
         indexed = self._indexes.get(change.new.key.resource)
         if indexed is None:
             return
@@ -302,6 +305,6 @@ class Store:
 
 
 def _labels(obj: Object) -> Mapping[str, str]:
-    """A copy; objects by the thousand have the same labels, which are kept once."""
+    """A copy; equal labels of thousands of objects share one instance."""
     labels = obj["metadata"].get("labels") or {}
     return {sys.intern(name): sys.intern(value) for name, value in labels.items()}

@@ -1,1 +1,1 @@
-"""What is asked for below an object: binding, eviction, scale, log, exec, reviews."""
+"""Subresources and reviews: binding, eviction, scale, log, exec, access and token reviews."""

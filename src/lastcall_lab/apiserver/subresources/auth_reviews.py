@@ -1,4 +1,4 @@
-"""Questions about identity and rights, which are posted and not kept: reviews, and tokens of service accounts."""
+"""Access and token reviews, and tokens of service accounts; none of them is stored."""
 
 from collections.abc import Iterator
 
@@ -30,7 +30,7 @@ _BOUND = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 
 
 class AuthReviews:
-    """Answers them."""
+    """Answers the reviews."""
 
     def __init__(
         self, registry: Registry, responses: ResponseBuilder, *, authenticator: Authenticator, authorizer: Authorizer
@@ -95,7 +95,10 @@ class AuthReviews:
         )
 
     async def issue_token(self, context: RequestContext) -> Response:
-        """POST of ``serviceaccounts/token``: a new token. ApiError if there is no such account, or no such pod."""
+        """POST of ``serviceaccounts/token``: a new token.
+
+        ApiError if the account or the bound object does not exist.
+        """
         route = context.route
         request = await self._registry.read_body(context, _TOKEN_REQUEST)
         spec = request.setdefault("spec", {})
@@ -119,7 +122,7 @@ class AuthReviews:
         return self._answer(context, request, {"token": token, "expirationTimestamp": expires})
 
     def _read_bound_object(self, reference: Object | None, namespace: str) -> Object | None:
-        """The object that the token is bound to, with its UID."""
+        """The object to which the token is bound, with its UID."""
         if not reference:
             return None
         kind, name = reference.get("kind", ""), reference.get("name", "")
@@ -145,7 +148,7 @@ class AuthReviews:
 
 
 def _check_seconds(seconds: int, name: str) -> None:
-    """ApiError if a token cannot live that long (``pkg/apis/authentication/validation``)."""
+    """ApiError if the lifetime of a token is out of range (``pkg/apis/authentication/validation``)."""
     path = "spec.expirationSeconds"
     causes = []
     if seconds < _SHORTEST:

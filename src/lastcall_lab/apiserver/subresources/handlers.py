@@ -1,4 +1,4 @@
-"""The subresources that are more than a part of their object, and the resources that are only ever posted."""
+"""The handlers of subresources that are no part of their object, and of resources that are only posted."""
 
 from collections.abc import Awaitable, Callable, Mapping
 

@@ -1,4 +1,4 @@
-"""What the API server asks of the node that runs a pod: its logs, and programs to run beside it."""
+"""What the API server needs from the kubelet of a pod: logs and exec."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
@@ -28,19 +28,19 @@ class ExecSession(Protocol):
     """A program that runs in a container."""
 
     async def write(self, data: bytes) -> None:
-        """To its standard input; what it does not read is dropped."""
+        """Writes to its standard input; drops what the program does not read."""
         ...
 
     def end_input(self) -> None:
-        """There is no more input."""
+        """Closes its standard input."""
         ...
 
     def resize(self, width: int, height: int) -> None:
-        """Of its terminal, if it has one."""
+        """Resizes its terminal, if it has one."""
         ...
 
     def output(self) -> AsyncIterator[tuple[int, bytes]]:
-        """STDOUT or STDERR and what came there, until both have ended."""
+        """STDOUT or STDERR with the data from there, until both are closed."""
         ...
 
     async def wait(self) -> int:
@@ -48,15 +48,15 @@ class ExecSession(Protocol):
         ...
 
     def kill(self) -> None:
-        """Ends it at once."""
+        """Kills it at once."""
         ...
 
 
 class KubeletApi(Protocol):
-    """A node as the API server reaches it. Unavailable if nobody answers there."""
+    """A kubelet as the API server reaches it. Unavailable if it does not respond."""
 
     def logs(self, pod: Object, options: LogOptions) -> AsyncIterator[bytes]:
-        """Lines with their ends. Without such a container: InvalidInput."""
+        """Lines including their newlines. InvalidInput if the container does not exist."""
         ...
 
     async def execute(
@@ -71,7 +71,7 @@ Kubelets = Callable[[str], KubeletApi | None]
 
 
 def choose_container(context: RequestContext, pod: Object) -> str:
-    """The container that a request names, or the only one. ApiError if there is a choice, or no such container."""
+    """The requested container, or the only one. ApiError if it is ambiguous or does not exist."""
     spec, name = pod["spec"], pod["metadata"]["name"]
     names = [one["name"] for one in spec["containers"]]
     others = [one["name"] for one in [*(spec.get("initContainers") or ()), *(spec.get("ephemeralContainers") or ())]]

@@ -1,4 +1,4 @@
-"""What the query of ``pods/log`` asks for (``PodLogOptions``), pure."""
+"""The query parameters of ``pods/log`` (``PodLogOptions``), pure."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ _STREAMS = ("All", "Stderr", "Stdout")
 
 
 def read_log_options(request: Request, container: str, wall: float) -> LogOptions:
-    """As a kubelet is asked for the log of ``container`` at ``wall``. ApiError for what is no number and no time."""
+    """The options for the kubelet, for ``container`` at ``wall``. ApiError for invalid numbers and times."""
     return LogOptions(
         container=container,
         follow=request.flag("follow"),
@@ -25,7 +25,7 @@ def read_log_options(request: Request, container: str, wall: float) -> LogOption
 
 
 def check_log_options(request: Request, pod: str) -> None:
-    """ApiError if they make no sense (``validation.ValidatePodLogOptions``)."""
+    """ApiError if the options are invalid (``validation.ValidatePodLogOptions``)."""
     if causes := [*_causes(request)]:
         raise api_errors.invalid_error("PodLogOptions", "", pod, causes)
 
@@ -48,7 +48,7 @@ def _causes(request: Request) -> Iterator[Cause]:
 
 
 def _since(request: Request, wall: float) -> float | None:
-    """In seconds since 1970."""
+    """Seconds since 1970."""
     if (ago := _number(request, "sinceSeconds")) is not None:
         return wall - ago
     if not (text := request.parameter("sinceTime")):

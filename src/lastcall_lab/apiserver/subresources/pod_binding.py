@@ -1,4 +1,4 @@
-"""``pods/binding``, and ``bindings``, which is its older name: a pod gets its node."""
+"""``pods/binding`` and the older ``bindings``: assign a pod to a node."""
 
 from lastcall_lab.apiserver.encoding import media_types
 from lastcall_lab.apiserver.encoding.request_bodies import GroupVersionKind
@@ -14,14 +14,14 @@ _DONE: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status":
 
 
 class PodBinding:
-    """Assigns pods to nodes, as the scheduler asks for it."""
+    """Assigns pods to nodes for the scheduler."""
 
     def __init__(self, registry: Registry, responses: ResponseBuilder) -> None:
         self._registry = registry
         self._responses = responses
 
     async def create(self, context: RequestContext) -> Response:
-        """POST of a Binding. ApiError if it is none, or if the pod cannot be bound."""
+        """POST of a Binding. ApiError if it is invalid, or if the pod cannot be bound."""
         form = media_types.negotiate_format(context.request)
         binding = await self._read(context)
         attributes = await unstored_objects.admit_unstored(self._registry, context, binding)
@@ -76,7 +76,7 @@ def _check(binding: Object) -> None:
 
 
 def _expect(stored: StoredObject, pod: Object, metadata: Object) -> None:
-    """The pod must be the one that the scheduler has seen, as far as the binding says which that is."""
+    """The pod must be the one that the scheduler has seen, if the binding identifies it."""
     path = f"/registry/pods/{stored.key.namespace}/{stored.key.name}"
     wanted = (("UID", "uid", pod["metadata"]["uid"]), ("ResourceVersion", "resourceVersion", str(stored.revision)))
     for what, name, found in wanted:
@@ -98,7 +98,7 @@ def _refusal(pod: Object) -> str:
 
 
 def _set_scheduled(pod_status: Object, now: str) -> None:
-    """The condition PodScheduled is True, since now if it was not before."""
+    """Sets the condition PodScheduled to True; keeps its time if it already was."""
     conditions = pod_status.setdefault("conditions", [])
     found = next((one for one in conditions if one["type"] == "PodScheduled"), None)
     condition = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": now}

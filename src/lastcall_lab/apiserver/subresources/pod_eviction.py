@@ -1,7 +1,7 @@
-"""``pods/eviction``: a deletion that PodDisruptionBudgets may refuse (``pkg/registry/core/pod/storage/eviction.go``).
+"""``pods/eviction``: a deletion subject to PodDisruptionBudgets (``pkg/registry/core/pod/storage/eviction.go``).
 
-Once admission has agreed, everything happens between two awaits: no other eviction can spend the same allowance, and no
-pod becomes ready between the verdict and its end. The API server of Kubernetes needs preconditions and retries for that.
+After admission everything happens between two awaits: no other eviction can use the same allowance, and no pod becomes
+ready between the check and its end. Kubernetes' API server needs preconditions and retries for that.
 """
 
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ class PodEvictions:
         self._responses = responses
 
     async def create(self, context: RequestContext) -> Response:
-        """Evicts the pod that the route names. ApiError if that cannot be, or not now."""
+        """Evicts the route's pod. ApiError if it may not be evicted, or not now."""
         form = media_types.negotiate_format(context.request)
         eviction = await self._read(context)
         attributes = await unstored_objects.admit_unstored(self._registry, context, eviction)
@@ -85,7 +85,7 @@ class PodEvictions:
             raise
 
     async def _delete(self, context: RequestContext, stored: StoredObject, options: DeleteOptions) -> None:
-        """Marks the pod and deletes it. An empty precondition does not prevent the mark, only the deletion."""
+        """Marks the pod and deletes it. An empty precondition prevents only the deletion, not the mark."""
         if not options.dry_run:
             enforced = replace(options, uid=options.uid or None, revision=options.revision or None)
             deletion_rules.check_preconditions(_whole(context, stored), enforced, context.route.resource)
@@ -116,7 +116,7 @@ class PodEvictions:
         store.put(key, obj, expected=int(budget.metadata.resource_version))
 
     def _mark(self, stored: StoredObject, options: DeleteOptions) -> DeleteOptions:
-        """Writes on the pod why it goes; a precondition on its version holds for the version with that condition."""
+        """Sets the DisruptionTarget condition; a version precondition then applies to the new version."""
         pod = stored.to_object()
         condition = {
             "type": "DisruptionTarget",
@@ -132,7 +132,7 @@ class PodEvictions:
 
 
 def _options(context: RequestContext, eviction: Object) -> DeleteOptions:
-    """Those of the deletion; a dry run may be asked for in the query, in them, or in both."""
+    """The deletion's options; a dry run can be requested in the query, in them, or in both."""
     asked = tuple(context.request.query.get("dryRun", ())) if context.dry_run else ()
     body = eviction.get("deleteOptions") or {}
     if body.get(_IGNORES_READ_ERRORS):
@@ -162,7 +162,7 @@ def _budget_refusal(refused: EvictionRefused) -> ApiError:
 
 
 def _set_condition(where: Object, condition: Object, now: str) -> None:
-    """Adds it, or changes the one of its type; ``lastTransitionTime`` is when its status last changed."""
+    """Adds or replaces the condition of a type; ``lastTransitionTime`` is the last change of its status."""
     conditions = where.setdefault("conditions", [])
     before = next((one for one in conditions if one["type"] == condition["type"]), None)
     if before is None:

@@ -1,4 +1,4 @@
-"""``pods/log``, ``pods/exec`` and ``pods/attach``: what the API server passes on between a client and a node."""
+"""``pods/log``, ``pods/exec`` and ``pods/attach``: proxies between clients and kubelets."""
 
 import asyncio
 import json
@@ -56,7 +56,7 @@ class PodStreams:
         self._audit = audit
 
     async def log(self, context: RequestContext) -> Response:
-        """GET of ``pods/log``: text, as it comes if ``follow`` asks for it."""
+        """GET of ``pods/log``: text, as a stream with ``follow``."""
         check_log_options(context.request, context.route.name)
         pod = self._pod(context)
         container = choose_container(context, pod)
@@ -80,13 +80,13 @@ class PodStreams:
         return Response(200, headers, _rest(begin, lines))
 
     async def require_upgrade(self, context: RequestContext) -> Response:
-        """``exec`` and ``attach`` without an upgrade of the connection."""
+        """The error for ``exec`` and ``attach`` without an upgrade of the connection."""
         await self._admit(context)
         self._start(context)
         raise api_errors.bad_request_error("Upgrade request required")
 
     async def refuse_port_forward(self, context: RequestContext) -> Response:
-        """``portforward``: is not served, and not needed where pods have addresses of this machine."""
+        """``portforward`` is not supported; pods are reachable at addresses of this machine."""
         await self._admit(context)
         self._pod(context)
         why = "pods and Services have addresses on this machine: kubectl get pods -o wide, lastcall lab status"
@@ -95,8 +95,8 @@ class PodStreams:
     async def serve_upgrade(self, request: Request, scope: Scope, receive: Receive, send: Send) -> None:
         """A WebSocket for ``exec`` or ``attach``. A wrong request is refused before it is accepted.
 
-        What only the node can say is told on the error channel: kubectl takes a refusal for a server without WebSockets,
-        and asks again in another way.
+        The kubelet's errors go to the error channel: kubectl would take a rejection for a server without WebSocket
+        support and try another protocol.
         """
         await receive()
         began = self._audit.begin()
@@ -119,7 +119,7 @@ class PodStreams:
         await _run(start, receive, send)
 
     async def _admit(self, context: RequestContext) -> None:
-        """ApiError if admission refuses that somebody connects to the pod."""
+        """ApiError if admission rejects the connection to the pod."""
         attributes = connect_attributes(context)
         await self._registry.admission.mutate(attributes)
         await self._registry.admission.validate(attributes)
@@ -131,7 +131,7 @@ class PodStreams:
         return RequestContext(request, find_route(request, where, self._scheme))
 
     def _start(self, context: RequestContext) -> Callable[[], Awaitable[ExecSession]]:
-        """What begins the execution. ApiError if the request makes no sense."""
+        """A function that starts the execution. ApiError if the request is invalid."""
         pod, request = self._pod(context), context.request
         container, verb = choose_container(context, pod), context.route.subresource
         command = list(request.query.get("command", ()))
@@ -157,7 +157,7 @@ class PodStreams:
         return version_conversion.to_served(self._registry.reader.get(whole), context.route.resource)
 
     def _address(self, pod: Object) -> str:
-        """Of the pod's node; ApiError if there is none."""
+        """The address of the pod's node; ApiError if it has none."""
         name = pod["spec"].get("nodeName", "")
         if not name:
             raise api_errors.bad_request_error(f"pod {pod['metadata']['name']} does not have a host assigned")
@@ -179,22 +179,22 @@ class PodStreams:
 
 
 class _LogSession:
-    """``ExecSession`` of what a container says from now on; what it is told is dropped."""
+    """An ``ExecSession`` of a container's output from now on; drops its input."""
 
     def __init__(self, lines: AsyncIterator[bytes]) -> None:
         self._lines = lines
 
     async def write(self, data: bytes) -> None:
-        """Nobody reads it."""
+        """Drops the input."""
 
     def end_input(self) -> None:
-        """There was none."""
+        """Does nothing."""
 
     def resize(self, width: int, height: int) -> None:
-        """It has no terminal."""
+        """Does nothing: there is no terminal."""
 
     async def output(self) -> AsyncIterator[tuple[int, bytes]]:
-        """Its log, as it grows."""
+        """The log as it grows."""
         try:
             async for line in self._lines:
                 yield STDOUT, line
@@ -202,26 +202,26 @@ class _LogSession:
             await self._lines.aclose()  # type: ignore[attr-defined]
 
     async def wait(self) -> int:
-        """The log has ended, and with it the container."""
+        """Returns when the log ends, which is when the container ends."""
         return 0
 
     def kill(self) -> None:
-        """It goes on without us."""
+        """Does nothing: the container keeps running."""
 
 
 def _url(verb: str, address: str, pod: Object, container: str) -> str:
-    """Of the kubelet's own page, as errors quote it."""
+    """The kubelet's URL as errors quote it."""
     metadata = pod["metadata"]
     return f"https://{address}:{_PORT}/{verb}/{metadata['namespace']}/{metadata['name']}/{container}"
 
 
 def _silent(address: str) -> str:
-    """In the words of Go's ``net`` package."""
+    """A timeout in the words of Go's ``net`` package."""
     return f"dial tcp {address}:{_PORT}: i/o timeout"
 
 
 def _unreachable(pod: Object, why: str) -> api_errors.ApiError:
-    """As the API server tells that it cannot reach a kubelet."""
+    """The API server's error about an unreachable kubelet."""
     return api_errors.ApiError(500, "", f"error dialing backend: {pod['spec']['nodeName']}: {why}")
 
 
@@ -271,14 +271,14 @@ async def _input(execution: ExecSession, receive: Receive) -> None:
 
 
 class _Size(msgspec.Struct, rename="pascal"):
-    """Of a terminal (``remotecommand.TerminalSize``)."""
+    """A terminal size (``remotecommand.TerminalSize``)."""
 
     width: Annotated[int, msgspec.Meta(ge=0, lt=2**16)] = 80
     height: Annotated[int, msgspec.Meta(ge=0, lt=2**16)] = 24
 
 
 def _size(content: bytes) -> _Size | None:
-    """None if it is none: a client that cannot say its size keeps the one that it has."""
+    """None if it is invalid; the terminal then keeps its size."""
     try:
         return msgspec.json.decode(content, type=_Size)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -1,6 +1,6 @@
-"""``/scale``: the number of replicas of whatever has one, as a Scale of ``autoscaling/v1``.
+"""``/scale``: the number of replicas of a resource, as an ``autoscaling/v1`` Scale.
 
-The paths of a custom resource are those of its definition (``pkg/registry/apps/deployment/storage``,
+The definition of a custom resource sets its paths (``pkg/registry/apps/deployment/storage``,
 ``apiextensions-apiserver/pkg/registry/customresource``).
 """
 
@@ -29,7 +29,7 @@ _PATCHES = (patch_bodies.JSON_PATCH, patch_bodies.MERGE_PATCH, patch_bodies.STRA
 
 
 class ScalePaths(NamedTuple):
-    """Where a kind has what a Scale shows. ``selector`` is empty if there is none."""
+    """The paths of a Scale's values in a kind. ``selector`` is empty if it has none."""
 
     wanted: tuple[str, ...] = ("spec", "replicas")
     found: tuple[str, ...] = ("status", "replicas")
@@ -44,7 +44,7 @@ class ScaleSubresource:
         self._responses = responses
 
     async def serve(self, context: RequestContext) -> Response:
-        """Get, update and patch. ApiError if there is no such object, or if the number makes no sense."""
+        """Get, update and patch. ApiError if the object does not exist or the number is invalid."""
         form = media_types.negotiate_format(context.request)
         change = await self._change(context)
         if change is None:
@@ -135,7 +135,7 @@ class ScaleSubresource:
 
 
 def paths_of(context: RequestContext) -> ScalePaths:
-    """Of the built-in kinds, or those that the definition of a custom one names."""
+    """The paths of the built-in kinds, or those of a custom kind's definition."""
     definition = context.route.resource.definition
     if not definition:
         return ScalePaths()
@@ -145,9 +145,9 @@ def paths_of(context: RequestContext) -> ScalePaths:
 
 
 def scale_of(obj: Object, where: ScalePaths, *, missing: int | None = None) -> Object:
-    """The Scale of an object. A number that is 0 is not written.
+    """The Scale of an object. A number of 0 is omitted.
 
-    An object that says no number has the number ``missing``; ApiError if that is None.
+    ``missing`` is the number of an object without one; ApiError if that is None.
     """
     metadata, wanted = obj["metadata"], _get(obj, where.wanted)
     wanted = missing if wanted is None else wanted
@@ -165,7 +165,7 @@ def scale_of(obj: Object, where: ScalePaths, *, missing: int | None = None) -> O
 
 
 def _check_scale(scale: Any) -> Object:
-    """What a patch has made of a Scale, without a number that is 0. ApiError if it is none any more."""
+    """Validates a patched Scale, without a number of 0. ApiError if it is invalid."""
     replicas = (scale.get("spec") or {}).get("replicas") if isinstance(scale, dict) else ""
     if replicas is not None and (not isinstance(replicas, int) or isinstance(replicas, bool)):
         kind = "string" if isinstance(replicas, str) else "value"
