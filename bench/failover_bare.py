@@ -42,7 +42,7 @@ async def main(where, namespace, concurrency):
 
     async def pod(number):
         one = pods[number]
-        await cluster.fail_pod(one, None if one.terminating else CONDITION)
+        await cluster.fail_pod(one, None if one.is_terminating else CONDITION)
         await cluster.delete_pod(*one.key, uid=one.metadata.uid, grace=0)
 
     async def attachment(number):

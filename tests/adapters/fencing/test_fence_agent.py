@@ -118,8 +118,8 @@ async def test_children_that_it_has_left_end_with_it(agent, tmp_path):
 
 async def test_it_ends_also_when_the_controller_was_killed(tmp_path):
     script = (
-        "import asyncio; from lastcall.adapters.fencing.agent_process import run\n"
-        f"asyncio.run(run(['sh', '-c', 'echo $$ > {tmp_path}/pid; exec sleep 1000'], b'', within=12))"
+        "import asyncio; from lastcall.adapters.fencing.agent_process import run_agent\n"
+        f"asyncio.run(run_agent(['sh', '-c', 'echo $$ > {tmp_path}/pid; exec sleep 1000'], b'', within=12))"
     )
     controller = subprocess.Popen([sys.executable, "-c", script])
     try:

@@ -171,7 +171,7 @@ class Keeping:
     def __init__(self):
         self.held, self.settings = [], []
 
-    def hold(self, why):
+    def suspend(self, why):
         self.held.append(why)
 
     @contextlib.asynccontextmanager

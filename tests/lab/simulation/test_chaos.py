@@ -113,7 +113,7 @@ def test_neither_the_process_nor_its_hashes_matter():
     one = play_in(sys.executable, eventful(6), hashes=1)
     check_same(one, play_in(sys.executable, eventful(6), hashes=2))
     assert len([line for line in one if " is answered " in line]) > 300
-    assert len([line for line in one if line.startswith("Happening(")]) > 20
+    assert len([line for line in one if line.startswith("ContainerEvent(")]) > 20
     assert len(one) > 5000
 
 

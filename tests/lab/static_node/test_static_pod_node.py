@@ -17,15 +17,15 @@ class Runtime:
     def __init__(self):
         self.started, self.away, self._ends = [], False, asyncio.Queue()
 
-    async def refresh(self):
+    async def refresh_pods(self):
         if self.away:
             raise Unavailable("the runtime is away")
         return []
 
-    async def start(self, spec):
+    async def start_pod(self, spec):
         self.started.append(spec.metadata.name)
 
-    async def ended(self):
+    async def next_ended(self):
         return await self._ends.get()
 
     def end(self, spec, code=0):

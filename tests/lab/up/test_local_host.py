@@ -13,7 +13,7 @@ from lastcall_lab.up.local_host import LocalHost, MachineClients
 class Deaf:
     """A runtime that does not answer."""
 
-    async def refresh(self):
+    async def refresh_pods(self):
         raise Unavailable("no answer in time")
 
 
@@ -28,7 +28,7 @@ async def test_a_runtime_that_does_not_answer_is_closed_all_the_same(monkeypatch
             done.append("closed")
 
     monkeypatch.setattr(hosts.pod_runtimes, "open_runtime", opened)
-    storage = SimpleNamespace(power_lost=lambda node: done.append(f"{node} lost its power"))
+    storage = SimpleNamespace(drop_mounts=lambda node: done.append(f"{node} lost its power"))
     site = SimpleNamespace(clock=SystemClock(), random=Random(1), directory=tmp_path, delay=0.0, storage=storage)
     host = LocalHost("lab-1", 0, site, MachineClients(None, None, None))
     host._runtime = await host._opened.enter_async_context(hosts.pod_runtimes.open_runtime())  # noqa: SLF001

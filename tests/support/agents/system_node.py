@@ -143,8 +143,15 @@ class Node:
             )
 
     async def running(self):
+        """Each container runs, and the runtime has said so: one that is still being started would not be listed."""
         started = {s.pod for s in self.saw() if s.what == "start"}
-        return started == set(self.pods)
+        statuses = self.state / "status" / "pods"
+        try:
+            phases = [json.loads(file.read_text())["status"]["phase"] for file in statuses.glob("*.json")]
+        except json.JSONDecodeError:
+            return False  # it is being written
+        pods = [*self.manifests.glob("*.json")]
+        return started == set(self.pods) and len(phases) >= len(pods) and "Pending" not in phases
 
     async def armed(self):
         return is_armed(self.log.read_text()[self.told_before :]) and "lastcall" in await self.lock_holders()

@@ -76,7 +76,7 @@ def errand(does, **settings):
 
 
 async def _ask(port):
-    await errand("hang", port=port).run(FenceAction.OFF, float(sys.argv[2]))
+    await errand("hang", port=port).ask(FenceAction.OFF, float(sys.argv[2]))
 
 
 if __name__ == "__main__":

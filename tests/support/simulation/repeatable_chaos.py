@@ -1,4 +1,4 @@
-"""One seed of the chaos that prints everything that happens, for ``test_simulation_chaos``.
+"""One seed of the chaos that prints everything that happens, for ``test_chaos``.
 
 As a program (``python -m support.simulation.repeatable_chaos SEED``), so that it can be run with another hash seed and another
 Python. After every step of the loop, every request and every piece of a watch come the truth and what was measured.

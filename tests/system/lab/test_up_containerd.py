@@ -27,7 +27,7 @@ def lab(tmp_path):
 
 def test_up_used_and_gone(lab, tmp_path):
     lab.start()
-    assert lab.said.startswith("The lab is up: 1 node; for trying and testing, never for production.\n")
+    assert "The lab is up: 1 node; for trying and testing, never for production.\n" in lab.said
     use = Kubectl(lab.kubeconfig, tmp_path)
     version = "{.items[*].status.nodeInfo.containerRuntimeVersion}"
     assert use(f"get nodes -o jsonpath={version}").startswith("containerd://")

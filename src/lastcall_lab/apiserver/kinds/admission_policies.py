@@ -39,7 +39,7 @@ class _AdmissionPolicyKind(KindBehaviour):
     mutating = False
 
     def default(self, obj: Object) -> None:
-        """failurePolicy Fail, matchPolicy Equivalent, and selectors that match everything."""
+        """Defaults: failurePolicy Fail, matchPolicy Equivalent, and selectors that match everything."""
         spec = common_rules.sub_object(obj, "spec")
         common_rules.fill_missing(spec, failurePolicy="Fail")
         match_resources.default_resources(spec.get("matchConstraints"))

@@ -211,7 +211,7 @@ async def test_it_is_asked_for_anew_only_when_the_rest_is():
     async def read(_):
         return said.pop(0)
 
-    world.cluster.shutdown = read
+    world.cluster.read_shutdown = read
     first = await world.reading.read_shutdown("n", observing)
     world.clock.now += 0.6
     assert await world.reading.read_shutdown("n", observing) is first
